@@ -1,0 +1,1 @@
+"""The one operator graph: every language compiles to it, every backend runs it."""

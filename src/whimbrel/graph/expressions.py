@@ -1,0 +1,226 @@
+"""Expressions over events: what conditions and assignments are made of.
+
+Nulls behave as in SQL: a comparison with null is unknown, `and` and `or` are three-valued, a
+condition holds only when it is true. Division by zero and NaN give null.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, fields, replace
+
+from whimbrel.errors import Span
+from whimbrel.model.schema import Type
+
+GROUP = "group"
+"""The part name under which an operator's partition keys are read, as in `group.location`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Expr:
+    """Base of all expressions. `at` is where it stands in the query; it does not count for equality."""
+
+    at: Span | None = field(default=None, compare=False, repr=False, kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Literal(Expr):
+    """A constant. `None` is null; durations and timestamps are microseconds with their type."""
+
+    value: bool | int | float | str | None
+    type: Type | None
+
+
+@dataclass(frozen=True, slots=True)
+class Attribute(Expr):
+    """An attribute of a part of the pattern, or, where `part` is None, of the event under test.
+
+    Every event also has `start`, `end` and `timestamp` (= end), `duration`, `type`, `source` (or
+    `srcid`), `id`, and `x` and `y` (the centre of its location; `lon` and `lat` read the same);
+    an attribute of that name in the data comes first.
+    """
+
+    part: str | None
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Part(Expr):
+    """A whole part of the pattern, as an argument of `count(a)`, `distance(a, b)` or `before(a, b)`."""
+
+    name: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Unary(Expr):
+    """`-x` or `not x`."""
+
+    operator: str
+    operand: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Binary(Expr):
+    """`left operator right`; operators: or and = != < <= > >= + - * / %."""
+
+    operator: str
+    left: Expr
+    right: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Call(Expr):
+    """A function or an aggregate applied to arguments. Names are lower case.
+
+    `in` (value, then candidates), `between` (value, low, high), `is_null` and the temporal
+    relations (`before`, `meets`, `overlaps`, ...) are calls too.
+    """
+
+    function: str
+    arguments: tuple[Expr, ...]
+
+
+AGGREGATES = frozenset({"count", "sum", "avg", "min", "max", "first", "last", "distinct"})
+"""Functions over many events; `distinct` counts the different values."""
+
+RELATIONS: dict[str, str] = {
+    "before": "a.end < b.start",
+    "after": "a.start > b.end",
+    "meets": "a.end = b.start",
+    "met_by": "a.start = b.end",
+    "overlaps": "a.start < b.start and b.start < a.end and a.end < b.end",
+    "overlapped_by": "b.start < a.start and a.start < b.end and b.end < a.end",
+    "starts": "a.start = b.start and a.end < b.end",
+    "started_by": "a.start = b.start and a.end > b.end",
+    "during": "a.start > b.start and a.end < b.end",
+    "contains": "a.start < b.start and a.end > b.end",
+    "finishes": "a.end = b.end and a.start > b.start",
+    "finished_by": "a.end = b.end and a.start < b.start",
+    "equals": "a.start = b.start and a.end = b.end",
+    "concurrent": "a.start <= b.end and b.start <= a.end",
+}
+"""Temporal relations between two parts, and what each means. The first thirteen are Allen's."""
+
+
+def children(expr: Expr) -> tuple[Expr, ...]:
+    """Give the expressions directly inside `expr`."""
+    found: list[Expr] = []
+    for item in fields(expr):
+        value = getattr(expr, item.name)
+        if isinstance(value, Expr):
+            found.append(value)
+        elif isinstance(value, tuple):
+            found.extend(child for child in value if isinstance(child, Expr))
+    return tuple(found)
+
+
+def walk(expr: Expr) -> Iterator[Expr]:
+    """Give `expr` and everything inside it, outermost first."""
+    yield expr
+    for child in children(expr):
+        yield from walk(child)
+
+
+def transform(expr: Expr, change: Callable[[Expr], Expr]) -> Expr:
+    """Rebuild `expr` from the leaves up, passing every node through `change`."""
+    match expr:
+        case Unary():
+            expr = replace(expr, operand=transform(expr.operand, change))
+        case Binary():
+            expr = replace(expr, left=transform(expr.left, change), right=transform(expr.right, change))
+        case Call():
+            expr = replace(expr, arguments=tuple(transform(a, change) for a in expr.arguments))
+    return change(expr)
+
+
+def parts_of(expr: Expr) -> frozenset[str | None]:
+    """Name the parts that `expr` reads; None stands for the event under test."""
+    found: set[str | None] = set()
+    for node in walk(expr):
+        if isinstance(node, Attribute):
+            found.add(node.part)
+        elif isinstance(node, Part):
+            found.add(node.name)
+    return frozenset(found)
+
+
+def conjuncts(expr: Expr | None) -> tuple[Expr, ...]:
+    """Split a condition at its top-level `and`s."""
+    if expr is None:
+        return ()
+    if isinstance(expr, Binary) and expr.operator == "and":
+        return conjuncts(expr.left) + conjuncts(expr.right)
+    return (expr,)
+
+
+def conjunction(conditions: tuple[Expr, ...]) -> Expr | None:
+    """Join conditions with `and`; None where there are none."""
+    joined: Expr | None = None
+    for condition in conditions:
+        joined = condition if joined is None else Binary("and", joined, condition)
+    return joined
+
+
+_PRECEDENCE = {"or": 1, "and": 2, "=": 4, "!=": 4, "<": 4, "<=": 4, ">": 4, ">=": 4, "+": 5, "-": 5, "*": 6, "/": 6, "%": 6}
+_NOT, _COMPARISON, _NEGATIVE, _ATOM = 3, 4, 7, 8
+
+
+def format_expr(expr: Expr) -> str:
+    """Write an expression as the Whimbrel language does, with the fewest parentheses."""
+    return _format(expr, 0)
+
+
+def _format(expr: Expr, outer: int) -> str:
+    text, level = _text(expr)
+    return f"({text})" if level < outer else text
+
+
+def _text(expr: Expr) -> tuple[str, int]:
+    match expr:
+        case Literal(value, kind):
+            return format_literal(value, kind), _ATOM
+        case Attribute(part, name):
+            return (f"{part}.{name}" if part else name), _ATOM
+        case Part(name):
+            return name or "this", _ATOM
+        case Unary("not", operand):
+            return f"not {_format(operand, _NOT)}", _NOT
+        case Unary(_, operand):
+            return f"-{_format(operand, _NEGATIVE)}", _NEGATIVE
+        case Binary(operator, left, right):
+            level = _PRECEDENCE[operator]
+            # Comparisons do not chain, and a - (b - c) is not a - b - c.
+            left_level = level + 1 if level == _COMPARISON else level
+            right_level = level if operator in ("or", "and") else level + 1
+            return f"{_format(left, left_level)} {operator} {_format(right, right_level)}", level
+        case Call("in", (value, *choices)):
+            listed = ", ".join(_format(choice, 0) for choice in choices)
+            return f"{_format(value, _COMPARISON + 1)} in ({listed})", _COMPARISON
+        case Call("between", (value, low, high)):
+            bounds = f"{_format(low, _COMPARISON + 1)} and {_format(high, _COMPARISON + 1)}"
+            return f"{_format(value, _COMPARISON + 1)} between {bounds}", _COMPARISON
+        case Call("is_null", (value,)):
+            return f"{_format(value, _COMPARISON + 1)} is null", _COMPARISON
+        case Call(name, (Part() as left, Part() as right)) if name in RELATIONS:
+            return f"{_text(left)[0]} {name} {_text(right)[0]}", _COMPARISON
+        case Call(name, arguments):
+            return f"{name}({', '.join(_format(a, 0) for a in arguments)})", _ATOM
+    raise TypeError(f"not an expression: {expr!r}")
+
+
+def format_literal(value: bool | int | float | str | None, kind: Type | None) -> str:
+    """Write a constant as the Whimbrel language does."""
+    from whimbrel.model.time import format_duration, format_instant
+
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        escaped = value.replace("\\", "\\\\").replace("'", "\\'").replace("\n", "\\n").replace("\t", "\\t")
+        return f"'{escaped}'"
+    if kind is Type.DURATION:
+        return format_duration(int(value))
+    if kind is Type.TIMESTAMP:
+        return f"timestamp '{format_instant(int(value))}'"
+    return repr(value)

@@ -1,0 +1,203 @@
+"""How an operator selects, consumes and partitions events: the operator model of mobile CEP.
+
+A correlation step works on a *selection*: the events inside the operator's selection windows.
+Between steps the windows shift, within a *restriction window* that bounds how far back any result
+can reach. *Kappa dependencies* order window bounds, *processing predicates* say when a selection is
+worth processing, a *consumption policy* takes events away, a *partitioning* gives every source,
+region or attribute value windows of its own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Literal as OneOf
+
+from whimbrel.errors import QueryError
+from whimbrel.graph.expressions import Expr
+
+INFINITE = None
+"""A window length without an end: the operator's own logic ends the selection."""
+
+
+class Select(StrEnum):
+    """Which of several events that fit a part are taken."""
+
+    EACH = "each"
+    """Every one: every combination that holds is a detection."""
+    FIRST = "first"
+    """Among combinations that agree in all other parts, the one with the earliest event."""
+    LAST = "last"
+    """Among combinations that agree in all other parts when they complete, the one with the latest."""
+
+
+class Context(StrEnum):
+    """What happens to events that took part in a detection."""
+
+    EACH = "each"
+    RECENT = "recent"
+    CHRONICLE = "chronicle"
+    FIRST_MATCHING = "first-matching"
+    CONTINUOUS = "continuous"
+    CUMULATIVE = "cumulative"
+
+
+@dataclass(frozen=True, slots=True)
+class Shift:
+    """How a window bound moves between two correlation steps."""
+
+    by: OneOf["events", "time", "newest", "oldest", "none"]
+    amount: int = 1
+    """Events or microseconds; negative shifts into history."""
+
+
+@dataclass(frozen=True, slots=True)
+class SelectionWindow:
+    """A window over one input: which events are in the current selection."""
+
+    name: str
+    input: str
+    kind: OneOf["counting", "temporal"]
+    length: int | None
+    """Events or microseconds; `INFINITE` selects everything from its start on."""
+    shift: Shift = Shift("events", 1)
+
+
+@dataclass(frozen=True, slots=True)
+class RestrictionWindow:
+    """The stretch of event time that selections may reach: `length` microseconds."""
+
+    length: int
+    shift: Shift = Shift("events", 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Kappa:
+    """A temporal dependency between window bounds, e.g. end(a) < start(b).
+
+    The first window gives way: if a shift breaks the relation, the first window's bound is moved.
+    """
+
+    window: str
+    bound: OneOf["start", "end"]
+    relation: OneOf["<", "<=", ">", ">="]
+    other: str
+    other_bound: OneOf["start", "end"]
+
+    def __str__(self) -> str:
+        return f"{self.bound}({self.window}) {self.relation} {self.other_bound}({self.other})"
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessWhen:
+    """A processing predicate: `|window| relation count`."""
+
+    window: str
+    relation: OneOf["=", "!=", "<", "<=", ">", ">="]
+    count: int
+
+    def __str__(self) -> str:
+        return f"|{self.window}| {self.relation} {self.count}"
+
+
+@dataclass(frozen=True, slots=True)
+class Consumption:
+    """Which events leave the buffers after a correlation step."""
+
+    kind: OneOf["none", "selected", "first", "last", "before", "named"]
+    """`first`/`last`: `count` of the selected events; `before`: all up to the time the operator
+    returns from `close`; `named`: the events it returns."""
+    count: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class SelectionPolicy:
+    """The whole selection policy of an operator."""
+
+    windows: tuple[SelectionWindow, ...]
+    restriction: RestrictionWindow
+    dependencies: tuple[Kappa, ...] = ()
+    process_when: tuple[ProcessWhen, ...] = ()
+    process_all: bool = True
+    """Whether all predicates must hold (`and`) or one is enough (`or`)."""
+
+    def __post_init__(self) -> None:
+        names = [window.name for window in self.windows]
+        if len(set(names)) != len(names):
+            raise QueryError(f"selection windows need different names, not {', '.join(names)}")
+        self._check_dependencies(names)
+
+    def _check_dependencies(self, names: list[str]) -> None:
+        depends: dict[str, set[str]] = {}
+        infinite = {window.name for window in self.windows if window.length is INFINITE}
+        for kappa in self.dependencies:
+            for name in (kappa.window, kappa.other):
+                if name not in names:
+                    raise QueryError(f"dependency {kappa} names no window {name!r}; windows: {', '.join(names)}")
+            depends.setdefault(kappa.window, set()).add(kappa.other)
+        for name, others in depends.items():
+            if len(others) > 1 and name not in infinite:
+                raise QueryError(f"window {name!r} may depend on one other window, not on {len(others)}")
+            _refuse_cycle(name, depends)
+
+
+def _refuse_cycle(start: str, depends: dict[str, set[str]]) -> None:
+    seen: set[str] = set()
+    todo = list(depends.get(start, ()))
+    while todo:
+        name = todo.pop()
+        if name == start:
+            raise QueryError(f"the dependencies of window {start!r} form a cycle")
+        if name not in seen:
+            seen.add(name)
+            todo.extend(depends.get(name, ()))
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """One value that parts a stream: an attribute, the source, or the grid cell of the location."""
+
+    kind: OneOf["attribute", "source", "cell"]
+    name: str
+    """How `group.NAME` reads it."""
+    cell_m: float = 0.0
+
+    def __str__(self) -> str:
+        return {"attribute": self.name, "source": "source", "cell": f"cell({self.cell_m:g} m)"}[self.kind]
+
+
+@dataclass(frozen=True, slots=True)
+class Partitioning:
+    """Keys by which all inputs of an operator are parted; none: one partition.
+
+    Null is a key of its own, as in SQL's `group by`.
+    """
+
+    keys: tuple[Key, ...] = ()
+
+
+WHOLE = Partitioning()
+"""No partitioning: all events belong together."""
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Over which events an aggregate is computed, and when.
+
+    `length` and `every` are microseconds or counts of events, by `kind`. Without `every` the
+    aggregate is computed at each event over the `length` that ends with it. Temporal windows with
+    `every` end at multiples of `every` since 1970-01-01 and are half open, [end - length, end).
+    """
+
+    kind: OneOf["temporal", "counting"]
+    length: int
+    every: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Assign:
+    """`name = expression` of a definition; the declared type, if any, is what the value is cast to."""
+
+    name: str
+    value: Expr
+    type: str | None = None

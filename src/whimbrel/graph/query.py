@@ -1,0 +1,40 @@
+"""A compiled query: what the user asked, checked once, as plain data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from whimbrel.graph.functions import Function
+from whimbrel.graph.operators import Graph
+from whimbrel.model.schema import EventSchema
+
+
+@dataclass(frozen=True, slots=True)
+class Subscription:
+    """Who asked for a detection, and which actor it goes to."""
+
+    type: str
+    sequence: int
+    subscriber: str
+    actor: str
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A compiled query. `text` is the query in the formatted Whimbrel language."""
+
+    graph: Graph
+    text: str = ""
+    schemas: Mapping[str, EventSchema] = field(default_factory=dict)
+    functions: Mapping[str, Function] = field(default_factory=dict)
+    subscriptions: tuple[Subscription, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def types(self) -> tuple[str, ...]:
+        """The types of the detections this query reports."""
+        return tuple(getattr(self.graph[name], "event_type", name) for name in self.graph.outputs)
+
+    def __str__(self) -> str:
+        return self.text

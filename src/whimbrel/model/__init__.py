@@ -1,0 +1,1 @@
+"""What the words mean: time, schemas, events. Frozen plain data; nothing here runs a query."""

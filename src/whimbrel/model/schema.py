@@ -1,0 +1,60 @@
+"""What attributes an event type has, and in which coordinates locations are given."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+
+class Type(StrEnum):
+    """The type of an attribute or of an expression."""
+
+    BOOL = "bool"
+    INT = "int"
+    FLOAT = "float"
+    STRING = "string"
+    TIMESTAMP = "timestamp"
+    DURATION = "duration"
+    """A length of time in microseconds; expressions have it, event attributes do not."""
+
+    @property
+    def is_number(self) -> bool:
+        """Whether arithmetic with plain numbers is defined."""
+        return self in (Type.INT, Type.FLOAT)
+
+
+TYPE_NAMES: dict[str, Type] = {
+    **{kind.value: kind for kind in Type if kind is not Type.DURATION},
+    "boolean": Type.BOOL,
+    "integer": Type.INT,
+    "long": Type.INT,
+    "double": Type.FLOAT,
+    "real": Type.FLOAT,
+    "str": Type.STRING,
+    "text": Type.STRING,
+    "time": Type.TIMESTAMP,
+}
+"""Names a query may use for a type, in lower case (`FLOAT` and `float` are the same)."""
+
+
+class Coordinates(StrEnum):
+    """How locations are given. A query uses one; mixing them is an error."""
+
+    PLANE = "plane"
+    """Metres in a plane; distances are Euclidean."""
+    LONLAT = "lonlat"
+    """WGS 84 longitude and latitude in degrees; distances are metres on the sphere."""
+
+
+@dataclass(frozen=True, slots=True)
+class EventSchema:
+    """The declared attributes of an event type, in order."""
+
+    name: str
+    attributes: dict[str, Type] = field(default_factory=dict)
+
+
+RESERVED_COLUMNS = frozenset(
+    {"id", "type", "source", "time", "start", "end", "x", "y", "lon", "lat", "geometry"}
+)
+"""Columns of an event file that are not attributes."""
