@@ -1,0 +1,55 @@
+"""What every test may use: hypothesis profiles, golden files, the real recordings."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+ROOT = Path(__file__).parents[1]
+DATA = Path(os.environ.get("WHIMBREL_DATA") or ROOT.parent / "shared" / "data")
+
+# No deadlines: the first example of a test may wait for a kernel to compile.
+settings.register_profile("default", deadline=None, max_examples=40)
+settings.register_profile("ci", deadline=None, max_examples=100, database=None, print_blob=True)
+settings.register_profile(
+    "soak", deadline=None, max_examples=5_000, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--update-golden",
+        action="store_true",
+        help="rewrite the golden files with what the code says now; review the diff",
+    )
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    if DATA.is_dir():
+        return
+    missing = pytest.mark.skip(reason=f"no recordings in {DATA}; set WHIMBREL_DATA to their folder")
+    for item in items:
+        if item.get_closest_marker("needs_data"):
+            item.add_marker(missing)
+
+
+@pytest.fixture(scope="session")
+def update_golden(request: pytest.FixtureRequest) -> bool:
+    """Whether golden files are to be rewritten instead of compared."""
+    return bool(request.config.getoption("--update-golden"))
+
+
+@pytest.fixture(scope="session")
+def data_dir() -> Path:
+    """The folder of real recordings; tests that use it are marked `needs_data`."""
+    return DATA
+
+
+@pytest.fixture(scope="session")
+def root() -> Path:
+    """The top of the checkout."""
+    return ROOT
