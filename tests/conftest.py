@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, is_hypothesis_test, settings
 
 ROOT = Path(__file__).parents[1]
 DATA = Path(os.environ.get("WHIMBREL_DATA") or ROOT.parent / "shared" / "data")
@@ -28,12 +28,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+@pytest.hookimpl(tryfirst=True)  # before -m chooses by marker
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    if DATA.is_dir():
-        return
     missing = pytest.mark.skip(reason=f"no recordings in {DATA}; set WHIMBREL_DATA to their folder")
     for item in items:
-        if item.get_closest_marker("needs_data"):
+        if is_hypothesis_test(getattr(item, "obj", None)):
+            item.add_marker("property")
+        if "update_golden" in getattr(item, "fixturenames", ()):
+            item.add_marker("golden")
+        if item.get_closest_marker("needs_data") and not DATA.is_dir():
             item.add_marker(missing)
 
 

@@ -1,0 +1,110 @@
+# One door to everything: bare `make` lists the targets. Needs make and Python 3.11 or newer, nothing else.
+#
+#   PYTHON=...   the Python to build .venv with; else the newest of the supported ones that is found
+#   ARGS=...     passed on to pytest, the demo, the benchmarks or the fuzzer: make test ARGS="-k absence"
+
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.PHONY: help demo check test bench soak fuzz docs format golden constraints clean lint types contracts
+
+PYTHON ?=
+ARGS ?=
+DEMO := examples/traffic/run.py
+
+VENV := .venv
+PY := $(VENV)/bin/python
+INSTALL := $(PY) -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+RUNTIME := $(VENV)/.whimbrel-installed
+DEV := $(VENV)/.whimbrel-dev-installed
+
+help:  ## list the targets
+	@echo "Whimbrel. Targets:"
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
+
+demo: $(RUNTIME)  ## detect over a sample of traffic and show what was found
+	@$(PY) $(DEMO) $(ARGS)
+
+check: $(DEV) lint types contracts  ## the quick checks and tests, for while you work (under two minutes)
+	@echo "Running the quick tests"
+	@$(PY) -m pytest -q -m "not slow" $(ARGS)
+
+test: $(DEV) lint types contracts  ## everything: style, types, contracts, all tests, documentation
+	@echo "Running all tests (they build the documentation too)"
+	@$(PY) -m pytest $(ARGS)
+
+bench: $(DEV)  ## measure speed, as ratios
+	@$(PY) bench/run.py $(ARGS)
+
+soak: $(DEV)  ## run the generated tests for much longer
+	@HYPOTHESIS_PROFILE=soak $(PY) -m pytest -m property --timeout=7200 $(ARGS)
+
+fuzz: $(DEV)  ## throw random text and random bytes at what reads them
+	@$(PY) tests/fuzz.py $(ARGS)
+
+docs: $(DEV)  ## build the documentation into docs/_build/html
+	@echo "Building the documentation"
+	@$(PY) -m sphinx -W -n --keep-going -q -b html docs docs/_build/html
+	@echo "Open docs/_build/html/index.html"
+
+format: $(DEV)  ## put the code into its standard form, and mend what can be mended
+	@$(PY) -m ruff check --quiet --fix --exit-zero .
+	@$(PY) -m ruff format .
+
+golden: $(DEV)  ## rewrite the golden files with what the code says now; review the diff
+	@$(PY) -m pytest -q -m golden --update-golden $(ARGS)
+
+constraints: $(PY)  ## raise every pinned version in constraints.txt to the newest that fits
+	@echo "Installing the newest versions into build/newest (a minute or two)"
+	@rm -rf build/newest
+	@$(PY) -m venv build/newest
+	@build/newest/bin/python -m pip install --quiet --disable-pip-version-check '.[dev]'
+	@build/newest/bin/python tools/constraints.py
+
+clean:  ## remove caches and everything built; .venv stays
+	@rm -rf build dist out docs/_build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	@find src tests tools bench examples docs -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# The steps that check and test share. -----------------------------------------------------------------------
+
+lint: $(DEV)
+	@echo "Checking format, style and spelling"
+	@$(PY) -m ruff format --check --quiet . || { echo "Not in standard form; make format mends it." >&2; exit 1; }
+	@$(PY) -m ruff check --quiet .
+	@$(PY) -m codespell_lib
+
+types: $(DEV)
+	@echo "Checking types"
+	@$(PY) -m mypy --no-error-summary
+
+contracts: $(DEV)
+	@echo "Checking that imports point down"
+	@$(PY) -c "from importlinter.cli import lint_imports_command as run; run(['--no-logo'])" > $(VENV)/contracts.log \
+		|| { cat $(VENV)/contracts.log; exit 1; }
+
+# Installing. A stamp file in .venv says what is there, so that a second run starts at once. -----------------
+
+$(RUNTIME): pyproject.toml constraints.txt | $(PY)
+	@echo "Installing Whimbrel into .venv (less than a minute the first time)"
+	@$(INSTALL) --editable .
+	@touch $@
+
+$(DEV): pyproject.toml constraints.txt | $(PY)
+	@echo "Installing Whimbrel and its test tools into .venv (about a minute the first time)"
+	@$(INSTALL) --editable '.[dev]'
+	@touch $(RUNTIME) $@
+
+# A Python that is too old, or that lacks venv, is passed over.
+FITS := import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))
+
+$(PY):
+	@for each in $(if $(PYTHON),"$(PYTHON)",python3.13 python3.12 python3.11 python3 python); do \
+		if "$$each" -c '$(FITS)' > /dev/null 2>&1; then \
+			echo "Making .venv with $$("$$each" --version)"; \
+			rm -f $(RUNTIME) $(DEV); \
+			exec "$$each" -m venv $(VENV); \
+		fi; \
+	done; \
+	echo "Whimbrel needs Python 3.11 or newer with its venv module." >&2; \
+	echo "Found: $(or $(PYTHON),python3) is $$("$(or $(PYTHON),python3)" --version 2>/dev/null || echo missing)." >&2; \
+	echo "Install one (on Debian: python3 and python3-venv), or name it: make PYTHON=python3.12" >&2; \
+	exit 1
