@@ -1,0 +1,408 @@
+"""Turn one Arrow column of any usual type into the form that events keep it in.
+
+Everything here works on whole columns. Only where a whole column cannot be converted is it halved again and
+again, so that one bad text among a million costs some twenty conversions and not a million.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from whimbrel.errors import DataError
+from whimbrel.model._faults import Faults, Mask
+from whimbrel.model.schema import Type
+from whimbrel.model.time import instant
+
+TEXT = pa.dictionary(pa.int32(), pa.string())
+INSTANT = pa.timestamp("us", "UTC")
+FIRST_INSTANT = instant(datetime(1, 1, 1, tzinfo=UTC))
+LAST_INSTANT = instant(datetime(9999, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC))
+"""Times that ISO 8601 and Python can write: the years 1 to 9999."""
+
+TIME_UNITS = {"s": 1_000_000, "ms": 1_000, "us": 1}
+_UNIT_FACTORS = {"s": 1_000_000, "ms": 1_000, "us": 1}
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+_WHOLE = re.compile(r"[+-]?\d{1,30}")
+_HEXADECIMAL = re.compile(r"0[xX][0-9a-fA-F]{1,16}")
+_LEAF = 32
+
+
+def fail_type(name: str, kind: pa.DataType, wanted: str) -> DataError:
+    """Build the error for a column whose Arrow type cannot hold what it should."""
+    return DataError(f"column {name!r} has the type {kind}, which is not supported; it must hold {wanted}")
+
+
+def plain(column: pa.Array) -> pa.Array:
+    """Return the values without extension type, run-length or large and view layouts."""
+    if isinstance(column, pa.ExtensionArray):
+        column = column.storage
+    kind = column.type
+    if pa.types.is_run_end_encoded(kind):
+        return plain(pc.run_end_decode(column))
+    if pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+        return column.cast(pa.string())
+    if pa.types.is_large_binary(kind) or pa.types.is_binary_view(kind) or pa.types.is_fixed_size_binary(kind):
+        return column.cast(pa.binary())
+    return column
+
+
+def decoded(column: pa.Array) -> pa.Array:
+    """Return the values without dictionary encoding."""
+    column = plain(column)
+    return plain(column.dictionary_decode()) if pa.types.is_dictionary(column.type) else column
+
+
+def is_text(kind: pa.DataType) -> bool:
+    """Tell whether columns of this type hold text, dictionary encoded or not."""
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+
+
+def values_of(column: pa.Array, dtype: str) -> npt.NDArray[Any]:
+    """View the values of a fixed-width column as NumPy, without copying; slots of nulls hold anything."""
+    if len(column) == 0:
+        return np.empty(0, dtype)
+    return np.frombuffer(
+        column.buffers()[1], dtype=dtype, count=len(column), offset=column.offset * np.dtype(dtype).itemsize
+    )
+
+
+def nulls_of(column: pa.Array) -> Mask:
+    """Return which rows are null."""
+    mask: Mask = column.is_null().to_numpy(zero_copy_only=False)
+    return mask
+
+
+def with_nulls(column: pa.Array, missing: Mask) -> pa.Array:
+    """Return the column with the rows of `missing` set to null."""
+    return pc.if_else(pa.array(missing), pa.scalar(None, column.type), column) if missing.any() else column
+
+
+def as_text_dictionary(name: str, column: pa.Array) -> pa.Array:
+    """Return texts (or whole numbers, as texts) dictionary encoded; the usual form comes back as it is."""
+    if isinstance(column, pa.ExtensionArray):
+        column = column.storage
+    if column.type == TEXT and column.dictionary.null_count == 0:
+        return column
+    column = as_text(name, column)
+    return column.dictionary_encode()
+
+
+def as_text(name: str, column: pa.Array) -> pa.Array:
+    """Return texts (or whole numbers, as texts) as a plain string column."""
+    column = decoded(column)
+    kind = column.type
+    if pa.types.is_string(kind):
+        return column
+    if pa.types.is_integer(kind) or pa.types.is_null(kind):
+        return column.cast(pa.string())
+    raise fail_type(name, kind, "text")
+
+
+def as_numbers(name: str, column: pa.Array, faults: Faults) -> pa.Array:
+    """Return a coordinate column as float64; text that is no number is a fault."""
+    column = decoded(column)
+    kind = column.type
+    if pa.types.is_float64(kind):
+        return column
+    if (
+        pa.types.is_floating(kind)
+        or pa.types.is_integer(kind)
+        or pa.types.is_decimal(kind)
+        or pa.types.is_null(kind)
+    ):
+        return column.cast(pa.float64(), safe=False)
+    if pa.types.is_string(kind):
+        return parse_text(name, column, Type.FLOAT, 1, faults)
+    raise fail_type(name, kind, "numbers")
+
+
+def as_instants(name: str, column: pa.Array, factor: int, faults: Faults) -> pa.Array:
+    """Return times as int64 microseconds; `factor` is the number of microseconds in the unit of plain numbers."""
+    column = decoded(column)
+    kind = column.type
+    if pa.types.is_timestamp(kind):
+        if kind.unit == "ns":
+            return _floor_divided(column, 1_000)
+        return _scaled(name, column.view(pa.int64()), _UNIT_FACTORS[kind.unit], faults)
+    if pa.types.is_date(kind):
+        return _scaled(
+            name, column.cast(pa.date32()).view(pa.int32()).cast(pa.int64()), 86_400_000_000, faults
+        )
+    if pa.types.is_integer(kind):
+        return _scaled(name, _int64(name, column, faults), factor, faults)
+    if pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+        return _scaled_float(name, column.cast(pa.float64(), safe=False), factor, faults)
+    if pa.types.is_null(kind):
+        return column.cast(pa.int64())
+    if pa.types.is_string(kind):
+        parsed = parse_text(name, column, Type.TIMESTAMP, factor, faults).view(pa.int64())
+        return _scaled(name, parsed, 1, faults)
+    raise fail_type(name, kind, "times: timestamps, ISO 8601 text or numbers")
+
+
+def _floor_divided(column: pa.Array, divisor: int) -> pa.Array:
+    # Arrow's cast cuts towards zero, which would move times before 1970 forward.
+    values = values_of(column, "i8") // divisor
+    return pa.array(values, pa.int64(), mask=nulls_of(column) if column.null_count else None)
+
+
+def _scaled(name: str, column: pa.Array, factor: int, faults: Faults) -> pa.Array:
+    """Multiply int64 by `factor`, with a fault for each result outside the years 1 to 9999."""
+    values = values_of(column, "i8")
+    low, high = -(-FIRST_INSTANT // factor), LAST_INSTANT // factor
+    if len(values) and (values.min() < low or values.max() > high):
+        bad = ((values < low) | (values > high)) & ~nulls_of(column)
+        faults.add(
+            bad, lambda row: f"{name} {values[row]} is out of range: it lies outside the years 1 to 9999"
+        )
+        values = np.where(bad, 0, values)
+        # What lies under a null may be anything, so the product may wrap there; nobody reads it.
+        column = pa.array(values, pa.int64(), mask=nulls_of(column) if column.null_count else None)
+    return (
+        column
+        if factor == 1
+        else pa.array(
+            values_of(column, "i8") * factor, pa.int64(), mask=nulls_of(column) if column.null_count else None
+        )
+    )
+
+
+def _scaled_float(name: str, column: pa.Array, factor: int, faults: Faults) -> pa.Array:
+    values, missing = values_of(column, "f8"), nulls_of(column)
+    with np.errstate(all="ignore"):
+        exact = np.rint(values * factor)
+        finite = np.isfinite(values)
+        outside = finite & ((exact < FIRST_INSTANT) | (exact > LAST_INSTANT))
+    faults.add(~finite & ~missing, lambda row: f"{name} is {values[row]}, not a finite number")
+    faults.add(
+        outside & ~missing,
+        lambda row: f"{name} {values[row]} is out of range: it lies outside the years 1 to 9999",
+    )
+    usable = finite & ~outside & ~missing
+    return pa.array(
+        np.where(usable, exact, 0).astype("i8"), pa.int64(), mask=missing if missing.any() else None
+    )
+
+
+def _int64(name: str, column: pa.Array, faults: Faults) -> pa.Array:
+    if not pa.types.is_uint64(column.type):
+        return column.cast(pa.int64())
+    values = values_of(column, "u8")
+    bad = (values > np.uint64(2**63 - 1)) & ~nulls_of(column)
+    faults.add(bad, lambda row: f"{name} is {values[row]}, which does not fit in 64 bits with a sign")
+    return with_nulls(column, bad).cast(pa.int64(), safe=False)
+
+
+def natural(name: str, column: pa.Array, faults: Faults) -> pa.Array:
+    """Return an attribute column in the one form that events keep values of its kind in."""
+    if isinstance(column, pa.ExtensionArray):
+        column = column.storage
+    kind = column.type
+    if pa.types.is_dictionary(kind):
+        return (
+            as_text_dictionary(name, column)
+            if is_text(kind)
+            else natural(name, column.dictionary_decode(), faults)
+        )
+    column = plain(column)
+    kind = column.type
+    if pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+        return _without_nan(column.cast(pa.float64(), safe=False))
+    if pa.types.is_integer(kind):
+        return _int64(f"attribute {name!r}", column, faults)
+    if pa.types.is_boolean(kind) or pa.types.is_string(kind):
+        return column
+    if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
+        return as_instants(f"attribute {name!r}", column, 1, faults).view(INSTANT)
+    if pa.types.is_null(kind):
+        return column.cast(pa.string())
+    raise fail_type(name, kind, "bool, whole numbers, floats, text or timestamps (or leave it out)")
+
+
+def _without_nan(column: pa.Array) -> pa.Array:
+    values = values_of(column, "f8")
+    # A sum is NaN if any value is: one pass and no mask for the usual column that has none.
+    with np.errstate(all="ignore"):
+        if not np.isnan(np.add.reduce(values)):
+            return column
+    missing = np.isnan(values)
+    if column.null_count:
+        missing &= ~nulls_of(column)
+    return with_nulls(column, missing)
+
+
+def declared(name: str, column: pa.Array, kind: Type, factor: int, faults: Faults) -> pa.Array:
+    """Convert an attribute in its natural form to the declared type; what does not fit is a fault."""
+    given = kind_of(column.type)
+    if given is kind:
+        return column
+    if given is Type.STRING:
+        parsed = parse_text(f"attribute {name!r}", decoded(column), kind, factor, faults)
+        return _without_nan(parsed) if kind is Type.FLOAT else parsed
+    if kind is Type.STRING:
+        return _as_iso(column) if given is Type.TIMESTAMP else column.cast(pa.string())
+    if kind is Type.FLOAT and given in (Type.INT, Type.BOOL):
+        return column.cast(pa.float64(), safe=False)
+    if kind is Type.INT and given is Type.BOOL:
+        return column.cast(pa.int64())
+    if kind is Type.INT and given is Type.FLOAT:
+        return _whole(name, column, faults)
+    if kind is Type.BOOL and given in (Type.INT, Type.FLOAT):
+        return _truth(name, column, faults)
+    if kind is Type.TIMESTAMP and given in (Type.INT, Type.FLOAT):
+        return as_instants(f"attribute {name!r}", column, factor, faults).view(INSTANT)
+    faults.add(~nulls_of(column), lambda row: f"attribute {name!r} is a {given}, not a {kind}")
+    return pa.nulls(len(column), ARROW_TYPES[kind])
+
+
+def kind_of(kind: pa.DataType) -> Type:
+    """Return the attribute type that a natural Arrow type stands for."""
+    if pa.types.is_boolean(kind):
+        return Type.BOOL
+    if pa.types.is_int64(kind):
+        return Type.INT
+    if pa.types.is_float64(kind):
+        return Type.FLOAT
+    return Type.TIMESTAMP if pa.types.is_timestamp(kind) else Type.STRING
+
+
+ARROW_TYPES: dict[Type, pa.DataType] = {
+    Type.BOOL: pa.bool_(),
+    Type.INT: pa.int64(),
+    Type.FLOAT: pa.float64(),
+    Type.STRING: pa.string(),
+    Type.TIMESTAMP: INSTANT,
+}
+
+
+def _as_iso(column: pa.Array) -> pa.Array:
+    return pc.replace_substring(column.cast(pa.string()), " ", "T", max_replacements=1)
+
+
+def _whole(name: str, column: pa.Array, faults: Faults) -> pa.Array:
+    values, missing = values_of(column, "f8"), nulls_of(column)
+    with np.errstate(all="ignore"):
+        bad = ~missing & ~((values == np.floor(values)) & (np.abs(values) < 2.0**63))
+    faults.add(bad, lambda row: f"attribute {name!r} is {values[row]}, not a whole number")
+    return with_nulls(column, bad).cast(pa.int64(), safe=False)
+
+
+def _truth(name: str, column: pa.Array, faults: Faults) -> pa.Array:
+    bad = ~pc.fill_null(pc.is_in(column, pa.array([0, 1], column.type)), True).to_numpy(zero_copy_only=False)
+    bad &= ~nulls_of(column)
+    faults.add(bad, lambda row: f"attribute {name!r} is {column[row].as_py()}, not a bool")
+    return with_nulls(column, bad).cast(pa.bool_())
+
+
+def parse_text(name: str, texts: pa.Array, kind: Type, factor: int, faults: Faults) -> pa.Array:
+    """Read texts as values of `kind`; a text that cannot be read is a fault and becomes null."""
+    whole, single = _parsers(kind, factor)
+    pieces: list[pa.Array] = []
+    _parse_pieces(texts, whole, single, ARROW_TYPES[kind], pieces)
+    parsed = pieces[0] if len(pieces) == 1 else pa.concat_arrays(pieces)
+    if parsed.null_count != texts.null_count:
+        bad = nulls_of(parsed) & ~nulls_of(texts)
+        wanted = _WANTED[kind]
+        faults.add(bad, lambda row: f"{name} is {_shown(texts[row].as_py())}, not {wanted}")
+    return parsed
+
+
+_WANTED = {
+    Type.BOOL: "true or false",
+    Type.INT: "a whole number",
+    Type.FLOAT: "a number",
+    Type.TIMESTAMP: "a time such as 2024-05-01T12:00:00Z",
+}
+
+
+def _shown(text: str) -> str:
+    return repr(text if len(text) <= 60 else text[:57] + "...")
+
+
+def _parse_pieces(
+    texts: pa.Array,
+    whole: Callable[[pa.Array], pa.Array],
+    single: Callable[[str], Any],
+    target: pa.DataType,
+    into: list[pa.Array],
+) -> None:
+    try:
+        into.append(whole(texts))
+    except pa.ArrowInvalid:
+        if len(texts) <= _LEAF:
+            found = [None if text is None else single(text) for text in texts.to_pylist()]
+            into.append(pa.array(found, target))
+            return
+        middle = len(texts) // 2
+        _parse_pieces(texts.slice(0, middle), whole, single, target, into)
+        _parse_pieces(texts.slice(middle), whole, single, target, into)
+
+
+def _parsers(kind: Type, factor: int) -> tuple[Callable[[pa.Array], pa.Array], Callable[[str], Any]]:
+    """Return how to read a whole column at once, and one text that the first way did not take.
+
+    The second reads all that the first does, and alike: what a text means must not hang on its neighbours.
+    """
+    if kind is Type.TIMESTAMP:
+        return lambda texts: _instants_from(texts, factor), lambda text: _instant_from(text, factor)
+    single = {Type.BOOL: _bool_from, Type.INT: _int_from, Type.FLOAT: _float_from}[kind]
+    return lambda texts: texts.cast(ARROW_TYPES[kind]), single
+
+
+def _instants_from(texts: pa.Array, factor: int) -> pa.Array:
+    for target in (INSTANT, pa.timestamp("us")):
+        try:
+            return texts.cast(target).cast(INSTANT)
+        except pa.ArrowInvalid:
+            continue
+    numbers = _scaled_float("", texts.cast(pa.float64()), factor, out := Faults(len(texts)))
+    if out:
+        raise pa.ArrowInvalid("a number out of range")
+    return numbers.view(INSTANT)
+
+
+def _instant_from(text: str, factor: int) -> int | None:
+    text = text.strip()
+    if _NUMBER.fullmatch(text):
+        found = float(text) * factor
+        return round(found) if abs(found) < 2**62 else 2**62
+    try:
+        return instant(text.upper())
+    except DataError:
+        return None
+
+
+def _bool_from(text: str) -> bool | None:
+    return {"true": True, "1": True, "false": False, "0": False}.get(text.strip().lower())
+
+
+def _int_from(text: str) -> int | None:
+    text = text.strip()
+    if _HEXADECIMAL.fullmatch(text):
+        found = int(text, 16)
+    elif _WHOLE.fullmatch(text):
+        found = int(text)
+    else:
+        exact = _float_from(text)
+        if exact is None or not exact.is_integer():
+            return None
+        found = int(exact)
+    return found if -(2**63) <= found < 2**63 else None
+
+
+def _float_from(text: str) -> float | None:
+    text = text.strip()
+    try:
+        return None if "_" in text else float(text)
+    except ValueError:
+        return None

@@ -1,0 +1,304 @@
+"""The one form in which events travel, and the gate that brings any table of events into it.
+
+Columns, in this order:
+
+| column | Arrow type | |
+|---|---|---|
+| `id` | string | absent if the input has none |
+| `type` | dictionary of string | |
+| `source` | dictionary of string | absent if the input has none; null for an event without a source |
+| `start`, `end` | int64 | microseconds UTC; one and the same array for point events |
+| `x`, `y` | float64 | absent if no event of the input has a location; null for an event without a point |
+| `geometry` | binary | WKB polygons; absent if there are none; where it is given, `x` and `y` are null |
+| attributes | bool, int64, float64, string or dictionary of string, timestamp[us, UTC] | in the order of the input |
+
+The schema's metadata says which coordinates are meant (`whimbrel.coordinates`: plane, lonlat or none) and that
+whole numbers in `start` and `end` are microseconds, so a conformed batch can be conformed again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from whimbrel.errors import DataError, did_you_mean
+from whimbrel.model import _columns as columns_of
+from whimbrel.model import _locations as locations
+from whimbrel.model._faults import Faults
+from whimbrel.model.schema import RESERVED_COLUMNS, Coordinates, EventSchema, Type
+
+COORDINATES_KEY = b"whimbrel.coordinates"
+"""Schema metadata: plane, lonlat or none. Readers set it where a file says which coordinates it has."""
+TIME_UNIT_KEY = b"whimbrel.time_unit"
+"""Schema metadata: the unit of whole numbers in the time columns; it outweighs `time_unit`."""
+
+_NO_SCHEMAS: Mapping[str, EventSchema] = MappingProxyType({})
+
+
+@dataclass(frozen=True)
+class Conformed:
+    """A batch of events in the common form, and the rows that could not be brought into it.
+
+    `rejected` has the columns `row` (number in the input), `reason` and `event` (the row as JSON text).
+    """
+
+    events: pa.RecordBatch
+    rejected: pa.RecordBatch
+    coordinates: Coordinates | None
+
+
+def conform(
+    batch: pa.RecordBatch,
+    *,
+    schemas: Mapping[str, EventSchema] = _NO_SCHEMAS,
+    coordinates: Coordinates | None = None,
+    time_unit: str = "s",
+    default_type: str | None = None,
+    first_row: int = 0,
+    columns: Collection[str] | None = None,
+) -> Conformed:
+    """Bring a batch of events into the common form, and set aside the rows that cannot be events.
+
+    A row is rejected for the first of these reasons that applies: its type is missing; its time, or its start
+    and then its end, is unreadable, not finite, out of range or missing; it ends before it starts; its location
+    is not readable, finite, in range and complete; an attribute is not of the type that the schema of the
+    row's type declares (in the order of the columns); its id is missing.
+
+    An attribute that some schema declares has the declared type in the whole batch. A row of a type that does
+    not declare it is not rejected for it: what cannot be converted is null there.
+
+    Clean columns that already have the right type are passed on without a copy.
+
+    Parameters
+    ----------
+    schemas
+        Declared attributes, by event type. Attributes that no schema declares keep the type they have.
+    coordinates
+        The coordinates that the query asks for; None takes what the columns say.
+    time_unit
+        The unit of times that are plain numbers: "s", "ms" or "us".
+    default_type
+        The type of all events, for an input without the column `type`.
+    first_row
+        The number of the batch's first row in the input.
+    columns
+        The attributes to keep; None keeps all.
+
+    Raises
+    ------
+    DataError
+        If the columns cannot make events whatever the rows say: no time, coordinates mixed, a column of an
+        unsupported type.
+    """
+    names = _check_names(batch)
+    metadata = batch.schema.metadata or {}
+    factor = _time_factor(metadata, time_unit)
+    meant = _coordinates(names, metadata, coordinates)
+    faults = Faults(batch.num_rows)
+
+    made: dict[str, pa.Array] = {"type": _types(batch, default_type, faults)}
+    made["start"], made["end"] = _times(batch, factor, faults)
+    location = _location(batch, meant is Coordinates.LONLAT, faults)
+    attributes = _attributes(batch, made["type"], schemas, factor, columns, faults)
+    if "id" in names:
+        made["id"] = _ids(batch, faults)
+    if "source" in names:
+        made["source"] = columns_of.as_text_dictionary("source", batch.column("source"))
+    for name, column in (("x", location.x), ("y", location.y), ("geometry", location.polygons)):
+        if column is not None:
+            made[name] = column
+
+    order = [name for name in ("id", "type", "source", "start", "end", "x", "y", "geometry") if name in made]
+    arrays = [made[name] for name in order] + list(attributes.values())
+    if faults:
+        arrays = _kept(arrays, faults.good())
+    schema = pa.schema(
+        [pa.field(name, array.type) for name, array in zip([*order, *attributes], arrays, strict=True)],
+        metadata={COORDINATES_KEY: (meant or "none").encode(), TIME_UNIT_KEY: b"us"},
+    )
+    events = pa.RecordBatch.from_arrays(arrays, schema=schema)
+    return Conformed(events, faults.rejected(batch, first_row), meant)
+
+
+def _kept(arrays: list[pa.Array], good: pa.Array) -> list[pa.Array]:
+    # Keyed by identity, so that the one array behind start and end stays one.
+    kept = {id(array): array.filter(good) for array in arrays}
+    return [kept[id(array)] for array in arrays]
+
+
+def _check_names(batch: pa.RecordBatch) -> set[str]:
+    """Refuse columns that cannot make events, and return their names."""
+    names = set(batch.schema.names)
+    if len(names) != len(batch.schema.names):
+        twice = sorted(name for name in names if batch.schema.names.count(name) > 1)
+        raise DataError(f"column {twice[0]!r} occurs more than once; rename one of them")
+    if "time" in names and names & {"start", "end"}:
+        raise _bad_columns(names, "give either 'time' or 'start' and 'end', not both")
+    for pair in (("start", "end"), ("x", "y"), ("lon", "lat")):
+        if len(names & set(pair)) == 1:
+            there, missing = pair if pair[0] in names else pair[::-1]
+            raise _bad_columns(names, f"there is {there!r} but no {missing!r}", missing)
+    if not names & {"time", "start"}:
+        raise _bad_columns(names, "no column says when: give 'time', or 'start' and 'end'", "time")
+    if names & {"x", "y"} and names & {"lon", "lat"}:
+        raise _bad_columns(names, "give either 'x' and 'y' or 'lon' and 'lat', not both")
+    return names
+
+
+def _bad_columns(names: set[str], problem: str, missing: str | None = None) -> DataError:
+    found = ", ".join(sorted(names)) or "none"
+    hint = did_you_mean(missing, names - RESERVED_COLUMNS) if missing else None
+    near = f"; to use another column rename it: {hint}" if hint and hint.startswith("did you mean") else ""
+    return DataError(f"these columns do not make events: {problem} (columns found: {found}){near}")
+
+
+def _time_factor(metadata: Mapping[bytes, bytes], time_unit: str) -> int:
+    unit = metadata.get(TIME_UNIT_KEY, time_unit.encode()).decode()
+    if unit not in columns_of.TIME_UNITS:
+        raise DataError(f"time unit {unit!r} is not known; use one of: {', '.join(columns_of.TIME_UNITS)}")
+    return columns_of.TIME_UNITS[unit]
+
+
+def _coordinates(
+    names: set[str], metadata: Mapping[bytes, bytes], wanted: Coordinates | None
+) -> Coordinates | None:
+    """Decide which coordinates the batch has: what it says itself, then its columns, then what is wanted."""
+    if not names & {"x", "lon", "geometry"}:
+        return None
+    said = metadata.get(COORDINATES_KEY, b"none").decode(errors="replace")
+    by_name = locations.coordinates_of(names)
+    if said in ("plane", "lonlat"):
+        found: Coordinates | None = Coordinates(said)
+        if found is Coordinates.PLANE and by_name is Coordinates.LONLAT:
+            raise DataError("the input says its coordinates are plane, but has the columns 'lon' and 'lat'")
+    else:
+        found = by_name
+    if found and wanted and found is not wanted:
+        rename = "; columns in degrees must be named 'lon' and 'lat'" if wanted is Coordinates.LONLAT else ""
+        raise DataError(
+            f"coordinates are mixed: the events have {found} coordinates, the query wants {wanted}{rename}"
+        )
+    return found or wanted or Coordinates.PLANE
+
+
+def _types(batch: pa.RecordBatch, default_type: str | None, faults: Faults) -> pa.Array:
+    if "type" not in batch.schema.names:
+        if default_type is None:
+            raise _bad_columns(
+                set(batch.schema.names), "no column 'type', and no type is given for all", "type"
+            )
+        return pa.DictionaryArray.from_arrays(np.zeros(batch.num_rows, "i4"), pa.array([default_type]))
+    column = batch.column("type")
+    if not (columns_of.is_text(column.type) or pa.types.is_null(column.type)):
+        raise columns_of.fail_type("type", column.type, "text")
+    column = columns_of.as_text_dictionary("type", column)
+    if column.null_count:
+        faults.add(columns_of.nulls_of(column), "type is missing")
+    if pc.index(column.dictionary, "").as_py() >= 0:
+        empty = pc.fill_null(pc.equal(column.dictionary_decode(), ""), False)
+        faults.add(empty.to_numpy(zero_copy_only=False), "type is missing")
+    return column
+
+
+def _times(batch: pa.RecordBatch, factor: int, faults: Faults) -> tuple[pa.Array, pa.Array]:
+    if "time" in batch.schema.names:
+        time = _time(batch, "time", factor, faults)
+        return time, time
+    start, end = _time(batch, "start", factor, faults), _time(batch, "end", factor, faults)
+    if start is end or _same_memory(start, end):
+        return start, start
+    starts, ends = columns_of.values_of(start, "i8"), columns_of.values_of(end, "i8")
+    reversed_ = ends < starts
+    if reversed_.any():
+        reversed_ &= ~columns_of.nulls_of(start) & ~columns_of.nulls_of(end)
+        faults.add(reversed_, "the event ends before it starts")
+    return start, end
+
+
+def _same_memory(start: pa.Array, end: pa.Array) -> bool:
+    # Point events that were conformed before: keep the one array behind both columns.
+    one, other = start.buffers()[1], end.buffers()[1]
+    return bool(one and other and one.address == other.address and start.offset == end.offset)
+
+
+def _time(batch: pa.RecordBatch, name: str, factor: int, faults: Faults) -> pa.Array:
+    column = columns_of.as_instants(name, batch.column(name), factor, faults)
+    if column.null_count:
+        faults.add(columns_of.nulls_of(column), f"{name} is missing")
+    return column
+
+
+def _location(batch: pa.RecordBatch, lonlat: bool, faults: Faults) -> locations.Location:
+    names = set(batch.schema.names)
+    points = shapes = locations.Location()
+    pair = ("lon", "lat") if "lon" in names else ("x", "y")
+    if pair[0] in names:
+        points = locations.read_point_columns(batch, pair, lonlat, faults)
+    if "geometry" in names:
+        shapes = locations.read_geometry_column(batch, lonlat, faults)
+    return locations.merge(points, shapes, faults)
+
+
+def _ids(batch: pa.RecordBatch, faults: Faults) -> pa.Array:
+    column = columns_of.as_text("id", batch.column("id"))
+    if column.null_count:
+        faults.add(columns_of.nulls_of(column), "id is missing")
+    if len(column) and (pc.min(pc.binary_length(column)).as_py() or 0) == 0:
+        empty = pc.fill_null(pc.equal(pc.binary_length(column), 0), False)
+        faults.add(empty.to_numpy(zero_copy_only=False), "id is missing")
+    return column
+
+
+def _attributes(
+    batch: pa.RecordBatch,
+    types: pa.Array,
+    schemas: Mapping[str, EventSchema],
+    factor: int,
+    keep: Collection[str] | None,
+    faults: Faults,
+) -> dict[str, pa.Array]:
+    kept = [
+        name for name in batch.schema.names if name not in RESERVED_COLUMNS and (keep is None or name in keep)
+    ]
+    found: dict[str, pa.Array] = {}
+    for name in kept:
+        own = Faults(batch.num_rows)
+        column = columns_of.natural(name, batch.column(name), own)
+        wanted, types_declaring = declared_type(name, schemas)
+        if wanted is not None:
+            column = columns_of.declared(name, column, wanted, factor, own)
+        if own:
+            _report(own, types, types_declaring if wanted else None, faults)
+        found[name] = column
+    return found
+
+
+def declared_type(name: str, schemas: Mapping[str, EventSchema]) -> tuple[Type | None, frozenset[str]]:
+    """Return the type that the schemas give an attribute, and the event types that declare it.
+
+    int and float together make float. Other differences are an error, because events of all types share the
+    columns of a batch.
+    """
+    by_type = {
+        event: schema.attributes[name] for event, schema in schemas.items() if name in schema.attributes
+    }
+    kinds = set(by_type.values())
+    if kinds == {Type.INT, Type.FLOAT}:
+        kinds = {Type.FLOAT}
+    if len(kinds) > 1:
+        said = ", ".join(f"{kind} in {event!r}" for event, kind in sorted(by_type.items()))
+        raise DataError(f"attribute {name!r} is declared with different types ({said}); rename one of them")
+    return (kinds.pop() if kinds else None), frozenset(by_type)
+
+
+def _report(own: Faults, types: pa.Array, declaring: frozenset[str] | None, faults: Faults) -> None:
+    def reason(row: int) -> str | None:
+        applies = declaring is None or types[row].as_py() in declaring
+        return own.reason(row) if applies else None
+
+    faults.add(own.bad(), reason)
