@@ -1,0 +1,214 @@
+"""The built-in functions over values, the aggregates, and where things are."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+import shapely
+
+from whimbrel.model.schema import Coordinates
+
+from .arithmetic import binary, clean, compare, conjunction, wrap
+from .data import Duration, Item, Point, Value, hull
+
+EARTH_RADIUS_M = 6_371_008.8
+
+
+# Functions of values. "Strict" ones are null as soon as one argument is.
+
+
+def _absolute(value: Value) -> Value:
+    if isinstance(value, float):
+        return abs(value)
+    whole = wrap(abs(value))  # type: ignore[arg-type]
+    return Duration(whole) if isinstance(value, Duration) else whole
+
+
+def _rounded(how: Callable[[float], int]) -> Callable[[Value], Value]:
+    """Whole numbers stay as they are; floats stay floats, infinities included."""
+
+    def apply(value: Value) -> Value:
+        if not isinstance(value, float) or math.isinf(value):
+            return value
+        return float(how(value))
+
+    return apply
+
+
+def _sign(value: Value) -> Value:
+    sign = (value > 0) - (value < 0)  # type: ignore[operator]
+    return float(sign) if isinstance(value, float) else sign
+
+
+def _power(base: Value, exponent: Value) -> Value:
+    try:
+        found = math.pow(base, exponent)  # type: ignore[arg-type]
+    except OverflowError:
+        odd = float(exponent) % 2 == 1  # type: ignore[arg-type]
+        return -math.inf if base < 0 and odd else math.inf  # type: ignore[operator]
+    except ValueError:  # a root of a negative number, or zero to a negative power
+        return None
+    return found
+
+
+def _exponential(value: Value) -> Value:
+    try:
+        return math.exp(value)  # type: ignore[arg-type]
+    except OverflowError:
+        return math.inf
+
+
+def _is_between(value: Value, low: Value, high: Value) -> Value:
+    return conjunction(binary(">=", value, low), binary("<=", value, high))
+
+
+def _is_in(value: Value, *choices: Value) -> Value:
+    answers = [binary("=", value, choice) for choice in choices]
+    if True in answers:
+        return True
+    return None if None in answers else False
+
+
+def _coalesce(*values: Value) -> Value:
+    return next((value for value in values if value is not None), None)
+
+
+def _least(*values: Value) -> Value:
+    return least_of([value for value in values if value is not None])
+
+
+def _greatest(*values: Value) -> Value:
+    return greatest_of([value for value in values if value is not None])
+
+
+STRICT: dict[str, Callable[..., Value]] = {
+    "abs": _absolute,
+    "sqrt": lambda value: math.sqrt(value) if value >= 0 else None,
+    "floor": _rounded(math.floor),
+    "ceil": _rounded(math.ceil),
+    "round": _rounded(round),
+    "sign": _sign,
+    "pow": _power,
+    "exp": _exponential,
+    "ln": lambda value: math.log(value) if value > 0 else None,
+    "lower": lambda text: text.lower(),
+    "upper": lambda text: text.upper(),
+    "length": lambda text: len(text),
+    "contains": lambda text, inner: inner in text,
+    "startswith": lambda text, start: text.startswith(start),
+    "endswith": lambda text, end: text.endswith(end),
+}
+"""Functions that are null if an argument is."""
+
+LENIENT: dict[str, Callable[..., Value]] = {
+    "between": _is_between,
+    "in": _is_in,
+    "coalesce": _coalesce,
+    "least": _least,
+    "greatest": _greatest,
+}
+"""Functions that say themselves what null does."""
+
+
+# Aggregates, over values in total order that are not null.
+
+
+def least_of(values: Sequence[Value]) -> Value:
+    best: Value = None
+    for value in values:
+        if best is None or compare("<", value, best):
+            best = value
+    return best
+
+
+def greatest_of(values: Sequence[Value]) -> Value:
+    best: Value = None
+    for value in values:
+        if best is None or compare(">", value, best):
+            best = value
+    return best
+
+
+def total_of(values: Sequence[Value]) -> Value:
+    total: Value = None
+    for value in values:
+        total = value if total is None else binary("+", total, value)
+    return total
+
+
+def mean_of(values: Sequence[Value]) -> Value:
+    """A float; of durations, a duration."""
+    if not values:
+        return None
+    if isinstance(values[0], Duration):
+        return binary("/", total_of(values), len(values))
+    return clean(sum(float(value) for value in values) / len(values))  # type: ignore[arg-type]
+
+
+def distinct_of(values: Sequence[Value]) -> Value:
+    seen: list[Value] = []
+    for value in values:
+        if value not in seen:
+            seen.append(value)
+    return len(seen) if values else None
+
+
+AGGREGATE: dict[str, Callable[[Sequence[Value]], Value]] = {
+    "count": len,
+    "sum": total_of,
+    "avg": mean_of,
+    "min": least_of,
+    "max": greatest_of,
+    "first": lambda values: values[0] if values else None,
+    "last": lambda values: values[-1] if values else None,
+    "distinct": distinct_of,
+}
+
+
+# Space.
+
+
+def geometry(item: Item) -> shapely.Geometry | None:
+    """The location of an event that came in, or the convex hull of what a detection is made of."""
+    if not item.constituents and item.atoms[0].polygon is not None:
+        return shapely.Polygon(item.atoms[0].points)
+    vertices = hull(item.points)
+    return None if vertices is None else shape(vertices)
+
+
+def shape(vertices: Sequence[Point]) -> shapely.Geometry:
+    if len(vertices) == 1:
+        return shapely.Point(vertices[0])
+    return shapely.LineString(vertices) if len(vertices) == 2 else shapely.Polygon(vertices)
+
+
+def centre(item: Item) -> Point | None:
+    where = geometry(item)
+    return None if where is None else (where.centroid.x, where.centroid.y)
+
+
+def distance(a: Item | None, b: Item | None, coordinates: Coordinates) -> Value:
+    """Metres between the nearest points of two locations; null if one has none."""
+    here, there = (None if item is None else geometry(item) for item in (a, b))
+    if here is None or there is None:
+        return None
+    if coordinates is Coordinates.PLANE:
+        return float(here.distance(there))
+    if here.geom_type != "Point" or there.geom_type != "Point":
+        raise NotImplementedError("on the sphere the reference measures between points only")
+    return great_circle(here.x, here.y, there.x, there.y)
+
+
+def great_circle(lon1: float, lat1: float, lon2: float, lat2: float) -> float:
+    """Metres on the sphere, by the haversine formula."""
+    p, q = math.radians(lat1), math.radians(lat2)
+    turn = math.radians(lon2 - lon1)
+    half = math.sin((q - p) / 2) ** 2 + math.cos(p) * math.cos(q) * math.sin(turn / 2) ** 2
+    return 2 * EARTH_RADIUS_M * math.asin(min(1.0, math.sqrt(half)))
+
+
+def within_region(item: Item | None, region: str) -> Value:
+    """Whether the whole location lies in the region (WKT), borders included."""
+    where = None if item is None else geometry(item)
+    return None if where is None else bool(shapely.from_wkt(region).covers(where))
