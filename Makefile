@@ -47,7 +47,7 @@ docs: $(DEV)  ## build the documentation into docs/_build/html
 	@echo "Open docs/_build/html/index.html"
 
 format: $(DEV)  ## put the code into its standard form, and mend what can be mended
-	@$(PY) -m ruff check --quiet --fix --exit-zero .
+	@$(PY) -m ruff check --quiet --fix-only .
 	@$(PY) -m ruff format .
 
 golden: $(DEV)  ## rewrite the golden files with what the code says now; review the diff
@@ -68,8 +68,8 @@ clean:  ## remove caches and everything built; .venv stays
 
 lint: $(DEV)
 	@echo "Checking format, style and spelling"
-	@$(PY) -m ruff format --check --quiet . || { echo "Not in standard form; make format mends it." >&2; exit 1; }
-	@$(PY) -m ruff check --quiet .
+	@$(PY) -m ruff format --check --quiet --output-format concise . || { echo "Not in standard form; make format mends it." >&2; exit 1; }
+	@$(PY) -m ruff check --quiet --output-format concise .
 	@$(PY) -m codespell_lib
 
 types: $(DEV)
