@@ -305,7 +305,10 @@ def _truth(name: str, column: pa.Array, faults: Faults) -> pa.Array:
 
 
 def parse_text(name: str, texts: pa.Array, kind: Type, factor: int, faults: Faults) -> pa.Array:
-    """Read texts as values of `kind`; a text that cannot be read is a fault and becomes null."""
+    """Read texts as values of `kind`; an empty one is null, one that cannot be read null and a fault."""
+    if len(texts) and pc.min(pc.binary_length(texts)).as_py() == 0:
+        # An empty text is how many text files write a missing value.
+        texts = pc.if_else(pc.equal(texts, ""), pa.scalar(None, pa.string()), texts)
     whole, single = _parsers(kind, factor)
     pieces: list[pa.Array] = []
     _parse_pieces(texts, whole, single, ARROW_TYPES[kind], pieces)

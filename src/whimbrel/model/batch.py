@@ -29,6 +29,7 @@ import pyarrow.compute as pc
 from whimbrel.errors import DataError, did_you_mean
 from whimbrel.model import _columns as columns_of
 from whimbrel.model import _locations as locations
+from whimbrel.model._faults import REJECTED_SCHEMA as REJECTED_SCHEMA
 from whimbrel.model._faults import Faults
 from whimbrel.model.schema import RESERVED_COLUMNS, Coordinates, EventSchema, Type
 
@@ -302,3 +303,9 @@ def _report(own: Faults, types: pa.Array, declaring: frozenset[str] | None, faul
         return own.reason(row) if applies else None
 
     faults.add(own.bad(), reason)
+
+
+def convert_attribute(name: str, column: pa.Array, kind: Type) -> pa.Array:
+    """Convert a whole attribute column to `kind`; what cannot be converted is null."""
+    ignored = Faults(len(column))
+    return columns_of.declared(name, columns_of.natural(name, column, ignored), kind, 1, ignored)

@@ -1,0 +1,142 @@
+"""Read events from CSV and TSV files, block by block."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+
+from whimbrel.errors import DataError
+from whimbrel.io import _kinds
+from whimbrel.io._pieces import Piece, Plan, malformed
+from whimbrel.io._streams import Progress, TextStream, reading
+from whimbrel.model.schema import Type
+
+_BLOCK = 8 * 2**20
+_ALWAYS_TEXT = frozenset({"id", "type", "source", "geometry"})
+
+
+class CsvFile:
+    """A CSV or TSV file with a header line. Empty fields are missing values; `""` is an empty text."""
+
+    rows: int | None = None
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._delimiter = (
+            "\t" if ".tsv" in path.suffixes or path.name.lower().endswith((".tsv", ".tsv.gz")) else ","
+        )
+        self._header: list[str] | None = None
+
+    def columns(self) -> list[str]:
+        """Return the names in the header line."""
+        if self._header is None:
+            with reading(self.path), TextStream(self.path, _ignore) as stream:
+                if stream.is_empty:
+                    raise DataError(f"{self.path}: the file is empty; its first line must name the columns")
+                self._header = self._open(stream, {}, [], None).schema.names
+        return self._header
+
+    def unknown(self, plan: Plan) -> list[str]:
+        """Return the columns whose kind only the first pass can tell."""
+        return [
+            name
+            for name in self.columns()
+            if name not in _ALWAYS_TEXT and plan.wants(name) and name not in plan.declared
+        ]
+
+    def kinds(self, plan: Plan, on_read: Progress) -> dict[str, Type | None]:
+        """Make the first pass: find what the columns hold that nothing is known about."""
+        found: dict[str, Type | None] = dict.fromkeys(self.unknown(plan))
+        if not found:
+            return found
+        with reading(self.path), TextStream(self.path, on_read) as stream:
+            for batch in self._open(stream, dict.fromkeys(found, pa.string()), list(found), []):
+                for name in found:
+                    found[name] = _kinds.kind_of_texts(batch.column(name), found[name])
+        return found
+
+    def pieces(self, plan: Plan, on_read: Progress) -> Iterator[Piece]:
+        """Yield the rows, and the lines that are no rows."""
+        names = [name for name in self.columns() if plan.wants(name)]
+        skipped: list[pa.csv.InvalidRow] = []
+        with reading(self.path), TextStream(self.path, on_read) as stream:
+            reader = self._open(stream, dict.fromkeys(names, pa.string()), names, skipped)
+            next_row = 1
+            for batch in reader:
+                bad, skipped[:] = list(skipped), []
+                yield self._piece(batch, plan.kinds, bad, next_row)
+                next_row += batch.num_rows + len(bad)
+            if skipped:
+                yield Piece(self.path, _no_rows(names), next_row, rejected=_rejected(skipped))
+
+    def _piece(
+        self,
+        batch: pa.RecordBatch,
+        kinds: Mapping[str, Type | None],
+        bad: list[pa.csv.InvalidRow],
+        first: int,
+    ) -> Piece:
+        arrays = [
+            _kinds.read_texts(column, kinds[name]) if name in kinds else column
+            for name, column in zip(batch.schema.names, batch.columns, strict=True)
+        ]
+        made = pa.RecordBatch.from_arrays(arrays, names=batch.schema.names)
+        if not bad:
+            return Piece(self.path, made, first)
+        numbers = np.setdiff1d(
+            np.arange(first, first + batch.num_rows + len(bad)), [row.number - 1 for row in bad]
+        )
+        return Piece(self.path, made, first, numbers=numbers, rejected=_rejected(bad))
+
+    def _open(
+        self,
+        stream: TextStream,
+        types: Mapping[str, pa.DataType],
+        names: list[str],
+        skipped: list[pa.csv.InvalidRow] | None,
+    ) -> pa.csv.CSVStreamingReader:
+        def skip(row: pa.csv.InvalidRow) -> str:
+            if skipped is not None:
+                skipped.append(row)
+            return "skip"
+
+        return pa.csv.open_csv(
+            pa.PythonFile(stream, mode="r"),
+            # Only the single-threaded reader tells the numbers of malformed rows.
+            read_options=pa.csv.ReadOptions(use_threads=False, block_size=_BLOCK),
+            parse_options=pa.csv.ParseOptions(
+                delimiter=self._delimiter, newlines_in_values=True, invalid_row_handler=skip
+            ),
+            convert_options=pa.csv.ConvertOptions(
+                column_types=types,
+                include_columns=names,
+                null_values=[""],
+                strings_can_be_null=True,
+                quoted_strings_can_be_null=False,
+            ),
+        )
+
+
+def _ignore(count: int) -> None:
+    """Take no notice: a look at the header is not progress."""
+
+
+def _no_rows(names: list[str]) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([pa.array([], pa.string()) for _ in names], names=names)
+
+
+def _rejected(bad: list[pa.csv.InvalidRow]) -> pa.RecordBatch:
+    return malformed(
+        [
+            (
+                row.number - 1,
+                f"the line has {row.actual_columns} fields, the header {row.expected_columns}",
+                row.text,
+            )
+            for row in bad
+        ]
+    )

@@ -1,0 +1,126 @@
+"""Read events from Parquet and GeoParquet files."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from whimbrel.errors import DataError
+from whimbrel.io._pieces import Piece, Plan
+from whimbrel.io._streams import Progress, reading
+from whimbrel.model._columns import is_text
+from whimbrel.model.batch import COORDINATES_KEY
+from whimbrel.model.schema import RESERVED_COLUMNS, Type
+
+
+class ParquetFile:
+    """A Parquet file; in a GeoParquet file the primary geometry column is the location of the events."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        with reading(path):
+            self._schema: pa.Schema = pq.read_schema(path)
+            self.rows: int | None = pq.read_metadata(path).num_rows
+            self._geo = _geo(self._schema)
+            self._size = path.stat().st_size
+
+    def unknown(self, plan: Plan) -> list[str]:
+        return []
+
+    def kinds(self, plan: Plan, on_read: Progress) -> dict[str, Type | None]:
+        """Return what the attributes hold: a Parquet file says so itself."""
+        wanted = [field for field in self._schema if field.name in self._wanted(plan)]
+        return {
+            field.name: kind
+            for field in wanted
+            if (kind := _kind(field.type)) and field.name not in RESERVED_COLUMNS
+        }
+
+    def pieces(self, plan: Plan, on_read: Progress) -> Iterator[Piece]:
+        wanted, row = self._wanted(plan), 1
+        with reading(self.path):
+            texts = [
+                name
+                for name in wanted
+                if name in ("type", "source") and is_text(self._schema.field(name).type)
+            ]
+            file = pq.ParquetFile(self.path, read_dictionary=texts, pre_buffer=False)
+            for batch in file.iter_batches(plan.batch_rows, columns=wanted, use_threads=True):
+                yield Piece(self.path, self._named(batch), row)
+                row += batch.num_rows
+                on_read(self._size * batch.num_rows // max(1, self.rows or 1))
+
+    def _wanted(self, plan: Plan) -> list[str]:
+        dropped = self._geo.others
+        return [
+            name
+            for name in self._schema.names
+            if name == self._geo.primary or (plan.wants(name) and name not in dropped)
+        ]
+
+    def _named(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        names = ["geometry" if name == self._geo.primary else name for name in batch.schema.names]
+        metadata = dict(self._schema.metadata or {})
+        if self._geo.coordinates:
+            metadata[COORDINATES_KEY] = self._geo.coordinates.encode()
+        kept = {key: value for key, value in metadata.items() if key.startswith(b"whimbrel.")}
+        return batch.rename_columns(names).replace_schema_metadata(kept)
+
+
+class _Geo:
+    """What the `geo` metadata of a GeoParquet file says, as far as events need it."""
+
+    def __init__(self, primary: str | None, coordinates: str | None, others: frozenset[str]) -> None:
+        self.primary, self.coordinates, self.others = primary, coordinates, others
+
+
+def _geo(schema: pa.Schema) -> _Geo:
+    text = (schema.metadata or {}).get(b"geo")
+    if text is None:
+        return _Geo(None, None, frozenset())
+    try:
+        said = json.loads(text)
+        primary: str = said["primary_column"]
+        column: dict[str, Any] = said["columns"][primary]
+        encoding = column["encoding"]
+        boxes = [entry.get("covering", {}).get("bbox", {}) for entry in said["columns"].values()]
+        covering = {side[0] for box in boxes for side in box.values()}
+    except (ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError) as error:
+        raise DataError(
+            f"the GeoParquet metadata cannot be understood ({type(error).__name__}: {error})"
+        ) from error
+    if primary not in schema.names:
+        raise DataError(f"the GeoParquet metadata names the column {primary!r}, which the file does not have")
+    if encoding != "WKB":
+        raise DataError(f"geometries are encoded as {encoding!r}; only WKB is supported")
+    return _Geo(primary, coordinates_of_crs(column), frozenset(said["columns"]) - {primary} | covering)
+
+
+def coordinates_of_crs(column: dict[str, Any]) -> str | None:
+    """Tell the coordinates from a GeoParquet column's CRS: none given means WGS 84, null means unknown."""
+    crs = column.get("crs", "absent")
+    if crs == "absent":
+        return "lonlat"
+    if not isinstance(crs, dict):
+        return None
+    # A CRS with heights is a compound of a horizontal and a vertical one.
+    parts = crs.get("components")
+    horizontal = parts[0] if isinstance(parts, list) and parts and isinstance(parts[0], dict) else crs
+    return {"GeographicCRS": "lonlat", "ProjectedCRS": "plane"}.get(str(horizontal.get("type")))
+
+
+def _kind(kind: pa.DataType) -> Type | None:
+    if is_text(kind):
+        return Type.STRING
+    if pa.types.is_boolean(kind):
+        return Type.BOOL
+    if pa.types.is_integer(kind):
+        return Type.INT
+    if pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+        return Type.FLOAT
+    return Type.TIMESTAMP if pa.types.is_timestamp(kind) or pa.types.is_date(kind) else None

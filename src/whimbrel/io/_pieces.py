@@ -1,0 +1,92 @@
+"""What every reader of event files takes and gives."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from whimbrel.io._streams import Progress
+from whimbrel.model.batch import REJECTED_SCHEMA
+from whimbrel.model.schema import RESERVED_COLUMNS, Type
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What to read: the attributes wanted, those whose type is declared, and what the first pass found."""
+
+    keep: frozenset[str] | None = None
+    declared: frozenset[str] = frozenset()
+    kinds: Mapping[str, Type | None] = field(default_factory=dict)
+    batch_rows: int = 262_144
+
+    def wants(self, name: str) -> bool:
+        """Tell whether the column is to be read at all."""
+        return name in RESERVED_COLUMNS or self.keep is None or name in self.keep
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A batch of rows as they stand in a file, and the lines around them that could not be read.
+
+    Rows are numbered from 1 within their file, malformed ones included.
+    """
+
+    file: Path
+    batch: pa.RecordBatch
+    first_row: int
+    numbers: npt.NDArray[np.int64] | None = None
+    rejected: pa.RecordBatch | None = None
+
+    def numbered(self, rejected: pa.RecordBatch) -> pa.RecordBatch:
+        """Replace positions in `batch` (what `conform` gives by default) by row numbers in the file."""
+        positions = rejected.column("row").to_numpy(zero_copy_only=False)
+        rows = positions + self.first_row if self.numbers is None else self.numbers[positions]
+        return rejected.set_column(0, "row", pa.array(rows, pa.int64()))
+
+    def slices(self, rows: int) -> Iterator[Piece]:
+        """Cut the piece into pieces of at most `rows` rows; what was rejected goes with the first."""
+        if self.batch.num_rows <= rows:
+            yield self
+            return
+        for start in range(0, self.batch.num_rows, rows):
+            numbers = None if self.numbers is None else self.numbers[start : start + rows]
+            first = self.first_row + start if numbers is None else int(numbers[0])
+            yield Piece(
+                self.file,
+                self.batch.slice(start, rows),
+                first,
+                numbers,
+                self.rejected if start == 0 else None,
+            )
+
+
+class EventFile(Protocol):
+    """One event file, whatever its format."""
+
+    path: Path
+    rows: int | None
+
+    def unknown(self, plan: Plan) -> list[str]:
+        """Return the columns for which a first pass over the whole file is needed."""
+
+    def kinds(self, plan: Plan, on_read: Progress) -> dict[str, Type | None]:
+        """Return what columns hold, as far as the file can tell; makes the first pass if one is needed."""
+
+    def pieces(self, plan: Plan, on_read: Progress) -> Iterator[Piece]:
+        """Yield what the file holds."""
+
+
+def malformed(rows: Iterable[tuple[int, str, str]]) -> pa.RecordBatch:
+    """Build the batch of rejected rows from (row, reason, text)."""
+    found = sorted(rows)
+    columns = list(zip(*found, strict=True)) if found else [[], [], []]
+    return pa.RecordBatch.from_arrays(
+        [pa.array(values, kind.type) for values, kind in zip(columns, REJECTED_SCHEMA, strict=True)],
+        schema=REJECTED_SCHEMA,
+    )
