@@ -75,15 +75,16 @@ def test_no_file_holds_a_path_of_one_machine():
 @pytest.mark.parametrize(
     ("line", "is_found"),
     [
-        ("cd " + "/root" + "/whimbrel", True),
-        ("data in " + "/work", True),
-        ('open("/' + 'home/ann/events.csv")', True),
-        ("src/work/home.py", False),
-        ("docs/" + "home/", False),
-        ("/rooted", False),
+        ("cd ~root/whimbrel", True),
+        ("data in ~work", True),
+        ('open("~home/ann/events.csv")', True),
+        ("src~work~home.py", False),
+        ("docs~home~", False),
+        ("~rooted", False),
     ],
 )
 def test_machine_paths_are_told_from_other_text(line, is_found):
+    line = line.replace("~", "/")  # so that this file keeps the rule
     assert bool(MACHINE_PATHS.search(line)) is is_found
 
 
