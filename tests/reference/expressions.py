@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -165,32 +166,39 @@ def _one(argument: Expr, env: Env) -> Item | None:
 def _relation(name: str, arguments: tuple[Expr, ...], env: Env) -> Value:
     """A temporal relation; a repeated part stretches from its least start to its largest end."""
     left, right = (_interval(argument, env) for argument in arguments)
-    return None if left is None or right is None else _RELATIONS[name](*left, *right)
+    return None if left is None or right is None else _RELATIONS[name](left, right)
 
 
-def _interval(argument: Expr, env: Env) -> tuple[int, int] | None:
+class Interval(NamedTuple):
+    """From when to when something lasts."""
+
+    start: int
+    end: int
+
+
+def _interval(argument: Expr, env: Env) -> Interval | None:
     if not isinstance(argument, Part):
         raise TypeError(f"not a part of the pattern: {argument!r}")
     items = _several(env.parts[argument.name])
-    return (min(item.start for item in items), max(item.end for item in items)) if items else None
+    return Interval(min(item.start for item in items), max(item.end for item in items)) if items else None
 
 
-# From the table RELATIONS; s, e are the start and end of a, t, f those of b.
-_RELATIONS: dict[str, Callable[[int, int, int, int], bool]] = {
-    "before": lambda s, e, t, f: e < t,
-    "after": lambda s, e, t, f: s > f,
-    "meets": lambda s, e, t, f: e == t,
-    "met_by": lambda s, e, t, f: s == f,
-    "overlaps": lambda s, e, t, f: s < t < e < f,
-    "overlapped_by": lambda s, e, t, f: t < s < f < e,
-    "starts": lambda s, e, t, f: s == t and e < f,
-    "started_by": lambda s, e, t, f: s == t and e > f,
-    "during": lambda s, e, t, f: s > t and e < f,
-    "contains": lambda s, e, t, f: s < t and e > f,
-    "finishes": lambda s, e, t, f: e == f and s > t,
-    "finished_by": lambda s, e, t, f: e == f and s < t,
-    "equals": lambda s, e, t, f: s == t and e == f,
-    "concurrent": lambda s, e, t, f: s <= f and t <= e,
+# The table RELATIONS, with its own words.
+_RELATIONS: dict[str, Callable[[Interval, Interval], bool]] = {
+    "before": lambda a, b: a.end < b.start,
+    "after": lambda a, b: a.start > b.end,
+    "meets": lambda a, b: a.end == b.start,
+    "met_by": lambda a, b: a.start == b.end,
+    "overlaps": lambda a, b: a.start < b.start and b.start < a.end and a.end < b.end,
+    "overlapped_by": lambda a, b: b.start < a.start and a.start < b.end and b.end < a.end,
+    "starts": lambda a, b: a.start == b.start and a.end < b.end,
+    "started_by": lambda a, b: a.start == b.start and a.end > b.end,
+    "during": lambda a, b: a.start > b.start and a.end < b.end,
+    "contains": lambda a, b: a.start < b.start and a.end > b.end,
+    "finishes": lambda a, b: a.end == b.end and a.start > b.start,
+    "finished_by": lambda a, b: a.end == b.end and a.start < b.start,
+    "equals": lambda a, b: a.start == b.start and a.end == b.end,
+    "concurrent": lambda a, b: a.start <= b.end and b.start <= a.end,
 }
 
 
@@ -235,4 +243,4 @@ def _result(function: Function, value: object) -> Value:
     value = value.item() if isinstance(value, np.generic) else value
     if isinstance(value, float) and math.isnan(value):
         return None
-    return Duration(value) if function.returns is Type.DURATION else cast(value, function.returns.value)  # type: ignore
+    return Duration(value) if function.returns is Type.DURATION else cast(value, function.returns.value)  # type: ignore[arg-type]

@@ -94,7 +94,7 @@ STRICT: dict[str, Callable[..., Value]] = {
     "ln": lambda value: math.log(value) if value > 0 else None,
     "lower": lambda text: text.lower(),
     "upper": lambda text: text.upper(),
-    "length": lambda text: len(text),
+    "length": len,
     "contains": lambda text, inner: inner in text,
     "startswith": lambda text, start: text.startswith(start),
     "endswith": lambda text, end: text.endswith(end),

@@ -319,7 +319,7 @@ def _results(
         attributes=assigned(operator.assign, Env(world, parts, group)),
     )
     if operator.post:
-        partial: dict[str | None, Bound] = {name: result for name in parts}
+        partial: dict[str | None, Bound] = dict.fromkeys(parts, result)
         result = replace(result, attributes=assigned(operator.post, Env(world, partial, group)))
     if operator.having is None or holds(operator.having, Env(world, {**parts, None: result}, group)):
         yield result
