@@ -8,6 +8,7 @@
 .PHONY: help demo check test bench soak fuzz docs format golden constraints clean lint types contracts
 
 PYTHON ?=
+OLDEST ?= python3.11
 ARGS ?=
 DEMO := examples/traffic/run.py
 
@@ -53,10 +54,13 @@ format: $(DEV)  ## put the code into its standard form, and mend what can be men
 golden: $(DEV)  ## rewrite the golden files with what the code says now; review the diff
 	@$(PY) -m pytest -q -m golden --update-golden $(ARGS)
 
-constraints: $(PY)  ## raise every pinned version in constraints.txt to the newest that fits
+# The oldest supported Python chooses, since the newest versions may have left it behind.
+constraints:  ## raise every pinned version in constraints.txt to the newest that fits (needs Python 3.11)
+	@$(OLDEST) -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))' \
+		|| { echo "Needs Python 3.11: make constraints OLDEST=..." >&2; exit 1; }
 	@echo "Installing the newest versions into build/newest (a minute or two)"
 	@rm -rf build/newest
-	@$(PY) -m venv build/newest
+	@$(OLDEST) -m venv build/newest
 	@build/newest/bin/python -m pip install --quiet --disable-pip-version-check '.[dev]'
 	@build/newest/bin/python tools/constraints.py
 
