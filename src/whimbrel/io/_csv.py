@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -12,7 +13,7 @@ import pyarrow.csv
 from whimbrel.errors import DataError
 from whimbrel.io import _kinds
 from whimbrel.io._pieces import Piece, Plan, malformed
-from whimbrel.io._streams import Progress, TextStream, reading
+from whimbrel.io._streams import Progress, is_blank, open_text, reading
 from whimbrel.model.schema import Type
 
 _BLOCK = 8 * 2**20
@@ -34,8 +35,8 @@ class CsvFile:
     def columns(self) -> list[str]:
         """Return the names in the header line."""
         if self._header is None:
-            with reading(self.path), TextStream(self.path, _ignore) as stream:
-                if stream.is_empty:
+            with reading(self.path), open_text(self.path, _ignore) as stream:
+                if is_blank(stream):
                     raise DataError(f"{self.path}: the file is empty; its first line must name the columns")
                 self._header = self._open(stream, {}, [], None).schema.names
         return self._header
@@ -53,17 +54,16 @@ class CsvFile:
         found: dict[str, Type | None] = dict.fromkeys(self.unknown(plan))
         if not found:
             return found
-        with reading(self.path), TextStream(self.path, on_read) as stream:
+        with reading(self.path), open_text(self.path, on_read) as stream:
             for batch in self._open(stream, dict.fromkeys(found, pa.string()), list(found), []):
-                for name in found:
-                    found[name] = _kinds.kind_of_texts(batch.column(name), found[name])
+                found = {name: _kinds.kind_of_texts(batch.column(name), kind) for name, kind in found.items()}
         return found
 
     def pieces(self, plan: Plan, on_read: Progress) -> Iterator[Piece]:
         """Yield the rows, and the lines that are no rows."""
         names = [name for name in self.columns() if plan.wants(name)]
         skipped: list[pa.csv.InvalidRow] = []
-        with reading(self.path), TextStream(self.path, on_read) as stream:
+        with reading(self.path), open_text(self.path, on_read) as stream:
             reader = self._open(stream, dict.fromkeys(names, pa.string()), names, skipped)
             next_row = 1
             for batch in reader:
@@ -94,7 +94,7 @@ class CsvFile:
 
     def _open(
         self,
-        stream: TextStream,
+        stream: io.BufferedReader,
         types: Mapping[str, pa.DataType],
         names: list[str],
         skipped: list[pa.csv.InvalidRow] | None,

@@ -29,10 +29,10 @@ class ParquetFile:
             self._geo = _geo(self._schema)
             self._size = path.stat().st_size
 
-    def unknown(self, plan: Plan) -> list[str]:
+    def unknown(self, plan: Plan) -> list[str]:  # noqa: ARG002 - the same for every format
         return []
 
-    def kinds(self, plan: Plan, on_read: Progress) -> dict[str, Type | None]:
+    def kinds(self, plan: Plan, on_read: Progress) -> dict[str, Type | None]:  # noqa: ARG002 - no pass
         """Return what the attributes hold: a Parquet file says so itself."""
         wanted = [field for field in self._schema if field.name in self._wanted(plan)]
         return {

@@ -67,7 +67,7 @@ def open_bytes(path: Path, on_read: Progress) -> IO[bytes]:
     """Open a file, unpacked if its name ends in .gz."""
     raw = io.BufferedReader(CountedFile(path, on_read), 1 << 20)
     if path.suffix.lower() == ".gz":
-        return io.BufferedReader(gzip.GzipFile(fileobj=raw), 1 << 20)  # type: ignore[type-var, return-value]
+        return io.BufferedReader(gzip.GzipFile(fileobj=raw), 1 << 20)
     return raw
 
 
@@ -79,7 +79,7 @@ def check_text(path: Path, start: bytes) -> None:
         raise DataError(f"{path}: the file is not text: it holds zero bytes; is its name's ending right?")
 
 
-class TextStream(io.RawIOBase):
+class _TextStream(io.RawIOBase):
     """UTF-8 text as readers like it: no byte order mark, and a line end after the last line."""
 
     def __init__(self, path: Path, on_read: Progress) -> None:
@@ -88,7 +88,6 @@ class TextStream(io.RawIOBase):
         check_text(path, start)
         self._pending = start.removeprefix(b"\xef\xbb\xbf")
         self._last = self._pending[-1:]
-        self.is_empty = not self._pending.strip()
 
     def readable(self) -> bool:
         return True
@@ -105,6 +104,16 @@ class TextStream(io.RawIOBase):
     def close(self) -> None:
         self._source.close()
         super().close()
+
+
+def open_text(path: Path, on_read: Progress) -> io.BufferedReader:
+    """Open a text file, unpacked, without byte order mark, and with an end to its last line."""
+    return io.BufferedReader(_TextStream(path, on_read), 1 << 20)
+
+
+def is_blank(stream: io.BufferedReader) -> bool:
+    """Tell whether a stream that was just opened has nothing to offer."""
+    return not stream.peek(4096).strip()
 
 
 def line_blocks(stream: IO[bytes], size: int) -> Iterator[bytes]:

@@ -160,7 +160,9 @@ def find_files(item: str | PathLike[str], format: str | None = None) -> list[Pat
     if path.exists():
         return [path]
     if glob.has_magic(str(path)):
-        found = sorted(Path(name) for name in glob.glob(str(path), recursive=True) if Path(name).is_file())
+        # Path.glob takes no absolute pattern.
+        names = glob.glob(str(path), recursive=True)  # noqa: PTH207
+        found = sorted(Path(name) for name in names if Path(name).is_file())
         if not found:
             raise DataError(f"{path}: no file matches this pattern")
         return found
@@ -197,9 +199,16 @@ def open_file(path: Path, format: str | None = None) -> EventFile:  # noqa: A002
 
         return ParquetFile(path)
     if chosen in ("jsonl", "json", "geojson"):
-        from whimbrel.io._json import JsonFile
-
-        return JsonFile(path, chosen)
+        return _open_json(path, chosen)
     if format:
         raise DataError(f"format {format!r} is not known; use one of: {', '.join(FORMATS)}")
     raise DataError(f"{path}: the ending does not tell a format; known: {_endings()}; or say format=...")
+
+
+def _open_json(path: Path, format: str) -> EventFile:  # noqa: A002
+    from whimbrel.io._document import JsonDocument, is_document
+    from whimbrel.io._jsonl import JsonLinesFile
+
+    if format == "geojson" or (format == "json" and is_document(path)):
+        return JsonDocument(path)
+    return JsonLinesFile(path)

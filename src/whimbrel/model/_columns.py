@@ -127,7 +127,7 @@ def as_numbers(name: str, column: pa.Array, faults: Faults) -> pa.Array:
 
 
 def as_instants(name: str, column: pa.Array, factor: int, faults: Faults) -> pa.Array:
-    """Return times as int64 microseconds; `factor` is the number of microseconds in the unit of plain numbers."""
+    """Return times as int64 microseconds; `factor` is the unit of plain numbers in microseconds."""
     column = decoded(column)
     kind = column.type
     if pa.types.is_timestamp(kind):

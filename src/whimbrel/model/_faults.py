@@ -27,7 +27,7 @@ class Faults:
         self._reasons: dict[int, str] = {}
 
     def add(self, bad: Mask, reason: Reason) -> None:
-        """Note `reason` for every row of `bad`; a function gets the row number and may return None for "fine"."""
+        """Note `reason` for every row of `bad`; a function is asked for each row, and None means no fault."""
         for row in np.flatnonzero(bad).tolist():
             if row not in self._reasons:
                 text = reason if isinstance(reason, str) else reason(row)

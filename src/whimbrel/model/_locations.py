@@ -17,7 +17,6 @@ _POINT = np.dtype([("order", "u1"), ("kind", "<u4"), ("x", "<f8"), ("y", "<f8")]
 """A two-dimensional point as little-endian WKB: 21 bytes."""
 
 _TYPE_POINT, _TYPE_POLYGON = 0, 3
-_LIMITS = {"lon": 180.0, "lat": 90.0}
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +160,9 @@ def _check_bounds(shapes: npt.NDArray[Any], located: Mask, lonlat: bool, faults:
 def _polygon_bytes(shapes: npt.NDArray[Any], is_polygon: Mask) -> pa.Array:
     import shapely
 
-    encoded = shapely.to_wkb(np.where(is_polygon, shapes, None), byte_order=1, include_srid=False)
+    polygons = shapes.copy()
+    polygons[~is_polygon] = None
+    encoded = shapely.to_wkb(polygons, byte_order=1, include_srid=False)
     return pa.array(encoded.tolist(), pa.binary())
 
 

@@ -10,10 +10,10 @@ Columns, in this order:
 | `start`, `end` | int64 | microseconds UTC; one and the same array for point events |
 | `x`, `y` | float64 | absent if no event of the input has a location; null for an event without a point |
 | `geometry` | binary | WKB polygons; absent if there are none; where it is given, `x` and `y` are null |
-| attributes | bool, int64, float64, string or dictionary of string, timestamp[us, UTC] | in the order of the input |
+| attributes | bool, int64, float64, string or dictionary of string, timestamp[us, UTC] | in the order given |
 
-The schema's metadata says which coordinates are meant (`whimbrel.coordinates`: plane, lonlat or none) and that
-whole numbers in `start` and `end` are microseconds, so a conformed batch can be conformed again.
+The schema's metadata says which coordinates are meant (`whimbrel.coordinates`: plane, lonlat or none), and
+that whole numbers in `start` and `end` are microseconds, so a conformed batch can be conformed again.
 """
 
 from __future__ import annotations
@@ -29,9 +29,10 @@ import pyarrow.compute as pc
 from whimbrel.errors import DataError, did_you_mean
 from whimbrel.model import _columns as columns_of
 from whimbrel.model import _locations as locations
-from whimbrel.model._faults import REJECTED_SCHEMA as REJECTED_SCHEMA
-from whimbrel.model._faults import Faults
+from whimbrel.model._faults import REJECTED_SCHEMA, Faults, no_rejects
 from whimbrel.model.schema import RESERVED_COLUMNS, Coordinates, EventSchema, Type
+
+__all__ = ["COORDINATES_KEY", "REJECTED_SCHEMA", "TIME_UNIT_KEY", "Conformed", "conform", "no_rejects"]
 
 COORDINATES_KEY = b"whimbrel.coordinates"
 """Schema metadata: plane, lonlat or none. Readers set it where a file says which coordinates it has."""
@@ -66,9 +67,10 @@ def conform(
     """Bring a batch of events into the common form, and set aside the rows that cannot be events.
 
     A row is rejected for the first of these reasons that applies: its type is missing; its time, or its start
-    and then its end, is unreadable, not finite, out of range or missing; it ends before it starts; its location
-    is not readable, finite, in range and complete; an attribute is not of the type that the schema of the
-    row's type declares (in the order of the columns); its id is missing.
+    and then its end, is unreadable, not finite, out of range or missing; it ends before it starts; its
+    location is unreadable, not finite, out of range, incomplete, or not a point or a simple polygon; an
+    attribute is not of the type that the schema of the row's type declares (in the order of the columns); its
+    id is missing.
 
     An attribute that some schema declares has the declared type in the whole batch. A row of a type that does
     not declare it is not rejected for it: what cannot be converted is null there.
@@ -110,9 +112,8 @@ def conform(
         made["id"] = _ids(batch, faults)
     if "source" in names:
         made["source"] = columns_of.as_text_dictionary("source", batch.column("source"))
-    for name, column in (("x", location.x), ("y", location.y), ("geometry", location.polygons)):
-        if column is not None:
-            made[name] = column
+    located = {"x": location.x, "y": location.y, "geometry": location.polygons}
+    made |= {name: column for name, column in located.items() if column is not None}
 
     order = [name for name in ("id", "type", "source", "start", "end", "x", "y", "geometry") if name in made]
     arrays = [made[name] for name in order] + list(attributes.values())

@@ -1,0 +1,1 @@
+"""Where events happen: geometries, distances, regions."""

@@ -1,0 +1,158 @@
+"""Read, write, check and measure geometries. Shapely is loaded when the first geometry needs it."""
+
+from __future__ import annotations
+
+import json
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from whimbrel.errors import DataError
+from whimbrel.model.schema import Coordinates
+
+if TYPE_CHECKING:
+    import shapely
+
+EARTH_RADIUS_M = 6_371_008.8
+"""The mean radius of the earth (IUGG), in metres."""
+
+Floats = npt.NDArray[np.float64]
+FloatLike = npt.ArrayLike
+Circle = tuple[str, float, float, float]
+"""("circle", x, y, radius in metres)."""
+
+
+def parse(text: str | bytes) -> shapely.Geometry:
+    """Parse WKT text or WKB bytes; heights are dropped."""
+    import shapely
+
+    try:
+        read = shapely.from_wkt if isinstance(text, str) else shapely.from_wkb
+        return shapely.force_2d(read(text))
+    except (shapely.errors.GEOSException, TypeError, ValueError, UnicodeError) as error:
+        raise DataError(f"{_shown(text)} is not a geometry; write WKT such as 'POINT (1 2)'") from error
+
+
+def _shown(text: str | bytes) -> str:
+    return repr(text) if len(text) <= 60 else repr(text[:57]) + "..."
+
+
+def to_wkt(geometry: shapely.Geometry | bytes) -> str:
+    """Write a geometry as WKT, each number in the shortest form that reads back the same.
+
+    >>> to_wkt(parse("POINT (1.0 2.50)"))
+    'POINT (1 2.5)'
+    """
+    import shapely
+
+    shape = parse(geometry) if isinstance(geometry, bytes) else geometry
+    return str(shapely.to_wkt(shape, rounding_precision=-1, trim=True))
+
+
+def to_wkb(geometry: shapely.Geometry | str) -> bytes:
+    """Write a geometry as little-endian WKB."""
+    import shapely
+
+    shape = parse(geometry) if isinstance(geometry, str) else geometry
+    return bytes(shapely.to_wkb(shape, byte_order=1, include_srid=False))
+
+
+def wkt_column(wkb: npt.NDArray[np.object_]) -> npt.NDArray[np.object_]:
+    """Turn an array of WKB bytes and None into WKT texts and None."""
+    import shapely
+
+    try:
+        texts = shapely.to_wkt(shapely.from_wkb(wkb), rounding_precision=-1, trim=True)
+    except shapely.errors.GEOSException as error:
+        raise DataError(f"a geometry is not WKB: {error}") from error
+    return np.asarray(texts, dtype=object)
+
+
+def geojson_to_wkt(value: Any) -> str:
+    """Turn a GeoJSON geometry object into WKT."""
+    import shapely
+
+    try:
+        return to_wkt(shapely.force_2d(shapely.from_geojson(json.dumps(value))))
+    except (shapely.errors.GEOSException, TypeError, ValueError, RecursionError) as error:
+        raise DataError("the geometry is not a GeoJSON geometry") from error
+
+
+def invalid_reason(geometry: shapely.Geometry | str | bytes) -> str | None:
+    """Say why a geometry cannot be the location of an event or a region; None if it can."""
+    import shapely
+
+    try:
+        shape = parse(geometry) if isinstance(geometry, str | bytes) else geometry
+    except DataError as error:
+        return str(error)
+    if shape.geom_type not in ("Point", "Polygon"):
+        return f"it is a {shape.geom_type}, not a point or a polygon"
+    if shape.is_empty:
+        return "it is empty"
+    if not np.isfinite(shape.bounds).all():
+        return "it has a coordinate that is not a finite number"
+    with np.errstate(all="ignore"):
+        return None if shape.is_valid else f"it is not a simple polygon: {shapely.is_valid_reason(shape)}"
+
+
+def centroid(geometry: shapely.Geometry | str | bytes) -> tuple[float, float]:
+    """Return the centre of mass of a geometry."""
+    shape = parse(geometry) if isinstance(geometry, str | bytes) else geometry
+    if shape.is_empty:
+        raise DataError("an empty geometry has no centre")
+    centre = shape.centroid
+    return float(centre.x), float(centre.y)
+
+
+def distance_m(
+    x1: FloatLike, y1: FloatLike, x2: FloatLike, y2: FloatLike, coordinates: Coordinates
+) -> Floats:
+    """Return the distances between points in metres, element by element.
+
+    Plane coordinates are metres and give the Euclidean distance. Longitude and latitude give the length of
+    the great circle on a sphere of radius `EARTH_RADIUS_M`, by the haversine formula, which keeps its digits
+    for points close together.
+    """
+    x1, y1, x2, y2 = (np.asarray(value, np.float64) for value in (x1, y1, x2, y2))
+    if coordinates is Coordinates.PLANE:
+        return np.asarray(np.hypot(x2 - x1, y2 - y1))
+    lat1, lat2 = np.radians(y1), np.radians(y2)
+    half = np.sin((lat2 - lat1) / 2) ** 2 + np.cos(lat1) * np.cos(lat2) * np.sin(np.radians(x2 - x1) / 2) ** 2
+    return np.asarray(2 * EARTH_RADIUS_M * np.arcsin(np.sqrt(np.clip(half, 0.0, 1.0))))
+
+
+@lru_cache(maxsize=1024)
+def prepared(region: str | bytes) -> shapely.Geometry:
+    """Parse a region once and prepare it for many tests."""
+    import shapely
+
+    shape = parse(region)
+    shapely.prepare(shape)
+    return shape
+
+
+def points_in_region(
+    x: FloatLike, y: FloatLike, region: str | bytes | Circle, coordinates: Coordinates = Coordinates.PLANE
+) -> npt.NDArray[np.bool_]:
+    """Return which points lie in a region, borders included; a NaN coordinate lies nowhere.
+
+    Parameters
+    ----------
+    region
+        A geometry as WKT or WKB, or ("circle", x, y, radius in metres). The sides of a polygon are straight
+        in the given coordinates.
+
+    >>> points_in_region([0, 3, 4], [0, 4, 4], ("circle", 0, 0, 5)).tolist()
+    [True, True, False]
+    """
+    xs, ys = np.asarray(x, np.float64), np.asarray(y, np.float64)
+    with np.errstate(invalid="ignore"):
+        if isinstance(region, tuple):
+            _, centre_x, centre_y, radius_m = region
+            return np.asarray(distance_m(xs, ys, centre_x, centre_y, coordinates) <= radius_m)
+        import shapely
+
+        return np.asarray(shapely.intersects_xy(prepared(region), xs, ys))
