@@ -193,14 +193,13 @@ def selected(combinations: list[Combination]) -> list[Combination]:
 
 def _stays(one: Combination, part: int, combinations: list[Combination]) -> bool:
     mark = one.match.parts[part].select
+    if mark is Select.EACH:
+        return True
     rivals = [
         other for other in combinations if _agree_elsewhere(one, other, part) and _has_completed(other, one)
     ]
-    if mark is Select.FIRST:
-        return all(order(one.items[part]) <= order(rival.items[part]) for rival in rivals)
-    if mark is Select.LAST:
-        return all(order(one.items[part]) >= order(rival.items[part]) for rival in rivals)
-    return True
+    best = min if mark is Select.FIRST else max
+    return order(one.items[part]) == best(order(rival.items[part]) for rival in rivals)
 
 
 def _agree_elsewhere(one: Combination, other: Combination, part: int) -> bool:

@@ -28,14 +28,16 @@ def detect(
     *,
     coordinates: Coordinates | None = None,
     identify: Identify = plain_identity,
+    limit: int = 200_000,
 ) -> list[Detection]:
     """Give the detections of a bounded, clean input: everything processed, the watermark at infinity.
 
     `identify(type, case, ids)` makes the ids of detections (and, with type None, of composites),
-    which decide the order of derived events that have the same times and source.
+    which decide the order of derived events that have the same times and source. A pattern with more
+    than `limit` combinations in one partition is `TooLarge`.
     """
     chosen = coordinates or graph.coordinates or Coordinates.PLANE
-    world = World(functions or {}, chosen, identify)
+    world = World(functions or {}, chosen, identify, limit)
     streams: dict[str, list[Item]] = {}
     for operator in graph.operators:
         streams[operator.name] = _run(operator, streams, events, graph, world)

@@ -1,0 +1,446 @@
+"""Random graphs: definitions over the types A to D and over each other.
+
+Names of parts are letters by their place (a, b, c, d); n is an absent part. Every event has the
+attributes v (whole), w (float) and k (text), also the derived ones where something was assigned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
+
+from hypothesis import strategies as st
+
+from whimbrel.graph.expressions import RELATIONS, Attribute, Binary, Call, Expr, Literal, Part, Unary
+from whimbrel.graph.operators import (
+    Absent,
+    Aggregate,
+    AggregateInput,
+    Branch,
+    Case,
+    Derive,
+    Filter,
+    Graph,
+    Match,
+    Merge,
+    Operator,
+    Order,
+    PatternPart,
+    Repeat,
+    Source,
+)
+from whimbrel.graph.policies import WHOLE, Assign, Context, Key, Partitioning, Select, Window
+from whimbrel.model.schema import Coordinates, EventSchema, Type
+from whimbrel.model.time import SECOND
+
+FEATURES = frozenset(
+    {
+        "filter",  # streams with a condition
+        "conjunction",  # parts in any order; sequences are always there
+        "conditions",  # conditions over several parts
+        "absent",  # absent parts, in every position
+        "gap",  # orders with a gap
+        "select",  # first and last
+        "contexts",  # contexts other than each
+        "consuming",  # each, with consumed parts
+        "repeat",  # repetitions, alone and as a part
+        "merge",  # alternatives, alone and as a part
+        "aggregate",  # windows of every kind
+        "partition",  # by attribute and by source
+        "cell",  # by grid cell
+        "space",  # distances in conditions
+        "layers",  # definitions on definitions
+        "cases",  # definitions with several cases
+        "assign",  # attributes of derived events
+    }
+)
+TYPES = "ABCD"
+SCHEMA = {"v": Type.INT, "w": Type.FLOAT, "k": Type.STRING}
+BY_K = Partitioning((Key("attribute", "k"),))
+BY_SOURCE = Partitioning((Key("source", "source"),))
+BY_BOTH = Partitioning((Key("attribute", "k"), Key("source", "source")))
+BY_CELL = Partitioning((Key("cell", "cell", 2.0),))
+
+T = TypeVar("T")
+_COMPARISONS = ("=", "!=", "<", "<=", ">", ">=")
+_RELATIONS = tuple(sorted(RELATIONS))
+
+
+@dataclass
+class Scope:
+    """The names an expression may read: those of one event each, and those of several."""
+
+    single: list[str | None] = field(default_factory=list)
+    many: list[str] = field(default_factory=list)
+    group: Partitioning = WHOLE
+
+    def __add__(self, other: Scope) -> Scope:
+        return Scope(self.single + other.single, self.many + other.many, self.group)
+
+
+class GraphDraft:
+    """A graph that grows by one definition at a time."""
+
+    def __init__(self, draw: st.DrawFn, features: frozenset[str], max_parts: int) -> None:
+        unknown = features - FEATURES
+        if unknown:
+            raise ValueError(f"no such features: {', '.join(sorted(unknown))}")
+        self.draw = draw
+        self.features = features
+        self.max_parts = max_parts
+        self.operators: list[Operator] = [
+            Source(name, name, EventSchema(name, dict(SCHEMA))) for name in TYPES
+        ]
+        self.defined: list[str] = []
+
+    def finish(self) -> Graph:
+        """Report the last definition, and perhaps earlier ones."""
+        outputs = [name for name in self.defined[:-1] if self.flip()] + self.defined[-1:]
+        return Graph(tuple(self.operators), tuple(outputs), Coordinates.PLANE)
+
+    # Choices.
+
+    def choose(self, choices: Sequence[T]) -> T:
+        return self.draw(st.sampled_from(choices))
+
+    def number(self, low: int, high: int) -> int:
+        return self.draw(st.integers(low, high))
+
+    def flip(self, feature: str | None = None) -> bool:
+        """Yes or no; always no where the feature is not wanted."""
+        return (feature is None or feature in self.features) and self.draw(st.booleans())
+
+    def rarely(self, feature: str | None = None) -> bool:
+        return (feature is None or feature in self.features) and self.number(0, 3) == 3
+
+    def time(self, low: int, high: int) -> int:
+        return self.number(low, high) * SECOND
+
+    def add(self, operator: Operator) -> str:
+        self.operators.append(operator)
+        return operator.name
+
+    def fresh(self, prefix: str) -> str:
+        return f"{prefix}{len(self.operators)}"
+
+    # Definitions.
+
+    def add_definition(self) -> None:
+        name = f"X{len(self.defined) + 1}"
+        count = 2 if self.rarely("cases") else 1
+        cases = tuple(self.case(label=str(number)) for number in range(count))
+        self.add(Derive(name, name, cases))
+        self.defined.append(name)
+
+    def case(self, label: str) -> Case:
+        kinds = ["pattern", "pattern", "plain"]
+        kinds += [kind for kind in ("repeat", "merge", "aggregate") if kind in self.features]
+        kind = self.choose(kinds)
+        by = self.partitioning(self.defined == [] and kind != "aggregate")
+        made: Case = getattr(self, f"{kind}_case")(by)
+        return replace(made, label=label)
+
+    def plain_case(self, by: Partitioning) -> Case:
+        stream = self.stream()
+        return Case(stream, "a", self.assignments(Scope(["a"], group=by)), by)
+
+    def repeat_case(self, by: Partitioning) -> Case:
+        stream, scope = self.repeat("a", by)
+        return Case(stream, None, self.assignments(scope), by)
+
+    def merge_case(self, by: Partitioning) -> Case:
+        stream, scope = self.merge("a")
+        return Case(stream, None, self.assignments(replace(scope, group=by)), by)
+
+    def pattern_case(self, by: Partitioning) -> Case:
+        stream, scope = self.pattern(by)
+        return Case(stream, None, self.assignments(scope), by)
+
+    def aggregate_case(self, by: Partitioning) -> Case:
+        return Case(self.aggregate(by), "a", (), by)
+
+    def partitioning(self, may_use_cells: bool) -> Partitioning:
+        choices = [WHOLE, WHOLE]
+        if "partition" in self.features:
+            choices += [BY_K, BY_SOURCE, BY_BOTH]
+        if "cell" in self.features and may_use_cells:
+            choices.append(BY_CELL)
+        return self.choose(choices)
+
+    # Streams.
+
+    def stream(self) -> str:
+        """A stream of plain events: a type or an earlier definition, perhaps filtered."""
+        names = list(TYPES)
+        if "layers" in self.features:
+            names += self.defined
+        name = self.choose(names)
+        if self.rarely("filter"):
+            name = self.add(Filter(self.fresh("filter"), name, self.condition(Scope([None]))))
+        return name
+
+    def repeat(self, alias: str, by: Partitioning) -> tuple[str, Scope]:
+        at_least = self.number(1, 3)
+        at_most = self.choose((at_least, at_least + 1, None))
+        until = self.stream() if self.rarely() else None
+        stream = self.stream()
+        name = self.fresh("repeat")
+        self.add(Repeat(name, stream, alias, at_least, at_most, self.time(1, 4), until, by))
+        return name, Scope(many=[alias], group=by)
+
+    def merge(self, alias: str) -> tuple[str, Scope]:
+        other = alias + "2"
+        branches = (Branch(self.stream(), alias), Branch(self.stream(), other))
+        return self.add(Merge(self.fresh("merge"), branches)), Scope([alias, other])
+
+    def part(self, alias: str, by: Partitioning) -> tuple[PatternPart, Scope]:
+        if self.rarely("repeat"):
+            stream, scope = self.repeat(alias, by)
+            return PatternPart(stream, None), scope
+        if self.rarely("merge"):
+            stream, scope = self.merge(alias)
+            return PatternPart(stream, None), scope
+        return PatternPart(self.stream(), alias), Scope([alias])
+
+    # Patterns.
+
+    def pattern(self, by: Partitioning) -> tuple[str, Scope]:
+        scope = Scope(group=by)
+        parts: list[PatternPart] = []
+        for alias in "abcd"[: self.number(1, self.max_parts)]:
+            part, more = self.part(alias, by)
+            parts.append(part)
+            scope = scope + more
+        context, consuming = self.context(len(parts))
+        match = Match(
+            "",
+            tuple(self.marked(part, context) for part in parts),
+            within=self.time(0, 6),
+            orders=self.orders(len(parts)),
+            absent=tuple(self.absences(len(parts), scope)),
+            conditions=tuple(self.conditions(scope)),
+            partitioning=by,
+            context=context,
+            consuming=consuming,
+        )
+        return self.add(replace(match, name=self.fresh("match"))), scope
+
+    def context(self, count: int) -> tuple[Context, tuple[int, ...]]:
+        if self.flip("contexts"):
+            return self.choose(tuple(Context)), ()
+        if self.rarely("consuming"):
+            return Context.EACH, tuple(part for part in range(count) if self.flip())
+        return Context.EACH, ()
+
+    def marked(self, part: PatternPart, context: Context) -> PatternPart:
+        # Marks thin out M, which the chronicle context does not use.
+        if context is Context.CHRONICLE or not self.rarely("select"):
+            return part
+        return replace(part, select=self.choose((Select.FIRST, Select.LAST)))
+
+    def orders(self, count: int) -> tuple[Order, ...]:
+        if self.rarely("conjunction"):
+            return ()
+        pairs = [(number, number + 1) for number in range(count - 1)]
+        if self.rarely("conjunction"):
+            pairs = [pair for pair in pairs if self.flip()]
+        return tuple(Order(*pair, self.time(0, 4) if self.rarely("gap") else None) for pair in pairs)
+
+    def absences(self, count: int, scope: Scope) -> list[Absent]:
+        if not self.flip("absent"):
+            return []
+        return [self.absence(count, scope, alias) for alias in ("n", "o")[: self.choose((1, 1, 1, 2))]]
+
+    def absence(self, count: int, scope: Scope, alias: str) -> Absent:
+        positions: list[tuple[int | None, int | None, int | None]] = [
+            (number, number + 1, None) for number in range(count - 1)
+        ]
+        last = self.number(0, count - 1) if self.rarely() else count - 1
+        positions += [(None, 0, None), (last, None, self.time(1, 4)), (last, None, None)]
+        after, before, duration = self.choose(positions)
+        conditions = (self.condition(Scope([alias]) + scope),) if self.rarely("conditions") else ()
+        return Absent(self.stream(), alias, after, before, duration, conditions)
+
+    def conditions(self, scope: Scope) -> list[Expr]:
+        if not self.flip("conditions"):
+            return []
+        return [self.condition(scope) for _ in range(self.number(1, 2))]
+
+    # Aggregates.
+
+    def aggregate(self, by: Partitioning) -> str:
+        inputs = [AggregateInput(self.stream(), "a")]
+        if self.rarely():
+            inputs.append(AggregateInput(self.stream(), "b", outer=self.flip()))
+        names = [part.alias for part in inputs if part.alias is not None]
+        scope = Scope(many=names, group=by)
+        assign, post = self.aggregate_values(scope)
+        having = self.compare(Attribute(None, "v"), self.whole_constant()) if self.rarely() else None
+        name = self.fresh("aggregate")
+        return self.add(Aggregate(name, tuple(inputs), self.window(), assign, post, having, by))
+
+    def aggregate_values(self, scope: Scope) -> tuple[tuple[Assign, ...], tuple[Assign, ...]]:
+        key = self.text(scope)
+        if not self.rarely():
+            return (
+                Assign("v", self.whole(scope)),
+                Assign("w", self.real(scope)),
+                Assign("k", key),
+            ), ()
+        alias = self.choose(scope.many)
+        total, count = Call("sum", (Attribute(alias, "v"),)), Call("count", (Part(alias),))
+        sums = tuple(Call("sum", (Attribute(None, name),)) for name in ("s", "n"))
+        return (
+            (Assign("s", total), Assign("n", count), Assign("k", key)),
+            (
+                Assign("v", sums[1]),
+                Assign("w", Binary("/", sums[0], sums[1])),
+                Assign("k", Call("first", (Attribute(None, "k"),))),
+            ),
+        )
+
+    def window(self) -> Window:
+        kind = self.choose(("every", "over", "over every", "events", "events every"))
+        match kind:
+            case "every":
+                length = self.time(1, 4)
+                return Window("temporal", length, length)
+            case "over":
+                return Window("temporal", self.time(0, 4))
+            case "over every":
+                return Window("temporal", self.time(1, 5), self.time(1, 3))
+            case "events":
+                return Window("counting", self.number(1, 4))
+        return Window("counting", self.number(1, 4), self.number(1, 3))
+
+    # Assignments.
+
+    def assignments(self, scope: Scope) -> tuple[Assign, ...]:
+        if "assign" not in self.features or self.rarely():
+            return ()
+        made = (
+            Assign("v", self.whole(scope), "int"),
+            Assign("w", self.real(scope), "float"),
+            Assign("k", self.text(scope), "string"),
+        )
+        return made[: self.number(1, 3)][:: self.choose((1, -1))]
+
+    # Expressions.
+
+    def whole(self, scope: Scope) -> Expr:
+        """A term whose value is a whole number."""
+        single, many = self.reader(scope)
+        if many is not None:
+            function = self.choose(("count", "sum", "min", "max", "first", "last", "distinct"))
+            if function == "count" and self.flip():
+                return Call("count", (Part(many),))
+            return Call(function, (Attribute(many, "v"),))
+        term: Expr = Attribute(single, "v")
+        match self.number(0, 7):
+            case 5:
+                return Binary(self.choose(("+", "-", "*", "%")), term, self.whole_constant())
+            case 6:
+                return Call("coalesce", (term, self.whole_constant()))
+            case 7:
+                return Call(self.choose(("abs", "sign")), (Unary("-", term),))
+        return term
+
+    def real(self, scope: Scope) -> Expr:
+        """A term whose value is a float."""
+        single, many = self.reader(scope)
+        if many is not None:
+            return Call(self.choose(("avg", "sum", "min", "max", "first", "last")), (Attribute(many, "w"),))
+        term: Expr = Attribute(single, "w")
+        match self.number(0, 7):
+            case 4:
+                return Binary(self.choose(("+", "-", "*", "/", "%")), term, self.whole(scope))
+            case 5:
+                return Call(self.choose(("floor", "ceil", "round", "abs", "sign", "sqrt")), (term,))
+            case 6:
+                return Call(self.choose(("least", "greatest")), (term, self.real_constant()))
+            case 7:
+                return Binary("/", Attribute(single, "v"), self.whole_constant())
+        return term
+
+    def text(self, scope: Scope) -> Expr:
+        """A term whose value is a text."""
+        if any(key.name == "k" for key in scope.group.keys) and self.flip():
+            return Attribute("group", "k")
+        single, many = self.reader(scope)
+        if many is not None:
+            return Call(self.choose(("first", "last", "min", "max")), (Attribute(many, "k"),))
+        return Attribute(single, "k")
+
+    def reader(self, scope: Scope) -> tuple[str | None, str | None]:
+        """The name of a part with one event, or that of one with several."""
+        pairs: list[tuple[str | None, str | None]] = [(name, None) for name in scope.single]
+        return self.choose(pairs + [(None, name) for name in scope.many])
+
+    def whole_constant(self) -> Literal:
+        return Literal(self.number(0, 3), Type.INT)
+
+    def real_constant(self) -> Literal:
+        return Literal(self.choose((0.0, 0.5, 1.0)), Type.FLOAT)
+
+    def text_constant(self) -> Literal:
+        return Literal(self.choose(("x", "y", "z")), Type.STRING)
+
+    def compare(self, left: Expr, right: Expr) -> Expr:
+        return Binary(self.choose(_COMPARISONS), left, right)
+
+    def condition(self, scope: Scope) -> Expr:
+        match self.number(0, 9):
+            case 8:
+                pair = (self.simple_condition(scope), self.simple_condition(scope))
+                return Binary(self.choose(("or", "and")), *pair)
+            case 9:
+                return Unary("not", self.simple_condition(scope))
+        return self.simple_condition(scope)
+
+    def simple_condition(self, scope: Scope) -> Expr:
+        kinds = ["constant", "whole", "real", "text", "in", "between", "null"]
+        events = [name for name in scope.single if name is not None]
+        if len(events) >= 2:
+            kinds += ["times", "relation"] + ["distance"] * ("space" in self.features)
+        kind = self.choose(kinds)
+        made: Any = getattr(self, f"{kind}_condition")(events if kind in _OF_EVENTS else scope)
+        return made
+
+    def constant_condition(self, scope: Scope) -> Expr:
+        return self.compare(self.whole(scope), self.whole_constant())
+
+    def whole_condition(self, scope: Scope) -> Expr:
+        return self.compare(self.whole(scope), self.whole(scope))
+
+    def real_condition(self, scope: Scope) -> Expr:
+        return self.compare(self.real(scope), self.choose((self.real_constant(), self.whole(scope))))
+
+    def text_condition(self, scope: Scope) -> Expr:
+        right = self.text_constant() if self.flip() else self.text(scope)
+        return Binary(self.choose(("=", "!=", "<")), self.text(scope), right)
+
+    def in_condition(self, scope: Scope) -> Expr:
+        if self.flip():
+            return Call("in", (self.text(scope), self.text_constant(), self.text_constant()))
+        return Call("in", (self.whole(scope), self.whole_constant(), self.whole(scope)))
+
+    def between_condition(self, scope: Scope) -> Expr:
+        return Call("between", (self.whole(scope), self.whole_constant(), self.whole(scope)))
+
+    def null_condition(self, scope: Scope) -> Expr:
+        return Call("is_null", (self.choose((self.whole(scope), self.text(scope))),))
+
+    def times_condition(self, events: list[str]) -> Expr:
+        bounds = [Attribute(self.choose(events), self.choose(("start", "end"))) for _ in range(2)]
+        return self.compare(Binary("-", *bounds), Literal(self.time(0, 3), Type.DURATION))
+
+    def relation_condition(self, events: list[str]) -> Expr:
+        return Call(self.choose(_RELATIONS), (Part(self.choose(events)), Part(self.choose(events))))
+
+    def distance_condition(self, events: list[str]) -> Expr:
+        parts = (Part(self.choose(events)), Part(self.choose(events)))
+        return self.compare(Call("distance", parts), Literal(self.choose((1.0, 2.0, 3.0)), Type.FLOAT))
+
+
+_OF_EVENTS = frozenset({"times", "relation", "distance"})
