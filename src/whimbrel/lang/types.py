@@ -1,0 +1,286 @@
+"""The types of expressions: inferred where the attributes are known, refused where they clash.
+
+`None` is an unknown type: an attribute of an undeclared event, or null. It fits everywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from whimbrel.errors import QueryError, QueryTypeError
+from whimbrel.graph.expressions import (
+    AGGREGATES,
+    RELATIONS,
+    Attribute,
+    Binary,
+    Call,
+    Expr,
+    Literal,
+    Part,
+    Unary,
+    format_expr,
+)
+from whimbrel.graph.functions import Function
+from whimbrel.model.schema import Type
+
+BUILT_IN_ATTRIBUTES: dict[str, Type] = {
+    "start": Type.TIMESTAMP,
+    "end": Type.TIMESTAMP,
+    "timestamp": Type.TIMESTAMP,
+    "duration": Type.DURATION,
+    "type": Type.STRING,
+    "source": Type.STRING,
+    "srcid": Type.STRING,
+    "id": Type.STRING,
+    "x": Type.FLOAT,
+    "y": Type.FLOAT,
+    "lon": Type.FLOAT,
+    "lat": Type.FLOAT,
+}
+"""What every event can be asked for, whatever its type."""
+
+AttributeTypes = Callable[[Attribute], Type | None]
+
+ARITY: dict[str, tuple[int, int | None]] = {
+    **dict.fromkeys(("abs", "sqrt", "floor", "ceil", "sign", "exp", "ln"), (1, 1)),
+    **dict.fromkeys(("lower", "upper", "length"), (1, 1)),
+    **dict.fromkeys(("contains", "startswith", "endswith", "pow", "distance", "within_region"), (2, 2)),
+    **dict.fromkeys(("least", "greatest", "coalesce"), (1, None)),
+    **dict.fromkeys(AGGREGATES, (1, 1)),
+    **dict.fromkeys((name for name in RELATIONS if name != "contains"), (2, 2)),
+    "round": (1, 2),
+    "is_null": (1, 1),
+    "between": (3, 3),
+    "in": (2, None),
+}
+"""How many arguments a built-in function takes; None: any number."""
+
+_NUMBERS_TO_FLOAT = frozenset({"sqrt", "exp", "ln", "pow"})
+_NUMBERS_TO_SAME = frozenset({"abs", "sign", "floor", "ceil", "round"})
+_TEXT_TESTS = frozenset({"contains", "startswith", "endswith"})
+
+
+def infer(expr: Expr, attributes: AttributeTypes, functions: Mapping[str, Function]) -> Type | None:
+    """Tell the type of an expression.
+
+    Raises
+    ------
+    QueryTypeError
+        If operands do not fit together; it points at the expression.
+    """
+    return _Inference(attributes, functions).of(expr)
+
+
+class _Inference:
+    def __init__(self, attributes: AttributeTypes, functions: Mapping[str, Function]) -> None:
+        self.attributes = attributes
+        self.functions = functions
+
+    def of(self, expr: Expr) -> Type | None:
+        match expr:
+            case Literal(_, kind):
+                return kind
+            case Attribute():
+                return self.attributes(expr)
+            case Part(name):
+                shown = name or "this"
+                raise QueryTypeError(
+                    f"{shown!r} is a whole event, not a value",
+                    expr.at,
+                    f"write {shown}.ATTRIBUTE to read one value",
+                )
+            case Unary("not", operand):
+                self._want(operand, Type.BOOL)
+                return Type.BOOL
+            case Unary(_, operand):
+                kind = self.of(operand)
+                if kind is not None and not (kind.is_number or kind is Type.DURATION):
+                    raise _clash(f"a {kind.value} has no negative", operand)
+                return kind
+            case Binary(operator, left, right):
+                return self._binary(expr, operator, left, right)
+            case Call(name, arguments):
+                return self._call(expr, name, arguments)
+        raise QueryError(f"cannot tell the type of {expr!r}")
+
+    def _want(self, expr: Expr, wanted: Type) -> None:
+        kind = self.of(expr)
+        if kind is not None and kind is not wanted:
+            raise _clash(f"{format_expr(expr)} is a {kind.value}, not a {wanted.value}", expr)
+
+    def _want_number(self, expr: Expr) -> Type | None:
+        kind = self.of(expr)
+        if kind is not None and not kind.is_number:
+            raise _clash(f"{format_expr(expr)} is a {kind.value}, not a number", expr)
+        return kind
+
+    def _binary(self, expr: Expr, operator: str, left: Expr, right: Expr) -> Type | None:
+        if operator in ("and", "or"):
+            self._want(left, Type.BOOL)
+            self._want(right, Type.BOOL)
+            return Type.BOOL
+        kinds = self.of(left), self.of(right)
+        if operator in ("+", "-", "*", "/", "%"):
+            return _arithmetic(expr, operator, *kinds)
+        self._comparable(expr, left, right)
+        if operator not in ("=", "!=") and Type.BOOL in kinds:
+            raise _clash("true and false have no order", expr)
+        return Type.BOOL
+
+    def _comparable(self, expr: Expr, left: Expr, right: Expr) -> None:
+        one, two = self.of(left), self.of(right)
+        if one is None or two is None or one is two or (one.is_number and two.is_number):
+            return
+        hint = None
+        if Type.TIMESTAMP in (one, two) and Type.STRING in (one, two):
+            hint = "write the time as timestamp '2024-05-01T12:00:00Z'"
+        elif Type.DURATION in (one, two) and (one.is_number or two.is_number):
+            hint = "give the number a unit, for example '5 s'"
+        raise QueryTypeError(
+            f"a {one.value} ({format_expr(left)}) cannot be compared with a {two.value} ({format_expr(right)})",
+            expr.at,
+            hint,
+        )
+
+    def _call(self, expr: Call, name: str, arguments: tuple[Expr, ...]) -> Type | None:
+        if name in self.functions:
+            for argument in arguments:
+                if not isinstance(argument, Part):
+                    self.of(argument)
+            return self.functions[name].returns
+        _check_arity(expr, name, arguments)
+        if name in AGGREGATES:
+            return self._aggregate(name, arguments[0])
+        if name in RELATIONS and not (name in _TEXT_TESTS and not isinstance(arguments[0], Part)):
+            return self._relation(name, arguments)
+        if name == "distance":
+            return self._distance(arguments)
+        if name == "within_region":
+            return Type.BOOL
+        return self._scalar(expr, name, arguments)
+
+    def _aggregate(self, name: str, argument: Expr) -> Type | None:
+        if name == "count":
+            if not isinstance(argument, Part):
+                self.of(argument)
+            return Type.INT
+        kind = self.of(argument)
+        if name == "distinct":
+            return Type.INT
+        if name not in ("sum", "avg") or kind is None:
+            return kind
+        if not (kind.is_number or kind is Type.DURATION):
+            raise _clash(f"{name} needs numbers; {format_expr(argument)} is a {kind.value}", argument)
+        return Type.FLOAT if name == "avg" and kind is Type.INT else kind
+
+    def _relation(self, name: str, arguments: tuple[Expr, ...]) -> Type:
+        for argument in arguments:
+            if not isinstance(argument, Part):
+                raise QueryTypeError(
+                    f"{name!r} stands between two parts of the pattern",
+                    argument.at,
+                    f"write for example 'a {name} b'",
+                )
+        return Type.BOOL
+
+    def _distance(self, arguments: tuple[Expr, ...]) -> Type:
+        for argument in arguments:
+            if not isinstance(argument, Part) and not (
+                isinstance(argument, Literal) and argument.type is Type.STRING
+            ):
+                raise QueryTypeError(
+                    "distance needs two parts of the pattern", argument.at, "write distance(a, b)"
+                )
+        return Type.FLOAT
+
+    def _scalar(self, expr: Call, name: str, arguments: tuple[Expr, ...]) -> Type | None:
+        if name in ("in", "between"):
+            for other in arguments[1:]:
+                self._comparable(expr, arguments[0], other)
+            return Type.BOOL
+        if name == "is_null":
+            self.of(arguments[0])
+            return Type.BOOL
+        if name in ("least", "greatest", "coalesce"):
+            return self._common(expr, arguments)
+        if name in _NUMBERS_TO_FLOAT or name in _NUMBERS_TO_SAME:
+            kinds = [self._want_number(argument) for argument in arguments]
+            return Type.FLOAT if name in _NUMBERS_TO_FLOAT else kinds[0]
+        for argument in arguments:
+            self._want(argument, Type.STRING)
+        if name in _TEXT_TESTS:
+            return Type.BOOL
+        return Type.INT if name == "length" else Type.STRING
+
+    def _common(self, expr: Expr, arguments: tuple[Expr, ...]) -> Type | None:
+        for other in arguments[1:]:
+            self._comparable(expr, arguments[0], other)
+        return common_type([self.of(argument) for argument in arguments])
+
+
+def common_type(kinds: Sequence[Type | None]) -> Type | None:
+    """Give the one type that all kinds have or can be read as; None if there is none."""
+    known = {kind for kind in kinds if kind is not None}
+    if len(known) == 1:
+        return known.pop()
+    return Type.FLOAT if known and all(kind.is_number for kind in known) else None
+
+
+def fits(kind: Type | None, declared: Type) -> bool:
+    """Tell whether a value of type `kind` can be kept as `declared`."""
+    if kind is None or kind is declared:
+        return True
+    if declared.is_number:
+        return kind.is_number or kind in (Type.DURATION, Type.BOOL)
+    return False
+
+
+def _arithmetic(expr: Expr, operator: str, one: Type | None, two: Type | None) -> Type | None:
+    if one is None or two is None:
+        return Type.FLOAT if operator == "/" and (one or two) in (Type.INT, Type.FLOAT) else None
+    if one.is_number and two.is_number:
+        return Type.INT if one is two is Type.INT and operator != "/" else Type.FLOAT
+    result = _TIME_ARITHMETIC.get((operator, _rough(one), _rough(two)))
+    if result is None:
+        raise QueryTypeError(
+            f"{one.value} {operator} {two.value} has no meaning", expr.at, _arithmetic_hint(one, two)
+        )
+    return result
+
+
+def _rough(kind: Type) -> Type:
+    return Type.FLOAT if kind.is_number else kind
+
+
+_TIME_ARITHMETIC: dict[tuple[str, Type, Type], Type] = {
+    ("-", Type.TIMESTAMP, Type.TIMESTAMP): Type.DURATION,
+    ("-", Type.TIMESTAMP, Type.DURATION): Type.TIMESTAMP,
+    ("+", Type.TIMESTAMP, Type.DURATION): Type.TIMESTAMP,
+    ("+", Type.DURATION, Type.TIMESTAMP): Type.TIMESTAMP,
+    ("+", Type.DURATION, Type.DURATION): Type.DURATION,
+    ("-", Type.DURATION, Type.DURATION): Type.DURATION,
+    ("%", Type.DURATION, Type.DURATION): Type.DURATION,
+    ("/", Type.DURATION, Type.DURATION): Type.FLOAT,
+    ("*", Type.DURATION, Type.FLOAT): Type.DURATION,
+    ("*", Type.FLOAT, Type.DURATION): Type.DURATION,
+    ("/", Type.DURATION, Type.FLOAT): Type.DURATION,
+}
+
+
+def _arithmetic_hint(one: Type, two: Type) -> str | None:
+    if Type.TIMESTAMP in (one, two) and (one.is_number or two.is_number):
+        return "give the number a unit, for example '5 s'"
+    return None
+
+
+def _check_arity(expr: Call, name: str, arguments: tuple[Expr, ...]) -> None:
+    low, high = ARITY[name]
+    if low <= len(arguments) and (high is None or len(arguments) <= high):
+        return
+    wanted = f"{low}" if low == high else f"{low} or more" if high is None else f"{low} to {high}"
+    noun = "argument" if wanted == "1" else "arguments"
+    raise QueryTypeError(f"{name} takes {wanted} {noun}, not {len(arguments)}", expr.at)
+
+
+def _clash(message: str, expr: Expr) -> QueryTypeError:
+    return QueryTypeError(message, expr.at)

@@ -1,0 +1,302 @@
+"""Make the nodes of the tree from what Lark has parsed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lark import Token, Transformer, v_args
+from lark.tree import Meta
+
+from whimbrel.errors import DataError, QuerySyntaxError, Span
+from whimbrel.lang.wbl import tree as t
+from whimbrel.lang.wbl.clauses import Clause, OldForm, collect_cases
+from whimbrel.lang.wbl.literals import (
+    LENGTHS,
+    number,
+    quantity,
+    short_unit,
+    times,
+    token_span,
+    unquote,
+    whole,
+)
+from whimbrel.lang.wbl.parts import RawPart, make_part, make_pattern
+from whimbrel.model.time import instant
+
+MAX_OPERANDS = 60
+"""Operands of one chain of + - * /, which becomes as many levels."""
+
+_COMPARISONS = {"==": "=", "<>": "!="}
+
+
+def meta_span(meta: Meta) -> Span | None:
+    """Tell where a parsed rule stands; None for one that matched nothing."""
+    if meta.empty:
+        return None
+    return Span(meta.line, meta.column, meta.end_line, meta.end_column)
+
+
+@v_args(meta=True)
+class Builder(Transformer[Token, Any]):
+    """Make the nodes of the tree, leaves first."""
+
+    def start(self, meta: Meta, items: list[Any]) -> t.File:
+        return t.File(tuple(items), at=meta_span(meta))
+
+    # Statements
+
+    def coordinates(self, meta: Meta, items: list[Any]) -> t.CoordinatesStatement:
+        return t.CoordinatesStatement(str(items[0]), at=token_span(items[0]))
+
+    def param(self, meta: Meta, items: list[Any]) -> t.Param:
+        return t.Param(str(items[0]), items[1], at=meta_span(meta))
+
+    def event(self, meta: Meta, items: list[Any]) -> t.Event:
+        return t.Event(str(items[0]), items[1], at=token_span(items[0]))
+
+    def region(self, meta: Meta, items: list[Any]) -> t.Region:
+        return t.Region(str(items[0]), items[1], at=token_span(items[0]))
+
+    def attributes(self, meta: Meta, items: list[Any]) -> tuple[t.Declared, ...]:
+        return tuple(items)
+
+    def attribute(self, meta: Meta, items: list[Any]) -> t.Declared:
+        name, kind = items
+        return t.Declared(str(name), None if kind is None else str(kind).lower(), at=meta_span(meta))
+
+    def definition(self, meta: Meta, items: list[Any]) -> t.Definition:
+        name, attributes, aggr, window, *clauses = items
+        at = token_span(name)
+        if len(clauses) == 1 and isinstance(clauses[0], OldForm):
+            return self._old_definition(name, attributes, aggr, window, clauses[0])
+        return t.Definition(
+            str(name), collect_cases(clauses, at), attributes, aggr is not None, window, at=at
+        )
+
+    def _old_definition(
+        self, name: Token, attributes: Any, aggr: Any, window: Any, old: OldForm
+    ) -> t.Definition:
+        at = token_span(name)
+        if window is not None:
+            raise QuerySyntaxError(
+                "`from ... range` already gives the window", window.at, "leave out one of them"
+            )
+        case = t.Case(old.pattern, assign=old.assign, group_by=old.group_by, at=old.pattern.at)
+        return t.Definition(
+            str(name), (case,), attributes, aggr is not None, t.WindowClause(old.length, None, at=at), at=at
+        )
+
+    def old_form(self, meta: Meta, items: list[Any]) -> OldForm:
+        pattern, length, _, assign, group = items
+        return OldForm(pattern, length, assign, group.value if group else ())
+
+    def subscription(self, meta: Meta, items: list[Any]) -> t.Subscription:
+        name, sequence, subscriber, actor, *clauses = items
+        at = token_span(name or sequence)
+        cases = collect_cases(clauses, at)
+        return t.Subscription(
+            None if name is None else str(name), whole(sequence), str(subscriber), str(actor), cases, at=at
+        )
+
+    def every(self, meta: Meta, items: list[Any]) -> t.WindowClause:
+        return t.WindowClause(None, items[0], at=meta_span(meta))
+
+    def over(self, meta: Meta, items: list[Any]) -> t.WindowClause:
+        return t.WindowClause(items[0], items[1], at=meta_span(meta))
+
+    # Amounts
+
+    def measured(self, meta: Meta, items: list[Any]) -> t.Quantity:
+        return self.quantity(meta, items)
+
+    def named_amount(self, meta: Meta, items: list[Any]) -> t.NamedAmount:
+        name, unit = items
+        return t.NamedAmount(str(name), None if unit is None else short_unit(str(unit)), at=meta_span(meta))
+
+    def counted(self, meta: Meta, items: list[Any]) -> t.Quantity | t.Count:
+        number, unit = items
+        at = meta_span(meta)
+        if unit is None:
+            raise QuerySyntaxError(
+                f"the number {number} needs a unit here",
+                at,
+                f"write for example '{number} s' or '{number} min'",
+            )
+        if unit.lower() in ("event", "events"):
+            return t.Count(whole(number), at=at)
+        return t.Quantity(((number(number), short_unit(str(unit))),), at=at)
+
+    # Clauses
+
+    def case(self, meta: Meta, items: list[Any]) -> Clause:
+        return Clause("case", meta_span(meta), str(whole(items[1])))
+
+    def pre(self, meta: Meta, items: list[Any]) -> Clause:
+        return Clause("<pre>", meta_span(meta), None)
+
+    def post(self, meta: Meta, items: list[Any]) -> Clause:
+        return Clause("<post>", token_span(items[0]), items[2])
+
+    def detect(self, meta: Meta, items: list[Any]) -> Clause:
+        return Clause("detect", token_span(items[0]), items[1])
+
+    def where(self, meta: Meta, items: list[Any]) -> Clause:
+        return Clause("where", token_span(items[0]), items[1])
+
+    def assign(self, meta: Meta, items: list[Any]) -> Clause:
+        return Clause("assign", token_span(items[0]), items[1])
+
+    def assignments(self, meta: Meta, items: list[Any]) -> tuple[t.Assignment, ...]:
+        return tuple(items)
+
+    def assignment(self, meta: Meta, items: list[Any]) -> t.Assignment:
+        return t.Assignment(str(items[0]), items[1], at=meta_span(meta))
+
+    def consuming(self, meta: Meta, items: list[Any]) -> Clause:
+        names = tuple(t.Consuming(str(item), at=token_span(item)) for item in items[1:])
+        return Clause("consuming", token_span(items[0]), names)
+
+    def group_by(self, meta: Meta, items: list[Any]) -> Clause:
+        return Clause("group by", token_span(items[0]), tuple(items[1:]))
+
+    def key(self, meta: Meta, items: list[Any]) -> t.GroupKey:
+        return t.GroupKey(str(items[0]), items[1], at=meta_span(meta))
+
+    def context(self, meta: Meta, items: list[Any]) -> Clause:
+        return Clause("context", token_span(items[0]), t.Chosen(str(items[1]), at=token_span(items[1])))
+
+    def having(self, meta: Meta, items: list[Any]) -> Clause:
+        return Clause("having", token_span(items[0]), items[1])
+
+    # Patterns
+
+    def pattern(self, meta: Meta, items: list[Any]) -> t.Pattern:
+        return make_pattern(items, meta_span(meta))
+
+    def part(self, meta: Meta, items: list[Any]) -> RawPart:
+        prefixes, core, *suffixes = items
+        return make_part(prefixes, core, suffixes, meta_span(meta))
+
+    def prefixes(self, meta: Meta, items: list[Any]) -> list[Token]:
+        return items
+
+    def occurrence(self, meta: Meta, items: list[Any]) -> t.Occurrence:
+        return t.Occurrence(str(items[0]), items[1] or (), at=meta_span(meta))
+
+    def exactly(self, meta: Meta, items: list[Any]) -> t.Times:
+        return times(items[0], items[0], meta_span(meta))
+
+    def between_times(self, meta: Meta, items: list[Any]) -> t.Times:
+        return times(items[0], items[1], meta_span(meta))
+
+    def often(self, meta: Meta, items: list[Any]) -> t.Times:
+        return t.Times(1, None, at=meta_span(meta))
+
+    def until(self, meta: Meta, items: list[Any]) -> Clause:
+        return Clause("until", meta_span(meta), items[0])
+
+    def alias(self, meta: Meta, items: list[Any]) -> Clause:
+        return Clause("as", meta_span(meta), str(items[0]))
+
+    def within(self, meta: Meta, items: list[Any]) -> Clause:
+        _, duration, other = items
+        if other is None:
+            return Clause("within", meta_span(meta), duration)
+        return Clause("within from", meta_span(meta), t.Gap(duration, str(other), at=token_span(other)))
+
+    def lasting(self, meta: Meta, items: list[Any]) -> Clause:
+        return Clause("for", meta_span(meta), items[1])
+
+    def arguments(self, meta: Meta, items: list[Any]) -> tuple[t.Expression, ...]:
+        return tuple(items)
+
+    # Expressions
+
+    def any_of(self, meta: Meta, items: list[Any]) -> t.Logic:
+        return t.Logic("or", tuple(items), at=meta_span(meta))
+
+    def all_of(self, meta: Meta, items: list[Any]) -> t.Logic:
+        return t.Logic("and", tuple(items), at=meta_span(meta))
+
+    def negated(self, meta: Meta, items: list[Any]) -> t.Not:
+        return t.Not(items[1], at=meta_span(meta))
+
+    def compare(self, meta: Meta, items: list[Any]) -> t.Compare:
+        signs = tuple(_COMPARISONS.get(str(sign), str(sign)) for sign in items[1::2])
+        return t.Compare(tuple(items[::2]), signs, at=meta_span(meta))
+
+    def among(self, meta: Meta, items: list[Any]) -> t.Among:
+        return t.Among(items[0], tuple(items[2:]), items[1] is not None, at=meta_span(meta))
+
+    def in_region(self, meta: Meta, items: list[Any]) -> t.InRegion:
+        return t.InRegion(items[0], items[2], items[1] is not None, at=meta_span(meta))
+
+    def between(self, meta: Meta, items: list[Any]) -> t.Between:
+        return t.Between(items[0], items[2], items[3], items[1] is not None, at=meta_span(meta))
+
+    def is_null(self, meta: Meta, items: list[Any]) -> t.IsNull:
+        return t.IsNull(items[0], items[1] is not None, at=meta_span(meta))
+
+    def relation(self, meta: Meta, items: list[Any]) -> t.Relation:
+        return t.Relation(items[0], str(items[1]), items[2], at=meta_span(meta))
+
+    def infix(self, meta: Meta, items: list[Any]) -> t.Expression:
+        at = meta_span(meta)
+        if len(items) > 2 * MAX_OPERANDS:
+            raise QuerySyntaxError(f"more than {MAX_OPERANDS} operands in one expression", at)
+        result: t.Expression = items[0]
+        for sign, operand in zip(items[1::2], items[2::2], strict=True):
+            result = t.Infix(str(sign), result, operand, at=at)
+        return result
+
+    def negative(self, meta: Meta, items: list[Any]) -> t.Negative:
+        return t.Negative(items[1], at=meta_span(meta))
+
+    def number(self, meta: Meta, items: list[Any]) -> t.Constant:
+        return t.Constant(number(items[0]), at=meta_span(meta))
+
+    def quantity(self, meta: Meta, items: list[Any]) -> t.Quantity:
+        amounts = tuple(quantity(item) for item in items)
+        if len(amounts) > 1 and any(unit in LENGTHS for _, unit in amounts):
+            raise QuerySyntaxError(
+                "a length is one number with one unit", meta_span(meta), "write for example '1.5 km'"
+            )
+        return t.Quantity(amounts, at=meta_span(meta))
+
+    def string(self, meta: Meta, items: list[Any]) -> t.Constant:
+        return t.Constant(unquote(items[0]), at=meta_span(meta))
+
+    def true(self, meta: Meta, items: list[Any]) -> t.Constant:
+        return t.Constant(True, at=meta_span(meta))
+
+    def false(self, meta: Meta, items: list[Any]) -> t.Constant:
+        return t.Constant(False, at=meta_span(meta))
+
+    def null(self, meta: Meta, items: list[Any]) -> t.Constant:
+        return t.Constant(None, at=meta_span(meta))
+
+    def instant(self, meta: Meta, items: list[Any]) -> t.Instant:
+        text = unquote(items[1])
+        try:
+            instant(text)
+        except (DataError, OverflowError) as error:
+            raise QuerySyntaxError(str(error), meta_span(meta)) from None
+        return t.Instant(text, at=meta_span(meta))
+
+    def name(self, meta: Meta, items: list[Any]) -> t.Name:
+        return t.Name(str(items[0]), at=meta_span(meta))
+
+    def dotted(self, meta: Meta, items: list[Any]) -> t.Dotted:
+        return t.Dotted(str(items[0]), str(items[1]), at=meta_span(meta))
+
+    def apply(self, meta: Meta, items: list[Any]) -> t.Apply:
+        return t.Apply(str(items[0]).lower(), items[1], at=meta_span(meta))
+
+    def shape_text(self, meta: Meta, items: list[Any]) -> t.Shape:
+        return t.Shape(text=unquote(items[0]), at=meta_span(meta))
+
+    def shape_name(self, meta: Meta, items: list[Any]) -> t.Shape:
+        return t.Shape(name=str(items[0]), at=meta_span(meta))
+
+    def shape_made(self, meta: Meta, items: list[Any]) -> t.Shape:
+        return t.Shape(function=str(items[0]).lower(), arguments=items[1], at=meta_span(meta))

@@ -1,0 +1,83 @@
+"""Compile a text: parse it, lower it, format it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import timedelta
+
+from whimbrel.errors import DataError, QueryError
+from whimbrel.graph.functions import Function
+from whimbrel.graph.query import Query
+from whimbrel.lang.wbl.lower import lower
+from whimbrel.lang.wbl.parse import parse
+from whimbrel.lang.wbl.tree import File
+from whimbrel.lang.wbl.values import ParamValue
+from whimbrel.model.time import duration
+
+
+def compile_text(
+    text: str,
+    *,
+    file: str | None = None,
+    params: Mapping[str, ParamValue] | None = None,
+    functions: Iterable[Function] = (),
+    horizon: timedelta | str | int | None = None,
+    emit: Sequence[str] | str | None = None,
+) -> Query:
+    """Compile a query in the Whimbrel language.
+
+    Parameters
+    ----------
+    file
+        Where the text comes from, for error messages.
+    params
+        Values for the query's parameters; they replace those it declares.
+    functions
+        Python functions that the query calls.
+    horizon
+        How far events of one detection may lie apart where the query does not say it.
+    emit
+        Names of the definitions to report, or "all"; by default the subscriptions, or, if there are
+        none, the definitions that no other one uses.
+
+    Raises
+    ------
+    QueryError
+        If the query cannot be compiled; it shows the line and a hint.
+    """
+    try:
+        return compile_tree(
+            parse(text, file), text=text, params=params, functions=functions, horizon=horizon, emit=emit
+        )
+    except QueryError as error:
+        if error.text is None:
+            error.located_in(text, file)
+        raise
+
+
+def compile_tree(
+    tree: File,
+    *,
+    text: str,
+    params: Mapping[str, ParamValue] | None = None,
+    functions: Iterable[Function] = (),
+    horizon: timedelta | str | int | None = None,
+    emit: Sequence[str] | str | None = None,
+) -> Query:
+    """Compile a tree, whoever made it. `text` is what the query prints as."""
+    known = {function.name: function for function in functions}
+    wanted = emit if emit is None or isinstance(emit, str) else list(emit)
+    lowered = lower(tree, params, known, _horizon(horizon), wanted)
+    return Query(lowered.graph, text, lowered.schemas, known, lowered.subscriptions, lowered.warnings)
+
+
+def _horizon(value: timedelta | str | int | None) -> int | None:
+    if value is None:
+        return None
+    try:
+        length = duration(value)
+    except DataError as error:
+        raise QueryError(f"the horizon is no duration: {error}") from None
+    if length <= 0:
+        raise QueryError("the horizon must be more than nothing")
+    return length

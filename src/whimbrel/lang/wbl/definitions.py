@@ -1,0 +1,416 @@
+"""Lower one definition: its cases, its window, its attributes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal as OneOf
+
+from whimbrel.errors import QueryError, QueryTypeError, Span, UnknownNameError
+from whimbrel.graph.expressions import GROUP, Attribute, Expr, conjuncts
+from whimbrel.graph.operators import Aggregate, AggregateInput, Case, Derive
+from whimbrel.graph.policies import Assign, Context, Key, Partitioning, Window
+from whimbrel.lang.types import common_type, fits
+from whimbrel.lang.wbl import tree as t
+from whimbrel.lang.wbl.bind import Binder
+from whimbrel.lang.wbl.conditions import place_own, place_where, top_match
+from whimbrel.lang.wbl.emit import Emitter, Operators, Stream
+from whimbrel.lang.wbl.pattern import BoundPattern, Joined, Leaf, PartName, Repeated, Slot, TypeInfo
+from whimbrel.lang.wbl.resolve import Names, Place, Surroundings, attribute_type
+from whimbrel.lang.wbl.values import quantity
+from whimbrel.model.schema import TYPE_NAMES, Type
+
+Typed = list[tuple[Assign, Type | None]]
+
+
+@dataclass(slots=True)
+class DefinitionLowering:
+    """Make the operators of one definition or subscription."""
+
+    name: str
+    statement: t.Definition | t.Subscription
+    around: Surroundings
+    operators: Operators
+    use: Callable[[str, Span | None], TypeInfo]
+    stream_of: Callable[[str], str]
+    horizon: int | None
+
+    def lower(self) -> TypeInfo:
+        """Add the operators, the last of which has the definition's name, and tell its attributes."""
+        window = self._window()
+        if window is not None:
+            return self._aggregating(window)
+        return self._ordinary()
+
+    @property
+    def _declared(self) -> tuple[t.Declared, ...] | None:
+        return self.statement.attributes if isinstance(self.statement, t.Definition) else None
+
+    # Ordinary definitions
+
+    def _ordinary(self) -> TypeInfo:
+        cases: list[Case] = []
+        infos: list[TypeInfo] = []
+        for case in self.statement.cases:
+            made, info = self._case(case)
+            cases.append(made)
+            infos.append(info)
+        self.operators.add(Derive(self.name, self.name, tuple(cases)))
+        names = dict.fromkeys(name for info in infos for name in info.attributes)
+        attributes = {name: common_type([info.attributes.get(name) for info in infos]) for name in names}
+        return TypeInfo(self.name, attributes, any(info.is_open for info in infos))
+
+    def _case(self, case: t.Case) -> tuple[Case, TypeInfo]:
+        self._refuse_aggregate_clauses(case)
+        bound = self._bind(case, aggregate=False)
+        keys = self._keys(case, bound)
+        context = _context(case)
+        self._place_conditions(case, bound, keys, push=context is not Context.CHRONICLE)
+        consuming = self._consuming(case, bound, context)
+        emitter = self._emitter(case, keys, context, consuming)
+        stream = emitter.emit(bound.root)
+        typed, info = self._outcome(case, bound, keys)
+        assign = tuple(assignment for assignment, _ in typed)
+        return Case(stream.name, stream.alias, assign, emitter.partitioning, case.label or ""), info
+
+    def _refuse_aggregate_clauses(self, case: t.Case) -> None:
+        wrong = (
+            "<post>" if case.post else "<pre>" if case.pre else "having" if case.having is not None else None
+        )
+        if wrong:
+            at = case.having.at if case.having is not None else case.at
+            raise QueryError(
+                f"`{wrong}` belongs to an aggregating definition",
+                at,
+                f"write 'define {self.name} every 5 min ...'",
+            )
+
+    def _bind(self, case: t.Case, *, aggregate: bool) -> BoundPattern:
+        return Binder(self.use, self.around.params.duration, aggregate).bind(case.detect)
+
+    def _emitter(
+        self,
+        case: t.Case,
+        keys: dict[str, Key],
+        context: Context = Context.EACH,
+        consuming: tuple[int, ...] = (),
+    ) -> Emitter:
+        base = self.name if case.label is None else f"{self.name}.case{case.label}"
+        partitioning = Partitioning(tuple(keys.values()))
+        return Emitter(self.operators, base, self.stream_of, self.horizon, partitioning, context, consuming)
+
+    def _names(self, bound: BoundPattern, keys: dict[str, Key], place: Place = Place.PLAIN) -> Names:
+        lenient = isinstance(self.statement, t.Subscription)
+        return Names(self.around, bound.parts, keys, place, lenient=lenient)
+
+    def _place_conditions(
+        self, case: t.Case, bound: BoundPattern, keys: dict[str, Key], *, push: bool
+    ) -> None:
+        for leaf in bound.leaves:
+            names = self._names(bound, keys)
+            names.own = leaf
+            for condition in leaf.occurrence.conditions:
+                for part in conjuncts(names.condition(condition)):
+                    place_own(bound, leaf, part, keys)
+        if case.where is not None:
+            for part in conjuncts(self._names(bound, keys).condition(case.where)):
+                place_where(bound, part, keys, push=push)
+
+    def _consuming(self, case: t.Case, bound: BoundPattern, context: Context) -> tuple[int, ...]:
+        if not case.consuming:
+            if context is not Context.EACH and isinstance(bound.root, Repeated):
+                top_match(bound)
+            return ()
+        if context is not Context.EACH:
+            raise QueryError(
+                f"the context {context.value!r} says already what is consumed",
+                case.consuming[0].at,
+                "leave out 'consuming' or 'context'",
+            )
+        if isinstance(bound.root, Repeated):
+            top_match(bound)
+        return _consumed_parts(case.consuming, bound)
+
+    # Attributes of the result
+
+    def _outcome(self, case: t.Case, bound: BoundPattern, keys: dict[str, Key]) -> tuple[Typed, TypeInfo]:
+        names = self._names(bound, keys)
+        names.assigning = True
+        assigned = self._assigned(case.assign, names)
+        only = _only_part(bound)
+        if self._declared is not None:
+            typed = self._fill_declared(case, assigned, names, only)
+            return typed, TypeInfo(self.name, {item.name: kind for item, kind in typed}, is_open=False)
+        if assigned:
+            return assigned, TypeInfo(self.name, {item.name: kind for item, kind in assigned}, is_open=False)
+        if only is not None:
+            return [], TypeInfo(self.name, dict(only.info.attributes), only.info.is_open)
+        typed = [self._from_key(key, names, None) for key in keys.values()]
+        return typed, TypeInfo(self.name, {item.name: kind for item, kind in typed}, is_open=False)
+
+    def _assigned(self, assignments: Sequence[t.Assignment], names: Names) -> Typed:
+        seen: set[str] = set()
+        typed: Typed = []
+        for assignment in assignments:
+            if assignment.name in seen:
+                raise QueryError(f"{assignment.name!r} is assigned twice", assignment.at)
+            seen.add(assignment.name)
+            value, kind = names.value(assignment.value)
+            typed.append((Assign(assignment.name, value), kind))
+        return typed
+
+    def _fill_declared(self, case: t.Case, assigned: Typed, names: Names, only: PartName | None) -> Typed:
+        declared = {item.name: item for item in self._declared or ()}
+        if len(declared) != len(self._declared or ()):
+            raise QueryError(f"{self.name!r} declares an attribute twice", self.statement.at)
+        given = {item.name: (item, kind) for item, kind in assigned}
+        for assignment in case.post or case.assign:
+            if assignment.name not in declared:
+                raise UnknownNameError(
+                    f"declared attribute of {self.name}", assignment.name, declared, assignment.at
+                )
+        return [
+            self._declared_value(item, given.get(item.name), names, only, case) for item in declared.values()
+        ]
+
+    def _declared_value(
+        self,
+        item: t.Declared,
+        given: tuple[Assign, Type | None] | None,
+        names: Names,
+        only: PartName | None,
+        case: t.Case,
+    ) -> tuple[Assign, Type | None]:
+        declared = _declared_type(item)
+        if given is None:
+            given = self._default(item, names, only, case)
+        assign, kind = given
+        if declared is not None and not fits(kind, declared):
+            at = next((a.at for a in (*case.post, *case.assign) if a.name == item.name), item.at)
+            raise QueryTypeError(
+                f"{item.name!r} is declared {declared.value}, but its value is a {kind.value if kind else 'value'}",
+                at,
+            )
+        kept = None if declared is None else declared.value
+        return Assign(assign.name, assign.value, kept), declared or kind
+
+    def _default(
+        self, item: t.Declared, names: Names, only: PartName | None, case: t.Case
+    ) -> tuple[Assign, Type | None]:
+        if item.name in names.keys:
+            return self._from_key(names.keys[item.name], names, None)
+        if only is not None and names.place is Place.PLAIN and _has(only.info, item.name):
+            value = Attribute(only.name, item.name, at=item.at)
+            return Assign(item.name, value), attribute_type(only.info, item.name)
+        raise QueryError(
+            f"{self.name!r} declares {item.name!r}, but assigns no value to it",
+            item.at,
+            f"write 'assign {item.name} = ...'",
+        )
+
+    def _from_key(self, key: Key, names: Names, at: Span | None) -> tuple[Assign, Type | None]:
+        value = Attribute(GROUP, key.name, at=at)
+        return Assign(key.name, value), names.type_of(value)
+
+    # Aggregating definitions
+
+    def _window(self) -> Window | None:
+        if not isinstance(self.statement, t.Definition):
+            return None
+        if self.statement.window is None:
+            if self.statement.aggr:
+                raise QueryError(
+                    "an aggregating definition needs a window",
+                    self.statement.at,
+                    "write for example 'aggr every 2 min' or 'aggr over 10 min every 1 min'",
+                )
+            return None
+        return self._read_window(self.statement.window)
+
+    def _read_window(self, clause: t.WindowClause) -> Window:
+        over = None if clause.over is None else self.around.params.window(clause.over)
+        every = None if clause.every is None else self.around.params.window(clause.every)
+        kind, length = over or every or ("temporal", 0)
+        if over and every and over[0] != every[0]:
+            raise QueryError(
+                "the window and its step count different things",
+                clause.at,
+                "use time for both, or events for both",
+            )
+        chosen: OneOf["temporal", "counting"] = "temporal" if kind == "temporal" else "counting"
+        return Window(chosen, length, every[1] if every else None)
+
+    def _aggregating(self, window: Window) -> TypeInfo:
+        if len(self.statement.cases) > 1:
+            raise QueryError(
+                "an aggregating definition has one case",
+                self.statement.cases[1].at,
+                "define each case by itself, and aggregate 'A or B'",
+            )
+        case = self.statement.cases[0]
+        self._check_aggregating(case)
+        bound = self._bind(case, aggregate=True)
+        keys = self._keys(case, bound)
+        self._place_conditions(case, bound, keys, push=True)
+        inputs = self._inputs(case, bound, keys)
+        assign, post, typed = self._results(case, bound, keys)
+        partitioning = Partitioning(tuple(keys.values()))
+        having = self._having(case, bound, keys, typed)
+        aggregate = Aggregate(f"{self.name}.aggregate", inputs, window, assign, post, having, partitioning)
+        self.operators.add(aggregate)
+        self.operators.add(
+            Derive(self.name, self.name, (Case(aggregate.name, None, (), partitioning, case.label or ""),))
+        )
+        return TypeInfo(self.name, {item.name: kind for item, kind in typed}, is_open=False)
+
+    def _check_aggregating(self, case: t.Case) -> None:
+        if case.consuming:
+            raise QueryError("an aggregate consumes nothing", case.consuming[0].at, "leave out 'consuming'")
+        if case.context is not None:
+            raise QueryError("an aggregate has no context", case.context.at, "leave out 'context'")
+        if not case.assign:
+            raise QueryError(
+                "an aggregating definition needs `assign`", case.at, "write for example 'assign n = count(A)'"
+            )
+
+    def _inputs(self, case: t.Case, bound: BoundPattern, keys: dict[str, Key]) -> tuple[AggregateInput, ...]:
+        emitter = self._emitter(case, keys)
+        root = bound.root
+        if not isinstance(root, Joined) or root.is_sequence:
+            stream = emitter.emit(root)
+            return (AggregateInput(stream.name, stream.alias),)
+        if root.conditions or root.gaps:
+            at = root.conditions[0].at if root.conditions else root.at
+            raise QueryError(
+                "each side of this `and` is aggregated for itself",
+                at,
+                "to aggregate combinations, define them first and aggregate that definition",
+            )
+        return tuple(self._input(emitter, slot) for slot in root.slots)
+
+    def _input(self, emitter: Emitter, slot: Slot) -> AggregateInput:
+        if isinstance(slot.node, Joined):
+            name = emitter.match(slot.node, emitter.group_name(), Context.EACH, ())
+            return AggregateInput(name, None, slot.outer)
+        stream: Stream = emitter.emit(slot.node)
+        return AggregateInput(stream.name, stream.alias, slot.outer)
+
+    def _results(
+        self, case: t.Case, bound: BoundPattern, keys: dict[str, Key]
+    ) -> tuple[tuple[Assign, ...], tuple[Assign, ...], Typed]:
+        names = self._names(bound, keys, Place.AGGREGATE)
+        names.assigning = True
+        first = self._assigned(case.assign, names)
+        last = first
+        if case.post:
+            names.place, names.results = Place.POST, {item.name: kind for item, kind in first}
+            last = self._assigned(case.post, names)
+        typed = last if self._declared is None else self._fill_declared(case, last, names, None)
+        final = tuple(item for item, _ in typed)
+        if case.post:
+            return tuple(item for item, _ in first), final, typed
+        return final, (), typed
+
+    def _having(self, case: t.Case, bound: BoundPattern, keys: dict[str, Key], typed: Typed) -> Expr | None:
+        if case.having is None:
+            return None
+        names = self._names(bound, keys, Place.HAVING)
+        names.results = {item.name: kind for item, kind in typed}
+        return names.condition(case.having)
+
+    # Group keys
+
+    def _keys(self, case: t.Case, bound: BoundPattern) -> dict[str, Key]:
+        keys: dict[str, Key] = {}
+        for item in case.group_by:
+            key = self._key(item, bound)
+            if key.name in keys:
+                raise QueryError(f"{key.name!r} is a group key already", item.at)
+            keys[key.name] = key
+        return keys
+
+    def _key(self, item: t.GroupKey, bound: BoundPattern) -> Key:
+        if item.size is not None:
+            return self._cell(item)
+        if item.name in ("source", "srcid"):
+            return Key("source", item.name)
+        if item.name == "cell":
+            raise QueryError("a cell needs its size", item.at, "write for example 'group by cell(500 m)'")
+        for leaf in bound.leaves:
+            if not _has(leaf.info, item.name):
+                raise UnknownNameError(
+                    f"attribute of {leaf.info.name}", item.name, leaf.info.attributes, item.at
+                )
+        return Key("attribute", item.name)
+
+    def _cell(self, item: t.GroupKey) -> Key:
+        if item.name != "cell":
+            raise UnknownNameError("kind of group key", item.name, ["cell"], item.at)
+        size = item.size
+        metres = quantity(size) if isinstance(size, t.Quantity) else None
+        if metres is None or metres.type is not Type.FLOAT or not metres.value:
+            raise QueryError("the size of a cell is a length", item.at, "write for example 'cell(500 m)'")
+        return Key("cell", "cell", float(metres.value))
+
+
+def _declared_type(item: t.Declared) -> Type | None:
+    if item.type is None:
+        return None
+    if item.type not in TYPE_NAMES:
+        raise UnknownNameError("type", item.type, TYPE_NAMES, item.at)
+    return TYPE_NAMES[item.type]
+
+
+def _has(info: TypeInfo, name: str) -> bool:
+    from whimbrel.lang.types import BUILT_IN_ATTRIBUTES
+
+    return info.is_open or name in info.attributes or name in BUILT_IN_ATTRIBUTES
+
+
+def _context(case: t.Case) -> Context:
+    if case.context is None:
+        return Context.EACH
+    if case.context.name not in tuple(Context):
+        raise UnknownNameError("context", case.context.name, list(Context), case.context.at)
+    return Context(case.context.name)
+
+
+def _only_part(bound: BoundPattern) -> PartName | None:
+    """Give the only part that occurs, if it is a single event."""
+    occurring = [
+        part for part in bound.parts.values() if not any(b.kind == "absent" for b in part.scope.barriers)
+    ]
+    if len(occurring) == 1 and not occurring[0].scope.barriers:
+        return occurring[0]
+    return None
+
+
+def _consumed_parts(consuming: Sequence[t.Consuming], bound: BoundPattern) -> tuple[int, ...]:
+    slots = _slots_by_name(bound)
+    if any(item.name == "all" and "all" not in bound.parts for item in consuming):
+        return tuple(range(len(bound.root.slots))) if isinstance(bound.root, Joined) else ()
+    found: list[int] = []
+    for item in consuming:
+        if item.name not in bound.parts:
+            raise UnknownNameError("part", item.name, bound.parts, item.at)
+        if item.name not in slots:
+            raise QueryError(
+                f"{item.name!r} cannot be consumed by itself",
+                item.at,
+                "only whole parts of the pattern that occur are consumed; write 'consuming all' for every one",
+            )
+        found.append(slots[item.name])
+    return tuple(dict.fromkeys(found)) if isinstance(bound.root, Joined) else ()
+
+
+def _slots_by_name(bound: BoundPattern) -> dict[str, int]:
+    root = bound.root
+    nodes = [slot.node for slot in root.slots] if isinstance(root, Joined) else [root]
+    found: dict[str, int] = {}
+    for index, node in enumerate(nodes):
+        if not isinstance(node, Joined) and node.name is not None:
+            found[node.name] = index
+        elif not isinstance(node, Joined | Leaf | Repeated):
+            # Whichever branch came is the event of this part.
+            found.update((branch.name, index) for branch in node.branches if isinstance(branch, Leaf))
+    return found

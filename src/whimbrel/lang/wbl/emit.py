@@ -1,0 +1,218 @@
+"""Make the operators of bound patterns, sharing sources and equal filters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from whimbrel.errors import QueryError, Span, UnboundedError
+from whimbrel.graph.expressions import Attribute, Expr, Part, conjunction, format_expr, transform
+from whimbrel.graph.operators import (
+    Absent,
+    Branch,
+    Filter,
+    Match,
+    Merge,
+    Operator,
+    Order,
+    PatternPart,
+    Repeat,
+)
+from whimbrel.graph.policies import WHOLE, Context, Partitioning
+from whimbrel.lang.wbl.pattern import Joined, Leaf, Merged, Node, Repeated
+from whimbrel.model.time import END_OF_TIME
+
+
+@dataclass(slots=True)
+class Operators:
+    """The operators made so far, by name."""
+
+    made: dict[str, Operator] = field(default_factory=dict)
+
+    def add(self, operator: Operator) -> str:
+        """Add an operator whose name is free."""
+        if operator.name in self.made:
+            raise QueryError(
+                f"two operators are named {operator.name!r}", None, "rename a definition or a part"
+            )
+        self.made[operator.name] = operator
+        return operator.name
+
+    def free_name(self, wanted: str) -> str:
+        """Give `wanted`, or a numbered form of it if another operator has it."""
+        name, number = wanted, 2
+        while name in self.made:
+            name, number = f"{wanted}#{number}", number + 1
+        return name
+
+    def filtered(self, stream: str, conditions: tuple[Expr, ...]) -> str:
+        """Give the stream of a filter, made once for equal conditions on one input."""
+        condition = conjunction(conditions)
+        if condition is None:
+            return stream
+        wanted = f"{stream}[{format_expr(condition)}]"
+        known = self.made.get(wanted)
+        if isinstance(known, Filter) and known.condition == condition:
+            return wanted
+        return self.add(Filter(self.free_name(wanted), stream, condition))
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """An operator's stream; `alias` names the part where it carries plain events."""
+
+    name: str
+    alias: str | None
+
+
+@dataclass(slots=True)
+class Emitter:
+    """Make the operators of one case. `base` starts the name of each."""
+
+    operators: Operators
+    base: str
+    stream_of: Callable[[str], str]
+    """The operator that makes the events of a type."""
+    horizon: int | None
+    partitioning: Partitioning = WHOLE
+    context: Context = Context.EACH
+    consuming: tuple[int, ...] = ()
+    groups: int = 0
+
+    def emit(self, node: Node) -> Stream:
+        """Make the operators of a whole pattern."""
+        if isinstance(node, Joined):
+            return Stream(self.match(node, f"{self.base}.match", self.context, self.consuming), None)
+        return self._inner(node)
+
+    def leaf(self, leaf: Leaf) -> str:
+        """Make the source and the filter of one event."""
+        conditions = tuple(_about_this(condition, leaf.name) for condition in leaf.conditions)
+        return self.operators.filtered(self.stream_of(leaf.occurrence.type), conditions)
+
+    def _inner(self, node: Node) -> Stream:
+        match node:
+            case Leaf():
+                return Stream(self.leaf(node), node.name)
+            case Repeated():
+                return Stream(self._repeat(node), None)
+            case Merged():
+                return Stream(self._merge(node), None)
+            case Joined():
+                return Stream(self.match(node, self.group_name(), Context.EACH, ()), None)
+
+    def group_name(self) -> str:
+        """Name the next group of this case."""
+        self.groups += 1
+        return f"{self.base}.group{self.groups}"
+
+    def _merge(self, node: Merged) -> str:
+        streams = [self._inner(branch) for branch in node.branches]
+        branches = tuple(Branch(stream.name, stream.alias) for stream in streams)
+        return self.operators.add(Merge(self.operators.free_name(self.group_name()), branches))
+
+    def _repeat(self, node: Repeated) -> str:
+        within = self._required(node.within, node.at, "a repetition")
+        body = self._inner(node.body)
+        until = None if node.until is None else self.leaf(node.until)
+        wanted = f"{self.base}.{node.name}" if node.name else self.group_name()
+        return self.operators.add(
+            Repeat(
+                self.operators.free_name(wanted),
+                body.name,
+                body.alias,
+                node.times.at_least,
+                node.times.at_most,
+                within,
+                until,
+                self.partitioning,
+            )
+        )
+
+    def match(self, node: Joined, wanted: str, context: Context, consuming: tuple[int, ...]) -> str:
+        """Make a match and everything below it."""
+        within = self._span(node)
+        streams = [self._inner(slot.node) for slot in node.slots]
+        parts = tuple(
+            PatternPart(stream.name, stream.alias, slot.select)
+            for stream, slot in zip(streams, node.slots, strict=True)
+        )
+        return self.operators.add(
+            Match(
+                self.operators.free_name(wanted),
+                parts,
+                within,
+                _orders(node),
+                self._absent(node),
+                tuple(node.conditions),
+                self.partitioning,
+                context,
+                consuming,
+            )
+        )
+
+    def _absent(self, node: Joined) -> tuple[Absent, ...]:
+        found = []
+        for slot in node.absent:
+            stream = self._inner(slot.node)
+            found.append(
+                Absent(
+                    stream.name, stream.alias, slot.after, slot.before, slot.duration, tuple(slot.conditions)
+                )
+            )
+        return tuple(found)
+
+    # Bounds
+
+    def _span(self, node: Joined) -> int:
+        if node.within is not None:
+            return node.within
+        if _needs_no_span(node):
+            return END_OF_TIME
+        return self._required(None, node.at, "this pattern")
+
+    def _required(self, within: int | None, at: Span | None, what: str) -> int:
+        if within is not None:
+            return within
+        if self.horizon is not None:
+            return self.horizon
+        raise UnboundedError(
+            f"{what} would have to remember events for ever",
+            at,
+            "add 'within 1 h' (or what fits) behind the pattern, or compile with a horizon: horizon='1h', --horizon 1h",
+        )
+
+
+def _needs_no_span(node: Joined) -> bool:
+    waits = any(
+        absent.after is None or (absent.before is None and absent.duration is None) for absent in node.absent
+    )
+    return not waits and (len(node.slots) == 1 or _gaps_connect(node))
+
+
+def _gaps_connect(node: Joined) -> bool:
+    """Tell whether every part is near another one by `within ... from`, so that the first bounds them all."""
+    reached = {0}
+    for _ in node.slots:
+        for first, second, _gap in node.gaps:
+            if first in reached or second in reached:
+                reached |= {first, second}
+    return len(reached) == len(node.slots)
+
+
+def _orders(node: Joined) -> tuple[Order, ...]:
+    neighbours = [Order(index, index + 1) for index in range(len(node.slots) - 1)] if node.is_sequence else []
+    return (*neighbours, *(Order(first, second, gap) for first, second, gap in node.gaps))
+
+
+def _about_this(condition: Expr, name: str) -> Expr:
+    """Rewrite a condition on the part `name` into one on the event under test."""
+
+    def change(node: Expr) -> Expr:
+        if isinstance(node, Attribute) and node.part == name:
+            return Attribute(None, node.name, at=node.at)
+        if isinstance(node, Part) and node.name == name:
+            return Part(None, at=node.at)
+        return node
+
+    return transform(condition, change)

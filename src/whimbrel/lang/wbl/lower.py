@@ -1,0 +1,227 @@
+"""From the tree of a file to its operator graph."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+
+from whimbrel.errors import QueryError, Span, UnknownNameError
+from whimbrel.graph.functions import Function
+from whimbrel.graph.operators import Graph, Operator, Source
+from whimbrel.graph.query import Subscription
+from whimbrel.lang.wbl import tree as t
+from whimbrel.lang.wbl.definitions import DefinitionLowering
+from whimbrel.lang.wbl.emit import Operators
+from whimbrel.lang.wbl.pattern import TypeInfo
+from whimbrel.lang.wbl.resolve import Surroundings
+from whimbrel.lang.wbl.values import Params, ParamValue, RegionValue, region_value
+from whimbrel.model.schema import TYPE_NAMES, Coordinates, EventSchema, Type
+
+
+@dataclass(slots=True)
+class Lowered:
+    """What a file became."""
+
+    graph: Graph
+    schemas: dict[str, EventSchema]
+    subscriptions: tuple[Subscription, ...]
+    warnings: tuple[str, ...]
+
+
+def lower(
+    file: t.File,
+    params: Mapping[str, ParamValue] | None,
+    functions: Mapping[str, Function],
+    horizon: int | None,
+    emit: list[str] | str | None,
+) -> Lowered:
+    """Turn a file into one graph of all its definitions that are reported or used."""
+    return FileLowering(Declarations.read(file, params), functions, horizon).lower(emit)
+
+
+@dataclass(slots=True)
+class Declarations:
+    """Everything a file declares, by name."""
+
+    params: Params
+    coordinates: Coordinates | None = None
+    events: dict[str, EventSchema] = field(default_factory=dict)
+    regions: dict[str, RegionValue] = field(default_factory=dict)
+    definitions: dict[str, t.Definition | t.Subscription] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, file: t.File, params: Mapping[str, ParamValue] | None) -> Declarations:
+        """Collect the statements of a file; two of one name are an error."""
+        declared = [statement for statement in file.statements if isinstance(statement, t.Param)]
+        found = cls(Params.read(declared, params))
+        for statement in file.statements:
+            match statement:
+                case t.CoordinatesStatement():
+                    found._add_coordinates(statement)
+                case t.Event():
+                    found._add_event(statement)
+                case t.Region():
+                    found._add_region(statement)
+                case t.Definition(name):
+                    found._add_definition(name, statement)
+                case t.Subscription():
+                    found._add_definition(subscription_name(statement), statement)
+        return found
+
+    def _add_coordinates(self, statement: t.CoordinatesStatement) -> None:
+        if self.coordinates is not None:
+            raise QueryError(
+                "coordinates are given twice", statement.at, "a query uses one kind of coordinates"
+            )
+        if statement.name not in tuple(Coordinates):
+            raise UnknownNameError("kind of coordinates", statement.name, list(Coordinates), statement.at)
+        self.coordinates = Coordinates(statement.name)
+
+    def _add_event(self, statement: t.Event) -> None:
+        self._refuse_known(statement.name, statement.at)
+        attributes: dict[str, Type] = {}
+        for declared in statement.attributes:
+            if declared.name in attributes:
+                raise QueryError(f"the attribute {declared.name!r} is declared twice", declared.at)
+            if declared.type is None:
+                raise QueryError(
+                    f"the attribute {declared.name!r} needs a type",
+                    declared.at,
+                    f"write '{declared.name}: float'",
+                )
+            attributes[declared.name] = declared_type(declared)
+        self.events[statement.name] = EventSchema(statement.name, attributes)
+
+    def _add_region(self, statement: t.Region) -> None:
+        if statement.name in self.regions:
+            raise QueryError(f"the region {statement.name!r} is declared twice", statement.at)
+        self.regions[statement.name] = region_value(statement.shape, self.regions, self.params)
+
+    def _add_definition(self, name: str, statement: t.Definition | t.Subscription) -> None:
+        self._refuse_known(name, statement.at)
+        self.definitions[name] = statement
+
+    def _refuse_known(self, name: str, at: Span | None) -> None:
+        if name in self.events or name in self.definitions:
+            kind = "an event" if name in self.events else "a definition"
+            raise QueryError(f"{name!r} is {kind} already", at, "choose another name")
+
+
+def declared_type(declared: t.Declared) -> Type:
+    """Read the type behind an attribute."""
+    assert declared.type is not None
+    if declared.type not in TYPE_NAMES:
+        raise UnknownNameError("type", declared.type, TYPE_NAMES, declared.at)
+    return TYPE_NAMES[declared.type]
+
+
+def subscription_name(statement: t.Subscription) -> str:
+    """Name the detections of a subscription: as it says, or after subscriber and sequence."""
+    return statement.name or f"{statement.subscriber}-{statement.sequence}"
+
+
+@dataclass(slots=True)
+class FileLowering:
+    """Lower definitions in the order in which they use each other."""
+
+    declared: Declarations
+    functions: Mapping[str, Function]
+    horizon: int | None
+    operators: Operators = field(default_factory=Operators)
+    infos: dict[str, TypeInfo] = field(default_factory=dict)
+    used: set[str] = field(default_factory=set)
+    open: list[str] = field(default_factory=list)
+    """Definitions being lowered, outermost first: a name met again is a cycle."""
+    around: Surroundings = field(init=False)
+    warned: set[str] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self.around = Surroundings(self.declared.params, self.declared.regions, self.functions)
+
+    def lower(self, emit: list[str] | str | None) -> Lowered:
+        """Lower every definition, and keep what the outputs need."""
+        for name in self.declared.definitions:
+            self._definition(name)
+        outputs = self._outputs(emit)
+        graph = Graph(_needed(self.operators.made, outputs), outputs, self.declared.coordinates)
+        subscriptions = tuple(
+            Subscription(name, statement.sequence, statement.subscriber, statement.actor)
+            for name, statement in self.declared.definitions.items()
+            if isinstance(statement, t.Subscription)
+        )
+        return Lowered(graph, self.declared.events, subscriptions, tuple(dict.fromkeys(self.around.warnings)))
+
+    def _definition(self, name: str) -> None:
+        if name in self.infos:
+            return
+        self.open.append(name)
+        lowering = DefinitionLowering(
+            name,
+            self.declared.definitions[name],
+            self.around,
+            self.operators,
+            self._use,
+            self._stream,
+            self.horizon,
+        )
+        self.infos[name] = lowering.lower()
+        self.open.pop()
+
+    def _use(self, name: str, at: Span | None) -> TypeInfo:
+        """Tell what is known of a type that a pattern uses; lower it first if it is a definition."""
+        if name in self.declared.definitions:
+            self._refuse_cycle(name, at)
+            self.used.add(name)
+            self._definition(name)
+            return self.infos[name]
+        if name in self.declared.events:
+            schema = self.declared.events[name]
+            return TypeInfo(name, dict(schema.attributes), is_open=False)
+        self._warn_near_miss(name, at)
+        return TypeInfo(name)
+
+    def _refuse_cycle(self, name: str, at: Span | None) -> None:
+        if name in self.open:
+            cycle = [*self.open[self.open.index(name) :], name]
+            raise QueryError(
+                f"definitions use each other in a circle: {' -> '.join(cycle)}",
+                at,
+                "a definition can only use events and definitions that do not need it",
+            )
+
+    def _warn_near_miss(self, name: str, at: Span | None) -> None:
+        known = [*self.declared.events, *self.declared.definitions] if self.declared.events else []
+        near = get_close_matches(name, known, n=1, cutoff=0.8)
+        if near:
+            place = f"{at}: " if at else ""
+            self.around.warnings.append(f"{place}no event is named {name!r}; did you mean {near[0]!r}?")
+
+    def _stream(self, name: str) -> str:
+        if name not in self.operators.made:
+            self.operators.add(Source(name, name, self.declared.events.get(name)))
+        return name
+
+    def _outputs(self, emit: list[str] | str | None) -> tuple[str, ...]:
+        definitions = self.declared.definitions
+        if emit == "all":
+            return tuple(definitions)
+        if emit is not None:
+            names = [emit] if isinstance(emit, str) else emit
+            for name in names:
+                if name not in definitions:
+                    raise UnknownNameError("definition", name, definitions)
+            return tuple(dict.fromkeys(names))
+        subscriptions = [name for name, item in definitions.items() if isinstance(item, t.Subscription)]
+        return tuple(subscriptions or [name for name in definitions if name not in self.used])
+
+
+def _needed(made: dict[str, Operator], outputs: tuple[str, ...]) -> tuple[Operator, ...]:
+    needed: set[str] = set()
+    todo = list(outputs)
+    while todo:
+        name = todo.pop()
+        if name not in needed:
+            needed.add(name)
+            todo.extend(made[name].inputs)
+    return tuple(operator for name, operator in made.items() if name in needed)

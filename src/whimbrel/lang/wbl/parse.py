@@ -1,0 +1,65 @@
+"""From text to tree: Lark parses, `Builder` makes the nodes, and what is malformed is refused by name."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.resources import files
+
+from lark import Lark, Token, Tree
+from lark.exceptions import UnexpectedInput, VisitError
+
+from whimbrel.errors import QueryError, QuerySyntaxError
+from whimbrel.lang.wbl.build import Builder, meta_span
+from whimbrel.lang.wbl.syntax_errors import explain
+from whimbrel.lang.wbl.tree import File
+
+MAX_CHARACTERS = 1_000_000
+MAX_DEPTH = 100
+"""Levels of the parse tree. Every later step is recursive; this keeps all of them far from Python's limit."""
+
+
+def parse(text: str, file: str | None = None) -> File:
+    """Parse a query text.
+
+    Raises
+    ------
+    QueryError
+        If the text is no query; it shows the line and says what would fit there.
+    """
+    try:
+        return _parse(text)
+    except QueryError as error:
+        raise error.located_in(text, file) from None
+
+
+def _parse(text: str) -> File:
+    if len(text) > MAX_CHARACTERS:
+        raise QuerySyntaxError(f"the query has {len(text):,} characters; the limit is {MAX_CHARACTERS:,}")
+    try:
+        parsed = _parser().parse(text)
+    except UnexpectedInput as error:
+        raise explain(error, text) from None
+    _refuse_deep(parsed)
+    try:
+        built = Builder().transform(parsed)
+    except VisitError as error:
+        raise error.orig_exc from None
+    assert isinstance(built, File)
+    return built
+
+
+@cache
+def _parser() -> Lark:
+    grammar = files("whimbrel.lang.wbl").joinpath("grammar.lark").read_text(encoding="utf-8")
+    return Lark(grammar, parser="lalr", lexer="contextual", propagate_positions=True, maybe_placeholders=True)
+
+
+def _refuse_deep(parsed: Tree[Token]) -> None:
+    level: list[Tree[Token]] = [parsed]
+    for _ in range(MAX_DEPTH):
+        level = [child for node in level for child in node.children if isinstance(child, Tree)]
+        if not level:
+            return
+    raise QuerySyntaxError(
+        "the query is nested too deeply here", meta_span(level[0].meta), "split it into several definitions"
+    )

@@ -1,0 +1,159 @@
+"""From prefixes, cores and suffixes to the parts of a pattern, with everything odd refused by name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from lark import Token
+
+from whimbrel.errors import QuerySyntaxError, Span
+from whimbrel.lang.wbl.clauses import Clause
+from whimbrel.lang.wbl.literals import token_span
+from whimbrel.lang.wbl.tree import Amount, Occurrence, Pattern, PatternPart, Times
+
+_SELECTIONS = ("each", "first", "last")
+
+
+@dataclass(frozen=True, slots=True)
+class RawPart:
+    """A part as it was parsed, and the `within` that belongs to the pattern around it."""
+
+    part: PatternPart
+    within: Clause | None
+    at: Span | None
+
+
+def make_pattern(items: Sequence[Any], at: Span | None) -> Pattern:
+    """Join parts by their one connective; a last `within` without `from` bounds the whole pattern."""
+    raw: list[RawPart] = list(items[::2])
+    for part in raw[:-1]:
+        if part.within is not None:
+            raise QuerySyntaxError(
+                "`within` without `from` bounds the whole pattern",
+                part.within.at,
+                "write it behind the last part, or name a part: 'within D from a'",
+            )
+    within = raw[-1].within
+    parts = tuple(item.part for item in raw)
+    return _simplified(Pattern(_connective(items[1::2]), parts, within.value if within else None, at=at))
+
+
+def _connective(signs: Sequence[Token]) -> str | None:
+    if not signs:
+        return None
+    for sign in signs[1:]:
+        if sign != signs[0]:
+            raise QuerySyntaxError(
+                f"`{signs[0]}` and `{sign}` are mixed",
+                token_span(sign),
+                f"add parentheses, for example 'A {signs[0]} (B {sign} C)'",
+            )
+    return str(signs[0])
+
+
+def _simplified(pattern: Pattern) -> Pattern:
+    """Take off parentheses that say nothing: `((A then B))` is `A then B`."""
+    only = pattern.parts[0]
+    if pattern.connective is None and isinstance(only.what, Pattern) and only == PatternPart(only.what):
+        inner = only.what
+        if pattern.within is None or inner.within is None:
+            return replace(inner, within=inner.within or pattern.within)
+    return pattern
+
+
+def make_part(
+    prefixes: Sequence[Token], core: Occurrence | Pattern, suffixes: Sequence[Any], at: Span | None
+) -> RawPart:
+    """Sort what stands before and behind a part."""
+    fields: dict[str, Any] = _read_prefixes(prefixes)
+    within: Clause | None = None
+    for suffix in suffixes:
+        if isinstance(suffix, Times):
+            _set(fields, "times", suffix, suffix.at, "the number of times")
+        elif suffix.word == "within":
+            _refuse_second("`within`", within, suffix)
+            within = suffix
+        elif suffix.word == "within from":
+            fields["gaps"] = (*fields.get("gaps", ()), suffix.value)
+        else:
+            field = {"as": "alias", "until": "until", "for": "lasting"}[suffix.word]
+            _set(fields, field, suffix.value, suffix.at, f"`{suffix.word}`")
+    part = _unwrapped(PatternPart(core, at=at, **fields))
+    _check(part)
+    return RawPart(part, within, at)
+
+
+def _read_prefixes(prefixes: Sequence[Token]) -> dict[str, Any]:
+    fields: dict[str, Any] = {}
+    for prefix in prefixes:
+        if prefix in _SELECTIONS:
+            _set(fields, "select", str(prefix), token_span(prefix), "first, last or each")
+        else:
+            name = "negated" if prefix == "not" else "outer"
+            _set(fields, name, True, token_span(prefix), f"`{prefix}`")
+    return fields
+
+
+def _set(fields: dict[str, Any], name: str, value: Any, at: Span | None, shown: str) -> None:
+    if name in fields:
+        raise QuerySyntaxError(f"{shown} is given twice for one part", at, "leave out one of them")
+    fields[name] = value
+
+
+def _refuse_second(shown: str, first: Clause | None, second: Clause) -> None:
+    if first is not None:
+        raise QuerySyntaxError(f"{shown} is given twice", second.at, "leave out one of them")
+
+
+def _unwrapped(part: PatternPart) -> PatternPart:
+    """Take parentheses off a single event: `(A as a){2}` is `A{2} as a`, where nothing is said twice."""
+    inner = part.what
+    if not isinstance(inner, Pattern) or inner.connective is not None or inner.within is not None:
+        return part
+    return _merged(part, inner.parts[0]) or part
+
+
+def _merged(outer: PatternPart, inner: PatternPart) -> PatternPart | None:
+    # Only `as` is looked through: `(A{2}){3}` and `(not A) as b` mean something else, or nothing.
+    if inner != PatternPart(inner.what, alias=inner.alias) or (inner.alias and outer.alias):
+        return None
+    return replace(outer, what=inner.what, alias=inner.alias or outer.alias)
+
+
+def _check(part: PatternPart) -> None:
+    if part.negated:
+        _check_absent(part)
+    elif part.lasting is not None:
+        raise QuerySyntaxError(
+            "`for` belongs to a part with `not`",
+            _place(part.lasting, part),
+            "write 'not A for D' as the last part",
+        )
+    if part.until is not None and part.times is None:
+        raise QuerySyntaxError(
+            "`until` belongs to a repeated part", part.until.at, "write for example 'A+ until B'"
+        )
+
+
+def _check_absent(part: PatternPart) -> None:
+    wrong = None
+    if part.select is not None:
+        wrong = part.select
+    elif part.outer:
+        wrong = "outer"
+    elif part.times is not None:
+        wrong = "a number of times"
+    elif part.gaps:
+        wrong = "within ... from"
+    if wrong:
+        raise QuerySyntaxError(
+            f"a part with `not` cannot have {wrong!r} as well",
+            part.at,
+            "an absent part has no event to choose",
+        )
+
+
+def _place(amount: Amount, part: PatternPart) -> Span | None:
+    return amount.at or part.at

@@ -1,0 +1,430 @@
+"""From the expressions of the tree to those of the graph: every name is bound, every type is checked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+
+from whimbrel.errors import QueryError, QueryTypeError, Span, UnknownNameError, did_you_mean
+from whimbrel.graph.expressions import (
+    AGGREGATES,
+    GROUP,
+    RELATIONS,
+    Attribute,
+    Binary,
+    Call,
+    Expr,
+    Literal,
+    Part,
+    Unary,
+    parts_of,
+)
+from whimbrel.graph.functions import BUILT_IN, Function
+from whimbrel.graph.policies import Key
+from whimbrel.lang.types import BUILT_IN_ATTRIBUTES, common_type, infer
+from whimbrel.lang.wbl import tree as t
+from whimbrel.lang.wbl.pattern import Leaf, PartName, Scope, TypeInfo
+from whimbrel.lang.wbl.values import (
+    Params,
+    RegionValue,
+    constant,
+    instant_literal,
+    quantity,
+    region_test,
+    region_value,
+)
+from whimbrel.model.schema import RESERVED_COLUMNS, Type
+
+_HIDDEN_FUNCTIONS = frozenset({"in", "between", "is_null", "within_region"})
+
+
+class Place(Enum):
+    """Where an expression stands, which decides what it may read."""
+
+    PLAIN = "a condition or assignment about single events"
+    AGGREGATE = "an assignment over the events of a window"
+    POST = "an assignment over partial results"
+    HAVING = "a condition on results"
+
+
+@dataclass(slots=True)
+class Surroundings:
+    """What does not change within one query text."""
+
+    params: Params
+    regions: Mapping[str, RegionValue]
+    functions: Mapping[str, Function]
+    warnings: list[str] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Names:
+    """The names an expression may use at one place of a definition."""
+
+    around: Surroundings
+    parts: Mapping[str, PartName]
+    keys: dict[str, Key]
+    place: Place = Place.PLAIN
+    own: Leaf | None = None
+    """The event whose parentheses the expression stands in."""
+    results: Mapping[str, Type | None] = field(default_factory=dict)
+    """What was assigned before, in POST and HAVING."""
+    lenient: bool = False
+    """Accept a part name that is off by one letter, with a warning."""
+    assigning: bool = False
+    """Whether the value goes into the detection; an absent part has none to give."""
+    inside: str | None = None
+    """The aggregate that is being read."""
+
+    def condition(self, node: t.Expression) -> Expr:
+        """Resolve a condition; it must be true or false."""
+        expr, kind = self.value(node)
+        if kind not in (None, Type.BOOL):
+            assert kind is not None
+            raise QueryTypeError(
+                f"a condition is true or false; this is a {kind.value}", node.at, "compare it with something"
+            )
+        return expr
+
+    def value(self, node: t.Expression) -> tuple[Expr, Type | None]:
+        """Resolve an expression and tell its type."""
+        expr = self.resolve(node)
+        return expr, infer(expr, self.type_of, self.around.functions)
+
+    def type_of(self, attribute: Attribute) -> Type | None:
+        """Tell the type of an attribute, as far as it is known."""
+        if attribute.part is None:
+            return self.results.get(attribute.name)
+        if attribute.part == GROUP:
+            return self._key_type(self.keys[attribute.name])
+        return attribute_type(self._info(attribute.part), attribute.name)
+
+    def _info(self, part: str) -> TypeInfo:
+        own = self.own
+        return own.info if own is not None and own.name == part else self.parts[part].info
+
+    def _key_type(self, key: Key) -> Type | None:
+        if key.kind == "cell":
+            return None
+        if key.kind == "source":
+            return Type.STRING
+        return common_type([attribute_type(part.info, key.name) for part in self.parts.values()])
+
+    # Expressions
+
+    def resolve(self, node: t.Expression) -> Expr:
+        """Bind every name in an expression."""
+        at = node.at
+        match node:
+            case t.Constant(value):
+                return constant(value, at)
+            case t.Quantity():
+                return quantity(node)
+            case t.Instant():
+                return instant_literal(node)
+            case t.Name(name):
+                return self._name(name, at)
+            case t.Dotted(part, name):
+                return self._dotted(part, name, at)
+            case t.Not(operand):
+                return Unary("not", self.resolve(operand), at=at)
+            case t.Negative(operand):
+                return _negative(self.resolve(operand), at)
+            case t.Logic(operator, operands):
+                return _balanced(operator, [self.resolve(operand) for operand in operands], at)
+            case t.Infix(operator, left, right):
+                return Binary(operator, self.resolve(left), self.resolve(right), at=at)
+            case t.Compare():
+                return self._compare(node)
+            case t.Relation(left, relation, right):
+                sides = self._relation_side(left, relation), self._relation_side(right, relation)
+                return Call(relation, sides, at=at)
+            case t.Apply(function, arguments):
+                return self._apply(function, arguments, at)
+            case t.Among(value, choices, negated):
+                call = Call("in", tuple(self.resolve(item) for item in (value, *choices)), at=at)
+                return _maybe_not(call, negated)
+            case t.Between(value, low, high, negated):
+                call = Call("between", tuple(self.resolve(item) for item in (value, low, high)), at=at)
+                return _maybe_not(call, negated)
+            case t.IsNull(value, negated):
+                return _maybe_not(Call("is_null", (self.resolve(value),), at=at), negated)
+            case t.InRegion():
+                return self._in_region(node)
+
+    def _compare(self, node: t.Compare) -> Expr:
+        operands = [self.resolve(operand) for operand in node.operands]
+        pairs = zip(node.operators, operands, operands[1:], strict=False)
+        return _balanced(
+            "and", [Binary(sign, left, right, at=node.at) for sign, left, right in pairs], node.at
+        )
+
+    def _in_region(self, node: t.InRegion) -> Expr:
+        region = self._region_of(node)
+        part = self._whole_part(node.value)
+        if part is None:
+            raise QueryTypeError(
+                "only an event can lie in a region",
+                node.value.at,
+                "write 'this in Region' in the event's parentheses, or 'a in Region' with the name of a part",
+            )
+        return _maybe_not(region_test(part, region, node.at), node.negated)
+
+    def _region_of(self, node: t.InRegion) -> RegionValue:
+        name = node.region.name
+        if name is not None and name not in self.around.regions and not self.around.regions:
+            raise QueryError(
+                f"no region is named {name!r}",
+                node.region.at,
+                f"declare it: 'region {name} = ...'; a list of values needs parentheses: 'in ({name})'",
+            )
+        return region_value(node.region, self.around.regions, self.around.params)
+
+    def _relation_side(self, node: t.Expression, relation: str) -> Expr:
+        part = self._whole_part(node)
+        if part is not None:
+            return part
+        if isinstance(node, t.Name):
+            raise UnknownNameError("part", node.name, self.parts, node.at)
+        raise QueryTypeError(
+            f"{relation!r} stands between two parts of the pattern",
+            node.at,
+            f"write for example 'a {relation} b'",
+        )
+
+    def _whole_part(self, node: t.Expression) -> Part | None:
+        if not isinstance(node, t.Name):
+            return None
+        if node.name == "this":
+            return Part(self._sole_name("this", node.at), at=node.at)
+        if node.name in self.parts or (self.own is not None and node.name == self.own.name):
+            self._check_readable(node.name, node.at)
+            return Part(node.name, at=node.at)
+        return None
+
+    # Names
+
+    def _name(self, name: str, at: Span | None) -> Expr:
+        if name == "this":
+            return Part(self._sole_name("this", at), at=at)
+        if name in self.around.params.literals:
+            return self._param(name, at)
+        if self.place in (Place.POST, Place.HAVING):
+            return self._result(name, at)
+        if self.place is Place.AGGREGATE and self.inside is None and name in self.keys:
+            return Attribute(GROUP, name, at=at)
+        if self.own is None and len(self.parts) != 1:
+            raise self._ambiguous(name, at)
+        return self._attribute(self._sole_name(name, at), name, at)
+
+    def _param(self, name: str, at: Span | None) -> Expr:
+        info = self.own.info if self.own is not None else None
+        if info is not None and name in info.attributes:
+            raise QueryError(
+                f"{name!r} is a parameter and an attribute of {info.name}",
+                at,
+                f"write this.{name} for the attribute, or rename the parameter",
+            )
+        literal = self.around.params.literals[name]
+        return Literal(literal.value, literal.type, at=at)
+
+    def _result(self, name: str, at: Span | None) -> Expr:
+        if name not in self.results:
+            raise UnknownNameError("assigned attribute", name, self.results, at)
+        if self.place is Place.POST and self.inside is None:
+            raise QueryError(
+                f"{name!r} has one value for each partial result",
+                at,
+                f"choose how they are put together: sum({name}), max({name}), last({name}), ...",
+            )
+        return Attribute(None, name, at=at)
+
+    def _sole_name(self, name: str, at: Span | None) -> str:
+        if self.own is not None:
+            return self.own.name
+        if len(self.parts) == 1 and self.place in (Place.PLAIN, Place.AGGREGATE):
+            return next(iter(self.parts))
+        raise QueryError(
+            f"{name!r} does not say which event is meant", at, f"name a part: {', '.join(sorted(self.parts))}"
+        )
+
+    def _ambiguous(self, name: str, at: Span | None) -> QueryError:
+        if name in self.parts:
+            return QueryTypeError(
+                f"{name!r} is a whole event, not a value", at, f"write {name}.ATTRIBUTE to read one value"
+            )
+        owners = [part.name for part in self.parts.values() if name in part.info.attributes]
+        shown = " or ".join(f"{part}.{name}" for part in owners or list(self.parts)[:3])
+        near = did_you_mean(name, self.parts) or ""
+        hint = f"write {shown}" + (f"; {near}" if near.startswith("did you") else "")
+        return QueryError(f"{name!r} does not say which event is meant", at, hint)
+
+    def _dotted(self, part: str, name: str, at: Span | None) -> Expr:
+        if part == GROUP:
+            if name not in self.keys:
+                raise _no_key(name, self.keys, at)
+            return Attribute(GROUP, name, at=at)
+        if self.place in (Place.POST, Place.HAVING):
+            raise QueryError(
+                f"the events themselves cannot be read here, only what was assigned: {', '.join(self.results)}",
+                at,
+                f"assign {part}.{name} or an aggregate of it first",
+            )
+        if part == "this":
+            return self._attribute(self._sole_name("this", at), name, at)
+        return self._attribute(self._part_name(part, at), name, at)
+
+    def _part_name(self, name: str, at: Span | None) -> str:
+        if name in self.parts or (self.own is not None and name == self.own.name):
+            return name
+        near = [known for known in self.parts if _one_letter_apart(name, known)]
+        if self.lenient and len(near) == 1:
+            place = f"{at}: " if at else ""
+            self.around.warnings.append(f"{place}no part is named {name!r}; read as {near[0]!r}")
+            return near[0]
+        for part in self.parts.values():
+            if any(leaf.occurrence.type == name for leaf in part.leaves):
+                error = UnknownNameError("part", name, self.parts, at)
+                error.hint = f"the event {name} is called {part.name!r} here"
+                raise error
+        raise UnknownNameError("part", name, self.parts, at)
+
+    def _attribute(self, part: str, name: str, at: Span | None) -> Attribute:
+        self._check_readable(part, at)
+        info = self._info(part)
+        if not info.is_open and name not in info.attributes and name not in BUILT_IN_ATTRIBUTES:
+            raise UnknownNameError(f"attribute of {info.name}", name, info.attributes, at)
+        if self.place is Place.AGGREGATE and self.inside is None:
+            hint = f"use an aggregate such as last({part}.{name}), or group by {name} and read group.{name}"
+            raise QueryError(f"{part}.{name} has one value for each event of the window", at, hint)
+        return Attribute(part, name, at=at)
+
+    def _check_readable(self, part: str, at: Span | None) -> None:
+        if self.own is not None and part == self.own.name:
+            return
+        found = self.parts[part]
+        viewpoint = self.own.scope if self.own is not None else Scope()
+        if found.barrier_seen_from(viewpoint, "absent") and (self.own is not None or self.assigning):
+            raise QueryError(
+                f"{part!r} does not occur, so it has no values",
+                at,
+                "only its own conditions and 'where' can read an absent part",
+            )
+        repeated = found.barrier_seen_from(viewpoint, "repeat") is not None
+        if repeated and self.inside is None and self.place is Place.PLAIN:
+            raise QueryError(
+                f"{part!r} stands for several events",
+                at,
+                f"use an aggregate: count({part}), avg({part}.x), last({part}.x), ...",
+            )
+        if not repeated and self.inside is not None and self.place is Place.PLAIN:
+            raise QueryError(
+                f"{self.inside} needs several events; {part!r} is one",
+                at,
+                f"repeat the part, as in '{part}{{2,5}}', or aggregate over a window with 'every' or 'over'",
+            )
+
+    # Functions
+
+    def _apply(self, function: str, arguments: tuple[t.Expression, ...], at: Span | None) -> Expr:
+        if function in AGGREGATES or self._is_user_aggregate(function):
+            return self._aggregate(function, arguments, at)
+        takes_parts = function in RELATIONS or function == "distance" or function in self.around.functions
+        if not takes_parts and (function not in BUILT_IN or function in _HIDDEN_FUNCTIONS):
+            raise self._no_function(function, at)
+        return Call(function, tuple(self._argument(argument, takes_parts) for argument in arguments), at=at)
+
+    def _is_user_aggregate(self, function: str) -> bool:
+        return function in self.around.functions and self.around.functions[function].aggregate
+
+    def _argument(self, node: t.Expression, takes_parts: bool) -> Expr:
+        part = self._whole_part(node) if takes_parts and not self._is_param(node) else None
+        return part if part is not None else self.resolve(node)
+
+    def _is_param(self, node: t.Expression) -> bool:
+        return isinstance(node, t.Name) and node.name in self.around.params.literals
+
+    def _no_function(self, name: str, at: Span | None) -> UnknownNameError:
+        known = (BUILT_IN - _HIDDEN_FUNCTIONS - frozenset(RELATIONS)) | set(self.around.functions)
+        error = UnknownNameError("function", name, known, at)
+        if not (error.hint or "").startswith("did you"):
+            error.hint = (
+                "write it in Python with @whimbrel.function and hand it over: compile(..., functions=[...])"
+            )
+        return error
+
+    def _aggregate(self, function: str, arguments: tuple[t.Expression, ...], at: Span | None) -> Expr:
+        if self.inside is not None:
+            raise QueryError(
+                f"{function} stands inside {self.inside}", at, "assign the inner one, and use it in <post>"
+            )
+        if self.place is Place.HAVING:
+            raise QueryError("`having` reads results", at, f"assign n = {function}(...) and test n")
+        self.inside = function
+        try:
+            resolved = tuple(self._argument(argument, function == "count") for argument in arguments)
+        finally:
+            self.inside = None
+        self._check_one_part(function, resolved, at)
+        return Call(function, resolved, at=at)
+
+    def _check_one_part(self, function: str, arguments: tuple[Expr, ...], at: Span | None) -> None:
+        read = {name for argument in arguments for name in parts_of(argument)} - {GROUP}
+        if not read and self.place is not Place.POST:
+            raise QueryError(
+                f"{function} reads no event", at, f"write {function}(part) or {function}(part.attribute)"
+            )
+        if len(read) > 1 and self.place is Place.PLAIN:
+            raise QueryError(f"{function} reads several parts", at, "aggregate one part at a time")
+
+
+def attribute_type(info: TypeInfo, name: str) -> Type | None:
+    """Tell the type of an attribute; an attribute of the data comes before a built-in one."""
+    if name in info.attributes:
+        return info.attributes[name]
+    # The data of an undeclared type may well have a `duration` of its own, of whatever type.
+    return None if info.is_open and name not in RESERVED_COLUMNS else BUILT_IN_ATTRIBUTES.get(name)
+
+
+def _negative(operand: Expr, at: Span | None) -> Expr:
+    match operand:
+        case Literal(int() | float() as value, kind) if not isinstance(value, bool):
+            return Literal(-value, kind, at=at)
+    return Unary("-", operand, at=at)
+
+
+def _maybe_not(expr: Expr, negated: bool) -> Expr:
+    return Unary("not", expr, at=expr.at) if negated else expr
+
+
+def _balanced(operator: str, operands: list[Expr], at: Span | None) -> Expr:
+    # `and` and `or` do not care how they are grouped; a flat tree keeps long lists from nesting deeply.
+    if len(operands) == 1:
+        return operands[0]
+    if len(operands) <= 8:
+        left = _balanced(operator, operands[:-1], at)
+        return Binary(operator, left, operands[-1], at=at)
+    middle = len(operands) // 2
+    return Binary(
+        operator,
+        _balanced(operator, operands[:middle], at),
+        _balanced(operator, operands[middle:], at),
+        at=at,
+    )
+
+
+def _one_letter_apart(one: str, two: str) -> bool:
+    if one == two or abs(len(one) - len(two)) > 1:
+        return False
+    if len(one) == len(two):
+        return sum(a != b for a, b in zip(one, two, strict=True)) == 1
+    short, long = sorted((one, two), key=len)
+    return any(long[:index] + long[index + 1 :] == short for index in range(len(long)))
+
+
+def _no_key(name: str, keys: Mapping[str, Key], at: Span | None) -> UnknownNameError:
+    error = UnknownNameError("group key", name, keys, at)
+    if not (error.hint or "").startswith("did you"):
+        error.hint = f"add it: 'group by {name}'"
+    return error

@@ -1,0 +1,225 @@
+"""Say in plain words why a text does not parse: what was found, what would fit, and the likely slip."""
+
+from __future__ import annotations
+
+import re
+from difflib import get_close_matches
+
+from lark import Token
+from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken
+
+from whimbrel.errors import QuerySyntaxError, Span
+from whimbrel.graph.expressions import RELATIONS
+from whimbrel.lang.wbl.literals import LENGTHS, token_span
+from whimbrel.model.time import UNITS
+
+KEYWORDS: dict[str, tuple[str, ...]] = {
+    "_COORDINATES": ("coordinates",),
+    "_PARAM": ("param",),
+    "_EVENT": ("event",),
+    "_REGION": ("region",),
+    "_DEFINE": ("define",),
+    "_SUBSCRIPTION": ("Subscription",),
+    "_SEQ": ("seq",),
+    "_FROM": ("from",),
+    "_TO": ("to",),
+    "AGGR": ("aggr",),
+    "_EVERY": ("every",),
+    "_OVER": ("over",),
+    "_RANGE": ("range",),
+    "CASE": ("case",),
+    "PRE": ("<pre>",),
+    "POST": ("<post>",),
+    "DETECT": ("detect",),
+    "WHERE": ("where",),
+    "ASSIGN": ("assign",),
+    "CONSUMING": ("consuming",),
+    "GROUP": ("group by",),
+    "_BY": ("by",),
+    "CONTEXT": ("context",),
+    "HAVING": ("having",),
+    "CONNECTIVE": ("then", "and", "or"),
+    "PREFIX": ("not", "first", "last", "each", "outer"),
+    "_UNTIL": ("until",),
+    "_AS": ("as",),
+    "WITHIN": ("within",),
+    "FOR": ("for",),
+    "_OR": ("or",),
+    "_AND": ("and",),
+    "NOT": ("not",),
+    "_IN": ("in",),
+    "_BETWEEN": ("between",),
+    "_IS": ("is",),
+    "NULL": ("null",),
+    "TRUE": ("true",),
+    "FALSE": ("false",),
+    "RELATION": tuple(RELATIONS),
+}
+"""The words behind each keyword terminal."""
+
+_KINDS = {
+    "NAME": "a name",
+    "NUMBER": "a number",
+    "QUANTITY": "a number with a unit such as '5 min'",
+    "STRING": "a text in quotes",
+    "COMPARE": "a comparison such as '<'",
+    "CONTEXT_NAME": "each, recent, chronicle, first-matching, continuous or cumulative",
+    "UNIT": "a unit such as 's' or 'min'",
+    "LPAR": "'('",
+    "RPAR": "')'",
+    "LBRACE": "'{'",
+    "RBRACE": "'}'",
+    "COMMA": "','",
+    "COLON": "':'",
+    "EQUAL": "'='",
+    "DOT": "'.'",
+}
+_STATEMENTS = {"_COORDINATES", "_PARAM", "_EVENT", "_REGION", "_DEFINE", "_SUBSCRIPTION"}
+_CLAUSES = ("DETECT", "WHERE", "ASSIGN", "CONSUMING", "GROUP", "CONTEXT")
+_VALUES = {"NUMBER", "STRING", "NAME", "LPAR", "MINUS"}
+_RARE = {
+    "_RELATION",
+    "RELATION",
+    "TIMES",
+    "PLUS",
+    "MINUS",
+    "SEMICOLON",
+    "HAVING",
+    "PRE",
+    "POST",
+    "TIMESTAMP",
+    "DOT",
+}
+_WORD = re.compile(r"[^\W\d]\w*")
+_LAST_TWO = re.compile(r"([^\W\d]\w*|\S)\s*$")
+_COMMENT = re.compile(r"(#|//)[^\n]*")
+
+
+def explain(error: UnexpectedInput, text: str) -> QuerySyntaxError:
+    """Turn a parser's complaint into one that a person can use."""
+    if isinstance(error, UnexpectedToken):
+        expected = set(error.accepts or error.expected)
+        if error.token.type == "$END":
+            return _at_end(expected, text)
+        return _at_token(error.token, expected, text)
+    if isinstance(error, UnexpectedCharacters):
+        return _at_character(error, text)
+    return _at_end(set(), text)
+
+
+def _at_end(expected: set[str], text: str) -> QuerySyntaxError:
+    lines = text.rstrip().splitlines() or [""]
+    at = Span(len(lines), len(lines[-1]) + 1, len(lines), len(lines[-1]) + 2)
+    return QuerySyntaxError("the query ends too early", at, f"next could be {_alternatives(expected)}")
+
+
+def _at_token(token: Token, expected: set[str], text: str) -> QuerySyntaxError:
+    at = token_span(token)
+    shown = token.splitlines()[0] if token.splitlines() else str(token)
+    return QuerySyntaxError(f"{shown!r} does not fit here", at, _hint(token, expected, text))
+
+
+def _at_character(error: UnexpectedCharacters, text: str) -> QuerySyntaxError:
+    at = Span(error.line, error.column, error.line, error.column + 1)
+    character = text[error.pos_in_stream] if error.pos_in_stream < len(text) else ""
+    if character in "'\"":
+        return QuerySyntaxError(
+            "this text has no closing quote", at, f"end it with {character} on the same line"
+        )
+    word = _WORD.match(text, error.pos_in_stream)
+    if word:
+        at = Span(error.line, error.column, error.line, error.column + len(word[0]))
+        token = Token("NAME", word[0], error.pos_in_stream, error.line, error.column)
+        return QuerySyntaxError(
+            f"{word[0]!r} does not fit here", at, _hint(token, set(error.allowed or ()), text)
+        )
+    if character in "‘’“”":
+        return QuerySyntaxError(f"{character!r} is no quotation mark here", at, "use ' or \"")
+    return QuerySyntaxError(
+        f"{character!r} does not fit here", at, f"next could be {_alternatives(set(error.allowed or ()))}"
+    )
+
+
+def _hint(token: Token, expected: set[str], text: str) -> str:
+    before = _COMMENT.sub("", text[: token.start_pos or 0])
+    previous = _LAST_TWO.search(before)
+    word = previous[1] if previous else ""
+    return (
+        _misspelt(str(token), expected)
+        or _bad_unit(str(token), word)
+        or _misspelt_before(token, word)
+        or _known_slip(token, word, expected)
+        or f"next could be {_alternatives(expected)}"
+    )
+
+
+def _misspelt(word: str, expected: set[str]) -> str | None:
+    fitting = {option.lower(): option for name in expected for option in KEYWORDS.get(name, ())}
+    # The second word of `group by` is not misspelt when the first one is.
+    fitting.update({"group": "group by"} if "GROUP" in expected else {})
+    near = get_close_matches(word.lower(), fitting, n=1, cutoff=0.65)
+    return f"did you mean {fitting[near[0]]!r}?" if near and len(word) > 1 else None
+
+
+def _bad_unit(word: str, previous: str) -> str | None:
+    if not previous.isdigit() or not _WORD.fullmatch(word):
+        return None
+    near = get_close_matches(word.lower(), [*UNITS, *LENGTHS], n=1, cutoff=0.6)
+    if near:
+        return f"{word!r} is no unit; did you mean {near[0]!r}?"
+    return f"{word!r} is no unit; units are us, ms, s, min, h, d, w for time and m, km, mi, nmi for length"
+
+
+def _misspelt_before(token: Token, previous: str) -> str | None:
+    """Look for the slip one word earlier: in `lst Position`, the parser stumbles at `Position`."""
+    if token.type not in ("NAME", "NUMBER", "QUANTITY", "LPAR") or not _WORD.fullmatch(previous):
+        return None
+    words = [word for options in KEYWORDS.values() for word in options]
+    if previous in words or previous in ("group",):
+        return None
+    near = get_close_matches(previous.lower(), words, n=1, cutoff=0.7)
+    return f"did you mean {near[0]!r} instead of {previous!r}?" if near else None
+
+
+def _known_slip(token: Token, previous: str, expected: set[str]) -> str | None:
+    if token in ("&", "&&", "|", "||", "!"):
+        return "write 'and', 'or' and 'not'"
+    if token.type == "COMMA" and "_AND" in expected:
+        return "join conditions with 'and'"
+    if token.lower() != token and token.lower() in _all_words():
+        return f"keywords are lower case: {token.lower()!r}"
+    if token.type == "NUMBER" and previous == "-":
+        return "write a single minus sign"
+    return None
+
+
+def _all_words() -> set[str]:
+    return {word for options in KEYWORDS.values() for word in options} | {"group", "by"}
+
+
+def _alternatives(expected: set[str]) -> str:
+    shown: list[str] = []
+    rest = set(expected)
+    if _VALUES <= rest:
+        shown.append("a value")
+        rest -= {*_VALUES, "QUANTITY", "TRUE", "FALSE", "NULL", "NOT", "TIMESTAMP"}
+    if "PREFIX" in rest and "NAME" in rest:
+        shown.append("an event type")
+        rest -= {"PREFIX", "NAME", "LPAR"}
+    statement = _STATEMENTS <= rest
+    rest -= _STATEMENTS if statement else set()
+    clauses = [name for name in _CLAUSES if name in rest]
+    if len(clauses) > 2:
+        rest -= set(clauses) | {"CASE"}
+    named = sorted(name for name in rest if name not in _RARE and name != "$END")
+    for name in named:
+        options = [f"'{word}'" for word in KEYWORDS.get(name, ())] or [_KINDS.get(name, name.lower())]
+        shown.extend(options)
+    if len(clauses) > 2:
+        shown.append("another clause (where, assign, ...)" if "WHERE" in clauses else "a clause")
+    if statement:
+        shown.append("a new statement (event, define, ...)")
+    unique = list(dict.fromkeys(shown))
+    if not unique:
+        return "nothing more"
+    return unique[0] if len(unique) == 1 else f"{', '.join(unique[:-1])} or {unique[-1]}"

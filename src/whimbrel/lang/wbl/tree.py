@@ -1,0 +1,383 @@
+"""The syntax tree: what a query says, before anyone asks what its names mean.
+
+Plain frozen data. `at` is where a node stands in the text; it does not count for equality, so
+`parse(print(tree)) == tree`. The builder makes the same nodes without a text.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from whimbrel.errors import Span
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """Base of all nodes."""
+
+    at: Span | None = field(default=None, compare=False, repr=False, kw_only=True)
+
+
+# Expressions ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Constant(Node):
+    """A number, a text, `true`, `false` or `null`."""
+
+    value: bool | int | float | str | None
+
+    def __eq__(self, other: object) -> bool:
+        # 1, 1.0 and True are equal in Python, but not in a query.
+        return type(other) is Constant and (type(self.value), self.value) == (type(other.value), other.value)
+
+    def __hash__(self) -> int:
+        return hash((type(self.value), self.value))
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity(Node):
+    """Numbers with units, as in `1 h 30 min` or `500 m`; units in their short form."""
+
+    amounts: tuple[tuple[int | float, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Instant(Node):
+    """`timestamp '2024-05-01T12:00:00Z'`."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Name(Node):
+    """A bare name: an attribute, a part, a parameter or a region."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Dotted(Node):
+    """`part.name`."""
+
+    part: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Not(Node):
+    """`not operand`."""
+
+    operand: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Negative(Node):
+    """`-operand`."""
+
+    operand: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Logic(Node):
+    """Two or more conditions joined by `and` or by `or`."""
+
+    operator: str
+    operands: tuple[Expression, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Infix(Node):
+    """`left operator right` with + - * / %."""
+
+    operator: str
+    left: Expression
+    right: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Compare(Node):
+    """`first < second <= third`: every neighbouring pair must hold."""
+
+    operands: tuple[Expression, ...]
+    operators: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Among(Node):
+    """`value in (a, b, c)`."""
+
+    value: Expression
+    choices: tuple[Expression, ...]
+    negated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Between(Node):
+    """`value between low and high`, both included."""
+
+    value: Expression
+    low: Expression
+    high: Expression
+    negated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class IsNull(Node):
+    """`value is null`."""
+
+    value: Expression
+    negated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class InRegion(Node):
+    """`value in region`."""
+
+    value: Expression
+    region: Shape
+    negated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Relation(Node):
+    """`left before right` and its kin."""
+
+    left: Expression
+    relation: str
+    right: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Apply(Node):
+    """A function or an aggregate with its arguments; the name in lower case."""
+
+    function: str
+    arguments: tuple[Expression, ...]
+
+
+Expression = (
+    Constant
+    | Quantity
+    | Instant
+    | Name
+    | Dotted
+    | Not
+    | Negative
+    | Logic
+    | Infix
+    | Compare
+    | Among
+    | Between
+    | IsNull
+    | InRegion
+    | Relation
+    | Apply
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Shape(Node):
+    """A region: `name` of a declared one, `text` in WKT, or made by `function` from numbers."""
+
+    name: str | None = None
+    text: str | None = None
+    function: str | None = None
+    arguments: tuple[Expression, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class NamedAmount(Node):
+    """A parameter where an amount of time or a count stands: `x secs`, or `x` alone."""
+
+    name: str
+    unit: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Count(Node):
+    """`100 events`."""
+
+    count: int
+
+
+Amount = Quantity | NamedAmount | Count
+
+
+# Patterns ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Occurrence(Node):
+    """`Type(condition, condition)`."""
+
+    type: str
+    conditions: tuple[Expression, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Times(Node):
+    """`{at_least,at_most}`; no `at_most`: any number."""
+
+    at_least: int
+    at_most: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Gap(Node):
+    """`within duration from other`."""
+
+    duration: Amount
+    other: str
+
+
+@dataclass(frozen=True, slots=True)
+class PatternPart(Node):
+    """One part: an event or a pattern in parentheses, with everything said about it."""
+
+    what: Occurrence | Pattern
+    negated: bool = False
+    outer: bool = False
+    select: str | None = None
+    times: Times | None = None
+    until: Occurrence | None = None
+    alias: str | None = None
+    gaps: tuple[Gap, ...] = ()
+    lasting: Amount | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern(Node):
+    """Parts joined by one connective (None where there is one part only), and the span of the whole."""
+
+    connective: str | None
+    parts: tuple[PatternPart, ...]
+    within: Amount | None = None
+
+
+# Statements ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Declared(Node):
+    """`name: type` of an event or a definition; the type in lower case."""
+
+    name: str
+    type: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment(Node):
+    """`name = value`."""
+
+    name: str
+    value: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class GroupKey(Node):
+    """A key of `group by`: an attribute, `source`, or `cell(500 m)`."""
+
+    name: str
+    size: Expression | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Consuming(Node):
+    """A part that a detection uses up; `all` stands for every part."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen(Node):
+    """`context name`."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Case(Node):
+    """One way of detecting: the clauses from one `detect` to the next."""
+
+    detect: Pattern
+    label: str | None = None
+    where: Expression | None = None
+    assign: tuple[Assignment, ...] = ()
+    consuming: tuple[Consuming, ...] = ()
+    group_by: tuple[GroupKey, ...] = ()
+    context: Chosen | None = None
+    pre: bool = False
+    post: tuple[Assignment, ...] = ()
+    having: Expression | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class WindowClause(Node):
+    """`every D`, `over W`, or `over W every D`."""
+
+    over: Amount | None
+    every: Amount | None
+
+
+@dataclass(frozen=True, slots=True)
+class CoordinatesStatement(Node):
+    """`coordinates plane`."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Param(Node):
+    """`param name = value`."""
+
+    name: str
+    value: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Event(Node):
+    """`event Name(attribute: type, ...)`."""
+
+    name: str
+    attributes: tuple[Declared, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Region(Node):
+    """`region Name = shape`."""
+
+    name: str
+    shape: Shape
+
+
+@dataclass(frozen=True, slots=True)
+class Definition(Node):
+    """`define Name(attributes) window` and its cases."""
+
+    name: str
+    cases: tuple[Case, ...]
+    attributes: tuple[Declared, ...] | None = None
+    aggr: bool = False
+    window: WindowClause | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Subscription(Node):
+    """`Subscription Name seq 1 from User1 to Actor` and its cases."""
+
+    name: str | None
+    sequence: int
+    subscriber: str
+    actor: str
+    cases: tuple[Case, ...]
+
+
+Statement = CoordinatesStatement | Param | Event | Region | Definition | Subscription
+
+
+@dataclass(frozen=True, slots=True)
+class File(Node):
+    """A whole query text."""
+
+    statements: tuple[Statement, ...]
