@@ -65,6 +65,7 @@ BY_CELL = Partitioning((Key("cell", "cell", 2.0),))
 T = TypeVar("T")
 _COMPARISONS = ("=", "!=", "<", "<=", ">", ">=")
 _RELATIONS = tuple(sorted(RELATIONS))
+_CONTEXTS = tuple(context for context in Context if context is not Context.EACH)
 
 
 @dataclass
@@ -89,10 +90,10 @@ class GraphDraft:
         self.draw = draw
         self.features = features
         self.max_parts = max_parts
-        self.operators: list[Operator] = [
-            Source(name, name, EventSchema(name, dict(SCHEMA))) for name in TYPES
-        ]
+        self.operators: list[Operator] = []
         self.defined: list[str] = []
+        for name in TYPES:
+            self.add(Source(name, name, EventSchema(name, dict(SCHEMA))))
 
     def finish(self) -> Graph:
         """Report the last definition, and perhaps earlier ones."""
@@ -134,7 +135,7 @@ class GraphDraft:
         self.defined.append(name)
 
     def case(self, label: str) -> Case:
-        kinds = ["pattern", "pattern", "plain"]
+        kinds = ["pattern"] * 4 + ["plain"]
         kinds += [kind for kind in ("repeat", "merge", "aggregate") if kind in self.features]
         kind = self.choose(kinds)
         by = self.partitioning(self.defined == [] and kind != "aggregate")
@@ -208,7 +209,7 @@ class GraphDraft:
     def pattern(self, by: Partitioning) -> tuple[str, Scope]:
         scope = Scope(group=by)
         parts: list[PatternPart] = []
-        for alias in "abcd"[: self.number(1, self.max_parts)]:
+        for alias in "abcd"[: min(self.choose((1, 2, 2, 2, 3, 3, 4)), self.max_parts)]:
             part, more = self.part(alias, by)
             parts.append(part)
             scope = scope + more
@@ -216,7 +217,7 @@ class GraphDraft:
         match = Match(
             "",
             tuple(self.marked(part, context) for part in parts),
-            within=self.time(0, 6),
+            within=self.choose((4, 6, 8, 2, 1, 0)) * SECOND,
             orders=self.orders(len(parts)),
             absent=tuple(self.absences(len(parts), scope)),
             conditions=tuple(self.conditions(scope)),
@@ -228,7 +229,7 @@ class GraphDraft:
 
     def context(self, count: int) -> tuple[Context, tuple[int, ...]]:
         if self.flip("contexts"):
-            return self.choose(tuple(Context)), ()
+            return self.choose(_CONTEXTS), ()
         if self.rarely("consuming"):
             return Context.EACH, tuple(part for part in range(count) if self.flip())
         return Context.EACH, ()

@@ -7,6 +7,7 @@ first choice of every draw is the plainest, so that failing examples shrink to i
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from itertools import pairwise
 
 from hypothesis import reject
 from hypothesis import strategies as st
@@ -98,7 +99,7 @@ def cuts(draw: st.DrawFn, events: Sequence[Event]) -> list[list[Event]]:
     """Cut a list of events into batches at random places; some batches may be empty."""
     places = sorted(draw(st.lists(st.integers(0, len(events)), max_size=5)))
     bounds = [0, *places, len(events)]
-    return [list(events[first:last]) for first, last in zip(bounds, bounds[1:], strict=False)]
+    return [list(events[first:last]) for first, last in pairwise(bounds)]
 
 
 @st.composite
