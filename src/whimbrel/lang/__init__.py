@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from whimbrel.lang.wbl import compile_text, parse
+    from whimbrel.lang.wbl import compile_text, format_text, parse
 
-__all__ = ["compile_text", "parse"]
+__all__ = ["compile_text", "format_text", "parse"]
 
 
 def __getattr__(name: str) -> object:

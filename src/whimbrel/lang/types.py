@@ -137,7 +137,7 @@ class _Inference:
         elif Type.DURATION in (one, two) and (one.is_number or two.is_number):
             hint = "give the number a unit, for example '5 s'"
         raise QueryTypeError(
-            f"a {one.value} ({format_expr(left)}) cannot be compared with a {two.value} ({format_expr(right)})",
+            f"{_shown(left, one)} cannot be compared with {_shown(right, two)}",
             expr.at,
             hint,
         )
@@ -280,6 +280,10 @@ def _check_arity(expr: Call, name: str, arguments: tuple[Expr, ...]) -> None:
     wanted = f"{low}" if low == high else f"{low} or more" if high is None else f"{low} to {high}"
     noun = "argument" if wanted == "1" else "arguments"
     raise QueryTypeError(f"{name} takes {wanted} {noun}, not {len(arguments)}", expr.at)
+
+
+def _shown(expr: Expr, kind: Type) -> str:
+    return f"{format_expr(expr)} (a {kind.value})"
 
 
 def _clash(message: str, expr: Expr) -> QueryTypeError:

@@ -52,16 +52,15 @@ class Binder:
         else:
             node = self._joined(pattern, scope, top=top)
         if pattern.within is not None:
-            self._refuse_within_of_streams(pattern, top)
+            self._refuse_within_of_streams(pattern, pattern.within, top)
             bound_span(node, self.duration_of(pattern.within))
         return node
 
-    def _refuse_within_of_streams(self, pattern: t.Pattern, top: bool) -> None:
+    def _refuse_within_of_streams(self, pattern: t.Pattern, within: t.Amount, top: bool) -> None:
         if self.aggregate and top and pattern.connective == "and":
-            assert pattern.within is not None
             raise QueryError(
                 "`within` has no meaning between streams that are aggregated each for itself",
-                pattern.within.at,
+                within.at,
                 "leave it out; the window says which events count",
             )
 
@@ -134,11 +133,10 @@ class Binder:
         branches: list[Node] = []
         for part in pattern.parts:
             self._check_branch(part)
-            if name is None:
-                branches.append(self._part(part, scope.inside(Barrier("or"))))
-            else:
-                assert isinstance(part.what, t.Occurrence)
+            if name is not None and isinstance(part.what, t.Occurrence):
                 branches.append(self._new_leaf(part.what, name, scope))
+            else:
+                branches.append(self._part(part, scope.inside(Barrier("or"))))
         if name is not None:
             leaves = [branch for branch in branches if isinstance(branch, Leaf)]
             self._register(PartName(name, _joint_info(leaves), scope, leaves, pattern.at))

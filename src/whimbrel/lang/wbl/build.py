@@ -1,5 +1,7 @@
 """Make the nodes of the tree from what Lark has parsed."""
 
+# ruff: noqa: ARG002 (Lark hands every rule the same two arguments)
+
 from __future__ import annotations
 
 from typing import Any

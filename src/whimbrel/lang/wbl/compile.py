@@ -8,6 +8,7 @@ from datetime import timedelta
 from whimbrel.errors import DataError, QueryError
 from whimbrel.graph.functions import Function
 from whimbrel.graph.query import Query
+from whimbrel.lang.wbl.format import format_tree
 from whimbrel.lang.wbl.lower import lower
 from whimbrel.lang.wbl.parse import parse
 from whimbrel.lang.wbl.tree import File
@@ -46,8 +47,10 @@ def compile_text(
         If the query cannot be compiled; it shows the line and a hint.
     """
     try:
+        tree = parse(text, file)
+        laid_out = format_tree(tree, text)
         return compile_tree(
-            parse(text, file), text=text, params=params, functions=functions, horizon=horizon, emit=emit
+            tree, text=laid_out, params=params, functions=functions, horizon=horizon, emit=emit
         )
     except QueryError as error:
         if error.text is None:
@@ -58,17 +61,18 @@ def compile_text(
 def compile_tree(
     tree: File,
     *,
-    text: str,
+    text: str | None = None,
     params: Mapping[str, ParamValue] | None = None,
     functions: Iterable[Function] = (),
     horizon: timedelta | str | int | None = None,
     emit: Sequence[str] | str | None = None,
 ) -> Query:
-    """Compile a tree, whoever made it. `text` is what the query prints as."""
+    """Compile a tree, whoever made it. `text` is what the query prints as, if not the tree itself."""
     known = {function.name: function for function in functions}
     wanted = emit if emit is None or isinstance(emit, str) else list(emit)
     lowered = lower(tree, params, known, _horizon(horizon), wanted)
-    return Query(lowered.graph, text, lowered.schemas, known, lowered.subscriptions, lowered.warnings)
+    shown = format_tree(tree) if text is None else text
+    return Query(lowered.graph, shown, lowered.schemas, known, lowered.subscriptions, lowered.warnings)
 
 
 def _horizon(value: timedelta | str | int | None) -> int | None:

@@ -41,7 +41,7 @@ def place_where(bound: BoundPattern, condition: Expr, keys: dict[str, Key], *, p
         bound.root.conditions.append(without_group(condition, bound.root.name, keys))
         return
     parts = [bound.parts[name] for name in names if name is not None and name != GROUP]
-    if _place_absent(bound, condition, parts):
+    if _place_absent(condition, parts):
         return
     if len(parts) == 1 and push and GROUP not in names and _pushable(parts[0], condition):
         for leaf in parts[0].leaves:
@@ -76,7 +76,7 @@ def without_group(condition: Expr, part: str, keys: dict[str, Key]) -> Expr:
     return transform(condition, change)
 
 
-def _place_absent(bound: BoundPattern, condition: Expr, parts: list[PartName]) -> bool:
+def _place_absent(condition: Expr, parts: list[PartName]) -> bool:
     found = {id(slot): slot for part in parts for slot in _absent_slots(part)}
     if not found:
         return False

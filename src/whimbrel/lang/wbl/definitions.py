@@ -10,7 +10,7 @@ from whimbrel.errors import QueryError, QueryTypeError, Span, UnknownNameError
 from whimbrel.graph.expressions import GROUP, Attribute, Expr, conjuncts
 from whimbrel.graph.operators import Aggregate, AggregateInput, Case, Derive
 from whimbrel.graph.policies import Assign, Context, Key, Partitioning, Window
-from whimbrel.lang.types import common_type, fits
+from whimbrel.lang.types import BUILT_IN_ATTRIBUTES, common_type, fits
 from whimbrel.lang.wbl import tree as t
 from whimbrel.lang.wbl.bind import Binder
 from whimbrel.lang.wbl.conditions import place_own, place_where, top_match
@@ -181,22 +181,20 @@ class DefinitionLowering:
         only: PartName | None,
         case: t.Case,
     ) -> tuple[Assign, Type | None]:
-        declared = _declared_type(item)
+        declared = declared_type(item)
         if given is None:
-            given = self._default(item, names, only, case)
+            given = self._default(item, names, only)
         assign, kind = given
         if declared is not None and not fits(kind, declared):
             at = next((a.at for a in (*case.post, *case.assign) if a.name == item.name), item.at)
             raise QueryTypeError(
-                f"{item.name!r} is declared {declared.value}, but its value is a {kind.value if kind else 'value'}",
+                f"{item.name!r} is declared {declared.value}, but its value is a {kind}",
                 at,
             )
         kept = None if declared is None else declared.value
         return Assign(assign.name, assign.value, kept), declared or kind
 
-    def _default(
-        self, item: t.Declared, names: Names, only: PartName | None, case: t.Case
-    ) -> tuple[Assign, Type | None]:
+    def _default(self, item: t.Declared, names: Names, only: PartName | None) -> tuple[Assign, Type | None]:
         if item.name in names.keys:
             return self._from_key(names.keys[item.name], names, None)
         if only is not None and names.place is Place.PLAIN and _has(only.info, item.name):
@@ -353,7 +351,8 @@ class DefinitionLowering:
         return Key("cell", "cell", float(metres.value))
 
 
-def _declared_type(item: t.Declared) -> Type | None:
+def declared_type(item: t.Declared) -> Type | None:
+    """Read the type behind an attribute, if there is one."""
     if item.type is None:
         return None
     if item.type not in TYPE_NAMES:
@@ -362,8 +361,6 @@ def _declared_type(item: t.Declared) -> Type | None:
 
 
 def _has(info: TypeInfo, name: str) -> bool:
-    from whimbrel.lang.types import BUILT_IN_ATTRIBUTES
-
     return info.is_open or name in info.attributes or name in BUILT_IN_ATTRIBUTES
 
 

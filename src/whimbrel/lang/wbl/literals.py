@@ -19,7 +19,7 @@ SHORT_UNITS = {UNITS[name]: name for name in ("us", "ms", "s", "min", "h", "d", 
 _LARGEST = 2**63 - 1
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r"}
-_QUANTITY = re.compile(r"(?P<number>\d+(?:\.\d+)?)\s*(?P<unit>\w+)")
+_QUANTITY = re.compile(r"(\d+(?:\.\d+)?)\s*(\w+)")
 
 
 def token_span(token: Token) -> Span:
@@ -43,9 +43,8 @@ def whole(token: Token) -> int:
 
 def quantity(token: Token) -> tuple[int | float, str]:
     """Read a number with its unit."""
-    found = _QUANTITY.fullmatch(str(token))
-    assert found is not None, token
-    return _number(found["number"], token_span(token)), short_unit(found["unit"])
+    number, unit = _QUANTITY.findall(str(token))[0]
+    return _number(number, token_span(token)), short_unit(unit)
 
 
 def short_unit(unit: str) -> str:

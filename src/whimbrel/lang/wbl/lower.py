@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 
@@ -11,12 +11,12 @@ from whimbrel.graph.functions import Function
 from whimbrel.graph.operators import Graph, Operator, Source
 from whimbrel.graph.query import Subscription
 from whimbrel.lang.wbl import tree as t
-from whimbrel.lang.wbl.definitions import DefinitionLowering
+from whimbrel.lang.wbl.definitions import DefinitionLowering, declared_type
 from whimbrel.lang.wbl.emit import Operators
 from whimbrel.lang.wbl.pattern import TypeInfo
 from whimbrel.lang.wbl.resolve import Surroundings
 from whimbrel.lang.wbl.values import Params, ParamValue, RegionValue, region_value
-from whimbrel.model.schema import TYPE_NAMES, Coordinates, EventSchema, Type
+from whimbrel.model.schema import Coordinates, EventSchema, Type
 
 
 @dataclass(slots=True)
@@ -84,13 +84,14 @@ class Declarations:
         for declared in statement.attributes:
             if declared.name in attributes:
                 raise QueryError(f"the attribute {declared.name!r} is declared twice", declared.at)
-            if declared.type is None:
+            kind = declared_type(declared)
+            if kind is None:
                 raise QueryError(
                     f"the attribute {declared.name!r} needs a type",
                     declared.at,
                     f"write '{declared.name}: float'",
                 )
-            attributes[declared.name] = declared_type(declared)
+            attributes[declared.name] = kind
         self.events[statement.name] = EventSchema(statement.name, attributes)
 
     def _add_region(self, statement: t.Region) -> None:
@@ -106,14 +107,6 @@ class Declarations:
         if name in self.events or name in self.definitions:
             kind = "an event" if name in self.events else "a definition"
             raise QueryError(f"{name!r} is {kind} already", at, "choose another name")
-
-
-def declared_type(declared: t.Declared) -> Type:
-    """Read the type behind an attribute."""
-    assert declared.type is not None
-    if declared.type not in TYPE_NAMES:
-        raise UnknownNameError("type", declared.type, TYPE_NAMES, declared.at)
-    return TYPE_NAMES[declared.type]
 
 
 def subscription_name(statement: t.Subscription) -> str:
@@ -134,7 +127,6 @@ class FileLowering:
     open: list[str] = field(default_factory=list)
     """Definitions being lowered, outermost first: a name met again is a cycle."""
     around: Surroundings = field(init=False)
-    warned: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self.around = Surroundings(self.declared.params, self.declared.regions, self.functions)

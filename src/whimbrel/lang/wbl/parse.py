@@ -13,7 +13,7 @@ from whimbrel.lang.wbl.build import Builder, meta_span
 from whimbrel.lang.wbl.syntax_errors import explain
 from whimbrel.lang.wbl.tree import File
 
-MAX_CHARACTERS = 1_000_000
+MAX_CHARACTERS = 500_000
 MAX_DEPTH = 100
 """Levels of the parse tree. Every later step is recursive; this keeps all of them far from Python's limit."""
 
@@ -41,10 +41,9 @@ def _parse(text: str) -> File:
         raise explain(error, text) from None
     _refuse_deep(parsed)
     try:
-        built = Builder().transform(parsed)
+        built: File = Builder().transform(parsed)
     except VisitError as error:
         raise error.orig_exc from None
-    assert isinstance(built, File)
     return built
 
 

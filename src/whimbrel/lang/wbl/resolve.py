@@ -80,8 +80,7 @@ class Names:
     def condition(self, node: t.Expression) -> Expr:
         """Resolve a condition; it must be true or false."""
         expr, kind = self.value(node)
-        if kind not in (None, Type.BOOL):
-            assert kind is not None
+        if kind is not None and kind is not Type.BOOL:
             raise QueryTypeError(
                 f"a condition is true or false; this is a {kind.value}", node.at, "compare it with something"
             )
@@ -127,31 +126,38 @@ class Names:
                 return self._name(name, at)
             case t.Dotted(part, name):
                 return self._dotted(part, name, at)
-            case t.Not(operand):
-                return Unary("not", self.resolve(operand), at=at)
             case t.Negative(operand):
                 return _negative(self.resolve(operand), at)
-            case t.Logic(operator, operands):
-                return _balanced(operator, [self.resolve(operand) for operand in operands], at)
             case t.Infix(operator, left, right):
                 return Binary(operator, self.resolve(left), self.resolve(right), at=at)
+            case t.Apply(function, arguments):
+                return self._apply(function, arguments, at)
+        return self._test(node)
+
+    def _test(self, node: t.Expression) -> Expr:
+        at = node.at
+        match node:
+            case t.Not(operand):
+                return Unary("not", self.resolve(operand), at=at)
+            case t.Logic(operator, operands):
+                return _balanced(operator, [self.resolve(operand) for operand in operands], at)
             case t.Compare():
                 return self._compare(node)
             case t.Relation(left, relation, right):
                 sides = self._relation_side(left, relation), self._relation_side(right, relation)
                 return Call(relation, sides, at=at)
-            case t.Apply(function, arguments):
-                return self._apply(function, arguments, at)
             case t.Among(value, choices, negated):
-                call = Call("in", tuple(self.resolve(item) for item in (value, *choices)), at=at)
-                return _maybe_not(call, negated)
+                return self._call("in", (value, *choices), negated, at)
             case t.Between(value, low, high, negated):
-                call = Call("between", tuple(self.resolve(item) for item in (value, low, high)), at=at)
-                return _maybe_not(call, negated)
+                return self._call("between", (value, low, high), negated, at)
             case t.IsNull(value, negated):
-                return _maybe_not(Call("is_null", (self.resolve(value),), at=at), negated)
+                return self._call("is_null", (value,), negated, at)
             case t.InRegion():
                 return self._in_region(node)
+        raise TypeError(f"not an expression: {node!r}")
+
+    def _call(self, name: str, values: tuple[t.Expression, ...], negated: bool, at: Span | None) -> Expr:
+        return _maybe_not(Call(name, tuple(self.resolve(value) for value in values), at=at), negated)
 
     def _compare(self, node: t.Compare) -> Expr:
         operands = [self.resolve(operand) for operand in node.operands]
@@ -267,7 +273,7 @@ class Names:
             return Attribute(GROUP, name, at=at)
         if self.place in (Place.POST, Place.HAVING):
             raise QueryError(
-                f"the events themselves cannot be read here, only what was assigned: {', '.join(self.results)}",
+                f"events cannot be read here, only what was assigned: {', '.join(self.results)}",
                 at,
                 f"assign {part}.{name} or an aggregate of it first",
             )

@@ -121,15 +121,16 @@ def _at_token(token: Token, expected: set[str], text: str) -> QuerySyntaxError:
 
 def _at_character(error: UnexpectedCharacters, text: str) -> QuerySyntaxError:
     at = Span(error.line, error.column, error.line, error.column + 1)
-    character = text[error.pos_in_stream] if error.pos_in_stream < len(text) else ""
+    position = error.pos_in_stream or 0
+    character = text[position] if position < len(text) else ""
     if character in "'\"":
         return QuerySyntaxError(
             "this text has no closing quote", at, f"end it with {character} on the same line"
         )
-    word = _WORD.match(text, error.pos_in_stream)
+    word = _WORD.match(text, position)
     if word:
         at = Span(error.line, error.column, error.line, error.column + len(word[0]))
-        token = Token("NAME", word[0], error.pos_in_stream, error.line, error.column)
+        token = Token("NAME", word[0], position, error.line, error.column)
         return QuerySyntaxError(
             f"{word[0]!r} does not fit here", at, _hint(token, set(error.allowed or ()), text)
         )
@@ -175,7 +176,7 @@ def _misspelt_before(token: Token, previous: str) -> str | None:
     if token.type not in ("NAME", "NUMBER", "QUANTITY", "LPAR") or not _WORD.fullmatch(previous):
         return None
     words = [word for options in KEYWORDS.values() for word in options]
-    if previous in words or previous in ("group",):
+    if previous in words or previous == "group":
         return None
     near = get_close_matches(previous.lower(), words, n=1, cutoff=0.7)
     return f"did you mean {near[0]!r} instead of {previous!r}?" if near else None
@@ -200,13 +201,13 @@ def _all_words() -> set[str]:
 def _alternatives(expected: set[str]) -> str:
     shown: list[str] = []
     rest = set(expected)
-    if _VALUES <= rest:
+    if rest >= _VALUES:
         shown.append("a value")
         rest -= {*_VALUES, "QUANTITY", "TRUE", "FALSE", "NULL", "NOT", "TIMESTAMP"}
     if "PREFIX" in rest and "NAME" in rest:
         shown.append("an event type")
         rest -= {"PREFIX", "NAME", "LPAR"}
-    statement = _STATEMENTS <= rest
+    statement = rest >= _STATEMENTS
     rest -= _STATEMENTS if statement else set()
     clauses = [name for name in _CLAUSES if name in rest]
     if len(clauses) > 2:

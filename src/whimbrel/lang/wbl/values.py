@@ -93,7 +93,7 @@ class Params:
             raise QueryError(
                 f"the parameter {name!r} has no value",
                 at,
-                f"give one: params={{{name!r}: ...}}, or --param {name}=..., or 'param {name} = ...' in the query",
+                f"write 'param {name} = ...', or give it: params={{{name!r}: ...}}, --param {name}=...",
             )
         return self.literals[name]
 
@@ -227,9 +227,9 @@ def _plain_number(node: t.Expression, params: Params) -> float:
         case t.Quantity() if node.amounts[0][1] in LENGTHS:
             return float(quantity(node).value or 0)
         case t.Name(name):
-            value = params.value(name, node.at).value
-            if isinstance(value, int | float) and not isinstance(value, bool):
-                return float(value)
+            given = params.value(name, node.at).value
+            if isinstance(given, int | float):
+                return float(given)
     raise QueryError("a number is needed here", node.at, "write for example circle(0, 0, 500 m)")
 
 

@@ -1,0 +1,319 @@
+"""From the tree back to text: expressions, patterns and statements, each in one canonical form."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+
+from whimbrel.errors import Span
+from whimbrel.lang.wbl import tree as t
+
+_OR, _AND, _NOT, _COMPARISON, _SUM, _PRODUCT, _NEGATIVE, _ATOM = range(1, 9)
+_INFIX = {"+": _SUM, "-": _SUM, "*": _PRODUCT, "/": _PRODUCT, "%": _PRODUCT}
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A stretch of text that is never broken, and where it came from."""
+
+    text: str
+    at: Span | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A clause: pieces that stand on one line if they fit, or else one under the other."""
+
+    indent: int
+    pieces: tuple[Piece, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A statement as lines."""
+
+    kind: type
+    lines: tuple[Line, ...]
+
+
+# Expressions ---------------------------------------------------------------------------------------
+
+
+def print_expression(node: t.Expression) -> str:
+    """Write an expression with the fewest parentheses that keep its tree."""
+    return _expression(node)[0]
+
+
+def _inside(node: t.Expression, lowest: int) -> str:
+    text, level = _expression(node)
+    return f"({text})" if level < lowest else text
+
+
+def _expression(node: t.Expression) -> tuple[str, int]:
+    match node:
+        case t.Not(operand):
+            return f"not {_inside(operand, _NOT)}", _NOT
+        case t.Negative(operand):
+            return f"-{_inside(operand, _NEGATIVE)}", _NEGATIVE
+        case t.Logic(operator, operands):
+            level = _OR if operator == "or" else _AND
+            return f" {operator} ".join(_inside(operand, level + 1) for operand in operands), level
+        case t.Infix(operator, left, right):
+            level = _INFIX[operator]
+            return f"{_inside(left, level)} {operator} {_inside(right, level + 1)}", level
+        case t.Compare() | t.Among() | t.Between() | t.IsNull() | t.InRegion() | t.Relation():
+            return _test(node), _COMPARISON
+    return _atom(node), _ATOM
+
+
+def _test(node: t.Expression) -> str:
+    def side(part: t.Expression) -> str:
+        return _inside(part, _SUM)
+
+    match node:
+        case t.Compare(operands, operators):
+            rest = (f" {sign} {side(operand)}" for sign, operand in zip(operators, operands[1:], strict=True))
+            return side(operands[0]) + "".join(rest)
+        case t.Among(value, choices, negated):
+            listed = ", ".join(print_expression(choice) for choice in choices)
+            return f"{side(value)}{_not(negated)} in ({listed})"
+        case t.Between(value, low, high, negated):
+            return f"{side(value)}{_not(negated)} between {side(low)} and {side(high)}"
+        case t.IsNull(value, negated):
+            return f"{side(value)} is{_not(negated)} null"
+        case t.InRegion(value, region, negated):
+            return f"{side(value)}{_not(negated)} in {print_shape(region)}"
+        case t.Relation(left, relation, right):
+            return f"{side(left)} {relation} {side(right)}"
+    raise TypeError(f"not a test: {node!r}")
+
+
+def _not(negated: bool) -> str:
+    return " not" if negated else ""
+
+
+def _atom(node: t.Expression) -> str:
+    match node:
+        case t.Constant(value):
+            return _constant(value)
+        case t.Quantity():
+            return print_amount(node)
+        case t.Instant(text):
+            return f"timestamp {_quoted(text)}"
+        case t.Name(name):
+            return name
+        case t.Dotted(part, name):
+            return f"{part}.{name}"
+        case t.Apply(function, arguments):
+            return f"{function}({_list(arguments)})"
+    raise TypeError(f"not an expression: {node!r}")
+
+
+def _constant(value: bool | int | float | str | None) -> str:
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return _quoted(value) if isinstance(value, str) else _number(value)
+
+
+def _number(value: int | float) -> str:
+    return str(value) if isinstance(value, int) else repr(value)
+
+
+def _quoted(text: str) -> str:
+    escapes = (("\\", "\\\\"), ("'", "\\'"), ("\n", "\\n"), ("\t", "\\t"), ("\r", "\\r"))
+    for plain, escaped in escapes:
+        text = text.replace(plain, escaped)
+    return f"'{text}'"
+
+
+def _list(arguments: tuple[t.Expression, ...]) -> str:
+    return ", ".join(print_expression(argument) for argument in arguments)
+
+
+def print_shape(shape: t.Shape) -> str:
+    """Write a region."""
+    if shape.text is not None:
+        return _quoted(shape.text)
+    return shape.name if shape.name is not None else f"{shape.function}({_list(shape.arguments)})"
+
+
+def print_amount(amount: t.Amount) -> str:
+    """Write an amount of time, of length or of events."""
+    match amount:
+        case t.Quantity(amounts):
+            # Units follow decimals, never exponents: 1e-05 s is no quantity.
+            return " ".join(f"{_decimal(number)} {unit}" for number, unit in amounts)
+        case t.NamedAmount(name, unit):
+            return name if unit is None else f"{name} {unit}"
+        case t.Count(count):
+            return f"{count} events"
+
+
+def _decimal(value: int | float) -> str:
+    text = _number(value)
+    if "e" not in text:
+        return text
+    exact = format(Decimal(text), "f")
+    return exact if "." in exact else f"{exact}.0"
+
+
+# Patterns ------------------------------------------------------------------------------------------
+
+
+def print_pattern(pattern: t.Pattern) -> str:
+    """Write a pattern on one line."""
+    return " ".join(piece.text for piece in pattern_pieces(pattern))
+
+
+def pattern_pieces(pattern: t.Pattern) -> tuple[Piece, ...]:
+    """Write a pattern so that it can be broken before each connective and before `within`."""
+    pieces = []
+    for index, part in enumerate(pattern.parts):
+        before = f"{pattern.connective} " if index else ""
+        pieces.append(Piece(before + print_part(part), part.at))
+    if pattern.within is not None:
+        pieces.append(Piece(f"within {print_amount(pattern.within)}", pattern.within.at))
+    return tuple(pieces)
+
+
+def print_part(part: t.PatternPart) -> str:
+    """Write one part of a pattern."""
+    words = ["not"] if part.negated else []
+    words += ["outer"] if part.outer else []
+    words += [part.select] if part.select else []
+    words.append(_core(part.what) + (_times(part.times) if part.times else ""))
+    words += [f"until {_occurrence(part.until)}"] if part.until else []
+    words += [f"as {part.alias}"] if part.alias else []
+    words += [f"within {print_amount(gap.duration)} from {gap.other}" for gap in part.gaps]
+    words += [f"for {print_amount(part.lasting)}"] if part.lasting else []
+    return " ".join(words)
+
+
+def _core(what: t.Occurrence | t.Pattern) -> str:
+    return _occurrence(what) if isinstance(what, t.Occurrence) else f"({print_pattern(what)})"
+
+
+def _occurrence(what: t.Occurrence) -> str:
+    return f"{what.type}({_list(what.conditions)})" if what.conditions else what.type
+
+
+def _times(times: t.Times) -> str:
+    if times.at_most == times.at_least:
+        return f"{{{times.at_least}}}"
+    if times.at_most is None:
+        return "+" if times.at_least == 1 else f"{{{times.at_least},}}"
+    return f"{{{times.at_least},{times.at_most}}}"
+
+
+# Statements ----------------------------------------------------------------------------------------
+
+
+def print_statement(statement: t.Statement) -> Block:
+    """Lay out a statement as lines."""
+    match statement:
+        case t.CoordinatesStatement(name):
+            lines = (_line(0, f"coordinates {name}", statement.at),)
+        case t.Param(name, value):
+            lines = (_line(0, f"param {name} = {print_expression(value)}", statement.at),)
+        case t.Event(name, attributes):
+            lines = (_line(0, f"event {name}({_declared(attributes)})", statement.at),)
+        case t.Region(name, shape):
+            lines = (_line(0, f"region {name} = {print_shape(shape)}", statement.at),)
+        case t.Definition():
+            lines = (_line(0, _header(statement), statement.at), *_cases(statement.cases))
+        case t.Subscription():
+            lines = (_line(0, _subscription_header(statement), statement.at), *_cases(statement.cases))
+    return Block(type(statement), lines)
+
+
+def _line(indent: int, text: str, at: Span | None) -> Line:
+    return Line(indent, (Piece(text, at),))
+
+
+def _declared(attributes: tuple[t.Declared, ...]) -> str:
+    return ", ".join(item.name if item.type is None else f"{item.name}: {item.type}" for item in attributes)
+
+
+def _header(statement: t.Definition) -> str:
+    words = [f"define {statement.name}"]
+    if statement.attributes is not None:
+        words[0] += f"({_declared(statement.attributes)})"
+    words += ["aggr"] if statement.aggr else []
+    window = statement.window
+    if window is not None:
+        words += [f"over {print_amount(window.over)}"] if window.over else []
+        words += [f"every {print_amount(window.every)}"] if window.every else []
+    return " ".join(words)
+
+
+def _subscription_header(statement: t.Subscription) -> str:
+    name = f" {statement.name}" if statement.name else ""
+    return f"Subscription{name} seq {statement.sequence} from {statement.subscriber} to {statement.actor}"
+
+
+def _cases(cases: tuple[t.Case, ...]) -> list[Line]:
+    return [line for case in cases for line in _case(case)]
+
+
+def _case(case: t.Case) -> list[Line]:
+    lines: list[Line] = []
+    indent = 2
+    if case.label is not None:
+        lines.append(_line(2, f"case {case.label}:", case.at))
+        indent = 4
+    if case.pre:
+        lines.append(_line(indent, "<pre>", case.detect.at))
+    lines.append(Line(indent, _started("detect", pattern_pieces(case.detect))))
+    if case.where is not None:
+        lines.append(Line(indent, _started("where", _condition(case.where))))
+    if case.assign:
+        lines.append(Line(indent, _started("assign", _assignments(case.assign))))
+    return lines + _ending(case, indent)
+
+
+def _ending(case: t.Case, indent: int) -> list[Line]:
+    lines: list[Line] = []
+    if case.post:
+        lines.append(Line(indent, (Piece("<post>", case.post[0].at),)))
+        lines.append(Line(indent, _started("where", _assignments(case.post))))
+    if case.having is not None:
+        lines.append(Line(indent, _started("having", _condition(case.having))))
+    if case.consuming:
+        pieces = tuple(Piece(item.name, item.at) for item in case.consuming)
+        lines.append(Line(indent, _started("consuming", _separated(pieces))))
+    if case.group_by:
+        pieces = tuple(Piece(_key(item), item.at) for item in case.group_by)
+        lines.append(Line(indent, _started("group by", _separated(pieces))))
+    if case.context is not None:
+        lines.append(_line(indent, f"context {case.context.name}", case.context.at))
+    return lines
+
+
+def _started(word: str, pieces: tuple[Piece, ...]) -> tuple[Piece, ...]:
+    first = pieces[0]
+    return (Piece(f"{word} {first.text}", first.at), *pieces[1:])
+
+
+def _condition(node: t.Expression) -> tuple[Piece, ...]:
+    if not isinstance(node, t.Logic):
+        return (Piece(print_expression(node), node.at),)
+    level = _OR if node.operator == "or" else _AND
+    texts = [_inside(operand, level + 1) for operand in node.operands]
+    joined = [texts[0], *(f"{node.operator} {text}" for text in texts[1:])]
+    return tuple(Piece(text, operand.at) for text, operand in zip(joined, node.operands, strict=True))
+
+
+def _assignments(items: tuple[t.Assignment, ...]) -> tuple[Piece, ...]:
+    return _separated(
+        tuple(Piece(f"{item.name} = {print_expression(item.value)}", item.at) for item in items)
+    )
+
+
+def _separated(pieces: tuple[Piece, ...]) -> tuple[Piece, ...]:
+    return (*(Piece(f"{piece.text},", piece.at) for piece in pieces[:-1]), pieces[-1])
+
+
+def _key(item: t.GroupKey) -> str:
+    return item.name if item.size is None else f"{item.name}({print_expression(item.size)})"
