@@ -134,7 +134,7 @@ def _rejected(bad: list[pa.csv.InvalidRow]) -> pa.RecordBatch:
         [
             (
                 row.number - 1,
-                f"the line has {row.actual_columns} fields, the header {row.expected_columns}",
+                f"the line has a wrong number of fields: {row.actual_columns}, not {row.expected_columns}",
                 row.text,
             )
             for row in bad

@@ -30,6 +30,8 @@ _ENDINGS = {
 FORMATS = ("csv", "jsonl", "json", "geojson", "parquet")
 """Names for `format`; TSV is csv with tabs, and GeoParquet is parquet."""
 
+__all__ = ["FORMATS", "EventFiles", "Piece", "find_files", "open_file", "read_events"]
+
 _NO_SCHEMAS: Mapping[str, EventSchema] = MappingProxyType({})
 
 

@@ -162,9 +162,7 @@ def _scaled(name: str, column: pa.Array, factor: int, faults: Faults) -> pa.Arra
     low, high = -(-FIRST_INSTANT // factor), LAST_INSTANT // factor
     if len(values) and (values.min() < low or values.max() > high):
         bad = ((values < low) | (values > high)) & ~nulls_of(column)
-        faults.add(
-            bad, lambda row: f"{name} {values[row]} is out of range: it lies outside the years 1 to 9999"
-        )
+        faults.add(bad, lambda row: f"{name} is out of range: {values[row]} lies outside the years 1 to 9999")
         values = np.where(bad, 0, values)
         # What lies under a null may be anything, so the product may wrap there; nobody reads it.
         column = pa.array(values, pa.int64(), mask=nulls_of(column) if column.null_count else None)
@@ -183,10 +181,10 @@ def _scaled_float(name: str, column: pa.Array, factor: int, faults: Faults) -> p
         exact = np.rint(values * factor)
         finite = np.isfinite(values)
         outside = finite & ((exact < FIRST_INSTANT) | (exact > LAST_INSTANT))
-    faults.add(~finite & ~missing, lambda row: f"{name} is {values[row]}, not a finite number")
+    faults.add(~finite & ~missing, lambda row: f"{name} is not finite: {values[row]}")
     faults.add(
         outside & ~missing,
-        lambda row: f"{name} {values[row]} is out of range: it lies outside the years 1 to 9999",
+        lambda row: f"{name} is out of range: {values[row]} lies outside the years 1 to 9999",
     )
     usable = finite & ~outside & ~missing
     return pa.array(
@@ -199,7 +197,7 @@ def _int64(name: str, column: pa.Array, faults: Faults) -> pa.Array:
         return column.cast(pa.int64())
     values = values_of(column, "u8")
     bad = (values > np.uint64(2**63 - 1)) & ~nulls_of(column)
-    faults.add(bad, lambda row: f"{name} is {values[row]}, which does not fit in 64 bits with a sign")
+    faults.add(bad, lambda row: f"{name} does not fit in 64 bits: {values[row]}")
     return with_nulls(column, bad).cast(pa.int64(), safe=False)
 
 
@@ -261,7 +259,7 @@ def declared(name: str, column: pa.Array, kind: Type, factor: int, faults: Fault
         return _truth(name, column, faults)
     if kind is Type.TIMESTAMP and given in (Type.INT, Type.FLOAT):
         return as_instants(f"attribute {name!r}", column, factor, faults).view(INSTANT)
-    faults.add(~nulls_of(column), lambda row: f"attribute {name!r} is a {given}, not a {kind}")
+    faults.add(~nulls_of(column), f"attribute {name!r} is not a {kind}: the column holds {given}s")
     return pa.nulls(len(column), ARROW_TYPES[kind])
 
 
@@ -293,14 +291,14 @@ def _whole(name: str, column: pa.Array, faults: Faults) -> pa.Array:
     values, missing = values_of(column, "f8"), nulls_of(column)
     with np.errstate(all="ignore"):
         bad = ~missing & ~((values == np.floor(values)) & (np.abs(values) < 2.0**63))
-    faults.add(bad, lambda row: f"attribute {name!r} is {values[row]}, not a whole number")
+    faults.add(bad, lambda row: f"attribute {name!r} is not a whole number: {values[row]}")
     return with_nulls(column, bad).cast(pa.int64(), safe=False)
 
 
 def _truth(name: str, column: pa.Array, faults: Faults) -> pa.Array:
     bad = ~pc.fill_null(pc.is_in(column, pa.array([0, 1], column.type)), True).to_numpy(zero_copy_only=False)
     bad &= ~nulls_of(column)
-    faults.add(bad, lambda row: f"attribute {name!r} is {column[row].as_py()}, not a bool")
+    faults.add(bad, lambda row: f"attribute {name!r} is not true or false: {column[row].as_py()}")
     return with_nulls(column, bad).cast(pa.bool_())
 
 
@@ -316,7 +314,7 @@ def parse_text(name: str, texts: pa.Array, kind: Type, factor: int, faults: Faul
     if parsed.null_count != texts.null_count:
         bad = nulls_of(parsed) & ~nulls_of(texts)
         wanted = _WANTED[kind]
-        faults.add(bad, lambda row: f"{name} is {_shown(texts[row].as_py())}, not {wanted}")
+        faults.add(bad, lambda row: f"{name} is not {wanted}: {_shown(texts[row].as_py())}")
     return parsed
 
 
@@ -324,7 +322,7 @@ _WANTED = {
     Type.BOOL: "true or false",
     Type.INT: "a whole number",
     Type.FLOAT: "a number",
-    Type.TIMESTAMP: "a time such as 2024-05-01T12:00:00Z",
+    Type.TIMESTAMP: "a readable time",
 }
 
 

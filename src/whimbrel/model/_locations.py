@@ -51,12 +51,10 @@ def _check_range(name: str, column: pa.Array, limit: float | None, faults: Fault
         if -bound <= least and most <= bound:
             return
         given = ~nulls_of(column)
-        faults.add(given & ~np.isfinite(values), lambda row: f"{name} is {values[row]}, not a finite number")
+        faults.add(given & ~np.isfinite(values), lambda row: f"{name} is not finite: {values[row]}")
         if limit is not None:
             outside = given & (np.abs(values) > limit)
-            faults.add(
-                outside, lambda row: f"{name} {values[row]} is out of range: it must lie in {_span(limit)}"
-            )
+            faults.add(outside, lambda row: f"{name} is out of range: {values[row]} is not in {_span(limit)}")
 
 
 def _span(limit: float) -> str:
@@ -102,11 +100,11 @@ def _any_geometries(column: pa.Array, lonlat: bool, faults: Faults) -> Location:
     kinds = shapely.get_type_id(shapes)
     is_point, is_polygon = given & (kinds == _TYPE_POINT), given & (kinds == _TYPE_POLYGON)
     empty = given & shapely.is_empty(shapes)
-    faults.add(given & (kinds == -1), "geometry is unreadable: it must be WKT text or WKB bytes")
+    faults.add(given & (kinds == -1), "geometry is not readable as WKT text or WKB bytes")
     faults.add(empty, "geometry is empty")
     faults.add(
         given & ~is_point & ~is_polygon,
-        lambda row: f"geometry is a {shapes[row].geom_type}, not a point or a polygon",
+        lambda row: f"geometry is not a point or a polygon: {shapes[row].geom_type}",
     )
     _check_polygons(shapes, is_polygon & ~empty, faults)
     is_point &= ~empty
@@ -147,7 +145,7 @@ def _check_bounds(shapes: npt.NDArray[Any], located: Mask, lonlat: bool, faults:
     with np.errstate(all="ignore"):
         faults.add(
             located & ~np.isfinite(bounds).all(axis=1),
-            "geometry has a coordinate that is not a finite number",
+            "geometry is not finite",
         )
         if lonlat:
             beyond = (np.abs(bounds) > np.array([180.0, 90.0, 180.0, 90.0])).any(axis=1)

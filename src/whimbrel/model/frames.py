@@ -124,7 +124,10 @@ def _ours(schema: pa.Schema) -> dict[bytes, bytes]:
 def _of_geopandas(frame: Any, rows: int) -> Iterator[pa.RecordBatch]:
     import pandas as pd
 
-    place = frame.columns.get_loc(frame.geometry.name)
+    try:
+        place = frame.columns.get_loc(frame.geometry.name)
+    except AttributeError as error:
+        raise DataError("the GeoDataFrame has no active geometry; choose one with set_geometry") from error
     plain = pd.DataFrame(frame.drop(columns=frame.geometry.name))
     plain.insert(place, "geometry", frame.geometry.to_wkb().to_numpy())
     coordinates = _coordinates_of(frame.crs)
@@ -140,7 +143,5 @@ def _coordinates_of(crs: Any) -> Coordinates | None:
 
 
 def _of_polars(frame: Any, rows: int) -> Iterator[pa.RecordBatch]:
-    if _is_of(frame, "polars", "LazyFrame"):
-        frame = frame.collect()
-    # Older Arrow layouts: newer ones (text as views) have no fast way back.
-    yield from _of_table(frame.to_arrow(compat_level=None), rows)
+    frame = frame.collect() if _is_of(frame, "polars", "LazyFrame") else frame
+    yield from _of_table(frame.to_arrow(), rows)

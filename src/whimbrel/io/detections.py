@@ -1,0 +1,215 @@
+"""Write detections as JSON lines, CSV, Parquet or GeoJSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from os import PathLike
+from typing import IO
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+import pyarrow.parquet as pq
+
+from whimbrel.errors import DataError
+from whimbrel.io import _text
+from whimbrel.io._atomic import format_by_ending, writing
+from whimbrel.model._columns import decoded
+from whimbrel.model.batch import COORDINATES_KEY
+from whimbrel.model.schema import Coordinates
+
+ATTRIBUTES_KEY = b"whimbrel.attributes"
+"""Schema metadata: JSON {type: [names of its attributes]}. Without it every type has all attributes."""
+
+_FIXED = ("id", "type", "start", "end", "geometry", "events")
+_ENDINGS = {
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".json": "jsonl",
+    ".csv": "csv",
+    ".parquet": "parquet",
+    ".geoparquet": "parquet",
+    ".geojson": "geojson",
+}
+_CHUNK = 65_536
+
+
+def write_detections(
+    table: pa.Table,
+    target: str | PathLike[str],
+    format: str | None = None,  # noqa: A002
+) -> None:
+    """Write detections, sorted by end, start, type and events.
+
+    JSON lines: {"type", "start", "end", "geometry", "attributes": {...}, "events": [ids], "id"}, where only
+    the attributes of the row's own type appear. CSV: one column for each attribute, the ids joined by spaces.
+    Times are ISO 8601 with microseconds and Z, geometries WKT. Parquet is GeoParquet if any detection has
+    a geometry. GeoJSON in plane coordinates says so by a member "coordinates": "plane".
+
+    Parameters
+    ----------
+    table
+        Columns `id`, `type`, `start` and `end` (timestamps), `geometry` (WKB), attributes, `events` (ids).
+    target
+        A path, or "-" for standard output. The file appears only when it is complete.
+    format
+        "jsonl", "csv", "parquet" or "geojson"; by default the ending of `target` tells, and "-" is jsonl.
+    """
+    chosen = format or format_by_ending(target, _ENDINGS, default="jsonl")
+    if chosen not in _WRITERS:
+        raise DataError(f"format {chosen!r} is not known; use one of: {', '.join(_WRITERS)}")
+    missing = [name for name in ("type", "start", "end", "events") if name not in table.schema.names]
+    if missing:
+        raise DataError(f"this is no table of detections: it has no column {missing[0]!r}")
+    with writing(target) as file:
+        _WRITERS[chosen](sorted_detections(table), file)
+
+
+def sorted_detections(table: pa.Table) -> pa.Table:
+    """Sort detections by end, start, type and events: the order in which every backend reports them."""
+    if table.num_rows == 0:
+        return table
+    # Joined by the least character, lists of ids compare as their texts do.
+    keys = pa.table(
+        {
+            "end": table["end"],
+            "start": table["start"],
+            "type": table["type"].cast(pa.string()),
+            "events": pc.binary_join(table["events"].cast(pa.list_(pa.string())), "\0"),
+        }
+    )
+    return table.take(pc.sort_indices(keys, [(name, "ascending") for name in keys.schema.names]))
+
+
+def _write_jsonl(table: pa.Table, file: IO[bytes]) -> None:
+    for batch in _batches(table):
+        members = {
+            "type": _text.json_values(batch.column("type")),
+            "start": _text.json_values(batch.column("start")),
+            "end": _text.json_values(batch.column("end")),
+            "geometry": _text.json_values(_geometry_texts(batch)),
+            "attributes": _own_attributes(batch, {}),
+            "events": _text.json_values(batch.column("events")),
+        }
+        if "id" in batch.schema.names:
+            members["id"] = _text.json_values(batch.column("id"))
+        file.write(_text.lines(_text.json_objects(members, batch.num_rows)))
+
+
+def _write_geojson(table: pa.Table, file: IO[bytes]) -> None:
+    plane = (table.schema.metadata or {}).get(COORDINATES_KEY) == Coordinates.PLANE.encode()
+    file.write(
+        b'{"type": "FeatureCollection",' + (b' "coordinates": "plane",' if plane else b"") + b' "features": ['
+    )
+    first = True
+    for batch in _batches(table):
+        fixed = {name: _text.json_values(batch.column(name)) for name in ("type", "start", "end")}
+        ids = {"id": _text.json_values(batch.column("id"))} if "id" in batch.schema.names else {}
+        members = {
+            "type": pa.array(['"Feature"'] * batch.num_rows),
+            **ids,
+            "geometry": _geojson_texts(batch),
+            "properties": _own_attributes(
+                batch, fixed, {"events": _text.json_values(batch.column("events"))}
+            ),
+        }
+        texts = _text.json_objects(members, batch.num_rows).to_pylist()
+        file.write(("\n" if first else ",\n").encode() + ",\n".join(texts).encode())
+        first = False
+    file.write(b"\n]}\n")
+
+
+def _write_csv(table: pa.Table, file: IO[bytes]) -> None:
+    attributes = _attribute_names(table.schema)
+    names = ["id", "type", "start", "end", "geometry", *attributes, "events"]
+    writer = None
+    for batch in _batches(table) or [pa.RecordBatch.from_pylist([], schema=table.schema)]:
+        columns = {name: _csv_column(batch, name) for name in names if name in batch.schema.names}
+        made = pa.RecordBatch.from_pydict(columns)
+        writer = writer or pa.csv.CSVWriter(file, made.schema)
+        writer.write_batch(made)
+    if writer:
+        writer.close()
+
+
+def _csv_column(batch: pa.RecordBatch, name: str) -> pa.Array:
+    column = decoded(batch.column(name))
+    if name == "geometry":
+        return _text.wkt(column)
+    if name == "events":
+        return pc.binary_join(column.cast(pa.list_(pa.string())), " ")
+    return _text.iso(column) if pa.types.is_timestamp(column.type) else column
+
+
+def _write_parquet(table: pa.Table, file: IO[bytes]) -> None:
+    metadata = dict(table.schema.metadata or {})
+    if "geometry" in table.schema.names and table["geometry"].null_count < table.num_rows:
+        metadata[b"geo"] = geo_metadata(metadata.get(COORDINATES_KEY) == Coordinates.LONLAT.encode())
+    pq.write_table(table.replace_schema_metadata(metadata), file, compression="zstd")
+
+
+def geo_metadata(lonlat: bool) -> bytes:
+    """Return GeoParquet metadata for `geometry`: no CRS means WGS 84, a null one an unknown plane."""
+    column: dict[str, object] = {"encoding": "WKB", "geometry_types": [], **({} if lonlat else {"crs": None})}
+    return json.dumps(
+        {"version": "1.1.0", "primary_column": "geometry", "columns": {"geometry": column}}
+    ).encode()
+
+
+_WRITERS: dict[str, Callable[[pa.Table, IO[bytes]], None]] = {
+    "jsonl": _write_jsonl,
+    "csv": _write_csv,
+    "parquet": _write_parquet,
+    "geojson": _write_geojson,
+}
+
+
+def _batches(table: pa.Table) -> list[pa.RecordBatch]:
+    return list(table.combine_chunks().to_batches(max_chunksize=_CHUNK))
+
+
+def _attribute_names(schema: pa.Schema) -> list[str]:
+    return [name for name in schema.names if name not in _FIXED]
+
+
+def _geometry_texts(batch: pa.RecordBatch) -> pa.Array:
+    if "geometry" not in batch.schema.names:
+        return pa.nulls(batch.num_rows, pa.string())
+    return _text.wkt(batch.column("geometry"))
+
+
+def _geojson_texts(batch: pa.RecordBatch) -> pa.Array:
+    import shapely
+
+    if "geometry" not in batch.schema.names:
+        return pa.array(["null"] * batch.num_rows, pa.string())
+    values = np.empty(batch.num_rows, dtype=object)
+    values[:] = batch.column("geometry").to_pylist()
+    texts = np.asarray(shapely.to_geojson(shapely.from_wkb(values)), dtype=object)
+    return pc.fill_null(pa.array(texts.tolist(), pa.string()), "null")
+
+
+def _own_attributes(
+    batch: pa.RecordBatch, before: Mapping[str, pa.Array], after: Mapping[str, pa.Array] | None = None
+) -> pa.Array:
+    """Write the attributes of each row's own type as a JSON object, between other members."""
+    every = _attribute_names(batch.schema)
+    said = (batch.schema.metadata or {}).get(ATTRIBUTES_KEY)
+    by_type: dict[str, list[str]] = json.loads(said) if said else {}
+    types = decoded(batch.column("type")).dictionary_encode()
+    texts = {name: _text.json_values(batch.column(name)) for name in every}
+    made: list[pa.Array] = []
+    places: list[np.ndarray[tuple[int], np.dtype[np.int64]]] = []
+    indices = types.indices.to_numpy(zero_copy_only=False)
+    for code, event_type in enumerate(types.dictionary.to_pylist()):
+        rows = np.flatnonzero(indices == code)
+        own = [name for name in by_type.get(event_type, every) if name in texts]
+        members = {**before, **{name: texts[name] for name in own}, **(after or {})}
+        taken = {name: column.take(pa.array(rows)) for name, column in members.items()}
+        made.append(_text.json_objects(taken, len(rows)))
+        places.append(rows)
+    if not made:
+        return pa.array([], pa.string())
+    return pa.concat_arrays(made).take(pa.array(np.argsort(np.concatenate(places))))

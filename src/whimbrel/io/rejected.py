@@ -1,0 +1,65 @@
+"""Keep what could not be read: a side file of rejected rows with their reasons."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from os import PathLike, fspath
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Self
+
+import pyarrow as pa
+
+from whimbrel.errors import DataError
+
+
+class RejectedWriter:
+    """Append rejected rows to a file as JSON lines: {"file", "row", "reason", "event"}.
+
+    The file is made when the first row is rejected, so a clean run leaves none. Without a path, rows are only
+    counted. `counts` holds the number of rows by reason, without the values in it (what follows the colon).
+    """
+
+    def __init__(self, path: str | PathLike[str] | None = None) -> None:
+        self.path = None if path is None else Path(fspath(path))
+        self.counts: Counter[str] = Counter()
+        self._file: IO[str] | None = None
+
+    @property
+    def total(self) -> int:
+        """How many rows were rejected."""
+        return self.counts.total()
+
+    def write(self, rejected: pa.RecordBatch, file: str | PathLike[str] = "") -> None:
+        """Add rows with the columns `row`, `reason` and `event`, as `conform` and the readers give them."""
+        if rejected.num_rows == 0:
+            return
+        lines = []
+        for entry in rejected.to_pylist():
+            self.counts[entry["reason"].split(": ")[0]] += 1
+            lines.append(json.dumps({"file": fspath(file), **entry}, ensure_ascii=False))
+        if self.path is not None:
+            self._opened(self.path).write("\n".join(lines) + "\n")
+
+    def _opened(self, path: Path) -> IO[str]:
+        if self._file is None:
+            try:
+                self._file = path.open("a", encoding="utf-8")
+            except OSError as error:
+                raise DataError(f"{path}: rejected events cannot be written: {error.strerror}") from error
+        return self._file
+
+    def close(self) -> None:
+        """Close the file, if there is one; a later row opens it again."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
