@@ -394,7 +394,7 @@ def _consumed_parts(consuming: Sequence[t.Consuming], bound: BoundPattern) -> tu
             raise QueryError(
                 f"{item.name!r} cannot be consumed by itself",
                 item.at,
-                "only whole parts of the pattern that occur are consumed; write 'consuming all' for every one",
+                "only whole parts that occur are consumed; write 'consuming all' for every one",
             )
         found.append(slots[item.name])
     return tuple(dict.fromkeys(found)) if isinstance(bound.root, Joined) else ()

@@ -179,7 +179,7 @@ class Emitter:
         raise UnboundedError(
             f"{what} would have to remember events for ever",
             at,
-            "add 'within 1 h' (or what fits) behind the pattern, or give a horizon: horizon='1h', --horizon 1h",
+            "add 'within 1 h' (or what fits) behind the pattern, or give a horizon: --horizon 1h",
         )
 
 

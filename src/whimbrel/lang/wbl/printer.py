@@ -212,6 +212,7 @@ def _times(times: t.Times) -> str:
 
 def print_statement(statement: t.Statement) -> Block:
     """Lay out a statement as lines."""
+    lines: tuple[Line, ...]
     match statement:
         case t.CoordinatesStatement(name):
             lines = (_line(0, f"coordinates {name}", statement.at),)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from difflib import get_close_matches
+from typing import cast
 
 from lark import Token
 from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken
@@ -121,7 +122,7 @@ def _at_token(token: Token, expected: set[str], text: str) -> QuerySyntaxError:
 
 def _at_character(error: UnexpectedCharacters, text: str) -> QuerySyntaxError:
     at = Span(error.line, error.column, error.line, error.column + 1)
-    position = error.pos_in_stream or 0
+    position = cast("int", error.pos_in_stream)
     character = text[position] if position < len(text) else ""
     if character in "'\"":
         return QuerySyntaxError(

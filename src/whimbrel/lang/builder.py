@@ -1,0 +1,540 @@
+"""Queries in Python: the same algebra as the language, and it prints as the language does.
+
+>>> a = event("Position", as_="a").where(col("speed") > 30)
+>>> b = event("Position", as_="b")
+>>> brake = define("Brake", detect=a.then(b).within("5 s").where(b["speed"] < a["speed"] * 0.5))
+>>> print(brake)
+define Brake
+  detect Position(speed > 30) as a then Position as b within 5 s
+  where b.speed < a.speed * 0.5
+
+`brake.compile()` gives the same query as compiling that text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+
+from whimbrel.errors import QueryError
+from whimbrel.graph.expressions import RELATIONS
+from whimbrel.graph.functions import Function
+from whimbrel.graph.query import Query
+from whimbrel.lang.values import Duration, Events, Plain, Value, all_of, amount_of, length_of, node_of, value
+from whimbrel.lang.wbl import tree as t
+from whimbrel.lang.wbl.compile import compile_text
+from whimbrel.lang.wbl.format import format_tree
+from whimbrel.lang.wbl.parse import parse
+from whimbrel.lang.wbl.printer import print_part, print_pattern
+
+__all__ = [
+    "Events",
+    "Part",
+    "Pattern",
+    "Program",
+    "Region",
+    "Statement",
+    "Value",
+    "absent",
+    "avg",
+    "box",
+    "call",
+    "case",
+    "cell",
+    "circle",
+    "col",
+    "coordinates",
+    "count",
+    "define",
+    "distance",
+    "distinct",
+    "event",
+    "first",
+    "group",
+    "last",
+    "max_",
+    "min_",
+    "param",
+    "program",
+    "region",
+    "schema",
+    "subscription",
+    "sum_",
+    "this",
+    "value",
+]
+
+
+# Regions -------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """A region that events may lie in."""
+
+    shape: t.Shape
+
+
+def region(wkt: str) -> Region:
+    """Make a region of WKT: `region("POLYGON ((0 0, 10 0, 10 10, 0 0))")`."""
+    return Region(t.Shape(text=wkt))
+
+
+def circle(x: float, y: float, radius: str | float) -> Region:
+    """Make a circle around a point; the radius is in metres or has a unit: `circle(0, 0, "500 m")`."""
+    return Region(t.Shape(function="circle", arguments=(node_of(x), node_of(y), length_of(radius))))
+
+
+def box(x1: float, y1: float, x2: float, y2: float) -> Region:
+    """Make a rectangle of two opposite corners."""
+    corners = tuple(node_of(number) for number in (x1, y1, x2, y2))
+    return Region(t.Shape(function="box", arguments=corners))
+
+
+# Patterns ------------------------------------------------------------------------------------------
+
+
+class _Joinable:
+    """What parts and patterns have in common: they are joined to larger patterns."""
+
+    __slots__ = ()
+
+    def members(self, connective: str) -> tuple[t.PatternPart, ...]:
+        """Give the parts this contributes to a pattern with that connective."""
+        raise NotImplementedError
+
+    def all_conditions(self) -> tuple[Value, ...]:
+        """Give the conditions that belong behind `where`."""
+        raise NotImplementedError
+
+    def then(self, other: Part | Pattern) -> Pattern:
+        """Follow with another part: this one ends before `other` starts. Also written `>>`."""
+        return self._join("then", other)
+
+    def and_(self, other: Part | Pattern) -> Pattern:
+        """Ask for both, in any order. Also written `&`."""
+        return self._join("and", other)
+
+    def or_(self, other: Part | Pattern) -> Pattern:
+        """Ask for either. Also written `|`."""
+        return self._join("or", other)
+
+    __rshift__ = then
+    __and__ = and_
+    __or__ = or_
+
+    def _join(self, connective: str, other: Part | Pattern) -> Pattern:
+        members = (*self.members(connective), *other.members(connective))
+        return Pattern(t.Pattern(connective, members), (*self.all_conditions(), *other.all_conditions()))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Part(_Joinable):
+    """One part of a pattern: an event, or a pattern in parentheses, and what is said about it."""
+
+    node: t.PatternPart
+    conditions: tuple[Value, ...] = ()
+    """Conditions of a pattern inside; they belong behind `where`."""
+
+    def __repr__(self) -> str:
+        return f"<{print_part(self.node)}>"
+
+    def __getitem__(self, attribute: str) -> Value:
+        return Value(t.Dotted(self.name, attribute))
+
+    @property
+    def name(self) -> str:
+        """How expressions call this part: its alias, or the type of its event."""
+        if self.node.alias is not None:
+            return self.node.alias
+        if isinstance(self.node.what, t.Occurrence):
+            return self.node.what.type
+        raise QueryError(
+            f"{self!r} is a group of events and has no name", hint="name the events inside with as_"
+        )
+
+    def members(self, connective: str) -> tuple[t.PatternPart, ...]:
+        del connective
+        return (self.node,)
+
+    def all_conditions(self) -> tuple[Value, ...]:
+        return self.conditions
+
+    def where(self, *conditions: Value) -> Part:
+        """Keep only events that fulfil the conditions; `col("speed")` reads the event itself."""
+        what = self.node.what
+        if not isinstance(what, t.Occurrence):
+            raise QueryError(
+                "a group has no attributes of its own", hint="write where(...) behind the whole pattern"
+            )
+        added = tuple(condition.node for condition in conditions)
+        return self._with(what=replace(what, conditions=(*what.conditions, *added)))
+
+    def as_(self, name: str) -> Part:
+        """Give the part a name."""
+        return self._with(alias=name)
+
+    def first(self) -> Part:
+        """Of several events that fit, take the earliest."""
+        return self._with(select="first")
+
+    def last(self) -> Part:
+        """Of several events that fit, take the latest."""
+        return self._with(select="last")
+
+    def outer(self) -> Part:
+        """In an aggregate, let groups count that have no event of this part."""
+        return self._with(outer=True)
+
+    def repeat(self, at_least: int, at_most: int | None = None, *, until: Part | None = None) -> Part:
+        """Ask for at least and at most so many successive events; without `at_most`, for any number."""
+        closing = None
+        if until is not None:
+            if not isinstance(until.node.what, t.Occurrence):
+                raise QueryError("until needs a single event")
+            closing = until.node.what
+        return self._with(times=t.Times(at_least, at_most), until=closing)
+
+    def not_(self, *, for_: Duration | None = None) -> Part:
+        """Ask that the part does not occur; as the last part, for the time given."""
+        return self._with(negated=True, lasting=None if for_ is None else amount_of(for_))
+
+    def within_from(self, duration: Duration, other: Part) -> Part:
+        """Let this part come at most `duration` after `other`."""
+        return self._with(gaps=(*self.node.gaps, t.Gap(amount_of(duration), other.name)))
+
+    def within(self, duration: Duration) -> Pattern:
+        """Let the whole pattern, which is this part, span at most `duration`."""
+        return Pattern(t.Pattern(None, (self.node,)), self.conditions).within(duration)
+
+    def relates(self, relation: str, other: Part) -> Value:
+        """Test how two parts lie in time: `a.relates("during", b)`; Allen's relations and `concurrent`."""
+        if relation not in RELATIONS:
+            raise QueryError(f"{relation!r} is no relation in time", hint=f"there are {', '.join(RELATIONS)}")
+        return Value(t.Relation(t.Name(self.name), relation, t.Name(other.name)))
+
+    def inside(self, area: Region) -> Value:
+        """Test whether the event lies in a region, borders included."""
+        return Value(t.InRegion(t.Name(self.name), area.shape))
+
+    def _with(self, **changes: object) -> Part:
+        # Mypy cannot follow keyword arguments through replace; the callers above name the fields.
+        return replace(self, node=replace(self.node, **changes))  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pattern(_Joinable):
+    """Parts joined by `then`, `and` or `or`."""
+
+    node: t.Pattern
+    conditions: tuple[Value, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"<{print_pattern(self.node)}>"
+
+    def members(self, connective: str) -> tuple[t.PatternPart, ...]:
+        if self.node.within is None and self.node.connective in (None, connective):
+            return self.node.parts
+        return (t.PatternPart(self.node),)
+
+    def all_conditions(self) -> tuple[Value, ...]:
+        return self.conditions
+
+    def within(self, duration: Duration) -> Pattern:
+        """Let the whole pattern span at most `duration`."""
+        return replace(self, node=replace(self.node, within=amount_of(duration)))
+
+    def where(self, *conditions: Value) -> Pattern:
+        """Add conditions on the parts: `b["speed"] < a["speed"]`."""
+        return replace(self, conditions=(*self.conditions, *conditions))
+
+    def grouped(self) -> Part:
+        """Put parentheses around the pattern, so that it can be repeated or named as one part."""
+        return Part(t.PatternPart(self.node), self.conditions)
+
+
+def event(kind: str, *, as_: str | None = None) -> Part:
+    """Start a pattern with an event of a type, perhaps under another name."""
+    return Part(t.PatternPart(t.Occurrence(kind), alias=as_))
+
+
+def absent(part: Part, *, for_: Duration | None = None) -> Part:
+    """Ask that a part does not occur: `a.then(absent(b, for_="1 h"))`."""
+    return part.not_(for_=for_)
+
+
+# Expressions ---------------------------------------------------------------------------------------
+
+
+def col(name: str) -> Value:
+    """Read an attribute of the event at hand; in `having`, of the result."""
+    return Value(t.Name(name))
+
+
+def group(key: str) -> Value:
+    """Read a key of `group_by`."""
+    return Value(t.Dotted("group", key))
+
+
+@dataclass(frozen=True, slots=True)
+class This:
+    """The event whose conditions are being written."""
+
+    def __getitem__(self, attribute: str) -> Value:
+        return Value(t.Dotted("this", attribute))
+
+    def inside(self, area: Region) -> Value:
+        """Test whether the event lies in a region, borders included."""
+        return Value(t.InRegion(t.Name("this"), area.shape))
+
+
+this = This()
+"""The event at hand: `event("Position").where(this.inside(depot))`."""
+
+
+def call(function: str, *arguments: Value | Part | Plain) -> Value:
+    """Call a function by name, built in or your own; a part stands for its whole event."""
+    return Value(t.Apply(function.lower(), tuple(_argument(argument) for argument in arguments)))
+
+
+def _argument(item: Value | Part | Plain) -> t.Expression:
+    return t.Name(item.name) if isinstance(item, Part) else node_of(item)
+
+
+def count(item: Part | Value) -> Value:
+    """Count events, or values that are not null."""
+    return call("count", item)
+
+
+def sum_(item: Value) -> Value:
+    """Add up."""
+    return call("sum", item)
+
+
+def avg(item: Value) -> Value:
+    """Take the mean."""
+    return call("avg", item)
+
+
+def min_(item: Value) -> Value:
+    """Take the least."""
+    return call("min", item)
+
+
+def max_(item: Value) -> Value:
+    """Take the largest."""
+    return call("max", item)
+
+
+def first(item: Value) -> Value:
+    """Take the value of the earliest event."""
+    return call("first", item)
+
+
+def last(item: Value) -> Value:
+    """Take the value of the latest event."""
+    return call("last", item)
+
+
+def distinct(item: Value) -> Value:
+    """Count the different values."""
+    return call("distinct", item)
+
+
+def distance(one: Part, other: Part) -> Value:
+    """Tell how many metres two parts lie apart."""
+    return call("distance", one, other)
+
+
+# Statements ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """Statements that belong together; prints as a file of the language."""
+
+    statements: tuple[t.Statement, ...]
+
+    def __str__(self) -> str:
+        return format_tree(t.File(self.statements)).rstrip("\n")
+
+    def compile(
+        self,
+        *,
+        params: Mapping[str, bool | int | float | str | timedelta] | None = None,
+        functions: Iterable[Function] = (),
+        horizon: timedelta | str | int | None = None,
+        emit: Sequence[str] | str | None = None,
+    ) -> Query:
+        """Compile what the program prints; errors show that text."""
+        text = f"{self}\n"
+        # A name such as "A then B" would print as something else than it says here.
+        if parse(text) != t.File(self.statements):
+            raise QueryError(
+                "a name in this query cannot be written in the language", hint=f"it prints as:\n{text}"
+            )
+        return compile_text(text, params=params, functions=functions, horizon=horizon, emit=emit)
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """One statement; compile it alone, or together with others by `program`."""
+
+    node: t.Statement
+
+    def __str__(self) -> str:
+        return str(Program((self.node,)))
+
+    def compile(
+        self,
+        *,
+        params: Mapping[str, bool | int | float | str | timedelta] | None = None,
+        functions: Iterable[Function] = (),
+        horizon: timedelta | str | int | None = None,
+        emit: Sequence[str] | str | None = None,
+    ) -> Query:
+        """Compile this statement alone."""
+        return Program((self.node,)).compile(params=params, functions=functions, horizon=horizon, emit=emit)
+
+
+def program(*statements: Statement | Value) -> Program:
+    """Put statements together; parameters are statements, too."""
+    nodes: list[t.Statement] = []
+    for item in statements:
+        node = item.declaration if isinstance(item, Value) else item.node
+        if node is None:
+            raise QueryError(f"{item!r} is an expression, not a statement")
+        nodes.append(node)
+    return Program(tuple(nodes))
+
+
+def param(name: str, default: Plain) -> Value:
+    """Declare a constant, to be used in expressions and handed to `program`."""
+    return Value(t.Name(name), t.Param(name, node_of(default)))
+
+
+def coordinates(kind: str) -> Statement:
+    """Say how locations are given: "plane" or "lonlat"."""
+    return Statement(t.CoordinatesStatement(kind))
+
+
+def schema(kind: str, **attributes: str) -> Statement:
+    """Declare the attributes of an event type: `schema("Position", vehicle="string", speed="float")`."""
+    declared = tuple(t.Declared(name, kind_name.lower()) for name, kind_name in attributes.items())
+    return Statement(t.Event(kind, declared))
+
+
+def cell(size: str | float) -> t.GroupKey:
+    """Group by the grid cell of the location: `group_by=[cell("500 m")]`."""
+    return t.GroupKey("cell", t.Quantity(((size, "m"),)) if not isinstance(size, str) else length_of(size))
+
+
+@dataclass(frozen=True, slots=True)
+class Clauses:
+    """One way of detecting: a pattern and its clauses."""
+
+    detect: Part | Pattern
+    where: Value | None = None
+    assign: Mapping[str, Value | Plain] = field(default_factory=dict)
+    consuming: Sequence[Part | str] = ()
+    group_by: Sequence[str | t.GroupKey] = ()
+    context: str | None = None
+    post: Mapping[str, Value | Plain] = field(default_factory=dict)
+    having: Value | None = None
+
+    def tree(self, label: str | None = None) -> t.Case:
+        """Make the tree of this case."""
+        pattern = (
+            self.detect.node if isinstance(self.detect, Pattern) else t.Pattern(None, (self.detect.node,))
+        )
+        conditions = (*self.detect.conditions, *((self.where,) if self.where is not None else ()))
+        return t.Case(
+            pattern,
+            label=label,
+            where=all_of(conditions).node if conditions else None,
+            assign=_assignments(self.assign),
+            consuming=tuple(
+                t.Consuming(item if isinstance(item, str) else item.name) for item in self.consuming
+            ),
+            group_by=tuple(t.GroupKey(item) if isinstance(item, str) else item for item in self.group_by),
+            context=None if self.context is None else t.Chosen(self.context),
+            post=_assignments(self.post),
+            having=None if self.having is None else self.having.node,
+        )
+
+
+case = Clauses
+
+
+def _assignments(values: Mapping[str, Value | Plain]) -> tuple[t.Assignment, ...]:
+    return tuple(t.Assignment(name, node_of(item)) for name, item in values.items())
+
+
+def define(
+    name: str,
+    *,
+    detect: Part | Pattern | None = None,
+    cases: Sequence[Clauses] = (),
+    attributes: Mapping[str, str | None] | None = None,
+    where: Value | None = None,
+    assign: Mapping[str, Value | Plain] | None = None,
+    consuming: Sequence[Part | str] = (),
+    group_by: Sequence[str | t.GroupKey] = (),
+    context: str | None = None,
+    every: Duration | Events | None = None,
+    over: Duration | Events | None = None,
+    post: Mapping[str, Value | Plain] | None = None,
+    having: Value | None = None,
+) -> Statement:
+    """Define a kind of event by what is detected.
+
+    Parameters
+    ----------
+    detect, cases
+        The pattern, or several cases with a pattern each.
+    attributes
+        The attributes of the new events and their types; without it, those of `assign`.
+    every, over
+        A window: the definition aggregates, and `assign` uses `count`, `avg` and so on.
+    post, having
+        For aggregates: how partial results are put together, and which results count.
+    """
+    whole = (
+        Clauses(detect, where, assign or {}, consuming, group_by, context, post or {}, having)
+        if detect
+        else None
+    )
+    declared = None
+    if attributes is not None:
+        declared = tuple(t.Declared(key, kind.lower() if kind else None) for key, kind in attributes.items())
+    window = None
+    if every is not None or over is not None:
+        window = t.WindowClause(*(None if item is None else amount_of(item) for item in (over, every)))
+    return Statement(t.Definition(name, _trees(whole, cases), declared, window=window))
+
+
+def subscription(
+    subscriber: str,
+    actor: str,
+    *,
+    detect: Part | Pattern,
+    sequence: int = 1,
+    name: str | None = None,
+    where: Value | None = None,
+    assign: Mapping[str, Value | Plain] | None = None,
+    consuming: Sequence[Part | str] = (),
+    group_by: Sequence[str | t.GroupKey] = (),
+    context: str | None = None,
+) -> Statement:
+    """Ask for detections on behalf of a subscriber, to be sent to an actor."""
+    clauses = Clauses(detect, where, assign or {}, consuming, group_by, context)
+    return Statement(t.Subscription(name, sequence, subscriber, actor, (clauses.tree(),)))
+
+
+def _trees(whole: Clauses | None, cases: Sequence[Clauses]) -> tuple[t.Case, ...]:
+    if (whole is None) == (not cases):
+        raise QueryError("a definition needs detect=... or cases=[...], one of the two")
+    if whole is not None:
+        return (whole.tree(),)
+    return tuple(item.tree(str(number)) for number, item in enumerate(cases))
