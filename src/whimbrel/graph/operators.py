@@ -159,8 +159,8 @@ class Match(Operator):
     context: Context = Context.EACH
     consuming: tuple[int, ...] = ()
     """Parts whose events are used up by a detection."""
-    joins: tuple[tuple[str, ...], ...] = ()
-    """Equal attributes found in the conditions: for each join, one attribute a part, parts then absent."""
+    joins: tuple[str, ...] = ()
+    """Attributes that the conditions require to be equal in all parts; null never is."""
 
     @property
     def inputs(self) -> tuple[str, ...]:

@@ -192,6 +192,8 @@ class Window:
     kind: OneOf["temporal", "counting"]
     length: int
     every: int | None = None
+    within: int | None = None
+    """Counting windows only: events older than this at the time do not count; None: for ever."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,119 @@
+"""Events that wait in an operator, parted into groups: what aggregates and repetitions stand on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+import pyarrow as pa
+
+from whimbrel.engine.arrivals import Arrivals, Arrived, joined
+from whimbrel.engine.evaluate import evaluate
+from whimbrel.engine.interner import Interner
+from whimbrel.engine.store import Lineage
+from whimbrel.engine.streams import RowsFrame, Stream, Surroundings
+from whimbrel.engine.values import Column, Int64Array, concat, from_arrow, nothing
+from whimbrel.graph.expressions import Expr
+from whimbrel.graph.policies import Partitioning
+
+
+class Buffered:
+    """Arrived events in total order with the group of each, until they are let go."""
+
+    def __init__(self, around: Surroundings, inputs: list[Stream], partitioning: Partitioning) -> None:
+        self.around = around
+        self.arrivals = Arrivals(around, inputs)
+        self.partitioning = partitioning
+        self.groups = Interner()
+        self.events = self.arrivals.held
+        self.group = np.zeros(0, np.int64)
+
+    def __len__(self) -> int:
+        return len(self.group)
+
+    def collect(self) -> int:
+        """Take in what is new; give how many events were there before."""
+        before = len(self)
+        arrived = self.arrivals.collect()
+        if len(arrived):
+            self.events = joined([self.events, arrived]) if before else arrived
+            self.group = np.concatenate([self.group, self._codes(arrived)])
+        return before
+
+    def _codes(self, arrived: Arrived) -> Int64Array:
+        if not self.partitioning.keys:
+            if not len(self.groups):
+                self.groups = Interner.of([None])
+            return np.zeros(len(arrived), np.int64)
+        codes = np.zeros(len(arrived), np.int64)
+        for at, frame in self._frames(arrived.root, arrived.row, None):
+            columns = [frame.key(key) for key in self.partitioning.keys]
+            codes[at] = self.groups.codes(columns[0]) if len(columns) == 1 else self.groups.row_codes(columns)
+        return codes
+
+    def _frames(
+        self, root: Int64Array, row: Int64Array, alias: str | None
+    ) -> Iterable[tuple[np.ndarray, RowsFrame]]:
+        for number, stream in enumerate(self.arrivals.roots):
+            at = np.nonzero(root == number)[0]
+            if len(at):
+                yield at, RowsFrame(self.around, stream, row[at], alias, self.partitioning)
+
+    def column(self, expr: Expr, slot: int, alias: str | None) -> Column:
+        """Evaluate an expression over one input for all events; null for events of other inputs."""
+        fits = (self.events.mask >> np.uint64(slot)) & np.uint64(1) == 1
+        pieces, places = [], []
+        for at, frame in self._frames(self.events.root, self.events.row, alias):
+            mine = at[fits[at]]
+            if len(mine):
+                inner = RowsFrame(self.around, frame.stream, self.events.row[mine], alias, self.partitioning)
+                pieces.append(evaluate(expr, inner))
+                places.append(mine)
+        rest = np.nonzero(~fits)[0]
+        if len(rest):
+            pieces.append(nothing(len(rest)))
+            places.append(rest)
+        if not pieces:
+            return nothing(len(self))
+        order = np.argsort(np.concatenate(places), kind="stable")
+        return concat(pieces).take(order)
+
+    def group_column(self, number: int, codes: Int64Array) -> Column:
+        """Give the value of group key `number` for some group codes."""
+        used, inverse = np.unique(codes, return_inverse=True)
+        values = self.groups.values()
+        several = len(self.partitioning.keys) > 1
+        chosen = [values[code][number] if several else values[code] for code in used.tolist()]
+        return from_arrow(pa.array(chosen)).take(inverse)
+
+    def lineage(self, places: Int64Array, offsets: Int64Array) -> Lineage:
+        """Join the lineages of the events at `places`, segment by segment."""
+        pieces, order = [], []
+        root, row = self.events.root[places], self.events.row[places]
+        for number, stream in enumerate(self.arrivals.roots):
+            at = np.nonzero(root == number)[0]
+            if len(at):
+                pieces.append(stream.store.lineage(row[at]))
+                order.append(at)
+        if not pieces:
+            return Lineage(np.zeros(len(offsets), np.int64), np.zeros(0, np.int64))
+        joined = Lineage.concat(pieces)
+        if len(pieces) > 1:
+            joined = joined.take(np.argsort(np.concatenate(order), kind="stable"))
+        return Lineage(joined.offsets[offsets], joined.refs)
+
+    def let_go(self, keep: np.ndarray) -> None:
+        """Forget all events but those that `keep` marks."""
+        if keep.all():
+            return
+        self.events = self.events.take(keep)
+        self.group = self.group[keep]
+        live = np.unique(self.group)
+        if len(self.groups) > 1024 and len(self.groups) > 2 * len(live):
+            self.group = self.groups.keep(live)[self.group]
+
+    def by_group(self) -> Int64Array:
+        """Give the order of the events by group, and inside a group by the total order."""
+        return np.argsort(self.group, kind="stable")
+
+

@@ -1,0 +1,66 @@
+"""Runs a `Derive`: makes events of a named type from what its cases found."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from whimbrel.engine.evaluate import cast, evaluate
+from whimbrel.engine.store import Store
+from whimbrel.engine.streams import RowsFrame, Stream, Surroundings
+from whimbrel.engine.values import Column
+from whimbrel.graph.expressions import GROUP, Attribute, Expr
+from whimbrel.graph.operators import Case, Derive
+from whimbrel.model.schema import TYPE_NAMES, Type
+from whimbrel.model.time import END_OF_TIME
+
+CASE = Attribute(None, "@case")
+"""The number of the case that found an event, kept because its id depends on it."""
+WINDOW = Attribute(None, "@window")
+"""The end of the window an event was computed over, kept for the same reason."""
+
+
+class Deriver:
+    """A `Derive` at run time."""
+
+    due = END_OF_TIME
+
+    def __init__(self, op: Derive, streams: dict[str, Stream], around: Surroundings) -> None:
+        self.op = op
+        self.around = around
+        self.inputs = [streams[case.input] for case in op.cases]
+        self.stream = Stream(op.name, Store(), event_type=op.event_type)
+
+    def step(self) -> None:
+        """Make an event of everything that is new in any case."""
+        self.stream.watermark = min(stream.watermark for stream in self.inputs)
+        made = []
+        for number, (case, stream) in enumerate(zip(self.op.cases, self.inputs, strict=True)):
+            if len(stream.new):
+                made.append(self._make(number, case, stream))
+        self.stream.new = np.concatenate(made) if made else np.zeros(0, np.int64)
+
+    def _make(self, number: int, case: Case, stream: Stream) -> np.ndarray:
+        frame = RowsFrame(self.around, stream, stream.new, case.alias, case.partitioning)
+        columns: dict[Expr, Column] = {}
+        for name, column in self._attributes(case, frame).items():
+            columns[Attribute(None, name)] = column
+        columns[CASE] = Column(Type.INT, np.full(len(frame), number, np.int64))
+        window = stream.store.column(WINDOW, stream.new)
+        if window.type is not None:
+            columns[WINDOW] = window
+        start, end = stream.store.spans(stream.new)
+        return self.stream.store.append(start, end, columns, stream.store.lineage(stream.new))
+
+    def _attributes(self, case: Case, frame: RowsFrame) -> dict[str, Column]:
+        if not case.assign:
+            if frame.stream.composite and case.alias is None:
+                return {key.name: frame.key(key) for key in case.partitioning.keys}
+            return frame.attributes(None)
+        found = {}
+        for assign in case.assign:
+            column = evaluate(assign.value, frame)
+            if assign.type is not None:
+                column = cast(column, TYPE_NAMES[assign.type.lower()], f"{assign.name!r}")
+            found[assign.name] = column
+        return found
+

@@ -1,0 +1,303 @@
+"""The way in: validates events, puts them in order, sets late and repeated ones aside, keeps the clock."""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from whimbrel.engine.identity import hashes
+from whimbrel.engine.kernels.ordering import (
+    SORTED,
+    TIED,
+    UNSORTED,
+    first_of_its_kind,
+    number_among_equals,
+    sortedness,
+)
+from whimbrel.engine.values import Int64Array, decoded, type_of
+from whimbrel.errors import DataError
+from whimbrel.model.batch import Conformed, conform
+from whimbrel.model.schema import Coordinates, EventSchema, Type
+from whimbrel.model.time import BEGINNING_OF_TIME, END_OF_TIME
+
+KEPT_FOR_INSPECTION = 100_000
+"""How many late, repeated and rejected events are kept to be looked at; all are counted."""
+
+
+@dataclass
+class Counts:
+    """What became of the events: received = processed + waiting + late + duplicate + rejected."""
+
+    received: int = 0
+    processed: int = 0
+    waiting: int = 0
+    late: int = 0
+    duplicate: int = 0
+    rejected: int = 0
+    reasons: Counter[str] = field(default_factory=Counter)
+
+
+class SetAside:
+    """Events that were not processed, the most recent ones, to be looked at."""
+
+    def __init__(self) -> None:
+        self._batches: deque[pa.RecordBatch] = deque()
+        self._rows = 0
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Keep a batch; let the oldest ones go when there are too many."""
+        if not batch.num_rows:
+            return
+        self._batches.append(batch)
+        self._rows += batch.num_rows
+        while self._rows - self._batches[0].num_rows >= KEPT_FOR_INSPECTION:
+            self._rows -= self._batches.popleft().num_rows
+
+    def take(self) -> pa.Table | None:
+        """Give what was kept, and forget it."""
+        if not self._batches:
+            return None
+        tables = [pa.Table.from_batches([batch]) for batch in self._batches]
+        self._batches.clear()
+        self._rows = 0
+        return pa.concat_tables(tables, promote_options="permissive")
+
+
+class RecentIds:
+    """Ids of processed events, for as long as the same event may come again."""
+
+    def __init__(self, wait: int) -> None:
+        self.wait = wait
+        self.high = np.zeros(1024, np.uint64)
+        self.low = np.zeros(1024, np.uint64)
+        self.end = np.zeros(1024, np.int64)
+        self.used = np.zeros(1024, np.uint8)
+        self.size = 0
+
+    def repeated(self, ids: pa.Array, end: Int64Array, watermark: int) -> np.ndarray:
+        """Mark the events, in total order, whose id was there already."""
+        high, low = hashes(ids)
+        self._make_room(len(high), watermark)
+        found, added = first_of_its_kind(high, low, end, self.high, self.low, self.end, self.used, self.wait)
+        self.size += int(added)
+        return np.asarray(found)
+
+    def _make_room(self, more: int, watermark: int) -> None:
+        if 2 * (self.size + more) <= len(self.high):
+            return
+        live = (self.used == 1) & (self.end >= watermark - self.wait)
+        high, low, end = self.high[live], self.low[live], self.end[live]
+        places = max(1024, 1 << int(np.ceil(np.log2(4 * (len(high) + more)))))
+        self.high, self.low = np.zeros(places, np.uint64), np.zeros(places, np.uint64)
+        self.end, self.used = np.zeros(places, np.int64), np.zeros(places, np.uint8)
+        first_of_its_kind(high, low, end, self.high, self.low, self.end, self.used, self.wait)
+        self.size = len(high)
+
+
+@dataclass(frozen=True, slots=True)
+class Released:
+    """Events whose time has come, in total order."""
+
+    batch: pa.RecordBatch
+    start: Int64Array
+    end: Int64Array
+    number: Int64Array | None
+    """For events without an id: the number among those of its source with the same times."""
+
+
+class Intake:
+    """Takes batches in any order within the lateness; gives events in total order, once each.
+
+    `lateness` None stands for a bounded input: nothing is late, and time moves only with `advance`.
+    `exact` asks for the whole total order; without it, events of the same times keep the order they came in.
+    """
+
+    def __init__(
+        self,
+        *,
+        lateness: int | None,
+        schemas: Mapping[str, EventSchema],
+        coordinates: Coordinates | None,
+        time_unit: str = "s",
+        default_type: str | None = None,
+    ) -> None:
+        self.lateness = lateness
+        self.schemas = dict(schemas)
+        self.coordinates = coordinates
+        self.time_unit = time_unit
+        self.default_type = default_type
+        self.exact = True
+        self.columns: set[str] | None = None
+        self.watermark = BEGINNING_OF_TIME
+        self.counts = Counts()
+        self.late = SetAside()
+        self.duplicates = SetAside()
+        self.rejected = SetAside()
+        self._waiting: list[pa.RecordBatch] = []
+        self._types: dict[str, Type] = {}
+        self.recent = RecentIds(2 * END_OF_TIME if lateness is None else lateness)
+
+    def conform(self, batch: pa.RecordBatch) -> Conformed:
+        """Bring a batch into the common form, as the queries declare it."""
+        conformed = conform(
+            batch,
+            schemas=self.schemas,
+            coordinates=self.coordinates,
+            time_unit=self.time_unit,
+            default_type=self.default_type,
+            first_row=self.counts.received,
+            columns=self.columns,
+        )
+        if self.coordinates is None:
+            self.coordinates = conformed.coordinates
+        self.counts.received += batch.num_rows
+        self._set_rejected_aside(conformed.rejected)
+        return conformed
+
+    def accept(self, events: pa.RecordBatch) -> None:
+        """Take in events in the common form; those that are late are set aside."""
+        self._check_types(events.schema)
+        events = self._without_late(events)
+        if events.num_rows:
+            self._waiting.append(events)
+            self.counts.waiting += events.num_rows
+            if self.lateness is not None:
+                newest = int(_int64(events, "end").max())
+                self.advance(newest - self.lateness - 1)
+
+    def advance(self, watermark: int) -> None:
+        """Say that every event up to `watermark` has been seen. The clock never goes back."""
+        self.watermark = max(self.watermark, watermark)
+
+    def _set_rejected_aside(self, rejected: pa.RecordBatch) -> None:
+        if rejected.num_rows:
+            self.counts.rejected += rejected.num_rows
+            self.counts.reasons.update(rejected.column("reason").to_pylist())
+            self.rejected.add(rejected)
+
+    def _check_types(self, schema: pa.Schema) -> None:
+        for column in schema:
+            kind = type_of(column.type)
+            known = self._types.setdefault(column.name, kind) if kind is not None else None
+            if kind is None or known is None or kind is known or (kind.is_number and known.is_number):
+                continue
+            if column.name not in ("id", "type", "source", "geometry"):
+                raise DataError(
+                    f"attribute {column.name!r} is {kind.value} here and was {known.value} before; "
+                    f"declare its type in the query, or give the two attributes different names"
+                )
+
+    def _without_late(self, events: pa.RecordBatch) -> pa.RecordBatch:
+        late = _int64(events, "end") <= self.watermark
+        if not late.any():
+            return events
+        self.counts.late += int(late.sum())
+        self.late.add(events.filter(pa.array(late)))
+        return events.filter(pa.array(~late))
+
+    def release(self) -> list[Released]:
+        """Give the events that the watermark has reached, in total order; batches of bounded size."""
+        if not self._waiting:
+            return []
+        batches = self._waiting
+        first = batches[0]
+        if len(batches) == 1 and int(_int64(first, "end").max()) <= self.watermark:
+            self._waiting = []
+            ready = first
+        else:
+            together = _concat(batches)
+            reached = _int64(together, "end") <= self.watermark
+            if not reached.any():
+                self._waiting = [together]
+                return []
+            ready = together.filter(pa.array(reached))
+            rest = together.filter(pa.array(~reached))
+            self._waiting = [rest] if rest.num_rows else []
+        self.counts.waiting -= ready.num_rows
+        return [self._ordered(ready)]
+
+    def _ordered(self, batch: pa.RecordBatch) -> Released:
+        start, end = _int64(batch, "start"), _int64(batch, "end")
+        state = sortedness(end, start)
+        if state == UNSORTED:
+            order = np.lexsort((start, end))
+            batch, start, end = batch.take(pa.array(order)), start[order], end[order]
+            state = sortedness(end, start)
+        if state == TIED and self.exact:
+            order = _tie_order(batch, start, end)
+            if order is not None:
+                batch, start, end = batch.take(pa.array(order)), start[order], end[order]
+        if "id" in batch.schema.names:
+            return self._once(batch, start, end)
+        self.counts.processed += len(end)
+        number = None if state == SORTED else _number(batch, start, end)
+        return Released(batch, start, end, number)
+
+    def _once(self, batch: pa.RecordBatch, start: Int64Array, end: Int64Array) -> Released:
+        repeated = self.recent.repeated(batch.column("id"), end, self.watermark)
+        if repeated.any():
+            self.counts.duplicate += int(repeated.sum())
+            self.duplicates.add(batch.filter(pa.array(repeated)))
+            batch, start, end = batch.filter(pa.array(~repeated)), start[~repeated], end[~repeated]
+        self.counts.processed += len(end)
+        return Released(batch, start, end, None)
+
+
+def _int64(batch: pa.RecordBatch, name: str) -> Int64Array:
+    values: Int64Array = batch.column(name).to_numpy(zero_copy_only=False)
+    return values
+
+
+def _concat(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+    """Put batches one after the other, whatever columns and dictionaries each has."""
+    tables = [pa.Table.from_batches([_plain(batch)]) for batch in batches]
+    whole = pa.concat_tables(tables, promote_options="permissive")
+    combined = whole.combine_chunks().to_batches()
+    return combined[0] if combined else _plain(batches[0])
+
+
+def _plain(batch: pa.RecordBatch) -> pa.RecordBatch:
+    if not any(pa.types.is_dictionary(field.type) for field in batch.schema):
+        return batch
+    arrays = [decoded(c) if pa.types.is_dictionary(c.type) else c for c in batch.columns]
+    return pa.RecordBatch.from_arrays(arrays, names=batch.schema.names)
+
+
+def source_codes(batch: pa.RecordBatch) -> tuple[Int64Array, list[str]]:
+    """Give every event's source as a number in the order of the texts, 0 for none."""
+    if "source" not in batch.schema.names:
+        return np.zeros(batch.num_rows, np.int64), []
+    column = batch.column("source")
+    if not pa.types.is_dictionary(column.type):
+        column = column.dictionary_encode()
+    texts = decoded(column.dictionary).to_pylist()
+    rank = {text: number for number, text in enumerate(sorted(set(texts)), start=1)}
+    table = np.array([rank[text] for text in texts] + [0], np.int64)
+    return table[column.indices.fill_null(len(texts)).to_numpy(zero_copy_only=False)], texts
+
+
+def _tie_order(batch: pa.RecordBatch, start: Int64Array, end: Int64Array) -> Int64Array | None:
+    """Give the order by (end, start, source, id), rows being sorted by the first two; None: as it is."""
+    source, _ = source_codes(batch)
+    keys: dict[str, pa.Array] = {"end": pa.array(end), "start": pa.array(start), "source": pa.array(source)}
+    if "id" in batch.schema.names:
+        keys["id"] = decoded(batch.column("id"))
+    elif not (np.diff(source)[(np.diff(end) == 0) & (np.diff(start) == 0)] < 0).any():
+        return None
+    if len(keys) == 3:
+        order: Int64Array = np.lexsort((source, start, end))
+        return order
+    indices = pc.sort_indices(pa.table(keys), sort_keys=[(name, "ascending") for name in keys])
+    found: Int64Array = indices.to_numpy().astype(np.int64)
+    return found
+
+
+def _number(batch: pa.RecordBatch, start: Int64Array, end: Int64Array) -> Int64Array | None:
+    source, texts = source_codes(batch)
+    number: Int64Array = number_among_equals(end, start, source, len(texts) + 1)
+    return number if number.any() else None

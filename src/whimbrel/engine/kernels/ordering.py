@@ -1,0 +1,108 @@
+"""Loops over times and identities: is it sorted, what number has an event among its equals, hashes."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from whimbrel.engine.kernels.jit import kernel
+
+UNSORTED, TIED, SORTED = 0, 1, 2
+
+
+@kernel
+def sortedness(end, start):  # type: ignore[no-untyped-def]
+    """Tell whether rows are in order of (end, start), and whether any two have the same times."""
+    found = SORTED
+    for i in range(1, end.size):
+        if end[i] < end[i - 1] or (end[i] == end[i - 1] and start[i] < start[i - 1]):
+            return UNSORTED
+        if end[i] == end[i - 1] and start[i] == start[i - 1]:
+            found = TIED
+    return found
+
+
+@kernel
+def number_among_equals(end, start, source, sources):  # type: ignore[no-untyped-def]
+    """Number the events of one source with the same times 0, 1, 2, ...; rows are sorted by time."""
+    number = np.zeros(end.size, np.int64)
+    seen = np.full(sources, -1, np.int64)
+    count = np.zeros(sources, np.int64)
+    group = 0
+    for i in range(end.size):
+        if i > 0 and (end[i] != end[i - 1] or start[i] != start[i - 1]):
+            group += 1
+        s = source[i]
+        if seen[s] == group:
+            count[s] += 1
+            number[i] = count[s]
+        else:
+            seen[s] = group
+            count[s] = 0
+    return number
+
+
+@kernel
+def mix(h):  # type: ignore[no-untyped-def]
+    """Scramble 64 bits so that every input bit reaches every output bit."""
+    h ^= h >> np.uint64(33)
+    h *= np.uint64(0xFF51AFD7ED558CCD)
+    h ^= h >> np.uint64(33)
+    h *= np.uint64(0xC4CEB9FE1A85EC53)
+    h ^= h >> np.uint64(33)
+    return h
+
+
+@kernel
+def hash_texts(offsets, data, high, low):  # type: ignore[no-untyped-def]
+    """Give two independent 64-bit hashes of every text (FNV-1a with a final scramble)."""
+    for i in range(high.size):
+        a = np.uint64(0xCBF29CE484222325)
+        b = np.uint64(0x9E3779B97F4A7C15)
+        for p in range(offsets[i], offsets[i + 1]):
+            a = (a ^ np.uint64(data[p])) * np.uint64(0x100000001B3)
+            b = (b ^ np.uint64(data[p])) * np.uint64(0x00000100000001B3 + 0xA6)
+        size = np.uint64(offsets[i + 1] - offsets[i])
+        high[i] = mix(a ^ size)
+        low[i] = mix(b + size)
+
+
+@kernel
+def hash_lists(seed_high, seed_low, offsets, high, low, out_high, out_low):  # type: ignore[no-untyped-def]
+    """Fold the hashes of every list, in order, into one."""
+    for i in range(out_high.size):
+        a = seed_high[i]
+        b = seed_low[i]
+        for p in range(offsets[i], offsets[i + 1]):
+            a = mix(a * np.uint64(31) + high[p])
+            b = mix(b * np.uint64(37) + low[p])
+        out_high[i] = a
+        out_low[i] = b
+
+
+@kernel
+def first_of_its_kind(high, low, end, table_high, table_low, table_end, used, wait):  # type: ignore[no-untyped-def]
+    """Mark the rows whose identity was seen at most `wait` before; remember the others in the table.
+
+    The table is open addressing with a power of two of places, at most half full.
+    """
+    repeated = np.zeros(high.size, np.bool_)
+    places = np.uint64(table_high.size - 1)
+    added = 0
+    for i in range(high.size):
+        p = high[i] & places
+        while True:
+            if used[p] == 0:
+                used[p] = 1
+                table_high[p] = high[i]
+                table_low[p] = low[i]
+                table_end[p] = end[i]
+                added += 1
+                break
+            if table_high[p] == high[i] and table_low[p] == low[i]:
+                if end[i] - table_end[p] <= wait:
+                    repeated[i] = True
+                else:
+                    table_end[p] = end[i]
+                break
+            p = (p + np.uint64(1)) & places
+    return repeated, added

@@ -1,0 +1,55 @@
+"""Locations of detections: the convex hull of the locations of their constituents."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from whimbrel.engine.kernels.hull import hulls, write_wkb
+from whimbrel.engine.store import Lineage, Store, offsets_of
+from whimbrel.engine.values import FloatArray, Int64Array
+from whimbrel.graph.expressions import Attribute
+from whimbrel.model.schema import Type
+
+
+def hull_wkb(atoms: Store, lineage: Lineage) -> pa.Array:
+    """Give the hull of every row's atomic events as well-known binary; null where none has a location."""
+    offsets, x, y = _points(atoms, lineage)
+    corners, hx, hy = hulls(offsets, x, y)
+    count = np.diff(corners)
+    # 5 bytes of header; a count of points for lines; a count of rings and the first corner again for polygons.
+    sizes = np.where(count == 0, 0, 5 + 16 * count + 4 * (count > 1) + (4 + 16) * (count > 2))
+    places = offsets_of(sizes)
+    content = np.zeros(int(places[-1]), np.uint8)
+    write_wkb(corners, np.stack([hx, hy], axis=1).view(np.uint8).reshape(-1), places, content)
+    validity = pa.array(count > 0).buffers()[1] if len(count) else None
+    buffers = [validity, pa.py_buffer(places.astype(np.int32)), pa.py_buffer(content)]
+    return pa.Array.from_buffers(pa.binary(), len(count), buffers)
+
+
+def _points(atoms: Store, lineage: Lineage) -> tuple[Int64Array, FloatArray, FloatArray]:
+    """Give the corner points of all atomic events below each row."""
+    x, y = (_floats(atoms, axis, lineage.refs) for axis in ("x", "y"))
+    polygons = atoms.column(Attribute(None, "@wkb"), lineage.refs)
+    if polygons.type is not Type.STRING:
+        return lineage.offsets, x, y
+    import shapely
+
+    texts = polygons.values.to_numpy(zero_copy_only=False)
+    shapes = shapely.from_wkb(np.where(polygons.nulls, None, texts))
+    coordinates, owner = shapely.get_coordinates(shapes, return_index=True)
+    counts = np.bincount(owner, minlength=len(x))
+    lengths = np.where(counts > 0, counts, 1)
+    places = offsets_of(lengths)
+    all_x, all_y = np.repeat(x, lengths), np.repeat(y, lengths)
+    inside = np.repeat(counts > 0, lengths)
+    all_x[inside], all_y[inside] = coordinates[:, 0], coordinates[:, 1]
+    return places[lineage.offsets], all_x, all_y
+
+
+def _floats(atoms: Store, axis: str, refs: Int64Array) -> FloatArray:
+    column = atoms.column(Attribute(None, axis), refs)
+    if column.type is None:
+        return np.full(len(refs), np.nan)
+    values: FloatArray = column.values.astype(np.float64)
+    return values if column.null is None else np.where(column.null, np.nan, values)

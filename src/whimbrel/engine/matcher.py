@@ -1,0 +1,436 @@
+"""Runs a `Match`: sequences, conjunctions, absences, with their conditions and contexts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from whimbrel.engine.arrivals import Arrivals, Arrived
+from whimbrel.engine.evaluate import evaluate, true_rows
+from whimbrel.engine.interner import Interner
+from whimbrel.engine.kernels import match as k
+from whimbrel.engine.parts import PartsFrame
+from whimbrel.engine.pool import Pool, bits
+from whimbrel.engine.programs import BeyondTheMachine, Operand, Programs, spell_out_relations
+from whimbrel.engine.store import Lineage, Store
+from whimbrel.engine.streams import RowsFrame, Stream, Surroundings
+from whimbrel.engine.values import Column, Int64Array
+from whimbrel.errors import QueryError, QueryTypeError
+from whimbrel.graph.expressions import (
+    GROUP,
+    Attribute,
+    Expr,
+    Part,
+    conjunction,
+    format_expr,
+    parts_of,
+    transform,
+)
+from whimbrel.graph.operators import Graph, Match
+from whimbrel.graph.policies import Context, Select
+from whimbrel.graph.reach import match_retention
+from whimbrel.graph.scope import scope
+from whimbrel.model.schema import Type
+from whimbrel.model.time import END_OF_TIME
+
+_CONTEXTS = {
+    Context.EACH: k.EACH,
+    Context.RECENT: k.RECENT,
+    Context.CHRONICLE: k.CHRONICLE,
+    Context.FIRST_MATCHING: k.FIRST_MATCHING,
+    Context.CONTINUOUS: k.CONTINUOUS,
+    Context.CUMULATIVE: k.CUMULATIVE,
+}
+_SELECTS = {Select.EACH: k.TAKE_EACH, Select.FIRST: k.TAKE_FIRST, Select.LAST: k.TAKE_LAST}
+MOST_COLUMNS = 32
+
+
+class Matcher:
+    """A `Match` at run time."""
+
+    def __init__(
+        self, graph: Graph, op: Match, streams: dict[str, Stream], around: Surroundings, needs: Iterable[Expr]
+    ) -> None:
+        self.op = op
+        self.around = around
+        self.slots = [streams[p.input] for p in op.parts] + [streams[a.input] for a in op.absent]
+        if len(self.slots) > 63:
+            raise QueryError(f"the pattern {op.name!r} has {len(self.slots)} parts; 63 is the most")
+        self.arrivals = Arrivals(around, self.slots)
+        self.root_of = [
+            next(n for n, root in enumerate(self.arrivals.roots) if root.store is s.store) for s in self.slots
+        ]
+        self.stream = Stream(op.name, Store(), composite=True)
+        self.needs = sorted(set(needs), key=format_expr)
+        self.retain = match_retention(op)
+        self._names(graph)
+        self._describe()
+        self._columns: dict[tuple[int, Expr], int] = {}
+        self._types: list[Type | None] = []
+        self._places: list[int] = []
+        self._texts = Interner()
+        self.residual: tuple[Expr, ...] = ()
+        self.pool = Pool(len(op.parts), len(self.slots), 0, 0)
+        self._compile()
+
+    # -- what does not change ----------------------------------------------------------------------
+
+    def _names(self, graph: Graph) -> None:
+        """Find out which slot every part name belongs to."""
+        self.owner: dict[str, int] = {}
+        self.alias: list[str | None] = []
+        for slot, part in enumerate([*self.op.parts, *self.op.absent]):
+            self.alias.append(part.alias)
+            for name in [*scope(graph, part.input), *([part.alias] if part.alias else [])]:
+                self.owner.setdefault(name, slot)
+
+    def _describe(self) -> None:
+        """Write the pattern down as the numbers the kernel reads."""
+        op, parts = self.op, len(self.op.parts)
+        spec = np.zeros(k.SPEC, np.int64)
+        spec[k.PARTS], spec[k.ABSENT] = parts, len(op.absent)
+        spec[k.WITHIN], spec[k.RETAIN] = op.within, self.retain
+        spec[k.CONTEXT] = _CONTEXTS[op.context]
+        spec[k.CONSUMING] = bool(op.consuming)
+        spec[k.SELECTING] = any(part.select is not Select.EACH for part in op.parts)
+        spec[k.CONDITIONS_LATE] = op.context is Context.CHRONICLE
+        for absent in op.absent:
+            if absent.before is None:
+                assert absent.after is not None
+                spec[k.DEADLINE_PART] = absent.after
+                from_part = absent.duration is not None
+                spec[k.DEADLINE] = k.DEADLINE_FROM_PART if from_part else k.DEADLINE_FROM_START
+                spec[k.DEADLINE_AFTER] = absent.duration if from_part else op.within
+        firsts = {order.first for order in op.orders}
+        self.triggers = np.array([part not in firsts for part in range(parts)], np.uint8)
+        spec[k.KEEP_TRIGGER] = (
+            int(self.triggers.sum()) > 1
+            or op.context is not Context.EACH
+            or bool(spec[k.CONSUMING] or spec[k.SELECTING] or spec[k.DEADLINE])
+        )
+        self.spec = spec
+        self.orders = np.array(
+            [(o.first, o.second, -1 if o.gap is None else o.gap) for o in op.orders], np.int64
+        ).reshape(-1, 3)
+        self.absents = np.array(
+            [(-1 if a.after is None else a.after, -1 if a.before is None else a.before) for a in op.absent], np.int64
+        ).reshape(-1, 2)
+        self.select = np.array([_SELECTS[part.select] for part in op.parts], np.int64)
+        self.consume = np.array([part in op.consuming for part in range(parts)], np.uint8)
+        self._plan()
+
+    def _plan(self) -> None:
+        """Decide in which order the parts are bound, from each part that can complete the pattern."""
+        parts = len(self.op.parts)
+        self.before_part = np.full(parts, -1, np.int64)
+        for order in sorted(self.op.orders, key=lambda o: o.first):
+            self.before_part[order.second] = order.first
+        self.plan = np.zeros((parts, parts), np.int64)
+        self.link = np.full((parts, parts), -1, np.int64)
+        for trigger in range(parts):
+            bound = [trigger]
+            while len(bound) < parts:
+                later = next((p for p in bound if self.before_part[p] >= 0 and self.before_part[p] not in bound), None)
+                if later is None:
+                    chosen = max(p for p in range(parts) if p not in bound)
+                else:
+                    chosen = int(self.before_part[later])
+                    self.link[trigger, len(bound)] = later
+                bound.append(chosen)
+            self.plan[trigger] = bound
+        self.order_at, self.order_list = self._schedule([{o.first, o.second} for o in self.op.orders])
+
+    def _schedule(self, needs: list[set[int]]) -> tuple[np.ndarray, np.ndarray]:
+        """For each trigger and depth, list the tests whose parts are all bound there and not before."""
+        parts = len(self.op.parts)
+        at = np.zeros((parts, parts, 2), np.int64)
+        listed: list[int] = []
+        for trigger in range(parts):
+            for depth in range(parts):
+                before, now = set(self.plan[trigger, :depth]), set(self.plan[trigger, : depth + 1])
+                at[trigger, depth, 0] = len(listed)
+                listed += [n for n, wanted in enumerate(needs) if wanted <= now and not wanted <= before]
+                at[trigger, depth, 1] = len(listed)
+        return at, np.array(listed, np.int64)
+
+    # -- conditions ---------------------------------------------------------------------------------
+
+    def _compile(self) -> None:
+        """Compile the conditions for the column types known so far."""
+        programs = Programs(self._operand, self.owner, self.around.coordinates)
+        codes, needs, residual = [], [], []
+        for condition in self.op.conditions:
+            condition = spell_out_relations(condition)
+            try:
+                codes.append(programs.add(condition))
+                needs.append({self.owner[name] for name in parts_of(condition) if name in self.owner})
+            except BeyondTheMachine:
+                residual.append(condition)
+        self._refuse_unsuited(residual)
+        self.residual = tuple(residual)
+        self.condition_code = np.array(codes, np.int64).reshape(-1, 2)
+        self.condition_at, self.condition_list = self._schedule(needs)
+        self.absent_code = np.array(
+            [self._absent_program(programs, absent.conditions) for absent in self.op.absent], np.int64
+        ).reshape(-1, 2)
+        self.code = np.array(programs.code, np.int64)
+        self.int_constants = np.array(programs.ints, np.int64)
+        self.float_constants = np.array(programs.floats, np.float64)
+        self.pool.add_columns(self._free_place(False), self._free_place(True))
+
+    def _absent_program(self, programs: Programs, conditions: tuple[Expr, ...]) -> tuple[int, int]:
+        joined = conjunction(conditions)
+        if joined is None:
+            return 0, 0
+        try:
+            return programs.add(spell_out_relations(joined))
+        except BeyondTheMachine:
+            raise QueryError(
+                f"the condition {format_expr(joined)!r} of an absent part is too complex",
+                joined.at,
+                "compute what it needs in a definition of its own, one event at a time",
+            ) from None
+
+    def _refuse_unsuited(self, residual: list[Expr]) -> None:
+        """Conditions tested on finished combinations cannot steer selection or consumption."""
+        op = self.op
+        plain = op.context is Context.EACH and not op.consuming and not self.spec[k.SELECTING]
+        if residual and not plain:
+            raise QueryError(
+                f"the condition {format_expr(residual[0])!r} cannot be combined with first, last, consuming "
+                f"or the context {op.context.value!r}",
+                residual[0].at,
+                "compute what it needs in a definition of its own, one event at a time",
+            )
+
+    def _operand(self, slot: int, expr: Expr) -> Operand:
+        """Give the pool column for an expression over one slot; -1 for the event's own start or end."""
+        own = self._own(slot, expr)
+        if isinstance(own, Attribute) and own.part is None and own.name in ("start", "end"):
+            return Operand(Type.TIMESTAMP, -1)
+        key = (self.root_of[slot], own)
+        if key not in self._columns:
+            self._columns[key] = len(self._types)
+            self._types.append(None)
+            self._places.append(-1)
+        number = self._columns[key]
+        return Operand(self._types[number], self._places[number])
+
+    def _own(self, slot: int, expr: Expr) -> Expr:
+        """Rewrite an expression over a part as one over the event itself."""
+        alias = self.alias[slot]
+
+        def rename(node: Expr) -> Expr:
+            if isinstance(node, Attribute) and node.part == alias:
+                return Attribute(None, node.name, at=node.at)
+            if isinstance(node, Part) and node.name == alias:
+                return Part(None, at=node.at)
+            return node
+
+        return transform(expr, rename)
+
+    def _learn(self, number: int, kind: Type | None) -> bool:
+        """Take note of a column's type; tell whether the programs have to be compiled anew."""
+        known = self._types[number]
+        if kind is None or kind is known or (known is Type.FLOAT and kind is Type.INT):
+            return False
+        if known is Type.INT and kind is Type.FLOAT:
+            self._widen(number)
+            return True
+        if known is not None:
+            name = next(format_expr(expr) for (_, expr), n in self._columns.items() if n == number)
+            raise QueryTypeError(f"{name!r} was a {known.value} before and is a {kind.value} now")
+        self._types[number] = kind
+        self._places[number] = self._free_place(kind is Type.FLOAT)
+        return True
+
+    def _free_place(self, is_float: bool) -> int:
+        taken = [
+            place
+            for place, kind in zip(self._places, self._types, strict=True)
+            if place >= 0 and (kind is Type.FLOAT) == is_float
+        ]
+        place = max(taken, default=-1) + 1
+        if place > MOST_COLUMNS:
+            raise QueryError(f"the conditions of {self.op.name!r} read more than {MOST_COLUMNS} values an event")
+        return place
+
+    def _widen(self, number: int) -> None:
+        """Turn a column of whole numbers into floats, because the data did."""
+        old = self._places[number]
+        self._types[number] = Type.FLOAT
+        self._places[number] = -1
+        new = self._places[number] = self._free_place(True)
+        self.pool.add_columns(0, new + 1)
+        size = self.pool.entries
+        self.pool.floats[new, :size] = self.pool.ints[old, :size]
+        gone = (self.pool.nulls[:size] & bits(old, False)) != 0
+        self.pool.nulls[:size] = np.where(
+            gone, self.pool.nulls[:size] | bits(new, True), self.pool.nulls[:size] & ~bits(new, True)
+        )
+
+    # -- a step ----------------------------------------------------------------------------------------
+
+    @property
+    def due(self) -> int:
+        """When something happens even if no event comes."""
+        deadline = self.pool.next_deadline
+        return END_OF_TIME if deadline is None else deadline
+
+    def step(self) -> None:
+        """Process what is new in the inputs, and let time pass."""
+        arrived = self.arrivals.collect()
+        watermark = self.arrivals.watermark
+        self.stream.watermark = watermark
+        self.stream.new = np.zeros(0, np.int64)
+        if not len(arrived) and self.due > watermark:
+            return
+        if self.op.joins:
+            arrived = self._without_null_joins(arrived)
+        found = self._feed(arrived, watermark)
+        if len(found[1]):
+            self._emit(*found)
+        self.pool.forget_before(watermark - self.retain)
+        self._forget_texts()
+
+    def _forget_texts(self) -> None:
+        """Give the codes of texts back that no event in the pool has any more."""
+        if len(self._texts) < 4096 or len(self._texts) < 4 * self.pool.entries:
+            return
+        places = [p for p, kind in zip(self._places, self._types, strict=True) if kind is Type.STRING]
+        used = self.pool.ints[places, : self.pool.entries]
+        table = self._texts.keep(np.unique(used))
+        self.pool.ints[places, : self.pool.entries] = table[used]
+
+    def _without_null_joins(self, arrived: Arrived) -> Arrived:
+        gone = np.zeros(len(arrived), np.bool_)
+        for at, frame in self._by_root(arrived):
+            for name in self.op.joins:
+                gone[at] |= frame.column(None, name).nulls
+        return arrived.take(~gone) if gone.any() else arrived
+
+    def _by_root(self, arrived: Arrived) -> Iterable[tuple[np.ndarray | slice, RowsFrame]]:
+        """Part the arrived events by the stream they come from."""
+        for number, root in enumerate(self.arrivals.roots):
+            if len(self.arrivals.roots) == 1:
+                yield slice(None), RowsFrame(self.around, root, arrived.row)
+                return
+            at = np.nonzero(arrived.root == number)[0]
+            if len(at):
+                yield at, RowsFrame(self.around, root, arrived.row[at])
+
+    def _keys(self, arrived: Arrived) -> Int64Array:
+        """Give the partition of every arrived event as a small number."""
+        keys = self.op.partitioning.keys
+        if not keys and not self.op.joins:
+            if not len(self.pool.keys):
+                self.pool.keys = Interner.of([None])
+            return np.zeros(len(arrived), np.int64)
+        codes = np.zeros(len(arrived), np.int64)
+        for at, frame in self._by_root(arrived):
+            columns = [frame.key(key) for key in keys] + [frame.column(None, name) for name in self.op.joins]
+            codes[at] = self._key_codes(columns)
+        return codes
+
+    def _key_codes(self, columns: list[Column]) -> Int64Array:
+        interner = self.pool.keys
+        return interner.codes(columns[0]) if len(columns) == 1 else interner.row_codes(columns)
+
+    def _values(self, arrived: Arrived) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Compute the columns that conditions read, for the arrived events."""
+        computed: list[tuple[np.ndarray | slice, int, Column]] = []
+        changed = False
+        for at, frame in self._by_root(arrived):
+            root = next(n for n, r in enumerate(self.arrivals.roots) if r is frame.stream)
+            for (owner, expr), number in self._columns.items():
+                if owner == root:
+                    column = evaluate(expr, frame)
+                    changed |= self._learn(number, column.type)
+                    computed.append((at, number, column))
+        if changed:
+            self._compile()
+        size = len(arrived)
+        ints = np.zeros((self.pool.ints.shape[0], size), np.int64)
+        floats = np.zeros((self.pool.floats.shape[0], size), np.float64)
+        nulls = np.full(size, ~np.uint64(0))
+        for at, number, column in computed:
+            kind = self._types[number]
+            if kind is None or column.type is None:
+                continue
+            table = floats if kind is Type.FLOAT else ints
+            bit = bits(self._places[number], kind is Type.FLOAT)
+            table[self._places[number], at] = self._texts.codes(column) if kind is Type.STRING else column.values
+            cleared = nulls[at] & ~bit
+            nulls[at] = cleared if column.null is None else np.where(column.null, nulls[at], cleared)
+        return ints, floats, nulls
+
+    def _feed(self, arrived: Arrived, watermark: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        pool = self.pool
+        keys = self._keys(arrived)
+        ints, floats, nulls = self._values(arrived)
+        pool.reserve(len(arrived))
+        entry_of = np.empty(len(arrived), np.int64)
+        (
+            bound, ends, offsets, members,
+            pool.deadline, pool.serial, pool.trigger, pool.fine, pool.bound,
+        ) = k.match_step(
+            self.spec, pool.count, self.plan, self.link, self.before_part,
+            self.orders, self.order_at, self.order_list,
+            self.condition_code, self.condition_at, self.condition_list,
+            self.absents, self.absent_code, self.select, self.consume, self.triggers,
+            self.code, self.int_constants, self.float_constants,
+            np.ascontiguousarray(arrived.start), np.ascontiguousarray(arrived.end), keys, arrived.mask,
+            ints, floats, nulls,
+            pool.start, pool.end, pool.key, pool.ints, pool.floats, pool.nulls, pool.consumed,
+            pool.prev, pool.back, pool.tail,
+            pool.deadline, pool.serial, pool.trigger, pool.fine, pool.bound, watermark, entry_of,
+        )  # fmt: skip
+        kept = entry_of >= 0
+        pool.row[entry_of[kept]] = arrived.row[kept]
+        pool.root[entry_of[kept]] = arrived.root[kept]
+        return bound, ends, offsets, members
+
+    # -- detections ------------------------------------------------------------------------------------
+
+    def _emit(self, bound: np.ndarray, ends: np.ndarray, offsets: np.ndarray, members: np.ndarray) -> None:
+        rows = self.pool.row[bound]
+        frame = self._frame(rows)
+        if self.residual:
+            keep = np.ones(len(ends), np.bool_)
+            for condition in self.residual:
+                keep &= true_rows(condition, frame)
+            bound, ends, rows = bound[keep], ends[keep], rows[keep]
+            frame = self._frame(rows)
+        starts = self.pool.start[bound].min(axis=1) if len(bound) else np.zeros(0, np.int64)
+        if self.op.context is Context.CUMULATIVE:
+            lineage = self._members_lineage(offsets, members)
+            starts = np.minimum.reduceat(self.pool.start[members[: offsets[-1]]], offsets[:-1])
+        else:
+            lineage = Lineage.zip([f.stream.store.lineage(f.rows) for f in frame.frames])
+        columns = {need: self._needed(need, frame) for need in self.needs}
+        self.stream.new = self.stream.store.append(starts, ends, columns, lineage)
+
+    def _frame(self, rows: np.ndarray) -> PartsFrame:
+        frames = tuple(
+            RowsFrame(self.around, self.slots[slot], rows[:, slot], self.alias[slot], self.op.partitioning)
+            for slot in range(len(self.op.parts))
+        )
+        return PartsFrame(self.around, frames, self.owner)
+
+    def _needed(self, need: Expr, frame: PartsFrame) -> Column:
+        if isinstance(need, Attribute) and need.part == GROUP:
+            key = next(key for key in self.op.partitioning.keys if key.name == need.name)
+            return frame.frames[0].key(key)
+        return evaluate(need, frame)
+
+    def _members_lineage(self, offsets: np.ndarray, members: np.ndarray) -> Lineage:
+        """Join the lineages of all members of each cumulative detection."""
+        members = members[: offsets[-1]]
+        pieces, places = [], []
+        for number, root in enumerate(self.arrivals.roots):
+            at = np.nonzero(self.pool.root[members] == number)[0]
+            pieces.append(root.store.lineage(self.pool.row[members[at]]))
+            places.append(at)
+        joined = Lineage.concat(pieces).take(np.argsort(np.concatenate(places), kind="stable"))
+        return Lineage(joined.offsets[offsets], joined.refs)

@@ -1,0 +1,82 @@
+"""Runs a `Merge`: every event of any branch, once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from whimbrel.engine.arrivals import Arrivals, Arrived
+from whimbrel.engine.store import Lineage, Store
+from whimbrel.engine.streams import RowsFrame, Stream, Surroundings
+from whimbrel.engine.values import Column, concat, nothing
+from whimbrel.graph.expressions import GROUP, Attribute, Expr, format_expr
+from whimbrel.graph.operators import Graph, Merge
+from whimbrel.graph.scope import scope
+from whimbrel.model.time import END_OF_TIME
+
+
+class Merger:
+    """A `Merge` at run time."""
+
+    due = END_OF_TIME
+
+    def __init__(
+        self, graph: Graph, op: Merge, streams: dict[str, Stream], around: Surroundings, needs: Iterable[Expr]
+    ) -> None:
+        self.op = op
+        self.around = around
+        self.arrivals = Arrivals(around, [streams[branch.input] for branch in op.branches])
+        self.stream = Stream(op.name, Store(), composite=True)
+        self.needs = sorted(set(needs), key=format_expr)
+        self.scopes = [scope(graph, branch.input) for branch in op.branches]
+
+    def step(self) -> None:
+        """Pass on what is new in any branch."""
+        arrived = self.arrivals.collect()
+        self.stream.watermark = self.arrivals.watermark
+        self.stream.new = np.zeros(0, np.int64)
+        if len(arrived):
+            columns = {need: self._needed(need, arrived) for need in self.needs}
+            lineage = self._lineage(arrived)
+            self.stream.new = self.stream.store.append(arrived.start, arrived.end, columns, lineage)
+
+    def _roots(self, arrived: Arrived) -> Iterable[tuple[np.ndarray, Stream]]:
+        for number, stream in enumerate(self.arrivals.roots):
+            at = np.nonzero(arrived.root == number)[0]
+            if len(at):
+                yield at, stream
+
+    def _lineage(self, arrived: Arrived) -> Lineage:
+        pieces, places = [], []
+        for at, stream in self._roots(arrived):
+            pieces.append(stream.store.lineage(arrived.row[at]))
+            places.append(at)
+        return Lineage.concat(pieces).take(np.argsort(np.concatenate(places), kind="stable"))
+
+    def _needed(self, need: Expr, arrived: Arrived) -> Column:
+        """Give a column for all arrived events, null where the branch it belongs to does not fit."""
+        pieces, places = [], []
+        for at, stream in self._roots(arrived):
+            frame = RowsFrame(self.around, stream, arrived.row[at])
+            pieces.append(self._of_root(need, frame, arrived.mask[at]))
+            places.append(at)
+        return concat(pieces).take(np.argsort(np.concatenate(places), kind="stable"))
+
+    def _of_root(self, need: Expr, frame: RowsFrame, mask: np.ndarray) -> Column:
+        if isinstance(need, Attribute) and need.part is None:
+            found = frame.column(None, need.name)
+            if found.type is None and frame.stream.composite:
+                found = frame.stream.store.column(Attribute(GROUP, need.name), frame.rows)
+            return found
+        if not isinstance(need, Attribute):
+            return frame.known(need)
+        fits = np.zeros(len(frame), np.bool_)
+        column = nothing(len(frame))
+        for number, branch in enumerate(self.op.branches):
+            has = (mask >> np.uint64(number)) & np.uint64(1) == 1
+            if branch.alias == need.part:
+                column, fits = frame.column(None, need.name), fits | has
+            elif need.part in self.scopes[number]:
+                column, fits = frame.column(need.part, need.name), fits | has
+        return Column(column.type, column.values, column.nulls | ~fits)

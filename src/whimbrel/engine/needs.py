@@ -1,0 +1,184 @@
+"""Which columns every stream has to hold, read off the graph from its end to its beginning."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from whimbrel.graph.expressions import AGGREGATES, GROUP, Attribute, Call, Expr, Part, children
+from whimbrel.graph.functions import Function
+from whimbrel.graph.operators import (
+    Aggregate,
+    Case,
+    Custom,
+    Derive,
+    Filter,
+    Graph,
+    Match,
+    Merge,
+    Operator,
+    Repeat,
+    Source,
+)
+from whimbrel.graph.policies import Partitioning
+from whimbrel.graph.scope import is_composite, scope
+
+EVERYTHING = Attribute(None, "*")
+"""Stands for all attributes of an event."""
+
+
+@dataclass
+class Needs:
+    """What each stream is asked for. `atoms` are attributes of atomic events; None means all."""
+
+    graph: Graph
+    functions: Mapping[str, Function]
+    of: dict[str, set[Expr]] = field(default_factory=dict)
+    atoms: set[str] = field(default_factory=set)
+    all_atoms: bool = False
+
+    def __post_init__(self) -> None:
+        for operator in self.graph.operators:
+            self.of[operator.name] = set()
+        for operator in reversed(self.graph.operators):
+            self._ask(operator)
+
+    def _ask(self, operator: Operator) -> None:
+        match operator:
+            case Filter():
+                self._expr(operator.input, None, operator.condition, Partitioning())
+            case Derive():
+                for case in operator.cases:
+                    self._case(case)
+            case Match():
+                self._match(operator)
+            case Repeat():
+                self._repeat(operator)
+            case Merge():
+                self._merge(operator)
+            case Aggregate():
+                self._aggregate(operator)
+            case Custom():
+                for stream in operator.streams:
+                    self.want(stream, EVERYTHING)
+                    self._keys(stream, operator.partitioning)
+
+    def want(self, stream: str, column: Expr) -> None:
+        """Ask a stream for a column."""
+        operator = self.graph[stream]
+        if isinstance(operator, Filter):
+            self.want(operator.input, column)
+        elif isinstance(operator, Source):
+            if column == EVERYTHING:
+                self.all_atoms = True
+            elif isinstance(column, Attribute):
+                self.atoms.add(column.name)
+        else:
+            self.of[stream].add(column)
+
+    def _keys(self, stream: str, partitioning: Partitioning) -> None:
+        for key in partitioning.keys:
+            operator = self.graph[stream]
+            if isinstance(operator, Match | Repeat):
+                self.want(stream, Attribute(GROUP, key.name))
+            elif key.kind == "attribute":
+                self.want(stream, Attribute(None, key.name))
+
+    def _expr(self, stream: str, alias: str | None, expr: Expr, partitioning: Partitioning) -> None:
+        """Ask `stream`, known as `alias`, for all that `expr` reads of it."""
+        for node in self._leaves(expr):
+            if isinstance(node, Call):
+                self.want(stream, node)
+            elif isinstance(node, Part):
+                self._part(stream, alias, node)
+            elif isinstance(node, Attribute):
+                if node.part == GROUP:
+                    self._keys(stream, partitioning)
+                else:
+                    own = node.part is None or node.part == alias
+                    self.want(stream, Attribute(None, node.name) if own else Attribute(node.part, node.name))
+
+    def _part(self, stream: str, alias: str | None, node: Part) -> None:
+        if node.name is None or node.name == alias:
+            self.want(stream, EVERYTHING)
+        else:
+            for axis in ("x", "y"):
+                self.want(stream, Attribute(node.name, axis))
+
+    def _leaves(self, expr: Expr) -> Iterable[Expr]:
+        """Give the attributes, parts and aggregates that `expr` is made of."""
+        if isinstance(expr, Attribute | Part):
+            yield expr
+        elif isinstance(expr, Call) and self.is_aggregate(expr):
+            yield expr
+        elif isinstance(expr, Call) and expr.function in ("distance", "within_region"):
+            for argument in expr.arguments:
+                if isinstance(argument, Part):
+                    yield Attribute(argument.name, "x")
+                    yield Attribute(argument.name, "y")
+        else:
+            for child in children(expr):
+                yield from self._leaves(child)
+
+    def is_aggregate(self, call: Call) -> bool:
+        """Tell whether a call takes many events to one value."""
+        registered = self.functions.get(call.function)
+        return call.function in AGGREGATES or (registered is not None and registered.aggregate)
+
+    def _case(self, case: Case) -> None:
+        if not case.assign:
+            if is_composite(self.graph[case.input]) and case.alias is None:
+                self._keys(case.input, case.partitioning)
+            else:
+                self.want(case.input, EVERYTHING)
+        for assign in case.assign:
+            self._expr(case.input, case.alias, assign.value, case.partitioning)
+
+    def _match(self, op: Match) -> None:
+        members = [*op.parts, *op.absent]
+        expressions = [*op.conditions, *(c for a in op.absent for c in a.conditions), *self.of[op.name]]
+        for part in members:
+            self._keys(part.input, op.partitioning)
+            for name in op.joins:
+                self.want(part.input, Attribute(None, name))
+            names = {*scope(self.graph, part.input), *([part.alias] if part.alias else [])}
+            for expr in expressions:
+                for node in self._leaves(expr):
+                    if self._names(node) & names:
+                        self._expr(part.input, part.alias, node, op.partitioning)
+
+    def _names(self, node: Expr) -> set[str | None]:
+        from whimbrel.graph.expressions import parts_of
+
+        return set(parts_of(node))
+
+    def _repeat(self, op: Repeat) -> None:
+        self._keys(op.input, op.partitioning)
+        if op.until is not None:
+            self._keys(op.until, op.partitioning)
+        for need in self.of[op.name]:
+            if isinstance(need, Call):
+                for argument in need.arguments:
+                    if not isinstance(argument, Part):
+                        self._expr(op.input, op.alias, argument, op.partitioning)
+
+    def _merge(self, op: Merge) -> None:
+        for need in self.of[op.name]:
+            for branch in op.branches:
+                if not isinstance(need, Attribute) or need.part is None:
+                    self.want(branch.input, need)
+                else:
+                    names = {*scope(self.graph, branch.input), branch.alias}
+                    if need.part in names:
+                        self._expr(branch.input, branch.alias, need, Partitioning())
+
+    def _aggregate(self, op: Aggregate) -> None:
+        for part in op.parts:
+            self._keys(part.input, op.partitioning)
+            names = {*scope(self.graph, part.input), part.alias}
+            for assign in op.assign:
+                for node in self._leaves(assign.value):
+                    if isinstance(node, Call):
+                        for argument in node.arguments:
+                            if not isinstance(argument, Part) and self._names(argument) & names:
+                                self._expr(part.input, part.alias, argument, op.partitioning)

@@ -1,0 +1,147 @@
+"""One deployed query: its operators at run time, in the order in which they run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol
+
+import numpy as np
+
+from whimbrel.engine.aggregator import Aggregator
+from whimbrel.engine.atoms import Atom, Atoms
+from whimbrel.engine.deriver import Deriver
+from whimbrel.engine.evaluate import true_rows
+from whimbrel.engine.matcher import Matcher
+from whimbrel.engine.merger import Merger
+from whimbrel.engine.needs import Needs
+from whimbrel.engine.repeater import Repeater
+from whimbrel.engine.streams import RowsFrame, Stream, Surroundings
+from whimbrel.errors import QueryError
+from whimbrel.graph.expressions import conjunction
+from whimbrel.graph.operators import Aggregate, Derive, Filter, Graph, Match, Merge, Operator, Repeat, Source
+from whimbrel.graph.query import Query
+from whimbrel.graph.reach import reach
+from whimbrel.model.time import END_OF_TIME
+
+
+class Runtime(Protocol):
+    """An operator at run time."""
+
+    stream: Stream
+
+    @property
+    def due(self) -> int:
+        """When something happens even if no event comes."""
+        ...
+
+    def step(self) -> None:
+        """Process what is new in the inputs."""
+        ...
+
+
+class Sieve:
+    """A `Filter` over events that another operator made."""
+
+    due = END_OF_TIME
+
+    def __init__(self, op: Filter, source: Stream, around: Surroundings) -> None:
+        self.op = op
+        self.source = source
+        self.around = around
+        self.stream = Stream(op.name, source.store, source.composite, source.event_type)
+
+    def step(self) -> None:
+        """Pass on the new events for which the condition is true."""
+        self.stream.watermark = self.source.watermark
+        rows = self.source.new
+        if len(rows):
+            rows = rows[true_rows(self.op.condition, RowsFrame(self.around, self.source, rows))]
+        self.stream.new = rows
+
+
+class Pipeline:
+    """A query at run time."""
+
+    def __init__(self, query: Query, atoms: Atoms) -> None:
+        self.query = query
+        self.graph = query.graph
+        self.atoms = atoms
+        self.around = Surroundings(atoms.stream, query.functions, query.graph.coordinates)
+        self.needs = Needs(query.graph, query.functions)
+        self.used: list[Atom] = []
+        self.streams: dict[str, Stream] = {}
+        self.runtimes: dict[str, Runtime] = {}
+        for operator in query.graph.operators:
+            self._deploy(operator)
+        self.reach = max((reach(query.graph, name) for name in query.graph.outputs), default=0)
+        self.outputs = [self.streams[name] for name in query.graph.outputs]
+
+    def _deploy(self, operator: Operator) -> None:
+        atom = _atom(self.graph, operator)
+        if atom is not None:
+            self.used.append(atom)
+            self.streams[operator.name] = self.atoms.select(atom)
+            return
+        runtime = self._runtime(operator)
+        self.runtimes[operator.name] = runtime
+        self.streams[operator.name] = runtime.stream
+
+    def _runtime(self, operator: Operator) -> Runtime:
+        needs = self.needs.of[operator.name]
+        match operator:
+            case Filter():
+                return Sieve(operator, self.streams[operator.input], self.around)
+            case Match():
+                return Matcher(self.graph, operator, self.streams, self.around, needs)
+            case Repeat():
+                return Repeater(operator, self.streams, self.around, needs)
+            case Merge():
+                return Merger(self.graph, operator, self.streams, self.around, needs)
+            case Aggregate():
+                return Aggregator(self.graph, operator, self.streams, self.around)
+            case Derive():
+                return Deriver(operator, self.streams, self.around)
+        raise QueryError(f"the embedded engine cannot run {type(operator).__name__} ({operator.name!r})")
+
+    @property
+    def due(self) -> int:
+        """When something happens even if no event comes."""
+        return min((runtime.due for runtime in self.runtimes.values()), default=END_OF_TIME)
+
+    def is_touched(self) -> bool:
+        """Tell whether any new event passed a test of this query."""
+        return any(len(self.streams[name].new) for name in self.streams if name not in self.runtimes)
+
+    def step(self) -> None:
+        """Run every operator once, in order."""
+        for runtime in self.runtimes.values():
+            runtime.step()
+
+    def forget_before(self, time: int) -> None:
+        """Let go of events that can no longer take part in anything."""
+        for runtime in self.runtimes.values():
+            if not isinstance(runtime, Sieve):
+                runtime.stream.store.forget_before(time)
+
+    def clear_made(self) -> None:
+        """Say that nothing is new in what the operators made."""
+        for runtime in self.runtimes.values():
+            runtime.stream.new = np.zeros(0, np.int64)
+
+
+def _atom(graph: Graph, operator: Operator) -> Atom | None:
+    """Give the type and condition of a selection of atomic events; None for all other operators."""
+    conditions = []
+    while isinstance(operator, Filter):
+        conditions.append(operator.condition)
+        operator = graph[operator.input]
+    if not isinstance(operator, Source):
+        return None
+    return operator.event_type, conjunction(tuple(reversed(conditions)))
+
+
+def columns_needed(pipelines: Mapping[str, Pipeline]) -> set[str] | None:
+    """Name the attributes of atomic events that any query reads; None stands for all."""
+    if any(pipeline.needs.all_atoms for pipeline in pipelines.values()):
+        return None
+    return {name for pipeline in pipelines.values() for name in pipeline.needs.atoms}

@@ -1,0 +1,115 @@
+"""Detections as an Arrow table."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from whimbrel.engine.deriver import CASE, WINDOW
+from whimbrel.engine.identity import detection_ids, event_ids
+from whimbrel.engine.locations import hull_wkb
+from whimbrel.engine.store import Lineage, Store, offsets_of
+from whimbrel.engine.streams import Stream, Surroundings
+from whimbrel.engine.values import Int64Array, to_arrow
+from whimbrel.graph.expressions import Attribute
+from whimbrel.model.schema import Coordinates
+
+UTC = pa.timestamp("us", "UTC")
+FIXED = ("id", "type", "start", "end", "geometry")
+COORDINATES_KEY = b"whimbrel.coordinates"
+ATTRIBUTES_KEY = b"whimbrel.attributes"
+
+
+def report(stream: Stream, rows: Int64Array, around: Surroundings) -> pa.Table:
+    """Write some rows of a definition's stream as a table of detections."""
+    atoms = around.atoms.store
+    start, end = stream.store.spans(rows)
+    lineage = stream.store.lineage(rows)
+    refs, inverse = np.unique(lineage.refs, return_inverse=True)
+    ids = event_ids(atoms, refs)
+    constituents = ids.take(pa.array(inverse))
+    columns = {
+        "id": detection_ids(
+            str(stream.event_type), _whole(stream, CASE, rows), _whole(stream, WINDOW, rows),
+            lineage.offsets, constituents,
+        ),
+        "type": pa.array([stream.event_type] * len(rows), pa.string()),
+        "start": pa.array(start).cast(UTC),
+        "end": pa.array(end).cast(UTC),
+        "geometry": hull_wkb(atoms, lineage),
+    }  # fmt: skip
+    names = [name for name in stream.store.names() if not name.startswith("@")]
+    for name in names:
+        columns[_free_name(name)] = to_arrow(stream.store.column(Attribute(None, name), rows))
+    columns["events"] = _event_lists(lineage, refs, ids)
+    return pa.table(columns)
+
+
+def _free_name(name: str) -> str:
+    """Keep an attribute apart from the fixed columns."""
+    return f"{name}_" if name in (*FIXED, "events") else name
+
+
+def _whole(stream: Stream, key: Attribute, rows: Int64Array) -> Int64Array:
+    column = stream.store.column(key, rows)
+    return np.zeros(len(rows), np.int64) if column.type is None else np.where(column.nulls, 0, column.values)
+
+
+def _event_lists(lineage: Lineage, refs: Int64Array, ids: pa.Array) -> pa.Array:
+    """Give each row's atomic events once, in total order (atomic events are numbered in it)."""
+    owner = np.repeat(np.arange(len(lineage)), np.diff(lineage.offsets))
+    order = np.lexsort((lineage.refs, owner))
+    owner, members = owner[order], lineage.refs[order]
+    first = np.ones(len(members), np.bool_)
+    first[1:] = (members[1:] != members[:-1]) | (owner[1:] != owner[:-1])
+    owner, members = owner[first], members[first]
+    offsets = offsets_of(np.bincount(owner, minlength=len(lineage)))
+    texts = ids.take(pa.array(np.searchsorted(refs, members)))
+    return pa.ListArray.from_arrays(pa.array(offsets.astype(np.int32)), texts)
+
+
+def empty_table() -> pa.Table:
+    """Make a table of no detections."""
+    fields = [("id", pa.string()), ("type", pa.string()), ("start", UTC), ("end", UTC), ("geometry", pa.binary())]
+    return pa.schema([*fields, ("events", pa.list_(pa.string()))]).empty_table()
+
+
+def together(tables: Sequence[pa.Table], coordinates: Coordinates | None) -> pa.Table:
+    """Join tables of detections, in the order (end, start, type, events)."""
+    tables = [table for table in tables if table.num_rows]
+    joined = pa.concat_tables(tables, promote_options="permissive") if tables else empty_table()
+    attributes = [name for name in joined.column_names if name not in (*FIXED, "events")]
+    joined = joined.select([*FIXED, *attributes, "events"]).combine_chunks()
+    joined = joined.take(_order(joined))
+    return joined.replace_schema_metadata(_metadata(tables, coordinates))
+
+
+def _order(table: pa.Table) -> pa.Array:
+    first = table.column("events").combine_chunks() if table.num_rows else None
+    keys = pa.table(
+        {
+            "end": table.column("end"),
+            "start": table.column("start"),
+            "type": table.column("type"),
+            "events": pc.binary_join(first, "\x00") if first is not None else pa.array([], pa.string()),
+            "id": table.column("id"),
+        }
+    )
+    return pc.sort_indices(keys, sort_keys=[(name, "ascending") for name in keys.column_names])
+
+
+def _metadata(tables: Sequence[pa.Table], coordinates: Coordinates | None) -> dict[bytes, bytes]:
+    owned: dict[str, dict[str, None]] = {}
+    for table in tables:
+        kind = table.column("type")[0].as_py()
+        for name in table.column_names:
+            if name not in (*FIXED, "events"):
+                owned.setdefault(kind, {}).setdefault(name)
+    attributes = {kind: list(names) for kind, names in owned.items()}
+    place = "none" if coordinates is None else coordinates.value
+    return {COORDINATES_KEY: place.encode(), ATTRIBUTES_KEY: json.dumps(attributes).encode()}
+

@@ -1,0 +1,254 @@
+"""Running queries over time: push events, let time pass, get detections."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+from typing import Any
+
+import pyarrow as pa
+
+from whimbrel.engine.atoms import Atoms
+from whimbrel.engine.intake import Counts, Intake
+from whimbrel.engine.pipeline import Pipeline, columns_needed
+from whimbrel.engine.report import report, together
+from whimbrel.engine.store import Store
+from whimbrel.engine.streams import Stream, Surroundings
+from whimbrel.errors import QueryError
+from whimbrel.graph.operators import Derive, Filter, Match, Source
+from whimbrel.graph.query import Query
+from whimbrel.model.frames import batches
+from whimbrel.model.schema import Coordinates
+from whimbrel.model.time import END_OF_TIME, duration, instant
+
+
+class Session:
+    """Queries that run over a stream of events.
+
+    Results depend on the events alone, not on how they are cut into batches, nor on the order
+    they come in as long as none is later than `lateness`.
+
+    Parameters
+    ----------
+    query
+        What to detect; more can be added with `add`.
+    lateness
+        How long to wait for events that are out of order, as `timedelta` or text such as "10s".
+        None stands for a bounded input: time moves only with `advance` and `close`.
+    coordinates
+        "plane" or "lonlat"; None takes what the query or the events say.
+    time_unit
+        The unit of times given as plain numbers: "s", "ms" or "us".
+
+    Examples
+    --------
+    >>> import whimbrel as wb
+    >>> query = wb.compile("define Late detect Leave as a then not Arrive for 1 h group by source")
+    >>> session = wb.Session(query)
+    >>> session.push([{"type": "Leave", "time": "2024-05-01T08:00:00Z", "source": "truck-1"}]).num_rows
+    0
+    >>> session.advance("2024-05-01T09:00:00Z").column("type").to_pylist()
+    ['Late']
+    """
+
+    def __init__(
+        self,
+        query: Query | None = None,
+        *,
+        lateness: timedelta | str | int | None = 0,
+        coordinates: Coordinates | str | None = None,
+        time_unit: str = "s",
+        default_type: str | None = None,
+        name: str | None = None,
+    ) -> None:
+        place = None if coordinates is None else Coordinates(coordinates)
+        self._intake = Intake(
+            lateness=None if lateness is None else duration(lateness),
+            schemas={},
+            coordinates=place,
+            time_unit=time_unit,
+            default_type=default_type,
+        )
+        self._around = Surroundings(Stream("events", Store()), {}, place)
+        self._atoms = Atoms(self._around)
+        self._pipelines: dict[str, Pipeline] = {}
+        self._reach = 0
+        if query is not None:
+            self.add(query, name=name)
+
+    # -- queries -----------------------------------------------------------------------------------------
+
+    @property
+    def queries(self) -> tuple[str, ...]:
+        """Names of the running queries."""
+        return tuple(self._pipelines)
+
+    def add(self, query: Query, *, name: str | None = None) -> str:
+        """Start a query; it sees the events that come from now on. Give its name."""
+        chosen = name or "+".join(query.types)
+        if chosen in self._pipelines:
+            raise QueryError(
+                f"a query named {chosen!r} is running already", hint="remove it first, or give another name"
+            )
+        self._settle_coordinates(query)
+        self._pipelines[chosen] = Pipeline(query, self._atoms)
+        self._intake.schemas |= query.schemas
+        self._plan()
+        return chosen
+
+    def remove(self, name: str) -> None:
+        """Stop a query and forget its state."""
+        if name not in self._pipelines:
+            known = ", ".join(self._pipelines) or "none"
+            raise QueryError(f"no query named {name!r} is running; running: {known}")
+        pipeline = self._pipelines.pop(name)
+        for atom in pipeline.used:
+            self._atoms.release(atom)
+        self._plan()
+
+    def _settle_coordinates(self, query: Query) -> None:
+        wanted = query.graph.coordinates
+        if wanted is None:
+            return
+        if self._intake.coordinates not in (None, wanted):
+            raise QueryError(
+                f"the query is in {wanted.value} coordinates, the session in {self._intake.coordinates}"
+            )
+        self._intake.coordinates = wanted
+
+    def _plan(self) -> None:
+        """Work out what all running queries need together."""
+        self._reach = max((pipeline.reach for pipeline in self._pipelines.values()), default=0)
+        self._intake.columns = columns_needed(self._pipelines)
+        self._intake.exact = not all(_ignores_ties(p.query) for p in self._pipelines.values())
+
+    # -- events ------------------------------------------------------------------------------------------
+
+    def push(self, events: Any) -> pa.Table:
+        """Take in events (Arrow, pandas, polars, a list of dicts) and give the detections they complete."""
+        found: list[pa.Table] = []
+        for batch in batches(events):
+            found += self._push(batch)
+        return together(found, self._intake.coordinates)
+
+    def _push(self, batch: pa.RecordBatch) -> list[pa.Table]:
+        self._intake.accept(self._intake.conform(batch).events)
+        return self._run()
+
+    def advance(self, watermark: datetime | str | int) -> pa.Table:
+        """Say that every event up to `watermark` has been pushed; give what that completes.
+
+        Numbers are microseconds since 1970 UTC.
+        """
+        self._intake.advance(instant(watermark))
+        return together(self._run(), self._intake.coordinates)
+
+    def close(self) -> pa.Table:
+        """Say that no more events will come: every window and absence that is still open ends."""
+        self._intake.advance(END_OF_TIME)
+        return together(self._run(), self._intake.coordinates)
+
+    def _run(self) -> list[pa.Table]:
+        """Process everything that the watermark has reached."""
+        found: list[pa.Table] = []
+        watermark = self._intake.watermark
+        self._settle_around()
+        released = self._intake.release()
+        self._atoms.advance(watermark)
+        if released:
+            for batch in released:
+                self._atoms.feed(batch, self._intake.columns)
+                found += self._step(watermark)
+        else:
+            self._atoms.clear()
+            found += self._step(watermark)
+        self._forget(watermark)
+        return found
+
+    def _settle_around(self) -> None:
+        for pipeline in self._pipelines.values():
+            if pipeline.around.coordinates is None:
+                pipeline.around.coordinates = self._intake.coordinates
+
+    def _step(self, watermark: int) -> list[pa.Table]:
+        found = []
+        for pipeline in self._pipelines.values():
+            if not pipeline.is_touched() and pipeline.due > watermark:
+                continue
+            pipeline.step()
+            found += [
+                report(stream, stream.new, pipeline.around) for stream in pipeline.outputs if len(stream.new)
+            ]
+            pipeline.clear_made()
+        return found
+
+    def _forget(self, watermark: int) -> None:
+        before = watermark - self._reach
+        self._atoms.stream.store.forget_before(before)
+        for pipeline in self._pipelines.values():
+            pipeline.forget_before(before)
+
+    # -- what became of the events -----------------------------------------------------------------------
+
+    @property
+    def watermark(self) -> int:
+        """Up to which time (microseconds UTC) every event has been seen."""
+        return self._intake.watermark
+
+    @property
+    def counts(self) -> Counts:
+        """What became of the events: processed, waiting, late, duplicate, rejected."""
+        return self._intake.counts
+
+    def take_late(self) -> pa.Table | None:
+        """Give the events that came too late since the last call."""
+        return self._intake.late.take()
+
+    def take_duplicates(self) -> pa.Table | None:
+        """Give the events that were delivered again since the last call."""
+        return self._intake.duplicates.take()
+
+    def take_rejected(self) -> pa.Table | None:
+        """Give the rows that are no events, with their reasons, since the last call."""
+        return self._intake.rejected.take()
+
+
+def _ignores_ties(query: Query) -> bool:
+    """Tell whether events of the same times may be processed in any order: filters and plain sequences."""
+    for operator in query.graph.operators:
+        if isinstance(operator, Match):
+            chained = {(order.first, order.second) for order in operator.orders if order.gap is None}
+            plain = operator.context.value == "each" and not operator.consuming
+            steps = {(part, part + 1) for part in range(len(operator.parts) - 1)}
+            if not plain or not steps <= chained or any(p.select.value != "each" for p in operator.parts):
+                return False
+        elif not isinstance(operator, Source | Filter | Derive):
+            return False
+    return True
+
+
+def detect_batches(query: Query, source: Iterable[pa.RecordBatch], **settings: Any) -> pa.Table:
+    """Run a query over a bounded input, whatever its order."""
+    session = Session(query, lateness=None, **settings)
+    return run_bounded(session, source)
+
+
+def run_bounded(session: Session, source: Iterable[pa.RecordBatch]) -> pa.Table:
+    """Feed a whole input to a session in slices, letting time follow as far as the rest allows."""
+    intake = session._intake
+    conformed = [intake.conform(batch).events for batch in source]
+    least = [_least_end(events) for events in conformed]
+    found: list[pa.Table] = []
+    for number, events in enumerate(conformed):
+        conformed[number] = None
+        intake.accept(events)
+        rest = min(least[number + 1 :], default=END_OF_TIME)
+        intake.advance(rest - 1 if rest < END_OF_TIME else END_OF_TIME)
+        found += session._run()
+    if not conformed:
+        found.append(session.close())
+    return together(found, intake.coordinates)
+
+
+def _least_end(events: pa.RecordBatch) -> int:
+    return int(events.column("end").to_numpy(zero_copy_only=False).min()) if events.num_rows else END_OF_TIME

@@ -1,0 +1,217 @@
+"""What the engine still remembers of a stream: rows by number, columns by the expression they hold.
+
+A stream of plain events keeps its attributes as `Attribute(None, name)`; a stream of composites keeps
+what later operators read of its parts, as `Attribute("a", "speed")` or `avg(a.speed)`. The *lineage* of a
+row lists the atomic events it was made of, as row numbers of the stream of all atomic events.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from whimbrel.engine.values import Column, Int64Array, concat, nothing
+from whimbrel.graph.expressions import Attribute, Expr
+
+SMALL = 16_384
+"""Neighbouring chunks up to this many rows are merged, so that single events do not pile up as chunks."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lineage:
+    """For every row the atomic events below it, in the order of the parts."""
+
+    offsets: Int64Array
+    refs: Int64Array
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    @staticmethod
+    def single(refs: Int64Array) -> Lineage:
+        """Make the lineage of rows that are atomic events themselves."""
+        return Lineage(np.arange(len(refs) + 1, dtype=np.int64), refs)
+
+    def take(self, rows: Int64Array) -> Lineage:
+        """Give the lineage of some rows."""
+        lengths = self.offsets[rows + 1] - self.offsets[rows]
+        return Lineage(_offsets(lengths), self.refs[_ranges(self.offsets[rows], lengths)])
+
+    @staticmethod
+    def concat(parts: list[Lineage]) -> Lineage:
+        """Put the rows of several lineages one after the other."""
+        lengths = np.concatenate([np.diff(part.offsets) for part in parts])
+        return Lineage(_offsets(lengths), np.concatenate([part.refs for part in parts]))
+
+    @staticmethod
+    def zip(parts: list[Lineage]) -> Lineage:
+        """Join several lineages row by row."""
+        if len(parts) == 1:
+            return parts[0]
+        lengths = np.stack([np.diff(part.offsets) for part in parts], axis=1)
+        joined = Lineage.concat(parts)
+        rows = len(lengths)
+        # Row r of part p is row p * rows + r of the concatenation.
+        order = (np.arange(len(parts))[None, :] * rows + np.arange(rows)[:, None]).reshape(-1)
+        return Lineage(_offsets(lengths.sum(axis=1)), joined.take(order).refs)
+
+
+def _offsets(lengths: Int64Array) -> Int64Array:
+    offsets = np.zeros(len(lengths) + 1, np.int64)
+    np.cumsum(lengths, out=offsets[1:])
+    return offsets
+
+
+def _ranges(starts: Int64Array, lengths: Int64Array) -> Int64Array:
+    """Give starts[0], starts[0] + 1, ... for `lengths[0]` numbers, then the same for the next."""
+    total = int(lengths.sum())
+    if total == 0:
+        return np.zeros(0, np.int64)
+    offsets = _offsets(lengths)[:-1]
+    return np.repeat(starts - offsets, lengths) + np.arange(total)
+
+
+offsets_of = _offsets
+ranges = _ranges
+
+
+@dataclass(slots=True)
+class Chunk:
+    """Successive rows of a stream."""
+
+    first: int
+    start: Int64Array
+    end: Int64Array
+    columns: dict[Expr, Column]
+    lineage: Lineage | None
+    """None for atomic events: each is its own lineage."""
+
+    def __len__(self) -> int:
+        return len(self.end)
+
+
+@dataclass(slots=True)
+class Store:
+    """The remembered rows of one stream, numbered from 0 since the beginning."""
+
+    chunks: list[Chunk] = field(default_factory=list)
+    total: int = 0
+
+    @property
+    def first(self) -> int:
+        """The number of the oldest row still here."""
+        return self.chunks[0].first if self.chunks else self.total
+
+    def __len__(self) -> int:
+        return self.total - self.first
+
+    def append(
+        self,
+        start: Int64Array,
+        end: Int64Array,
+        columns: Mapping[Expr, Column],
+        lineage: Lineage | None,
+    ) -> Int64Array:
+        """Add rows; give their numbers."""
+        rows = np.arange(self.total, self.total + len(end))
+        if len(end):
+            self.chunks.append(Chunk(self.total, start, end, dict(columns), lineage))
+            self.total += len(end)
+            self._merge_small()
+        return rows
+
+    def _merge_small(self) -> None:
+        while len(self.chunks) > 1:
+            older, newer = self.chunks[-2:]
+            if len(older) > SMALL or len(older) > 2 * len(newer):
+                return
+            self.chunks[-2:] = [_merged(older, newer)]
+
+    def forget_before(self, time: int) -> None:
+        """Drop the oldest chunks whose rows all end before `time`."""
+        keep = 0
+        while keep < len(self.chunks) and int(self.chunks[keep].end.max()) < time:
+            keep += 1
+        if keep:
+            del self.chunks[:keep]
+
+    def column(self, key: Expr, rows: Int64Array) -> Column:
+        """Give a column's values at some rows; nulls of unknown type if there is no such column."""
+        pieces = [
+            chunk.columns[key].take(local) if key in chunk.columns else nothing(len(local))
+            for chunk, local, _ in self._located(rows)
+        ]
+        return self._reassemble(pieces, rows)
+
+    def spans(self, rows: Int64Array) -> tuple[Int64Array, Int64Array]:
+        """Give the starts and ends of some rows."""
+        start, end = np.empty(len(rows), np.int64), np.empty(len(rows), np.int64)
+        for chunk, local, at in self._located(rows):
+            start[at], end[at] = chunk.start[local], chunk.end[local]
+        return start, end
+
+    def lineage(self, rows: Int64Array) -> Lineage:
+        """Give the atomic events below some rows."""
+        if not self.chunks or self.chunks[0].lineage is None:
+            return Lineage.single(np.asarray(rows, np.int64))
+        pieces, places = [], []
+        for chunk, local, at in self._located(rows):
+            assert chunk.lineage is not None
+            pieces.append(chunk.lineage.take(local))
+            places.append(np.arange(len(rows))[at])
+        if not pieces:
+            return Lineage(np.zeros(1, np.int64), np.zeros(0, np.int64))
+        if len(pieces) == 1:
+            return pieces[0]
+        return Lineage.concat(pieces).take(np.argsort(np.concatenate(places), kind="stable"))
+
+    def names(self) -> list[str]:
+        """Name the own attributes that any remembered row has."""
+        found: dict[str, None] = {}
+        for chunk in self.chunks:
+            for key in chunk.columns:
+                if isinstance(key, Attribute) and key.part is None:
+                    found.setdefault(key.name)
+        return list(found)
+
+    def _located(self, rows: Int64Array) -> Iterable[tuple[Chunk, Int64Array, Int64Array | slice]]:
+        """Part row numbers by chunk: the chunk, the places inside it, the places in `rows`."""
+        if not len(rows):
+            return
+        if len(self.chunks) == 1 or int(rows.min()) >= self.chunks[-1].first:
+            chunk = self.chunks[-1]
+            yield chunk, rows - chunk.first, slice(None)
+            return
+        firsts = np.array([chunk.first for chunk in self.chunks])
+        owner = np.searchsorted(firsts, rows, side="right") - 1
+        for number in np.unique(owner):
+            at = np.nonzero(owner == number)[0]
+            chunk = self.chunks[number]
+            yield chunk, rows[at] - chunk.first, at
+
+    def _reassemble(self, pieces: list[Column], rows: Int64Array) -> Column:
+        if not pieces:
+            return nothing(len(rows))
+        if len(pieces) == 1:
+            return pieces[0]
+        places = np.concatenate([np.arange(len(rows))[at] for _, _, at in self._located(rows)])
+        return concat(pieces).take(np.argsort(places, kind="stable"))
+
+
+def _merged(older: Chunk, newer: Chunk) -> Chunk:
+    keys = dict.fromkeys([*older.columns, *newer.columns])
+    columns = {
+        key: concat([chunk.columns.get(key) or nothing(len(chunk)) for chunk in (older, newer)]) for key in keys
+    }
+    lineage = None
+    if older.lineage is not None and newer.lineage is not None:
+        lineage = Lineage.concat([older.lineage, newer.lineage])
+    return Chunk(
+        older.first,
+        np.concatenate([older.start, newer.start]),
+        np.concatenate([older.end, newer.end]),
+        columns,
+        lineage,
+    )

@@ -1,0 +1,205 @@
+"""Streams at run time, and how names in expressions become columns of their rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from whimbrel.engine.store import Store
+from whimbrel.engine.values import BoolArray, Column, FloatArray, Int64Array, decoded, nothing
+from whimbrel.graph.expressions import GROUP, Attribute, Expr
+from whimbrel.graph.functions import Function
+from whimbrel.graph.policies import Key, Partitioning
+from whimbrel.model.schema import Coordinates, Type
+
+ALIASES = {"srcid": "source", "lon": "x", "lat": "y"}
+METRES_PER_DEGREE = 111_195.0797343687
+"""On the sphere that distances use."""
+
+
+@dataclass(slots=True)
+class Surroundings:
+    """What every operator of a session shares: the atomic events, functions, coordinates."""
+
+    atoms: Stream
+    functions: Mapping[str, Function] = field(default_factory=dict)
+    coordinates: Coordinates | None = None
+
+
+@dataclass(slots=True)
+class Stream:
+    """The rows of one operator, and which of them are new in this step.
+
+    `composite` streams are read through part names; the others have attributes of their own.
+    """
+
+    name: str
+    store: Store
+    composite: bool = False
+    event_type: str | None = None
+    new: Int64Array = field(default_factory=lambda: np.zeros(0, np.int64))
+    watermark: int = -(2**62)
+
+
+@dataclass(slots=True)
+class RowsFrame:
+    """Some rows of a stream, as expressions see them.
+
+    `alias` is the part name that stands for the row itself, besides None.
+    """
+
+    around: Surroundings
+    stream: Stream
+    rows: Int64Array
+    alias: str | None = None
+    partitioning: Partitioning = field(default_factory=Partitioning)
+
+    @property
+    def functions(self) -> Mapping[str, Function]:
+        return self.around.functions
+
+    @property
+    def coordinates(self) -> Coordinates | None:
+        return self.around.coordinates
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def known(self, expr: Expr) -> Column:
+        """Give a value that was computed when the row was made, such as an aggregate."""
+        return self.stream.store.column(expr, self.rows)
+
+    def column(self, part: str | None, name: str) -> Column:
+        """Give the column that `part.name` stands for."""
+        if part == GROUP and (self.alias != GROUP):
+            return self._group(name)
+        if part is None or part == self.alias:
+            return self._own(name)
+        return self.stream.store.column(Attribute(part, name), self.rows)
+
+    def attributes(self, part: str | None) -> dict[str, Column]:
+        """Give all attributes of a part that is the row itself."""
+        hidden = ("id", "type", "source", "x", "y")
+        names = [name for name in self.stream.store.names() if name not in hidden and not name.startswith("@")]
+        return {name: self._own(name) for name in names}
+
+    def _group(self, name: str) -> Column:
+        if self.stream.composite:
+            return self.stream.store.column(Attribute(GROUP, name), self.rows)
+        for key in self.partitioning.keys:
+            if key.name == name:
+                return self.key(key)
+        return nothing(len(self.rows))
+
+    def key(self, key: Key) -> Column:
+        """Give the value of a partition key for every row."""
+        if self.stream.composite:
+            return self.stream.store.column(Attribute(GROUP, key.name), self.rows)
+        if key.kind == "source":
+            return self._own("source")
+        if key.kind == "attribute":
+            return self._own(key.name)
+        return cell_names(self._own("x"), self._own("y"), key.cell_m, self.coordinates)
+
+    def _own(self, name: str) -> Column:
+        found = self.stream.store.column(Attribute(None, name), self.rows)
+        if found.type is None and name in ALIASES:
+            name = ALIASES[name]
+            found = self.stream.store.column(Attribute(None, name), self.rows)
+        if found.type is not None:
+            return found
+        if name in ("start", "end", "timestamp", "duration"):
+            return self._time(name)
+        if self.stream is not self.around.atoms:
+            return self._derived(name)
+        return found
+
+    def _time(self, name: str) -> Column:
+        start, end = self.stream.store.spans(self.rows)
+        if name == "duration":
+            return Column(Type.DURATION, end - start)
+        return Column(Type.TIMESTAMP, start if name == "start" else end)
+
+    def _derived(self, name: str) -> Column:
+        if name == "type" and self.stream.event_type is not None:
+            index = pa.array(np.zeros(len(self.rows), np.int32))
+            return Column(Type.STRING, pa.DictionaryArray.from_arrays(index, pa.array([self.stream.event_type])))
+        if name == "source":
+            return common_source(self.around, self.stream, self.rows)
+        if name in ("x", "y"):
+            return centre(self.around, self.stream, self.rows, name)
+        return nothing(len(self.rows))
+
+
+def common_source(around: Surroundings, stream: Stream, rows: Int64Array) -> Column:
+    """Give the source that all atomic events below a row share; null if they differ."""
+    lineage = stream.store.lineage(rows)
+    sources = around.atoms.store.column(Attribute(None, "source"), lineage.refs)
+    if sources.type is None or not len(rows):
+        return nothing(len(rows))
+    encoded = decoded(sources.values).dictionary_encode()
+    codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+    low = np.minimum.reduceat(codes, lineage.offsets[:-1])
+    high = np.maximum.reduceat(codes, lineage.offsets[:-1])
+    same: BoolArray = (low == high) & (low >= 0)
+    values = encoded.dictionary.take(pa.array(np.where(same, low, 0)))
+    return Column(Type.STRING, values, ~same)
+
+
+def bounds(around: Surroundings, refs: Int64Array) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    """Give the bounding boxes of atomic events: least x and y, largest x and y; NaN where there is none."""
+    store = around.atoms.store
+    found = []
+    for axis, low, high in (("x", "@x0", "@x1"), ("y", "@y0", "@y1")):
+        points = _floats(store.column(Attribute(None, axis), refs))
+        for side in (low, high):
+            box = _floats(store.column(Attribute(None, side), refs))
+            found.append(np.where(np.isnan(points), box, points))
+    x0, x1, y0, y1 = found
+    return x0, y0, x1, y1
+
+
+def _floats(column: Column) -> FloatArray:
+    if column.type is None:
+        return np.full(len(column), np.nan)
+    values: FloatArray = column.values.astype(np.float64, copy=False)
+    return values if column.null is None else np.where(column.null, np.nan, values)
+
+
+def centre(around: Surroundings, stream: Stream, rows: Int64Array, axis: str) -> Column:
+    """Give the centre of the bounding box of a row's location, along one axis."""
+    lineage = stream.store.lineage(rows)
+    if not len(rows):
+        return nothing(0)
+    x0, y0, x1, y1 = bounds(around, lineage.refs)
+    low, high = (x0, x1) if axis == "x" else (y0, y1)
+    with np.errstate(invalid="ignore"):
+        least = np.fmin.reduceat(low, lineage.offsets[:-1])
+        largest = np.fmax.reduceat(high, lineage.offsets[:-1])
+    middle = (least + largest) / 2
+    null = np.isnan(middle)
+    if null.all():
+        return nothing(len(rows))
+    return Column(Type.FLOAT, middle, null if null.any() else None)
+
+
+def cell_names(x: Column, y: Column, size_m: float, coordinates: Coordinates | None) -> Column:
+    """Name the grid cell that each point lies in, as 'column:row'."""
+    if x.type is None or y.type is None:
+        return nothing(len(x))
+    null = x.nulls | y.nulls
+    if coordinates is Coordinates.LONLAT:
+        step = size_m / METRES_PER_DEGREE
+        row = np.floor(y.values / step)
+        # Every row of cells has its own width in degrees, so that cells keep their size in metres.
+        wide = np.maximum(np.cos(np.radians((row + 0.5) * step)), 1e-9)
+        column = np.floor(x.values * wide / step)
+    else:
+        column, row = np.floor(x.values / size_m), np.floor(y.values / size_m)
+    texts = [pa.array(np.where(null, 0, part).astype(np.int64)).cast(pa.string()) for part in (column, row)]
+    names = pc.binary_join_element_wise(*texts, ":").dictionary_encode()
+    return Column(Type.STRING, names, null if null.any() else None)

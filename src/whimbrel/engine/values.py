@@ -1,0 +1,144 @@
+"""Columns as the evaluator sees them: NumPy values with a null mask, texts as Arrow arrays."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from whimbrel.model.schema import Type
+
+Int64Array: TypeAlias = npt.NDArray[np.int64]
+FloatArray: TypeAlias = npt.NDArray[np.float64]
+BoolArray: TypeAlias = npt.NDArray[np.bool_]
+
+NUMPY_TYPES: dict[Type, Any] = {
+    Type.BOOL: np.bool_,
+    Type.INT: np.int64,
+    Type.FLOAT: np.float64,
+    Type.TIMESTAMP: np.int64,
+    Type.DURATION: np.int64,
+}
+
+ARROW_TYPES: dict[Type, pa.DataType] = {
+    Type.BOOL: pa.bool_(),
+    Type.INT: pa.int64(),
+    Type.FLOAT: pa.float64(),
+    Type.STRING: pa.string(),
+    Type.TIMESTAMP: pa.timestamp("us", "UTC"),
+    Type.DURATION: pa.duration("us"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of values. `null` is None where no value is missing.
+
+    `values` is a NumPy array, or an Arrow string array for texts; `type` is None for a column of
+    nothing but nulls, whose type is not known yet.
+    """
+
+    type: Type | None
+    values: Any
+    null: BoolArray | None = None
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    @property
+    def nulls(self) -> BoolArray:
+        """The null mask, made if there is none."""
+        return np.zeros(len(self), np.bool_) if self.null is None else self.null
+
+    def take(self, rows: npt.NDArray[Any]) -> Column:
+        """Give the values at `rows`."""
+        null = None if self.null is None else self.null[rows]
+        if self.type is Type.STRING:
+            return Column(self.type, self.values.take(pa.array(rows)), null)
+        return Column(self.type, self.values[rows], null)
+
+
+def nothing(size: int) -> Column:
+    """Make a column of nulls of unknown type."""
+    return Column(None, np.zeros(size, np.int64), np.ones(size, np.bool_))
+
+
+def type_of(arrow: pa.DataType) -> Type | None:
+    """Give the attribute type that an Arrow type stands for; None for the null type."""
+    if pa.types.is_dictionary(arrow):
+        arrow = arrow.value_type
+    if pa.types.is_boolean(arrow):
+        return Type.BOOL
+    if pa.types.is_integer(arrow):
+        return Type.INT
+    if pa.types.is_floating(arrow):
+        return Type.FLOAT
+    if pa.types.is_timestamp(arrow):
+        return Type.TIMESTAMP
+    if pa.types.is_duration(arrow):
+        return Type.DURATION
+    if pa.types.is_null(arrow):
+        return None
+    return Type.STRING
+
+
+def from_arrow(array: pa.Array) -> Column:
+    """Read an Arrow array; numbers without nulls are not copied."""
+    kind = type_of(array.type)
+    if kind is None:
+        return nothing(len(array))
+    null = array.is_null().to_numpy(zero_copy_only=False) if array.null_count else None
+    if kind is Type.STRING:
+        return Column(kind, array, null)
+    if kind in (Type.TIMESTAMP, Type.DURATION):
+        array = array.cast(pa.int64())
+    if null is not None:
+        array = array.fill_null(False if kind is Type.BOOL else 0)
+    values = array.to_numpy(zero_copy_only=False)
+    return Column(kind, values.astype(NUMPY_TYPES[kind], copy=False), null)
+
+
+def to_arrow(column: Column, kind: Type | None = None) -> pa.Array:
+    """Write a column as an Arrow array of its own type, or of `kind`."""
+    wanted = kind or column.type
+    if column.type is None:
+        return pa.nulls(len(column), ARROW_TYPES[wanted] if wanted else pa.null())
+    if column.type is Type.STRING:
+        values = decoded(column.values)
+        if column.null is not None and column.null.any():
+            values = pc.if_else(pa.array(~column.null), values, pa.scalar(None, pa.string()))
+        return values
+    mask = column.null if column.null is not None and column.null.any() else None
+    if column.type in (Type.TIMESTAMP, Type.DURATION):
+        return pa.array(column.values, pa.int64(), mask=mask).cast(ARROW_TYPES[column.type])
+    return pa.array(column.values, ARROW_TYPES[column.type], mask=mask)
+
+
+def decoded(array: pa.Array) -> pa.Array:
+    """Give a plain string array, whatever the encoding."""
+    if isinstance(array, pa.ChunkedArray):
+        array = array.combine_chunks()
+    if pa.types.is_dictionary(array.type):
+        return array.dictionary_decode().cast(pa.string())
+    return array if array.type == pa.string() else array.cast(pa.string())
+
+
+def concat(columns: list[Column]) -> Column:
+    """Put columns one after the other; whole numbers give way to floats."""
+    kinds = {column.type for column in columns if column.type is not None}
+    if not kinds:
+        return nothing(sum(len(column) for column in columns))
+    kind = Type.FLOAT if kinds == {Type.INT, Type.FLOAT} else next(iter(kinds))
+    null = None
+    if any(column.null is not None for column in columns):
+        null = np.concatenate([column.nulls for column in columns])
+    if kind is Type.STRING:
+        parts = [
+            pa.nulls(len(c), pa.string()) if c.type is not Type.STRING else decoded(c.values) for c in columns
+        ]
+        return Column(kind, pa.concat_arrays(parts), null)
+    return Column(kind, np.concatenate([c.values.astype(NUMPY_TYPES[kind], copy=False) for c in columns]), null)

@@ -1,0 +1,39 @@
+"""Which part names can be read from a stream."""
+
+from __future__ import annotations
+
+from whimbrel.graph.operators import Aggregate, Custom, Derive, Filter, Graph, Match, Merge, Operator, Repeat, Source
+
+
+def is_composite(operator: Operator) -> bool:
+    """Tell whether the stream of `operator` is read through part names."""
+    return isinstance(operator, Match | Merge | Repeat)
+
+
+def scope(graph: Graph, name: str) -> dict[str, bool]:
+    """Give the part names inside the composites of stream `name`, and whether each is repeated.
+
+    A stream of plain events has none.
+    """
+    operator = graph[name]
+    match operator:
+        case Match():
+            found: dict[str, bool] = {}
+            for part in operator.parts:
+                found |= _bound(graph, part.input, part.alias)
+            return found
+        case Merge():
+            found = {}
+            for branch in operator.branches:
+                found |= _bound(graph, branch.input, branch.alias)
+            return found
+        case Repeat():
+            return dict.fromkeys(_bound(graph, operator.input, operator.alias), True)
+        case Source() | Filter() | Derive() | Aggregate() | Custom():
+            return {}
+    raise TypeError(f"unknown operator {operator!r}")
+
+
+def _bound(graph: Graph, input: str, alias: str | None) -> dict[str, bool]:
+    inner = scope(graph, input)
+    return inner | ({alias: False} if alias is not None else {})
