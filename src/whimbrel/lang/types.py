@@ -185,9 +185,7 @@ class _Inference:
 
     def _distance(self, arguments: tuple[Expr, ...]) -> Type:
         for argument in arguments:
-            if not isinstance(argument, Part) and not (
-                isinstance(argument, Literal) and argument.type is Type.STRING
-            ):
+            if not isinstance(argument, Part):
                 raise QueryTypeError(
                     "distance needs two parts of the pattern", argument.at, "write distance(a, b)"
                 )

@@ -51,7 +51,7 @@ class Value:
     def __bool__(self) -> bool:
         raise QueryTypeError(
             f"{self!r} is not yet true or false: it is part of a query",
-            hint="join conditions with & and |, turn them round with ~, and write x.between(1, 2) for a range",
+            hint="join conditions with & and |, turn them round with ~, write x.between(1, 2) for a range",
         )
 
     __hash__ = None  # type: ignore[assignment]

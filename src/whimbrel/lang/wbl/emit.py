@@ -22,12 +22,16 @@ from whimbrel.graph.policies import WHOLE, Context, Partitioning
 from whimbrel.lang.wbl.pattern import Joined, Leaf, Merged, Node, Repeated
 from whimbrel.model.time import END_OF_TIME
 
+LONGEST_NAME = 100
+"""Characters of a condition in the name of its filter."""
+
 
 @dataclass(slots=True)
 class Operators:
     """The operators made so far, by name."""
 
     made: dict[str, Operator] = field(default_factory=dict)
+    filters: dict[tuple[str, Expr], str] = field(default_factory=dict)
 
     def add(self, operator: Operator) -> str:
         """Add an operator whose name is free."""
@@ -50,11 +54,15 @@ class Operators:
         condition = conjunction(conditions)
         if condition is None:
             return stream
-        wanted = f"{stream}[{format_expr(condition)}]"
-        known = self.made.get(wanted)
-        if isinstance(known, Filter) and known.condition == condition:
-            return wanted
-        return self.add(Filter(self.free_name(wanted), stream, condition))
+        if (stream, condition) not in self.filters:
+            name = self.free_name(f"{stream}[{_shortened(format_expr(condition))}]")
+            self.filters[stream, condition] = self.add(Filter(name, stream, condition))
+        return self.filters[stream, condition]
+
+
+def _shortened(text: str) -> str:
+    # Regions make long conditions; a name only has to be read and to be unique.
+    return text if len(text) <= LONGEST_NAME else f"{text[: LONGEST_NAME - 3]}..."
 
 
 @dataclass(frozen=True, slots=True)

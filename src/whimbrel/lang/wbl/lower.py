@@ -14,8 +14,9 @@ from whimbrel.lang.wbl import tree as t
 from whimbrel.lang.wbl.definitions import DefinitionLowering, declared_type
 from whimbrel.lang.wbl.emit import Operators
 from whimbrel.lang.wbl.pattern import TypeInfo
+from whimbrel.lang.wbl.regions import Regions
 from whimbrel.lang.wbl.resolve import Surroundings
-from whimbrel.lang.wbl.values import Params, ParamValue, RegionValue, region_value
+from whimbrel.lang.wbl.values import Params, ParamValue
 from whimbrel.model.schema import Coordinates, EventSchema, Type
 
 
@@ -45,38 +46,30 @@ class Declarations:
     """Everything a file declares, by name."""
 
     params: Params
+    regions: Regions
     coordinates: Coordinates | None = None
     events: dict[str, EventSchema] = field(default_factory=dict)
-    regions: dict[str, RegionValue] = field(default_factory=dict)
     definitions: dict[str, t.Definition | t.Subscription] = field(default_factory=dict)
 
     @classmethod
-    def read(cls, file: t.File, params: Mapping[str, ParamValue] | None) -> Declarations:
+    def read(cls, file: t.File, given: Mapping[str, ParamValue] | None) -> Declarations:
         """Collect the statements of a file; two of one name are an error."""
-        declared = [statement for statement in file.statements if isinstance(statement, t.Param)]
-        found = cls(Params.read(declared, params))
+        params = Params.read([item for item in file.statements if isinstance(item, t.Param)], given)
+        coordinates = _coordinates(
+            [item for item in file.statements if isinstance(item, t.CoordinatesStatement)]
+        )
+        found = cls(params, Regions(params, coordinates), coordinates)
         for statement in file.statements:
             match statement:
-                case t.CoordinatesStatement():
-                    found._add_coordinates(statement)
                 case t.Event():
                     found._add_event(statement)
                 case t.Region():
-                    found._add_region(statement)
+                    found.regions.declare(statement)
                 case t.Definition(name):
                     found._add_definition(name, statement)
                 case t.Subscription():
                     found._add_definition(subscription_name(statement), statement)
         return found
-
-    def _add_coordinates(self, statement: t.CoordinatesStatement) -> None:
-        if self.coordinates is not None:
-            raise QueryError(
-                "coordinates are given twice", statement.at, "a query uses one kind of coordinates"
-            )
-        if statement.name not in tuple(Coordinates):
-            raise UnknownNameError("kind of coordinates", statement.name, list(Coordinates), statement.at)
-        self.coordinates = Coordinates(statement.name)
 
     def _add_event(self, statement: t.Event) -> None:
         self._refuse_known(statement.name, statement.at)
@@ -94,11 +87,6 @@ class Declarations:
             attributes[declared.name] = kind
         self.events[statement.name] = EventSchema(statement.name, attributes)
 
-    def _add_region(self, statement: t.Region) -> None:
-        if statement.name in self.regions:
-            raise QueryError(f"the region {statement.name!r} is declared twice", statement.at)
-        self.regions[statement.name] = region_value(statement.shape, self.regions, self.params)
-
     def _add_definition(self, name: str, statement: t.Definition | t.Subscription) -> None:
         self._refuse_known(name, statement.at)
         self.definitions[name] = statement
@@ -107,6 +95,17 @@ class Declarations:
         if name in self.events or name in self.definitions:
             kind = "an event" if name in self.events else "a definition"
             raise QueryError(f"{name!r} is {kind} already", at, "choose another name")
+
+
+def _coordinates(statements: list[t.CoordinatesStatement]) -> Coordinates | None:
+    if not statements:
+        return None
+    first, *more = statements
+    if more:
+        raise QueryError("coordinates are given twice", more[0].at, "a query uses one kind of coordinates")
+    if first.name not in tuple(Coordinates):
+        raise UnknownNameError("kind of coordinates", first.name, list(Coordinates), first.at)
+    return Coordinates(first.name)
 
 
 def subscription_name(statement: t.Subscription) -> str:

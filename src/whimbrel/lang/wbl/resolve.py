@@ -25,15 +25,8 @@ from whimbrel.graph.policies import Key
 from whimbrel.lang.types import BUILT_IN_ATTRIBUTES, common_type, infer
 from whimbrel.lang.wbl import tree as t
 from whimbrel.lang.wbl.pattern import Leaf, PartName, Scope, TypeInfo
-from whimbrel.lang.wbl.values import (
-    Params,
-    RegionValue,
-    constant,
-    instant_literal,
-    quantity,
-    region_test,
-    region_value,
-)
+from whimbrel.lang.wbl.regions import Regions
+from whimbrel.lang.wbl.values import Params, constant, instant_literal, quantity
 from whimbrel.model.schema import RESERVED_COLUMNS, Type
 
 _HIDDEN_FUNCTIONS = frozenset({"in", "between", "is_null", "within_region"})
@@ -53,7 +46,7 @@ class Surroundings:
     """What does not change within one query text."""
 
     params: Params
-    regions: Mapping[str, RegionValue]
+    regions: Regions
     functions: Mapping[str, Function]
     warnings: list[str] = field(default_factory=list)
 
@@ -167,7 +160,7 @@ class Names:
         )
 
     def _in_region(self, node: t.InRegion) -> Expr:
-        region = self._region_of(node)
+        region = constant(self.around.regions.wkt(node.region), node.region.at)
         part = self._whole_part(node.value)
         if part is None:
             raise QueryTypeError(
@@ -175,17 +168,7 @@ class Names:
                 node.value.at,
                 "write 'this in Region' in the event's parentheses, or 'a in Region' with the name of a part",
             )
-        return _maybe_not(region_test(part, region, node.at), node.negated)
-
-    def _region_of(self, node: t.InRegion) -> RegionValue:
-        name = node.region.name
-        if name is not None and name not in self.around.regions and not self.around.regions:
-            raise QueryError(
-                f"no region is named {name!r}",
-                node.region.at,
-                f"declare it: 'region {name} = ...'; a list of values needs parentheses: 'in ({name})'",
-            )
-        return region_value(node.region, self.around.regions, self.around.params)
+        return _maybe_not(Call("within_region", (part, region), at=node.at), node.negated)
 
     def _relation_side(self, node: t.Expression, relation: str) -> Expr:
         part = self._whole_part(node)

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-from whimbrel.errors import DataError, QueryError, QueryTypeError, Span, UnknownNameError
-from whimbrel.graph.expressions import Binary, Call, Expr, Literal, Part
+from whimbrel.errors import DataError, QueryError, QueryTypeError, Span
+from whimbrel.graph.expressions import Literal
 from whimbrel.lang.wbl import tree as t
 from whimbrel.lang.wbl.literals import LENGTHS
 from whimbrel.model.schema import Type
@@ -170,90 +170,3 @@ def _read_text(name: str, text: str, kind: Type | None) -> Literal:
     raise QueryTypeError(
         f"the parameter {name!r} is a {kind.value if kind else 'value'}; {text!r} does not fit"
     )
-
-
-# Regions -------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Circle:
-    """Everything at most `radius` metres from a point."""
-
-    x: float
-    y: float
-    radius: float
-
-
-RegionValue = str | Circle
-"""A region as WKT, or a circle."""
-
-
-def region_value(shape: t.Shape, regions: Mapping[str, RegionValue], params: Params) -> RegionValue:
-    """Work out a region: look it up, check its WKT, or compute it."""
-    if shape.name is not None:
-        if shape.name not in regions:
-            raise UnknownNameError("region", shape.name, regions, shape.at)
-        return regions[shape.name]
-    if shape.text is not None:
-        return _checked_wkt(shape.text, shape.at)
-    numbers = [_plain_number(argument, params) for argument in shape.arguments]
-    if shape.function == "circle" and len(numbers) == 3:
-        if numbers[2] <= 0:
-            raise QueryError("a circle needs a radius above zero", shape.at)
-        return Circle(*numbers)
-    if shape.function == "box" and len(numbers) == 4:
-        return _box(*numbers)
-    raise QueryError(
-        f"{shape.function!r} with {len(numbers)} numbers is no region",
-        shape.at,
-        "write circle(x, y, 500 m), box(x1, y1, x2, y2), or WKT in quotes",
-    )
-
-
-def region_test(part: Part, region: RegionValue, at: Span | None) -> Expr:
-    """Test whether a part lies in a region, borders included."""
-    if isinstance(region, str):
-        return Call("within_region", (part, constant(region, at)), at=at)
-    centre = constant(f"POINT ({region.x!r} {region.y!r})", at)
-    return Binary("<=", Call("distance", (part, centre), at=at), constant(region.radius, at), at=at)
-
-
-def _plain_number(node: t.Expression, params: Params) -> float:
-    match node:
-        case t.Constant(int() | float() as value) if not isinstance(value, bool):
-            return float(value)
-        case t.Negative(operand):
-            return -_plain_number(operand, params)
-        case t.Quantity() if node.amounts[0][1] in LENGTHS:
-            return float(quantity(node).value or 0)
-        case t.Name(name):
-            given = params.value(name, node.at).value
-            if isinstance(given, int | float):
-                return float(given)
-    raise QueryError("a number is needed here", node.at, "write for example circle(0, 0, 500 m)")
-
-
-def _box(x1: float, y1: float, x2: float, y2: float) -> str:
-    left, right, low, high = min(x1, x2), max(x1, x2), min(y1, y2), max(y1, y2)
-    corners = [(left, low), (right, low), (right, high), (left, high), (left, low)]
-    return f"POLYGON (({', '.join(f'{x!r} {y!r}' for x, y in corners)}))"
-
-
-def _checked_wkt(text: str, at: Span | None) -> str:
-    # Shapely is slow to import, and most queries have no region.
-    import shapely
-
-    try:
-        shape = shapely.from_wkt(text)
-    except (shapely.errors.GEOSException, ValueError) as error:
-        raise QueryError(
-            f"this is no region in WKT: {error}", at, "write 'POLYGON ((0 0, 10 0, 10 10, 0 0))'"
-        ) from None
-    if shape is None or shape.is_empty or shape.geom_type not in ("Polygon", "MultiPolygon"):
-        kind = "nothing" if shape is None else shape.geom_type
-        raise QueryError(
-            f"a region is a polygon, not {kind}", at, "write 'POLYGON ((0 0, 10 0, 10 10, 0 0))'"
-        )
-    if not shape.is_valid:
-        raise QueryError("this polygon crosses itself", at, "give the corners in the order of its border")
-    return text

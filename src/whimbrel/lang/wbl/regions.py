@@ -1,0 +1,135 @@
+"""Regions: named, in WKT, or made of numbers; in the graph all of them are WKT."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+from whimbrel.errors import QueryError, Span, UnknownNameError
+from whimbrel.lang.wbl import tree as t
+from whimbrel.lang.wbl.literals import LENGTHS
+from whimbrel.lang.wbl.values import Params, quantity
+from whimbrel.model.schema import Coordinates
+
+CORNERS = 256
+"""Corners of the polygon that stands for a circle; it falls short of the circle by less than 0.01 %."""
+
+_EXAMPLE = "write 'POLYGON ((0 0, 10 0, 10 10, 0 0))'"
+
+
+@dataclass(slots=True)
+class Regions:
+    """The regions of a query, by name, as WKT."""
+
+    params: Params
+    coordinates: Coordinates | None
+    named: dict[str, str] = field(default_factory=dict)
+
+    def declare(self, statement: t.Region) -> None:
+        """Add a named region."""
+        if statement.name in self.named:
+            raise QueryError(f"the region {statement.name!r} is declared twice", statement.at)
+        self.named[statement.name] = self.wkt(statement.shape)
+
+    def wkt(self, shape: t.Shape) -> str:
+        """Work out a region: look it up, check its WKT, or compute it."""
+        if shape.name is not None:
+            return self._known(shape.name, shape.at)
+        if shape.text is not None:
+            return _checked(shape.text, shape.at)
+        numbers = [_number(argument, self.params) for argument in shape.arguments]
+        if shape.function == "circle" and len(numbers) == 3:
+            x, y, radius = numbers
+            return self._circle(x, y, radius, shape.at)
+        if shape.function == "box" and len(numbers) == 4:
+            return _checked(_box(*numbers), shape.at)
+        raise QueryError(
+            f"{shape.function!r} with {len(numbers)} numbers is no region",
+            shape.at,
+            "write circle(x, y, 500 m), box(x1, y1, x2, y2), or WKT in quotes",
+        )
+
+    def _known(self, name: str, at: Span | None) -> str:
+        if name in self.named:
+            return self.named[name]
+        if self.named:
+            raise UnknownNameError("region", name, self.named, at)
+        raise QueryError(
+            f"no region is named {name!r}",
+            at,
+            f"declare it: 'region {name} = ...'; a list of values needs parentheses: 'in ({name})'",
+        )
+
+    def _circle(self, x: float, y: float, radius: float, at: Span | None) -> str:
+        if radius <= 0:
+            raise QueryError("a circle needs a radius above zero", at)
+        angles = [2 * math.pi * corner / CORNERS for corner in range(CORNERS)]
+        if self.coordinates is not Coordinates.LONLAT:
+            return _polygon(
+                [(x + radius * math.cos(angle), y + radius * math.sin(angle)) for angle in angles]
+            )
+        return _polygon(_circle_on_sphere(x, y, radius, angles, at))
+
+
+def _circle_on_sphere(
+    lon: float, lat: float, radius: float, bearings: list[float], at: Span | None
+) -> list[tuple[float, float]]:
+    from whimbrel.space.geometry import EARTH_RADIUS_M
+
+    reach, middle = radius / EARTH_RADIUS_M, math.radians(lat)
+    if not -180 <= lon <= 180 or not -90 <= lat <= 90:
+        raise QueryError(
+            "the centre of the circle is no longitude and latitude", at, "write circle(lon, lat, 500 m)"
+        )
+    if abs(middle) + reach >= math.pi / 2:
+        raise QueryError("a circle around a pole is no polygon in longitude and latitude", at)
+    corners = []
+    for bearing in bearings:
+        sine = math.sin(middle) * math.cos(reach) + math.cos(middle) * math.sin(reach) * math.cos(bearing)
+        east = math.sin(bearing) * math.sin(reach) * math.cos(middle)
+        turn = math.atan2(east, math.cos(reach) - math.sin(middle) * sine)
+        corners.append((lon + math.degrees(turn), math.degrees(math.asin(sine))))
+    if any(abs(corner[0]) > 180 for corner in corners):
+        raise QueryError("a circle across the date line is no polygon in longitude and latitude", at)
+    return corners
+
+
+def _polygon(corners: list[tuple[float, float]]) -> str:
+    closed = [*corners, corners[0]]
+    return f"POLYGON (({', '.join(f'{x!r} {y!r}' for x, y in closed)}))"
+
+
+def _box(x1: float, y1: float, x2: float, y2: float) -> str:
+    left, right, low, high = min(x1, x2), max(x1, x2), min(y1, y2), max(y1, y2)
+    return _polygon([(left, low), (right, low), (right, high), (left, high)])
+
+
+def _number(node: t.Expression, params: Params) -> float:
+    match node:
+        case t.Constant(int() | float() as value) if not isinstance(value, bool):
+            return float(value)
+        case t.Negative(operand):
+            return -_number(operand, params)
+        case t.Quantity() if node.amounts[0][1] in LENGTHS:
+            return float(quantity(node).value or 0)
+        case t.Name(name):
+            given = params.value(name, node.at).value
+            if isinstance(given, int | float):
+                return float(given)
+    raise QueryError("a number is needed here", node.at, "write for example circle(0, 0, 500 m)")
+
+
+def _checked(text: str, at: Span | None) -> str:
+    # Shapely is slow to import, and most queries have no region.
+    import shapely
+
+    try:
+        shape = shapely.from_wkt(text)
+    except (shapely.errors.GEOSException, ValueError) as error:
+        raise QueryError(f"this is no region in WKT: {error}", at, _EXAMPLE) from None
+    if shape is None or shape.geom_type not in ("Polygon", "MultiPolygon") or shape.is_empty:
+        kind = "nothing" if shape is None or shape.is_empty else f"a {shape.geom_type}"
+        raise QueryError(f"a region is a polygon, not {kind}", at, _EXAMPLE)
+    if not shape.is_valid:
+        raise QueryError("this is no simple polygon", at, "give the corners in the order of its border")
+    return text
