@@ -105,6 +105,10 @@ def as_rows(batches: list[pa.RecordBatch]) -> list[dict[str, Any]]:
         found += [
             {key: value for key, value in row.items() if value is not None} for row in plain.to_pylist()
         ]
+    for row in found:
+        # Compared as numbers, because WKT knows no negative zero.
+        if "geometry" in row:
+            row["geometry"] = shapely.get_coordinates(shapely.from_wkb(row["geometry"])).tolist()
     return found
 
 

@@ -126,7 +126,7 @@ def _ignore(count: int) -> None:
 
 
 def _no_rows(names: list[str]) -> pa.RecordBatch:
-    return pa.RecordBatch.from_arrays([pa.array([], pa.string()) for _ in names], names=names)
+    return pa.RecordBatch.from_arrays([pa.nulls(0, pa.string()) for _ in names], names=names)
 
 
 def _rejected(bad: list[pa.csv.InvalidRow]) -> pa.RecordBatch:

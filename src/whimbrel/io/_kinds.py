@@ -32,8 +32,6 @@ ARROW_TYPES = {
 }
 """The Arrow type of a column, by what it holds; a column without any value is text."""
 
-_TRUTHS = pa.array(["true", "false", "True", "False", "TRUE", "FALSE"])
-
 
 def join(one: Type | None, other: Type | None) -> Type | None:
     """Return the narrowest kind that holds both; None stands for no value at all."""
@@ -59,13 +57,18 @@ def kind_of_texts(texts: pa.Array, so_far: Type | None) -> Type | None:
         texts = texts.filter(pc.not_equal(texts, ""))
     if len(texts) == 0:
         return so_far
-    if so_far in (None, Type.BOOL) and pc.all(pc.is_in(texts, _TRUTHS)).as_py():
+    if so_far in (None, Type.BOOL) and _are_truths(texts):
         return Type.BOOL
     if so_far is Type.BOOL:
         return Type.STRING
     if so_far is not Type.FLOAT and _are_whole(texts):
         return Type.INT
     return Type.FLOAT if _are_numbers(texts) else Type.STRING
+
+
+def _are_truths(texts: pa.Array) -> bool:
+    lowered = pc.utf8_lower(texts)
+    return bool(pc.all(pc.or_(pc.equal(lowered, "true"), pc.equal(lowered, "false"))).as_py())
 
 
 def _are_whole(texts: pa.Array) -> bool:

@@ -11,8 +11,6 @@ import pyarrow.compute as pc
 
 from whimbrel.model._columns import INSTANT, decoded
 
-_NULL = pa.scalar("null")
-
 
 def iso(column: pa.Array) -> pa.Array:
     """Write instants as ISO 8601 with microseconds and Z."""
@@ -33,7 +31,7 @@ def json_values(column: pa.Array) -> pa.Array:
     column = decoded(column)
     kind = column.type
     if pa.types.is_list(kind):
-        return pc.fill_null(_json_lists(column), _NULL)
+        return pc.fill_null(_json_lists(column), "null")
     if pa.types.is_timestamp(kind):
         texts = _quoted(iso(column))
     elif pa.types.is_string(kind):
@@ -42,7 +40,7 @@ def json_values(column: pa.Array) -> pa.Array:
         texts = _json_floats(column)
     else:
         texts = column.cast(pa.string())
-    return pc.fill_null(texts, _NULL)
+    return pc.fill_null(texts, "null")
 
 
 def _quoted(texts: pa.Array) -> pa.Array:

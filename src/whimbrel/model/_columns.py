@@ -82,6 +82,21 @@ def nulls_of(column: pa.Array) -> Mask:
     return mask
 
 
+def from_values(values: npt.NDArray[Any], missing: Mask | None = None) -> pa.Array:
+    """Return int64 or float64 values as an Arrow column, without copying.
+
+    Not `pa.array`, which imports pandas wherever it is installed.
+    """
+    values = np.ascontiguousarray(values)
+    kind = pa.int64() if values.dtype.kind == "i" else pa.float64()
+    given = (
+        None
+        if missing is None or not missing.any()
+        else pa.py_buffer(np.packbits(~missing, bitorder="little"))
+    )
+    return pa.Array.from_buffers(kind, len(values), [given, pa.py_buffer(values)])
+
+
 def with_nulls(column: pa.Array, missing: Mask) -> pa.Array:
     """Return the column with the rows of `missing` set to null."""
     return pc.if_else(pa.array(missing), pa.scalar(None, column.type), column) if missing.any() else column
@@ -153,7 +168,7 @@ def as_instants(name: str, column: pa.Array, factor: int, faults: Faults) -> pa.
 def _floor_divided(column: pa.Array, divisor: int) -> pa.Array:
     # Arrow's cast cuts towards zero, which would move times before 1970 forward.
     values = values_of(column, "i8") // divisor
-    return pa.array(values, pa.int64(), mask=nulls_of(column) if column.null_count else None)
+    return from_values(values, nulls_of(column) if column.null_count else None)
 
 
 def _scaled(name: str, column: pa.Array, factor: int, faults: Faults) -> pa.Array:
@@ -165,14 +180,10 @@ def _scaled(name: str, column: pa.Array, factor: int, faults: Faults) -> pa.Arra
         faults.add(bad, lambda row: f"{name} is out of range: {values[row]} lies outside the years 1 to 9999")
         values = np.where(bad, 0, values)
         # What lies under a null may be anything, so the product may wrap there; nobody reads it.
-        column = pa.array(values, pa.int64(), mask=nulls_of(column) if column.null_count else None)
-    return (
-        column
-        if factor == 1
-        else pa.array(
-            values_of(column, "i8") * factor, pa.int64(), mask=nulls_of(column) if column.null_count else None
-        )
-    )
+        column = from_values(values, nulls_of(column) if column.null_count else None)
+    if factor == 1:
+        return column
+    return from_values(values_of(column, "i8") * factor, nulls_of(column) if column.null_count else None)
 
 
 def _scaled_float(name: str, column: pa.Array, factor: int, faults: Faults) -> pa.Array:
@@ -187,9 +198,7 @@ def _scaled_float(name: str, column: pa.Array, factor: int, faults: Faults) -> p
         lambda row: f"{name} is out of range: {values[row]} lies outside the years 1 to 9999",
     )
     usable = finite & ~outside & ~missing
-    return pa.array(
-        np.where(usable, exact, 0).astype("i8"), pa.int64(), mask=missing if missing.any() else None
-    )
+    return from_values(np.where(usable, exact, 0).astype("i8"), missing)
 
 
 def _int64(name: str, column: pa.Array, faults: Faults) -> pa.Array:
@@ -244,6 +253,8 @@ def declared(name: str, column: pa.Array, kind: Type, factor: int, faults: Fault
     given = kind_of(column.type)
     if given is kind:
         return column
+    if kind is Type.TIMESTAMP and given in (Type.INT, Type.FLOAT, Type.STRING):
+        return as_instants(f"attribute {name!r}", column, factor, faults).view(INSTANT)
     if given is Type.STRING:
         parsed = parse_text(f"attribute {name!r}", decoded(column), kind, factor, faults)
         return _without_nan(parsed) if kind is Type.FLOAT else parsed
@@ -257,8 +268,6 @@ def declared(name: str, column: pa.Array, kind: Type, factor: int, faults: Fault
         return _whole(name, column, faults)
     if kind is Type.BOOL and given in (Type.INT, Type.FLOAT):
         return _truth(name, column, faults)
-    if kind is Type.TIMESTAMP and given in (Type.INT, Type.FLOAT):
-        return as_instants(f"attribute {name!r}", column, factor, faults).view(INSTANT)
     faults.add(~nulls_of(column), f"attribute {name!r} is not a {kind}: the column holds {given}s")
     return pa.nulls(len(column), ARROW_TYPES[kind])
 

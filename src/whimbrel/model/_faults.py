@@ -70,7 +70,7 @@ class Faults:
 def no_rejects() -> pa.RecordBatch:
     """Return an empty batch of rejected rows."""
     return pa.RecordBatch.from_arrays(
-        [pa.array([], field.type) for field in REJECTED_SCHEMA], schema=REJECTED_SCHEMA
+        [pa.nulls(0, field.type) for field in REJECTED_SCHEMA], schema=REJECTED_SCHEMA
     )
 
 

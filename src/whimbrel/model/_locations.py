@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from whimbrel.model._columns import as_numbers, decoded, fail_type, nulls_of, values_of
+from whimbrel.model._columns import as_numbers, decoded, fail_type, from_values, nulls_of, values_of
 from whimbrel.model._faults import Faults, Mask
 from whimbrel.model.schema import Coordinates
 
@@ -85,7 +85,7 @@ def _points_only(column: pa.Array, lonlat: bool, faults: Faults) -> Location | N
     xs, ys = np.ascontiguousarray(points["x"]), np.ascontiguousarray(points["y"])
     if not (np.isfinite(xs).all() and np.isfinite(ys).all()):
         return None
-    x, y = pa.array(xs), pa.array(ys)
+    x, y = from_values(xs), from_values(ys)
     if lonlat:
         _check_range("geometry: lon", x, 180.0, faults)
         _check_range("geometry: lat", y, 90.0, faults)
@@ -111,8 +111,8 @@ def _any_geometries(column: pa.Array, lonlat: bool, faults: Faults) -> Location:
     x, y = np.where(is_point, shapely.get_x(shapes), 0.0), np.where(is_point, shapely.get_y(shapes), 0.0)
     _check_bounds(shapes, is_point | (is_polygon & ~empty), lonlat, faults)
     return Location(
-        pa.array(x, mask=~is_point) if is_point.any() else None,
-        pa.array(y, mask=~is_point) if is_point.any() else None,
+        from_values(x, ~is_point) if is_point.any() else None,
+        from_values(y, ~is_point) if is_point.any() else None,
         _polygon_bytes(shapes, is_polygon & ~empty) if is_polygon.any() else None,
     )
 

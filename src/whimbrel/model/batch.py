@@ -22,7 +22,6 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -194,7 +193,7 @@ def _types(batch: pa.RecordBatch, default_type: str | None, faults: Faults) -> p
             raise _bad_columns(
                 set(batch.schema.names), "no column 'type', and no type is given for all", "type"
             )
-        return pa.DictionaryArray.from_arrays(np.zeros(batch.num_rows, "i4"), pa.array([default_type]))
+        return pa.repeat(default_type, batch.num_rows).dictionary_encode()
     column = batch.column("type")
     if not (columns_of.is_text(column.type) or pa.types.is_null(column.type)):
         raise columns_of.fail_type("type", column.type, "text")

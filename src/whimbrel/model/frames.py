@@ -78,7 +78,7 @@ def _slices(source: Iterable[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBa
 def _of_table(table: pa.Table, rows: int) -> Iterator[pa.RecordBatch]:
     if table.num_rows == 0:
         yield pa.RecordBatch.from_arrays(
-            [pa.array([], kind) for kind in table.schema.types], schema=table.schema
+            [pa.nulls(0, kind) for kind in table.schema.types], schema=table.schema
         )
         return
     yield from table.to_batches(max_chunksize=rows)

@@ -81,9 +81,14 @@ def _exact_wkt(shapes: npt.NDArray[np.object_]) -> npt.NDArray[np.object_]:
     wanted, owner = shapely.get_coordinates(shapes, return_index=True)
     given = shapely.get_coordinates(shapely.from_wkt(texts))
     for place in np.unique(owner[(wanted != given).any(axis=1)]):
-        numbers = iter(wanted[owner == place].ravel().tolist())
-        texts[place] = _NUMBER.sub(lambda _, rest=numbers: _shortest(next(rest)), texts[place])
+        texts[place] = _with_numbers(texts[place], wanted[owner == place].ravel().tolist())
     return texts
+
+
+def _with_numbers(text: str, numbers: list[float]) -> str:
+    """Replace the numbers in a WKT text, one after another."""
+    rest = iter(numbers)
+    return _NUMBER.sub(lambda _: _shortest(next(rest)), text)
 
 
 def _shortest(number: float) -> str:
