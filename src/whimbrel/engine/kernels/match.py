@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from whimbrel.engine.kernels.grow import grow, grow_rows
 from whimbrel.engine.kernels.jit import kernel
 from whimbrel.engine.kernels.machine import STACK, holds
 
@@ -30,22 +31,6 @@ COUNTS = 3
 EACH, RECENT, CHRONICLE, FIRST_MATCHING, CONTINUOUS, CUMULATIVE = 0, 1, 2, 3, 4, 5
 NO_DEADLINE, DEADLINE_FROM_PART, DEADLINE_FROM_START = 0, 1, 2
 TAKE_EACH, TAKE_FIRST, TAKE_LAST = 0, 1, 2
-
-
-@kernel
-def grow(array, size):  # type: ignore[no-untyped-def]
-    """Give a longer copy of a one-dimensional array."""
-    longer = np.empty(size, array.dtype)
-    longer[: array.size] = array
-    return longer
-
-
-@kernel
-def grow_rows(array, size):  # type: ignore[no-untyped-def]
-    """Give a copy of a table with room for `size` rows."""
-    longer = np.empty((size, array.shape[1]), array.dtype)
-    longer[: array.shape[0]] = array
-    return longer
 
 
 @kernel
@@ -598,12 +583,16 @@ def report(spec, rows, chosen, taken, end, out_bound, out_end, out_offset, out_m
         for k in range(1, taken):
             newest = max(newest, rows[chosen[k], part])
         out_bound[found, part] = newest
-    members = np.unique(members)
+    members.sort()
     begin = out_offset[found]
     while begin + members.size > out_member.size:
         out_member = grow(out_member, 2 * out_member.size)
-    out_member[begin : begin + members.size] = members
-    out_offset[found + 1] = begin + members.size
+    used = begin
+    for i in range(members.size):
+        if i == 0 or members[i] != members[i - 1]:
+            out_member[used] = members[i]
+            used += 1
+    out_offset[found + 1] = used
     out_end[found] = end
     return out_bound, out_end, out_offset, out_member, found + 1
 

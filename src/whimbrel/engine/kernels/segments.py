@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from whimbrel.engine.kernels.grow import grow
 from whimbrel.engine.kernels.jit import kernel
 
 SUM, MIN, MAX = 0, 1, 2
@@ -74,7 +75,11 @@ def distinct_segments(codes, null, offsets, places):  # type: ignore[no-untyped-
             if not null[places[p]]:
                 values[n] = codes[places[p]]
                 n += 1
-        found[s] = np.unique(values[:n]).size
+        values = values[:n]
+        values.sort()
+        for i in range(n):
+            if i == 0 or values[i] != values[i - 1]:
+                found[s] += 1
     return found
 
 
@@ -142,13 +147,9 @@ def stretches(group, item, until, start, end, fresh, least, most, within):  # ty
             if number < least:
                 continue
             if n + 2 > offsets.size:
-                grown = np.zeros(2 * offsets.size, np.int64)
-                grown[: offsets.size] = offsets
-                offsets = grown
+                offsets = grow(offsets, 2 * offsets.size)
             while used + number > places.size:
-                longer = np.empty(2 * places.size, np.int64)
-                longer[: places.size] = places
-                places = longer
+                places = grow(places, 2 * places.size)
             for q in range(number):
                 places[used + q] = chain[back + q]
             used += number
