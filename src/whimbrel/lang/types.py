@@ -75,8 +75,15 @@ class _Inference:
     def __init__(self, attributes: AttributeTypes, functions: Mapping[str, Function]) -> None:
         self.attributes = attributes
         self.functions = functions
+        self.known: dict[int, Type | None] = {}
 
     def of(self, expr: Expr) -> Type | None:
+        # Asked for more than once a level; without memory, deep expressions would take for ever.
+        if id(expr) not in self.known:
+            self.known[id(expr)] = self._infer(expr)
+        return self.known[id(expr)]
+
+    def _infer(self, expr: Expr) -> Type | None:
         match expr:
             case Literal(_, kind):
                 return kind
@@ -95,7 +102,9 @@ class _Inference:
             case Unary(_, operand):
                 kind = self.of(operand)
                 if kind is not None and not (kind.is_number or kind is Type.DURATION):
-                    raise _clash(f"a {kind.value} has no negative", operand)
+                    raise QueryTypeError(
+                        f"{a_kind(kind)} has no negative", operand.at, "use 'not' for conditions"
+                    )
                 return kind
             case Binary(operator, left, right):
                 return self._binary(expr, operator, left, right)
@@ -106,12 +115,17 @@ class _Inference:
     def _want(self, expr: Expr, wanted: Type) -> None:
         kind = self.of(expr)
         if kind is not None and kind is not wanted:
-            raise _clash(f"{format_expr(expr)} is a {kind.value}, not a {wanted.value}", expr)
+            hint = "compare it with something" if wanted is Type.BOOL else f"use {a_kind(wanted)} here"
+            raise QueryTypeError(
+                f"{format_expr(expr)} is {a_kind(kind)}, not {a_kind(wanted)}", expr.at, hint
+            )
 
     def _want_number(self, expr: Expr) -> Type | None:
         kind = self.of(expr)
         if kind is not None and not kind.is_number:
-            raise _clash(f"{format_expr(expr)} is a {kind.value}, not a number", expr)
+            raise QueryTypeError(
+                f"{format_expr(expr)} is {a_kind(kind)}, not a number", expr.at, "use a number here"
+            )
         return kind
 
     def _binary(self, expr: Expr, operator: str, left: Expr, right: Expr) -> Type | None:
@@ -124,18 +138,20 @@ class _Inference:
             return _arithmetic(expr, operator, *kinds)
         self._comparable(expr, left, right)
         if operator not in ("=", "!=") and Type.BOOL in kinds:
-            raise _clash("true and false have no order", expr)
+            raise QueryTypeError("true and false have no order", expr.at, "use = or !=")
         return Type.BOOL
 
     def _comparable(self, expr: Expr, left: Expr, right: Expr) -> None:
         one, two = self.of(left), self.of(right)
         if one is None or two is None or one is two or (one.is_number and two.is_number):
             return
-        hint = None
+        hint = "compare values of one type"
         if Type.TIMESTAMP in (one, two) and Type.STRING in (one, two):
             hint = "write the time as timestamp '2024-05-01T12:00:00Z'"
         elif Type.DURATION in (one, two) and (one.is_number or two.is_number):
             hint = "give the number a unit, for example '5 s'"
+        elif Type.STRING in (one, two) and (one.is_number or two.is_number):
+            hint = "put the number in quotes to compare texts, or compare a number"
         raise QueryTypeError(
             f"{_shown(left, one)} cannot be compared with {_shown(right, two)}",
             expr.at,
@@ -170,7 +186,11 @@ class _Inference:
         if name not in ("sum", "avg") or kind is None:
             return kind
         if not (kind.is_number or kind is Type.DURATION):
-            raise _clash(f"{name} needs numbers; {format_expr(argument)} is a {kind.value}", argument)
+            raise QueryTypeError(
+                f"{name} needs numbers; {format_expr(argument)} is {a_kind(kind)}",
+                argument.at,
+                "min, max, first, last, count and distinct take any values",
+            )
         return Type.FLOAT if name == "avg" and kind is Type.INT else kind
 
     def _relation(self, name: str, arguments: tuple[Expr, ...]) -> Type:
@@ -214,6 +234,13 @@ class _Inference:
         for other in arguments[1:]:
             self._comparable(expr, arguments[0], other)
         return common_type([self.of(argument) for argument in arguments])
+
+
+def a_kind(kind: Type | None) -> str:
+    """Name a type with its article."""
+    if kind is None:
+        return "an unknown value"
+    return f"an {kind.value}" if kind is Type.INT else f"a {kind.value}"
 
 
 def common_type(kinds: Sequence[Type | None]) -> Type | None:
@@ -265,10 +292,10 @@ _TIME_ARITHMETIC: dict[tuple[str, Type, Type], Type] = {
 }
 
 
-def _arithmetic_hint(one: Type, two: Type) -> str | None:
+def _arithmetic_hint(one: Type, two: Type) -> str:
     if Type.TIMESTAMP in (one, two) and (one.is_number or two.is_number):
         return "give the number a unit, for example '5 s'"
-    return None
+    return "only numbers, times and durations can be calculated with"
 
 
 def _check_arity(expr: Call, name: str, arguments: tuple[Expr, ...]) -> None:
@@ -277,12 +304,9 @@ def _check_arity(expr: Call, name: str, arguments: tuple[Expr, ...]) -> None:
         return
     wanted = f"{low}" if low == high else f"{low} or more" if high is None else f"{low} to {high}"
     noun = "argument" if wanted == "1" else "arguments"
-    raise QueryTypeError(f"{name} takes {wanted} {noun}, not {len(arguments)}", expr.at)
+    example = f"write {name}({', '.join('abc'[:low])})"
+    raise QueryTypeError(f"{name} takes {wanted} {noun}, not {len(arguments)}", expr.at, example)
 
 
 def _shown(expr: Expr, kind: Type) -> str:
-    return f"{format_expr(expr)} (a {kind.value})"
-
-
-def _clash(message: str, expr: Expr) -> QueryTypeError:
-    return QueryTypeError(message, expr.at)
+    return f"{format_expr(expr)} ({a_kind(kind)})"

@@ -282,7 +282,9 @@ class Builder(Transformer[Token, Any]):
         try:
             instant(text)
         except (DataError, OverflowError) as error:
-            raise QuerySyntaxError(str(error), meta_span(meta)) from None
+            raise QuerySyntaxError(
+                str(error), meta_span(meta), "write for example timestamp '2024-05-01T12:00:00Z'"
+            ) from None
         return t.Instant(text, at=meta_span(meta))
 
     def name(self, meta: Meta, items: list[Any]) -> t.Name:

@@ -10,7 +10,7 @@ from whimbrel.graph.functions import Function
 from whimbrel.graph.query import Query
 from whimbrel.lang.wbl.format import format_tree
 from whimbrel.lang.wbl.lower import lower
-from whimbrel.lang.wbl.parse import parse
+from whimbrel.lang.wbl.parse import TOO_DEEP, parse
 from whimbrel.lang.wbl.tree import File
 from whimbrel.lang.wbl.values import ParamValue
 from whimbrel.model.time import duration
@@ -56,6 +56,8 @@ def compile_text(
         if error.text is None:
             error.located_in(text, file)
         raise
+    except RecursionError:
+        raise QueryError(TOO_DEEP).located_in(text, file) from None
 
 
 def compile_tree(

@@ -10,7 +10,7 @@ from whimbrel.errors import QueryError, QueryTypeError, Span, UnknownNameError
 from whimbrel.graph.expressions import GROUP, Attribute, Expr, conjuncts
 from whimbrel.graph.operators import Aggregate, AggregateInput, Case, Derive
 from whimbrel.graph.policies import Assign, Context, Key, Partitioning, Window
-from whimbrel.lang.types import BUILT_IN_ATTRIBUTES, common_type, fits
+from whimbrel.lang.types import BUILT_IN_ATTRIBUTES, a_kind, common_type, fits
 from whimbrel.lang.wbl import tree as t
 from whimbrel.lang.wbl.bind import Binder
 from whimbrel.lang.wbl.conditions import place_own, place_where, top_match
@@ -188,8 +188,9 @@ class DefinitionLowering:
         if declared is not None and not fits(kind, declared):
             at = next((a.at for a in (*case.post, *case.assign) if a.name == item.name), item.at)
             raise QueryTypeError(
-                f"{item.name!r} is declared {declared.value}, but its value is a {kind}",
+                f"{item.name!r} is declared {declared.value}, but its value is {a_kind(kind)}",
                 at,
+                f"declare it '{item.name}: {kind}', or assign another value",
             )
         kept = None if declared is None else declared.value
         return Assign(assign.name, assign.value, kept), declared or kind
@@ -368,7 +369,7 @@ def _context(case: t.Case) -> Context:
     if case.context is None:
         return Context.EACH
     if case.context.name not in tuple(Context):
-        raise UnknownNameError("context", case.context.name, list(Context), case.context.at)
+        raise UnknownNameError("context", case.context.name, [str(c) for c in Context], case.context.at)
     return Context(case.context.name)
 
 

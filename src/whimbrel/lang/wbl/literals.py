@@ -37,7 +37,11 @@ def whole(token: Token) -> int:
     """Read a whole number."""
     value = number(token)
     if isinstance(value, float):
-        raise QuerySyntaxError(f"a whole number is needed here, not {token}", token_span(token))
+        raise QuerySyntaxError(
+            f"a whole number is needed here, not {token}",
+            token_span(token),
+            f"write {int(value)}, for example",
+        )
     return value
 
 

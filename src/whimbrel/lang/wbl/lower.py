@@ -104,7 +104,9 @@ def _coordinates(statements: list[t.CoordinatesStatement]) -> Coordinates | None
     if more:
         raise QueryError("coordinates are given twice", more[0].at, "a query uses one kind of coordinates")
     if first.name not in tuple(Coordinates):
-        raise UnknownNameError("kind of coordinates", first.name, list(Coordinates), first.at)
+        raise UnknownNameError(
+            "kind of coordinates", first.name, [str(kind) for kind in Coordinates], first.at
+        )
     return Coordinates(first.name)
 
 
@@ -140,6 +142,10 @@ class FileLowering:
             Subscription(name, statement.sequence, statement.subscriber, statement.actor)
             for name, statement in self.declared.definitions.items()
             if isinstance(statement, t.Subscription)
+        )
+        self.around.warnings.extend(
+            f"the query has no parameter {name!r}, so its value is not used"
+            for name in self.declared.params.unused()
         )
         return Lowered(graph, self.declared.events, subscriptions, tuple(dict.fromkeys(self.around.warnings)))
 

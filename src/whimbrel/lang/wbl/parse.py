@@ -14,6 +14,7 @@ from whimbrel.lang.wbl.syntax_errors import explain
 from whimbrel.lang.wbl.tree import File
 
 MAX_CHARACTERS = 500_000
+TOO_DEEP = "the query is nested too deeply"
 MAX_DEPTH = 100
 """Levels of the parse tree. Every later step is recursive; this keeps all of them far from Python's limit."""
 
@@ -30,6 +31,9 @@ def parse(text: str, file: str | None = None) -> File:
         return _parse(text)
     except QueryError as error:
         raise error.located_in(text, file) from None
+    except RecursionError:
+        # Only a caller that is itself deep in the stack gets here; see MAX_DEPTH.
+        raise QuerySyntaxError(TOO_DEEP).located_in(text, file) from None
 
 
 def _parse(text: str) -> File:
@@ -59,6 +63,4 @@ def _refuse_deep(parsed: Tree[Token]) -> None:
         level = [child for node in level for child in node.children if isinstance(child, Tree)]
         if not level:
             return
-    raise QuerySyntaxError(
-        "the query is nested too deeply here", meta_span(level[0].meta), "split it into several definitions"
-    )
+    raise QuerySyntaxError(f"{TOO_DEEP} here", meta_span(level[0].meta), "split it into several definitions")

@@ -80,9 +80,18 @@ def make_part(
         else:
             field = {"as": "alias", "until": "until", "for": "lasting"}[suffix.word]
             _set(fields, field, suffix.value, suffix.at, f"`{suffix.word}`")
-    part = _unwrapped(PatternPart(core, at=at, **fields))
+    part = _unwrapped(PatternPart(core, at=_without(at, within, suffixes), **fields))
     _check(part)
     return RawPart(part, within, at)
+
+
+def _without(at: Span | None, within: Clause | None, suffixes: Sequence[Any]) -> Span | None:
+    """Leave a last `within`, which belongs to the whole pattern, out of the span of its part."""
+    if at is None or within is None or within.at is None or suffixes[-1] is not within:
+        return at
+    if within.at.line != at.line or within.at.column < at.column + 2:
+        return at
+    return Span(at.line, at.column, within.at.line, within.at.column - 1)
 
 
 def _read_prefixes(prefixes: Sequence[Token]) -> dict[str, Any]:

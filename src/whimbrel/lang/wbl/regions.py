@@ -14,6 +14,7 @@ from whimbrel.model.schema import Coordinates
 CORNERS = 256
 """Corners of the polygon that stands for a circle; it falls short of the circle by less than 0.01 %."""
 
+_SMALLER = "make it smaller, or give the region as a polygon in WKT"
 _EXAMPLE = "write 'POLYGON ((0 0, 10 0, 10 10, 0 0))'"
 
 
@@ -82,7 +83,7 @@ def _circle_on_sphere(
             "the centre of the circle is no longitude and latitude", at, "write circle(lon, lat, 500 m)"
         )
     if abs(middle) + reach >= math.pi / 2:
-        raise QueryError("a circle around a pole is no polygon in longitude and latitude", at)
+        raise QueryError("a circle around a pole is no polygon in longitude and latitude", at, _SMALLER)
     corners = []
     for bearing in bearings:
         sine = math.sin(middle) * math.cos(reach) + math.cos(middle) * math.sin(reach) * math.cos(bearing)
@@ -90,7 +91,9 @@ def _circle_on_sphere(
         turn = math.atan2(east, math.cos(reach) - math.sin(middle) * sine)
         corners.append((lon + math.degrees(turn), math.degrees(math.asin(sine))))
     if any(abs(corner[0]) > 180 for corner in corners):
-        raise QueryError("a circle across the date line is no polygon in longitude and latitude", at)
+        raise QueryError(
+            "a circle across the date line is no polygon in longitude and latitude", at, _SMALLER
+        )
     return corners
 
 

@@ -22,7 +22,7 @@ from whimbrel.graph.expressions import (
 )
 from whimbrel.graph.functions import BUILT_IN, Function
 from whimbrel.graph.policies import Key
-from whimbrel.lang.types import BUILT_IN_ATTRIBUTES, common_type, infer
+from whimbrel.lang.types import BUILT_IN_ATTRIBUTES, a_kind, common_type, infer
 from whimbrel.lang.wbl import tree as t
 from whimbrel.lang.wbl.pattern import Leaf, PartName, Scope, TypeInfo
 from whimbrel.lang.wbl.regions import Regions
@@ -75,7 +75,7 @@ class Names:
         expr, kind = self.value(node)
         if kind is not None and kind is not Type.BOOL:
             raise QueryTypeError(
-                f"a condition is true or false; this is a {kind.value}", node.at, "compare it with something"
+                f"a condition is true or false; this is {a_kind(kind)}", node.at, "compare it with something"
             )
         return expr
 
@@ -215,7 +215,7 @@ class Names:
                 at,
                 f"write this.{name} for the attribute, or rename the parameter",
             )
-        literal = self.around.params.literals[name]
+        literal = self.around.params.value(name, at)
         return Literal(literal.value, literal.type, at=at)
 
     def _result(self, name: str, at: Span | None) -> Expr:

@@ -92,7 +92,8 @@ _RARE = {
     "DOT",
 }
 _WORD = re.compile(r"[^\W\d]\w*")
-_LAST_TWO = re.compile(r"([^\W\d]\w*|\S)\s*$")
+_CLAUSE_WORD = re.compile(r"\b(detect|where|assign|having|consuming|by|context)\b")
+_LAST_WORD = re.compile(r"([^\W\d]\w*|\S)\s*$")
 _COMMENT = re.compile(r"(#|//)[^\n]*")
 
 
@@ -135,6 +136,8 @@ def _at_character(error: UnexpectedCharacters, text: str) -> QuerySyntaxError:
         return QuerySyntaxError(
             f"{word[0]!r} does not fit here", at, _hint(token, set(error.allowed or ()), text)
         )
+    if character in "&|!":
+        return QuerySyntaxError(f"{character!r} does not fit here", at, "write 'and', 'or' and 'not'")
     if character in "‘’“”":
         return QuerySyntaxError(f"{character!r} is no quotation mark here", at, "use ' or \"")
     return QuerySyntaxError(
@@ -144,13 +147,15 @@ def _at_character(error: UnexpectedCharacters, text: str) -> QuerySyntaxError:
 
 def _hint(token: Token, expected: set[str], text: str) -> str:
     before = _COMMENT.sub("", text[: token.start_pos or 0])
-    previous = _LAST_TWO.search(before)
+    # The last word cannot be far; a search through a long text could take long.
+    previous = _LAST_WORD.search(before[-100:])
     word = previous[1] if previous else ""
+    clauses = _CLAUSE_WORD.findall(before)
     return (
         _misspelt(str(token), expected)
         or _bad_unit(str(token), word)
         or _misspelt_before(token, word)
-        or _known_slip(token, word, expected)
+        or _known_slip(token, clauses[-1] if clauses else "")
         or f"next could be {_alternatives(expected)}"
     )
 
@@ -183,15 +188,11 @@ def _misspelt_before(token: Token, previous: str) -> str | None:
     return f"did you mean {near[0]!r} instead of {previous!r}?" if near else None
 
 
-def _known_slip(token: Token, previous: str, expected: set[str]) -> str | None:
-    if token in ("&", "&&", "|", "||", "!"):
-        return "write 'and', 'or' and 'not'"
-    if token.type == "COMMA" and "_AND" in expected:
+def _known_slip(token: Token, clause: str) -> str | None:
+    if token.type == "COMMA" and clause in ("where", "having"):
         return "join conditions with 'and'"
     if token.lower() != token and token.lower() in _all_words():
         return f"keywords are lower case: {token.lower()!r}"
-    if token.type == "NUMBER" and previous == "-":
-        return "write a single minus sign"
     return None
 
 
@@ -217,8 +218,10 @@ def _alternatives(expected: set[str]) -> str:
     for name in named:
         options = [f"'{word}'" for word in KEYWORDS.get(name, ())] or [_KINDS.get(name, name.lower())]
         shown.extend(options)
-    if len(clauses) > 2:
-        shown.append("another clause (where, assign, ...)" if "WHERE" in clauses else "a clause")
+    if len(clauses) > 2 and "_FROM" in expected:
+        shown.append("'detect'")
+    elif len(clauses) > 2:
+        shown.append("another clause (where, assign, ...)")
     if statement:
         shown.append("a new statement (event, define, ...)")
     unique = list(dict.fromkeys(shown))

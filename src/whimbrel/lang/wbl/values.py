@@ -42,6 +42,8 @@ class Params:
     """The parameters of a query: those it declares, and those given when it is compiled."""
 
     literals: dict[str, Literal] = field(default_factory=dict)
+    undeclared: set[str] = field(default_factory=set)
+    """Given when compiling, but not declared, and not used so far."""
 
     @classmethod
     def read(cls, declared: list[t.Param], given: Mapping[str, ParamValue] | None) -> Params:
@@ -55,6 +57,7 @@ class Params:
             params.literals[param.name] = value
         for name, supplied in rest.items():
             params.literals[name] = _given(name, supplied, None)
+            params.undeclared.add(name)
         return params
 
     def duration(self, amount: t.Amount) -> int:
@@ -95,7 +98,12 @@ class Params:
                 at,
                 f"write 'param {name} = ...', or give it: params={{{name!r}: ...}}, --param {name}=...",
             )
+        self.undeclared.discard(name)
         return self.literals[name]
+
+    def unused(self) -> list[str]:
+        """Name the values that were given, but that nothing in the query asks for."""
+        return sorted(self.undeclared)
 
 
 def _with_unit(value: Literal, unit: str | None, at: Span | None) -> Literal:

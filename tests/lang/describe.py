@@ -1,0 +1,118 @@
+"""A graph in a few lines of text, for golden files."""
+
+from __future__ import annotations
+
+from whimbrel.graph.expressions import format_expr
+from whimbrel.graph.operators import (
+    Absent,
+    Aggregate,
+    Derive,
+    Filter,
+    Graph,
+    Match,
+    Merge,
+    Operator,
+    PatternPart,
+    Repeat,
+    Source,
+)
+from whimbrel.graph.policies import Assign, Context, Partitioning, Select
+from whimbrel.graph.query import Query
+from whimbrel.model.time import END_OF_TIME, format_duration
+
+
+def describe(query: Query) -> str:
+    """Write every operator, the outputs, the subscriptions and the warnings."""
+    lines = [line for operator in query.graph.operators for line in _operator(operator)]
+    lines += [f"outputs: {', '.join(query.graph.outputs)}"]
+    lines += [f"coordinates: {query.graph.coordinates.value}"] if query.graph.coordinates else []
+    lines += [f"{s.type}: number {s.sequence} from {s.subscriber} to {s.actor}" for s in query.subscriptions]
+    lines += [f"warning: {warning}" for warning in query.warnings]
+    return "\n".join(lines)
+
+
+def _operator(operator: Operator) -> list[str]:
+    head = f"{type(operator).__name__.lower()} {operator.name}"
+    match operator:
+        case Source():
+            schema = operator.schema
+            listed = (
+                ", ".join(f"{n}: {k.value}" for n, k in schema.attributes.items()) if schema else "anything"
+            )
+            return [f"{head} ({listed})"]
+        case Filter():
+            return [f"{head}", f"  of {operator.input}", f"  if {format_expr(operator.condition)}"]
+        case Merge():
+            return [head, *(f"  {branch.input} as {branch.alias}" for branch in operator.branches)]
+        case Repeat():
+            return [head, *_repeat(operator)]
+        case Match():
+            return [head, *_match(operator)]
+        case Aggregate():
+            return [head, *_aggregate(operator)]
+        case Derive():
+            return [head, *(line for case in operator.cases for line in _case(case))]
+    raise TypeError(operator)
+
+
+def _repeat(op: Repeat) -> list[str]:
+    most = "" if op.at_most is None else op.at_most
+    lines = [f"  {op.input} as {op.alias} {{{op.at_least},{most}}} within {_span(op.within)}"]
+    return lines + ([f"  until {op.until}"] if op.until else []) + _keys(op.partitioning)
+
+
+def _match(op: Match) -> list[str]:
+    lines = [f"  {index}: {_part(part)}" for index, part in enumerate(op.parts)]
+    lines += [f"  absent: {_absent(absent)}" for absent in op.absent]
+    for order in op.orders:
+        gap = "" if order.gap is None else f" within {format_duration(order.gap)}"
+        lines.append(f"  order {order.first} -> {order.second}{gap}")
+    lines.append(f"  within {_span(op.within)}")
+    lines += [f"  if {format_expr(condition)}" for condition in op.conditions]
+    lines += [f"  context {op.context.value}"] if op.context is not Context.EACH else []
+    lines += [f"  consuming {', '.join(map(str, op.consuming))}"] if op.consuming else []
+    return lines + _keys(op.partitioning)
+
+
+def _part(part: PatternPart) -> str:
+    select = "" if part.select is Select.EACH else f"{part.select.value} "
+    return f"{select}{part.input} as {part.alias}"
+
+
+def _absent(absent: Absent) -> str:
+    lasting = "" if absent.duration is None else f" for {format_duration(absent.duration)}"
+    tests = "".join(f" if {format_expr(condition)}" for condition in absent.conditions)
+    return f"{absent.input} as {absent.alias} between {absent.after} and {absent.before}{lasting}{tests}"
+
+
+def _aggregate(op: Aggregate) -> list[str]:
+    lines = [f"  {'outer ' if part.outer else ''}{part.input} as {part.alias}" for part in op.parts]
+    window = op.window
+    shown = (lambda n: f"{n} events") if window.kind == "counting" else format_duration
+    lines.append(f"  over {shown(window.length)}" + (f" every {shown(window.every)}" if window.every else ""))
+    lines += _assign(op.assign)
+    lines += ["  post", *_assign(op.post)] if op.post else []
+    lines += [f"  having {format_expr(op.having)}"] if op.having is not None else []
+    return lines + _keys(op.partitioning)
+
+
+def _case(case) -> list[str]:
+    label = f"case {case.label}: " if case.label else ""
+    return [f"  {label}{case.input} as {case.alias}", *_assign(case.assign), *_keys(case.partitioning)]
+
+
+def _assign(assigns: tuple[Assign, ...]) -> list[str]:
+    return [f"    {a.name}{': ' + a.type if a.type else ''} = {format_expr(a.value)}" for a in assigns]
+
+
+def _keys(partitioning: Partitioning) -> list[str]:
+    return [f"  by {', '.join(map(str, partitioning.keys))}"] if partitioning.keys else []
+
+
+def _span(within: int) -> str:
+    return "any time" if within == END_OF_TIME else format_duration(within)
+
+
+def graph_text(graph: Graph) -> str:
+    """Write a graph alone."""
+    return describe(Query(graph))
