@@ -67,7 +67,7 @@ class CsvFile:
             reader = self._open(stream, dict.fromkeys(names, pa.string()), names, skipped)
             next_row = 1
             for batch in reader:
-                bad, skipped[:] = list(skipped), []
+                bad = _take_up_to(skipped, next_row + batch.num_rows)
                 yield self._piece(batch, plan.kinds, bad, next_row)
                 next_row += batch.num_rows + len(bad)
             if skipped:
@@ -123,6 +123,18 @@ class CsvFile:
 
 def _ignore(count: int) -> None:
     """Take no notice: a look at the header is not progress."""
+
+
+def _take_up_to(skipped: list[pa.csv.InvalidRow], end: int) -> list[pa.csv.InvalidRow]:
+    """Take away the malformed rows that stand before row `end`, which each of them moves on by one.
+
+    The reader looks ahead: some of those it has skipped stand behind the batch that it has given.
+    """
+    taken = 0
+    while taken < len(skipped) and skipped[taken].number - 1 < end + taken:
+        taken += 1
+    found, skipped[:] = skipped[:taken], skipped[taken:]
+    return found
 
 
 def _no_rows(names: list[str]) -> pa.RecordBatch:
