@@ -8,12 +8,11 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from whimbrel.engine.buffered import Buffered
-from whimbrel.engine.deriver import WINDOW
 from whimbrel.engine.evaluate import cast, evaluate, true_rows
 from whimbrel.engine.kernels.segments import trailing
 from whimbrel.engine.reduce import Segments, count_rows, reduce
 from whimbrel.engine.store import Store, offsets_of, ranges
-from whimbrel.engine.streams import Stream, Surroundings
+from whimbrel.engine.streams import WINDOW, Stream, Surroundings
 from whimbrel.engine.values import Column, Int64Array, nothing
 from whimbrel.errors import QueryError
 from whimbrel.graph.expressions import (

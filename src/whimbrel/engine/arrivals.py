@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from whimbrel.engine.streams import RowsFrame, Stream, Surroundings
+from whimbrel.engine.streams import CASE, WINDOW, RowsFrame, Stream, Surroundings
 from whimbrel.engine.values import Int64Array, decoded
 from whimbrel.model.schema import Type
 
@@ -126,9 +126,20 @@ class Arrivals:
             lengths = np.diff(lineage.offsets)
             level = np.arange(len(lineage.refs)) - np.repeat(lineage.offsets[:-1], lengths)
             refs[level, np.repeat(at, lengths)] = lineage.refs
-        names = sorted({stream.event_type or stream.name for stream in self.roots})
-        types = np.array([names.index(stream.event_type or stream.name) for stream in self.roots])
-        return [types[arrived.root], *refs[::-1], source]
+        return [*self._last_resorts(arrived), *refs[::-1], source]
+
+    def _last_resorts(self, arrived: Arrived) -> list[Int64Array]:
+        """Give sort keys for derived events made of the same atomic events: case, window, type."""
+        case, window = np.zeros(len(arrived), np.int64), np.zeros(len(arrived), np.int64)
+        for number, stream in enumerate(self.roots):
+            at = np.nonzero(arrived.root == number)[0]
+            for key, found in ((CASE, case), (WINDOW, window)):
+                column = stream.store.column(key, arrived.row[at])
+                if column.type is not None:
+                    found[at] = np.where(column.nulls, 0, column.values)
+        names = sorted({stream.event_type or "" for stream in self.roots})
+        types = np.array([names.index(stream.event_type or "") for stream in self.roots])
+        return [case, window, types[arrived.root]]
 
 
 def joined(found: list[Arrived]) -> Arrived:

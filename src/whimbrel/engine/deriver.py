@@ -6,17 +6,13 @@ import numpy as np
 
 from whimbrel.engine.evaluate import cast, evaluate
 from whimbrel.engine.store import Store
-from whimbrel.engine.streams import RowsFrame, Stream, Surroundings
+from whimbrel.engine.streams import CASE, WINDOW, RowsFrame, Stream, Surroundings
 from whimbrel.engine.values import Column
 from whimbrel.graph.expressions import GROUP, Attribute, Expr
-from whimbrel.graph.operators import Case, Derive
+from whimbrel.graph.operators import Case, Derive, Graph
+from whimbrel.graph.scope import is_composite
 from whimbrel.model.schema import TYPE_NAMES, Type
 from whimbrel.model.time import END_OF_TIME
-
-CASE = Attribute(None, "@case")
-"""The number of the case that found an event, kept because its id depends on it."""
-WINDOW = Attribute(None, "@window")
-"""The end of the window an event was computed over, kept for the same reason."""
 
 
 class Deriver:
@@ -24,7 +20,8 @@ class Deriver:
 
     due = END_OF_TIME
 
-    def __init__(self, op: Derive, streams: dict[str, Stream], around: Surroundings) -> None:
+    def __init__(self, graph: Graph, op: Derive, streams: dict[str, Stream], around: Surroundings) -> None:
+        self.graph = graph
         self.op = op
         self.around = around
         self.inputs = [streams[case.input] for case in op.cases]
@@ -53,9 +50,7 @@ class Deriver:
 
     def _attributes(self, case: Case, frame: RowsFrame) -> dict[str, Column]:
         if not case.assign:
-            if frame.stream.composite and case.alias is None:
-                return {key.name: frame.key(key) for key in case.partitioning.keys}
-            return frame.attributes(None)
+            return self._taken_over(case, frame)
         found = {}
         for assign in case.assign:
             column = evaluate(assign.value, frame)
@@ -64,3 +59,8 @@ class Deriver:
             found[assign.name] = column
         return found
 
+    def _taken_over(self, case: Case, frame: RowsFrame) -> dict[str, Column]:
+        """Without assignments: the attributes of the only part, or the group keys."""
+        if is_composite(self.graph[case.input]) and case.alias is None:
+            return {key.name: frame.key(key) for key in case.partitioning.keys}
+        return frame.attributes(None)

@@ -95,27 +95,21 @@ class Matcher:
         spec[k.CONSUMING] = bool(op.consuming)
         spec[k.SELECTING] = any(part.select is not Select.EACH for part in op.parts)
         spec[k.CONDITIONS_LATE] = op.context is Context.CHRONICLE
-        for absent in op.absent:
-            if absent.before is None:
-                assert absent.after is not None
-                spec[k.DEADLINE_PART] = absent.after
-                from_part = absent.duration is not None
-                spec[k.DEADLINE] = k.DEADLINE_FROM_PART if from_part else k.DEADLINE_FROM_START
-                spec[k.DEADLINE_AFTER] = absent.duration if from_part else op.within
+        spec[k.WAITS] = any(absent.before is None for absent in op.absent)
         firsts = {order.first for order in op.orders}
         self.triggers = np.array([part not in firsts for part in range(parts)], np.uint8)
         spec[k.KEEP_TRIGGER] = (
             int(self.triggers.sum()) > 1
             or op.context is not Context.EACH
-            or bool(spec[k.CONSUMING] or spec[k.SELECTING] or spec[k.DEADLINE])
+            or bool(spec[k.CONSUMING] or spec[k.SELECTING] or spec[k.WAITS])
         )
         self.spec = spec
         self.orders = np.array(
             [(o.first, o.second, -1 if o.gap is None else o.gap) for o in op.orders], np.int64
         ).reshape(-1, 3)
         self.absents = np.array(
-            [(-1 if a.after is None else a.after, -1 if a.before is None else a.before) for a in op.absent], np.int64
-        ).reshape(-1, 2)
+            [tuple(-1 if n is None else n for n in (a.after, a.before, a.duration)) for a in op.absent], np.int64
+        ).reshape(-1, 3)
         self.select = np.array([_SELECTS[part.select] for part in op.parts], np.int64)
         self.consume = np.array([part in op.consuming for part in range(parts)], np.uint8)
         self._plan()

@@ -1,4 +1,8 @@
-"""Runs a `Merge`: every event of any branch, once."""
+"""Runs a `Merge`: every event of any branch, once.
+
+Alternatives that select from one stream stay a selection of it, so that an event remains the same
+event wherever else the pattern uses it. All others are copied into a stream of their own.
+"""
 
 from __future__ import annotations
 
@@ -11,13 +15,40 @@ from whimbrel.engine.store import Lineage, Store
 from whimbrel.engine.streams import RowsFrame, Stream, Surroundings
 from whimbrel.engine.values import Column, concat, nothing
 from whimbrel.graph.expressions import GROUP, Attribute, Expr, format_expr
-from whimbrel.graph.operators import Graph, Merge
-from whimbrel.graph.scope import scope
+from whimbrel.graph.operators import Graph, Merge, Source
+from whimbrel.graph.scope import scope, selection
 from whimbrel.model.time import END_OF_TIME
 
 
+class Union:
+    """A `Merge` of selections of one stream, at run time."""
+
+    due = END_OF_TIME
+
+    def __init__(self, graph: Graph, op: Merge, streams: dict[str, Stream]) -> None:
+        self.inputs = [streams[branch.input] for branch in op.branches]
+        self.stream = Stream(op.name, self.inputs[0].store)
+        for branch, stream in zip(op.branches, self.inputs, strict=True):
+            self.stream.branches |= stream.branches
+            if branch.alias is not None:
+                root, condition = selection(graph, branch.input)
+                event_type = root.event_type if isinstance(root, Source) else None
+                self.stream.branches[branch.alias] = (event_type, condition)
+
+    @staticmethod
+    def suits(op: Merge, streams: dict[str, Stream]) -> bool:
+        """Tell whether all branches select from one stream of plain events."""
+        inputs = [streams[branch.input] for branch in op.branches]
+        return all(stream.store is inputs[0].store and not stream.composite for stream in inputs)
+
+    def step(self) -> None:
+        """Pass on what is new in any branch."""
+        self.stream.watermark = min(stream.watermark for stream in self.inputs)
+        self.stream.new = np.unique(np.concatenate([stream.new for stream in self.inputs]))
+
+
 class Merger:
-    """A `Merge` at run time."""
+    """A `Merge` of several streams, at run time."""
 
     due = END_OF_TIME
 

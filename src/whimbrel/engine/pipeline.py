@@ -12,15 +12,15 @@ from whimbrel.engine.atoms import Atom, Atoms
 from whimbrel.engine.deriver import Deriver
 from whimbrel.engine.evaluate import true_rows
 from whimbrel.engine.matcher import Matcher
-from whimbrel.engine.merger import Merger
+from whimbrel.engine.merger import Merger, Union
 from whimbrel.engine.needs import Needs
 from whimbrel.engine.repeater import Repeater
 from whimbrel.engine.streams import RowsFrame, Stream, Surroundings
 from whimbrel.errors import QueryError
-from whimbrel.graph.expressions import conjunction
 from whimbrel.graph.operators import Aggregate, Derive, Filter, Graph, Match, Merge, Operator, Repeat, Source
 from whimbrel.graph.query import Query
 from whimbrel.graph.reach import reach
+from whimbrel.graph.scope import selection
 from whimbrel.model.time import END_OF_TIME
 
 
@@ -48,7 +48,7 @@ class Sieve:
         self.op = op
         self.source = source
         self.around = around
-        self.stream = Stream(op.name, source.store, source.composite, source.event_type)
+        self.stream = Stream(op.name, source.store, source.composite, source.event_type, branches=source.branches)
 
     def step(self) -> None:
         """Pass on the new events for which the condition is true."""
@@ -96,11 +96,13 @@ class Pipeline:
             case Repeat():
                 return Repeater(operator, self.streams, self.around, needs)
             case Merge():
+                if Union.suits(operator, self.streams):
+                    return Union(self.graph, operator, self.streams)
                 return Merger(self.graph, operator, self.streams, self.around, needs)
             case Aggregate():
                 return Aggregator(self.graph, operator, self.streams, self.around)
             case Derive():
-                return Deriver(operator, self.streams, self.around)
+                return Deriver(self.graph, operator, self.streams, self.around)
         raise QueryError(f"the embedded engine cannot run {type(operator).__name__} ({operator.name!r})")
 
     @property
@@ -120,7 +122,7 @@ class Pipeline:
     def forget_before(self, time: int) -> None:
         """Let go of events that can no longer take part in anything."""
         for runtime in self.runtimes.values():
-            if not isinstance(runtime, Sieve):
+            if not isinstance(runtime, Sieve | Union):
                 runtime.stream.store.forget_before(time)
 
     def clear_made(self) -> None:
@@ -131,13 +133,8 @@ class Pipeline:
 
 def _atom(graph: Graph, operator: Operator) -> Atom | None:
     """Give the type and condition of a selection of atomic events; None for all other operators."""
-    conditions = []
-    while isinstance(operator, Filter):
-        conditions.append(operator.condition)
-        operator = graph[operator.input]
-    if not isinstance(operator, Source):
-        return None
-    return operator.event_type, conjunction(tuple(reversed(conditions)))
+    root, condition = selection(graph, operator.name)
+    return (root.event_type, condition) if isinstance(root, Source) else None
 
 
 def columns_needed(pipelines: Mapping[str, Pipeline]) -> set[str] | None:

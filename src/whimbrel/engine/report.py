@@ -9,11 +9,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from whimbrel.engine.deriver import CASE, WINDOW
 from whimbrel.engine.identity import detection_ids, event_ids
 from whimbrel.engine.locations import hull_wkb
 from whimbrel.engine.store import Lineage, Store, offsets_of
-from whimbrel.engine.streams import Stream, Surroundings
+from whimbrel.engine.streams import CASE, WINDOW, Stream, Surroundings
 from whimbrel.engine.values import Int64Array, to_arrow
 from whimbrel.graph.expressions import Attribute
 from whimbrel.model.schema import Coordinates

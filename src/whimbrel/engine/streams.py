@@ -9,12 +9,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from whimbrel.engine.evaluate import true_rows
 from whimbrel.engine.store import Store
 from whimbrel.engine.values import BoolArray, Column, FloatArray, Int64Array, decoded, nothing
-from whimbrel.graph.expressions import GROUP, Attribute, Expr
+from whimbrel.graph.expressions import GROUP, Attribute, Binary, Expr, Literal
 from whimbrel.graph.functions import Function
 from whimbrel.graph.policies import Key, Partitioning
 from whimbrel.model.schema import Coordinates, Type
+
+CASE = Attribute(None, "@case")
+"""The number of the case that found an event, kept because its id depends on it."""
+WINDOW = Attribute(None, "@window")
+"""The end of the window an event was computed over, kept for the same reason."""
 
 ALIASES = {"srcid": "source", "lon": "x", "lat": "y"}
 METRES_PER_DEGREE = 111_195.0797343687
@@ -43,6 +49,8 @@ class Stream:
     event_type: str | None = None
     new: Int64Array = field(default_factory=lambda: np.zeros(0, np.int64))
     watermark: int = -(2**62)
+    branches: dict[str, tuple[str | None, Expr | None]] = field(default_factory=dict)
+    """Alternatives: part names, each with the type and condition an event has to fit to be bound to it."""
 
 
 @dataclass(slots=True)
@@ -79,7 +87,21 @@ class RowsFrame:
             return self._group(name)
         if part is None or part == self.alias:
             return self._own(name)
+        if part in self.stream.branches:
+            return self._of_branch(part, name)
         return self.stream.store.column(Attribute(part, name), self.rows)
+
+    def _of_branch(self, part: str, name: str) -> Column:
+        """Give an attribute of the events that fit one of several alternatives; null for the others."""
+        event_type, condition = self.stream.branches[part]
+        column = self._own(name)
+        fits = np.ones(len(self.rows), np.bool_)
+        if event_type is not None:
+            of_type = Binary("=", Attribute(None, "type"), Literal(event_type, Type.STRING))
+            fits &= true_rows(of_type, self)
+        if condition is not None:
+            fits &= true_rows(condition, self)
+        return Column(column.type, column.values, column.nulls | ~fits)
 
     def attributes(self, part: str | None) -> dict[str, Column]:
         """Give all attributes of a part that is the row itself."""

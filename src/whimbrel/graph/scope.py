@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from whimbrel.graph.expressions import Expr, conjunction
 from whimbrel.graph.operators import Aggregate, Custom, Derive, Filter, Graph, Match, Merge, Operator, Repeat, Source
 
 
@@ -32,6 +33,15 @@ def scope(graph: Graph, name: str) -> dict[str, bool]:
         case Source() | Filter() | Derive() | Aggregate() | Custom():
             return {}
     raise TypeError(f"unknown operator {operator!r}")
+
+
+def selection(graph: Graph, name: str) -> tuple[Operator, Expr | None]:
+    """Give the operator whose events stream `name` selects from, and the condition of the selection."""
+    operator, conditions = graph[name], []
+    while isinstance(operator, Filter):
+        conditions.append(operator.condition)
+        operator = graph[operator.input]
+    return operator, conjunction(tuple(reversed(conditions)))
 
 
 def _bound(graph: Graph, input: str, alias: str | None) -> dict[str, bool]:

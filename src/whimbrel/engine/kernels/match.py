@@ -20,16 +20,15 @@ from whimbrel.engine.kernels.jit import kernel
 from whimbrel.engine.kernels.machine import STACK, holds
 
 # Slots of `spec`, the numbers that describe a pattern.
-PARTS, ABSENT, WITHIN, CONTEXT, CONSUMING, DEADLINE, DEADLINE_PART, DEADLINE_AFTER = 0, 1, 2, 3, 4, 5, 6, 7
-KEEP_TRIGGER, RETAIN, SELECTING, CONDITIONS_LATE = 8, 9, 10, 11
-SPEC = 12
+PARTS, ABSENT, WITHIN, CONTEXT, CONSUMING, WAITS = 0, 1, 2, 3, 4, 5
+KEEP_TRIGGER, RETAIN, SELECTING, CONDITIONS_LATE = 6, 7, 8, 9
+SPEC = 10
 
 # Slots of `count`, the numbers that change.
 ENTRIES, WAITING, SERIAL = 0, 1, 2
 COUNTS = 3
 
 EACH, RECENT, CHRONICLE, FIRST_MATCHING, CONTINUOUS, CUMULATIVE = 0, 1, 2, 3, 4, 5
-NO_DEADLINE, DEADLINE_FROM_PART, DEADLINE_FROM_START = 0, 1, 2
 TAKE_EACH, TAKE_FIRST, TAKE_LAST = 0, 1, 2
 
 
@@ -116,11 +115,22 @@ def heap_pop(deadline, serial, trigger, fine, bound, size):  # type: ignore[no-u
 
 
 @kernel
-def violated(spec, absents, absent_code, final, bound, until, key, pool_start, pool_end, prev, tail, machine):  # type: ignore[no-untyped-def]
+def deadline_of(spec, absents, a, bound, pool_start, pool_end):  # type: ignore[no-untyped-def]
+    """Give the time until which absent part `a` must not occur."""
+    if absents[a, 2] >= 0:
+        return pool_end[bound[absents[a, 0]]] + absents[a, 2]
+    least = pool_start[bound[0]]
+    for part in range(1, spec[PARTS]):
+        least = min(least, pool_start[bound[part]])
+    return least + spec[WITHIN]
+
+
+@kernel
+def violated(spec, absents, absent_code, final, bound, largest, key, pool_start, pool_end, prev, tail, machine):  # type: ignore[no-untyped-def]
     """Tell whether an event lies where an absent part forbids it.
 
-    `final` picks the absences to test: 1 those that wait for a deadline, 0 the others. `until` is the
-    deadline, or the end of the match.
+    `final` picks the absences to test: 1 those that wait for a deadline, 0 the others. `largest` is the
+    end of the match.
     """
     parts = spec[PARTS]
     code, int_constants, float_constants, ints, floats, nulls, si, sf, sn = machine
@@ -130,7 +140,8 @@ def violated(spec, absents, absent_code, final, bound, until, key, pool_start, p
         if (before < 0) != (final == 1):
             continue
         slot = parts + a
-        lower = pool_end[bound[after]] if after >= 0 else until - spec[WITHIN] - 1
+        lower = pool_end[bound[after]] if after >= 0 else largest - spec[WITHIN] - 1
+        until = deadline_of(spec, absents, a, bound, pool_start, pool_end) if before < 0 else largest
         n = tail[slot, key]
         while n >= 0 and pool_end[n] > lower:
             inside = pool_start[n] > lower
@@ -197,7 +208,7 @@ def combination_holds(spec, orders, condition_code, absents, absent_code, bound,
 
 
 @kernel
-def selected(spec, select, orders, condition_code, absents, absent_code, bound, key, pool_start, pool_end, consumed, prev, tail, machine):  # type: ignore[no-untyped-def]
+def selected(spec, select, orders, condition_code, absents, absent_code, bound, key, pool_start, pool_end, prev, tail, machine):  # type: ignore[no-untyped-def]
     """Tell whether the marks `first` and `last` keep this combination."""
     for part in range(spec[PARTS]):
         if select[part] == TAKE_EACH:
@@ -206,7 +217,7 @@ def selected(spec, select, orders, condition_code, absents, absent_code, bound, 
         rival = tail[part, key]
         while rival >= 0:
             better = rival > own if select[part] == TAKE_LAST else rival < own
-            if better and consumed[rival] == 0:
+            if better:
                 bound[part] = rival
                 beaten = combination_holds(
                     spec, orders, condition_code, absents, absent_code, bound, key,
@@ -326,7 +337,7 @@ def match_step(  # type: ignore[no-untyped-def]
     batch = np.empty((64, parts), np.int64)
     fine = np.ones(64, np.uint8)
     simple = (
-        spec[CONTEXT] == EACH and spec[CONSUMING] == 0 and spec[DEADLINE] == NO_DEADLINE and spec[SELECTING] == 0
+        spec[CONTEXT] == EACH and spec[CONSUMING] == 0 and spec[WAITS] == 0 and spec[SELECTING] == 0
     )
 
     entries = count[ENTRIES]
@@ -480,7 +491,7 @@ def match_step(  # type: ignore[no-untyped-def]
                     continue
                 if good == 1 and spec[SELECTING] == 1 and not selected(
                     spec, select, orders, condition_code, absents, absent_code, bound, key,
-                    pool_start, pool_end, consumed, prev, tail, machine,
+                    pool_start, pool_end, prev, tail, machine,
                 ):
                     continue
                 if simple:
@@ -500,7 +511,7 @@ def match_step(  # type: ignore[no-untyped-def]
                 fine[number] = good
                 number += 1
 
-        if number > 0 and spec[DEADLINE] == NO_DEADLINE:
+        if number > 0 and spec[WAITS] == 0:
             chosen, taken = choose(spec, consume, batch, fine, number, consumed)
             if taken > 0:
                 out_bound, out_end, out_offset, out_member, found = report(
@@ -515,13 +526,12 @@ def match_step(  # type: ignore[no-untyped-def]
                     wait_trigger = grow(wait_trigger, size)
                     wait_fine = grow(wait_fine, size)
                     wait_bound = grow_rows(wait_bound, size)
-                if spec[DEADLINE] == DEADLINE_FROM_PART:
-                    deadline = pool_end[batch[k, spec[DEADLINE_PART]]] + spec[DEADLINE_AFTER]
-                else:
-                    deadline = pool_start[batch[k, 0]]
-                    for part in range(1, parts):
-                        deadline = min(deadline, pool_start[batch[k, part]])
-                    deadline += spec[DEADLINE_AFTER]
+                for part in range(parts):
+                    bound[part] = batch[k, part]
+                deadline = now
+                for a in range(spec[ABSENT]):
+                    if absents[a, 1] < 0:
+                        deadline = max(deadline, deadline_of(spec, absents, a, bound, pool_start, pool_end))
                 wait_deadline[waiting] = deadline
                 wait_serial[waiting] = count[SERIAL]
                 wait_trigger[waiting] = e
