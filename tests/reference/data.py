@@ -19,7 +19,7 @@ class Duration(int):
     """A length of time in microseconds, as a value of an expression."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Event:
     """An event as it comes in: a point event has `start == end`; a location is (x, y) or a polygon."""
 
@@ -32,6 +32,15 @@ class Event:
     y: float | None = None
     polygon: tuple[Point, ...] | None = None
     attributes: Mapping[str, Value] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        """The one-line notation of `whimbrel.testing`, in microseconds."""
+        times = f"{self.start}us" if self.start == self.end else f"{self.start}..{self.end}us"
+        source = "" if self.source is None else f"!{self.source}"
+        place = self.polygon or ("" if self.x is None else f"({self.x:g},{self.y:g})")
+        listed = [f"{name}={'null' if value is None else value}" for name, value in self.attributes.items()]
+        values = ":" + ",".join(listed) if listed else ""
+        return f"{self.type}@{times}#{self.id}{source}{place}{values}"
 
     @property
     def points(self) -> tuple[Point, ...]:
@@ -92,6 +101,8 @@ class Item:
     constituents: tuple[Item, ...] = ()
     group: Mapping[str, Value] = field(default_factory=dict)
     origin: Item | None = None
+    window: int = 0
+    case: int = 0
 
     @property
     def identity(self) -> Item:
@@ -102,10 +113,24 @@ class Item:
     def points(self) -> tuple[Point, ...]:
         return tuple(point for atom in self.atoms for point in atom.points)
 
+    @property
+    def trail(self) -> tuple[Key, ...]:
+        """The places in the total order of the atomic events it was made of, part by part."""
+        if not self.constituents:
+            return (order(self.atoms[0]),)
+        return tuple(place for item in self.constituents for place in item.trail)
+
 
 def order(event: Event | Item) -> Key:
-    """The total order: end, start, source (none first), id."""
-    return event.end, event.start, event.source is not None, event.source or "", event.id
+    """The total order: end, start, source (none first), id.
+
+    Derived events that agree so far go by the events they were made of, then by name, window and case.
+    """
+    first = (event.end, event.start, event.source is not None, event.source or "")
+    if isinstance(event, Event):
+        return (*first, event.id)
+    made = (event.type or "") if event.constituents else ""
+    return (*first, event.trail, made, event.window, event.case)
 
 
 def atoms_below(items: Iterable[Item]) -> tuple[Event, ...]:

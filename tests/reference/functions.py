@@ -184,20 +184,22 @@ def shape(vertices: Sequence[Point]) -> shapely.Geometry:
 
 
 def centre(item: Item) -> Point | None:
+    """The centre of the bounding box of the location."""
     where = geometry(item)
-    return None if where is None else (where.centroid.x, where.centroid.y)
+    if where is None:
+        return None
+    x0, y0, x1, y1 = where.bounds
+    return (x0 + x1) / 2, (y0 + y1) / 2
 
 
 def distance(a: Item | None, b: Item | None, coordinates: Coordinates) -> Value:
-    """Metres between the nearest points of two locations; null if one has none."""
-    here, there = (None if item is None else geometry(item) for item in (a, b))
+    """Metres between the centres of two locations; null if one has none."""
+    here, there = (None if item is None else centre(item) for item in (a, b))
     if here is None or there is None:
         return None
     if coordinates is Coordinates.PLANE:
-        return float(here.distance(there))
-    if here.geom_type != "Point" or there.geom_type != "Point":
-        raise NotImplementedError("on the sphere the reference measures between points only")
-    return great_circle(here.x, here.y, there.x, there.y)
+        return math.hypot(here[0] - there[0], here[1] - there[1])
+    return great_circle(*here, *there)
 
 
 def great_circle(lon1: float, lat1: float, lon2: float, lat2: float) -> float:

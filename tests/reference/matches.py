@@ -110,7 +110,8 @@ def _composite(partition: Partition, found: Found) -> Item:
 
 
 def holding(partition: Partition) -> list[Combination]:
-    return [combination for combination in in_order(partition) if is_true(combination, partition)]
+    """Combinations that hold, the absences aside that wait for a deadline."""
+    return [combination for combination in in_order(partition) if is_true(combination, partition, final=False)]
 
 
 def in_order(partition: Partition) -> Iterator[Combination]:
@@ -143,14 +144,15 @@ def _in_order(first: Item, second: Item, gap: int | None) -> bool:
     return order(first) < order(second) and second.end - first.end <= gap
 
 
-def is_true(combination: Combination, partition: Partition) -> bool:
-    """Whether all conditions hold and no absent part is violated."""
+def is_true(combination: Combination, partition: Partition, *, final: bool) -> bool:
+    """Whether all conditions hold and no absent part is violated; `final`: also those that wait."""
     env = Env(partition.world, combination.bindings(), partition.group)
     if not all(holds(condition, env) for condition in partition.match.conditions):
         return False
     return not any(
         violates(item, absent, combination) and fits(item, absent, env)
         for absent, items in zip(partition.match.absent, partition.absent, strict=True)
+        if final or not waits(absent)
         for item in items
     )
 
@@ -220,7 +222,7 @@ def _has_completed(other: Combination, one: Combination) -> bool:
 def detections(partition: Partition) -> list[Found]:
     if partition.match.context is Context.CHRONICLE:
         return chronicle(partition)
-    survivors = selected(holding(partition))
+    survivors = [one for one in selected(holding(partition)) if is_true(one, partition, final=True)]
     consumed: list[Item] = []
     found: list[Found] = []
     for moment in moments(survivors):
@@ -291,7 +293,7 @@ def continuous(fresh: list[Combination], consumed: list[Item]) -> list[Found]:
 def cumulative(fresh: list[Combination], consumed: list[Item]) -> list[Found]:
     columns = [_each_once([one.items[part] for one in fresh]) for part in range(len(fresh[0].items))]
     latest = Combination(fresh[0].match, tuple(column[-1] for column in columns))
-    everything = tuple(item for column in columns for item in column)
+    everything = tuple(_each_once([item for column in columns for item in column]))
     consumed.extend(everything)
     return [Found(latest, everything, fresh[0].completion)]
 
@@ -305,33 +307,12 @@ def _each_once(items: list[Item]) -> list[Item]:
 
 
 def chronicle(partition: Partition) -> list[Found]:
+    """For each trigger the oldest combination that keeps the orders, if conditions and absences hold too."""
     consumed: list[Item] = []
     found: list[Found] = []
     for moment in moments(list(in_order(partition))):
-        trigger, completion = moment[0].trigger, moment[0].completion
-        built = build(partition, trigger, consumed)
-        if built is None or built.trigger.identity is not trigger.identity or built.completion != completion:
-            continue
-        if is_true(built, partition):
-            found.append(_as_is(built))
-            consumed.extend(built.items)
+        fresh = sorted((one for one in moment if not one.has_any(consumed)), key=lambda one: one.age)
+        if fresh and is_true(fresh[0], partition, final=True):
+            found.append(_as_is(fresh[0]))
+            consumed.extend(fresh[0].items)
     return found
-
-
-def build(partition: Partition, trigger: Item, consumed: list[Item]) -> Combination | None:
-    """Part by part the oldest unconsumed event, up to the trigger, that keeps the orders and `within`."""
-    chosen: list[Item] = []
-    for stream in partition.parts:
-        fitting = [item for item in stream if _may_follow(item, chosen, trigger, consumed, partition.match)]
-        if not fitting:
-            return None
-        chosen.append(min(fitting, key=order))
-    return Combination(partition.match, tuple(chosen))
-
-
-def _may_follow(item: Item, chosen: list[Item], trigger: Item, consumed: list[Item], match: Match) -> bool:
-    if any(item.identity is other.identity for other in [*chosen, *consumed]) or order(item) > order(trigger):
-        return False
-    # The detection will end in the trigger, so what is too old for the trigger is not waited for.
-    span = trigger.end - min(other.start for other in [*chosen, item, trigger])
-    return keeps_orders([*chosen, item], match.orders) and span <= match.within

@@ -6,8 +6,9 @@ attributes v (whole), w (float) and k (text), also the derived ones where someth
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, TypeVar
 
 from hypothesis import strategies as st
@@ -97,6 +98,8 @@ class GraphDraft:
 
     def finish(self) -> Graph:
         """Report the last definition, and most of the earlier ones."""
+        if not self.defined:
+            self.add_definition()
         outputs = [name for name in self.defined[:-1] if not self.rarely()] + self.defined[-1:]
         return Graph(tuple(self.operators), tuple(outputs), Coordinates.PLANE)
 
@@ -104,6 +107,10 @@ class GraphDraft:
 
     def choose(self, choices: Sequence[T]) -> T:
         return choices[self.number(0, len(choices) - 1)]
+
+    def apart(self, make: Callable[[], T]) -> T:
+        """Draw something as one unit, which shrinking can take away as a whole."""
+        return self.draw(st.builds(make))
 
     def number(self, low: int, high: int) -> int:
         return self.draw(st.integers(low, high))
@@ -114,6 +121,12 @@ class GraphDraft:
 
     def rarely(self, feature: str | None = None) -> bool:
         return (feature is None or feature in self.features) and self.number(0, 3) == 3
+
+    def mostly(self) -> bool:
+        return self.number(0, 7) > 0
+
+    def seldom(self, feature: str | None = None) -> bool:
+        return (feature is None or feature in self.features) and self.number(0, 7) == 7
 
     def time(self, low: int, high: int) -> int:
         return self.number(low, high) * SECOND
@@ -129,10 +142,17 @@ class GraphDraft:
 
     def add_definition(self) -> None:
         name = f"X{len(self.defined) + 1}"
-        count = 2 if self.rarely("cases") else 1
-        cases = tuple(self.case(label=str(number)) for number in range(count))
-        self.add(Derive(name, name, cases))
+        drawn = [
+            self.apart(lambda: self.case("0") if self.mostly() else None),
+            self.apart(lambda: self.case("1") if self.rarely("cases") else None),
+        ]
+        cases = [case for case in drawn if case is not None] or [self.case("0")]
+        self.add(Derive(name, name, tuple(cases)))
         self.defined.append(name)
+
+    def add_perhaps(self) -> None:
+        if self.flip():
+            self.add_definition()
 
     def case(self, label: str) -> Case:
         kinds = ["pattern"] * 4 + ["plain"]
@@ -195,6 +215,20 @@ class GraphDraft:
         branches = (Branch(self.stream(), alias), Branch(self.stream(), other))
         return self.add(Merge(self.fresh("merge"), branches)), Scope([alias, other])
 
+    def parts(self, by: Partitioning) -> list[tuple[PatternPart, Scope]]:
+        """Mostly two or three."""
+        found = [self.part("a", by)]
+        for alias, is_wanted in (("b", self.mostly), ("c", self.flip), ("d", self.rarely)):
+            more = self.apart(partial(self.part_perhaps, alias, by, is_wanted))
+            if more is not None and len(found) < self.max_parts:
+                found.append(more)
+        return found
+
+    def part_perhaps(
+        self, alias: str, by: Partitioning, is_wanted: Callable[[], bool]
+    ) -> tuple[PatternPart, Scope] | None:
+        return self.part(alias, by) if is_wanted() else None
+
     def part(self, alias: str, by: Partitioning) -> tuple[PatternPart, Scope]:
         if self.rarely("repeat"):
             stream, scope = self.repeat(alias, by)
@@ -209,8 +243,7 @@ class GraphDraft:
     def pattern(self, by: Partitioning) -> tuple[str, Scope]:
         scope = Scope(group=by)
         parts: list[PatternPart] = []
-        for alias in "abcd"[: min(self.choose((1, 2, 2, 2, 3, 3, 4)), self.max_parts)]:
-            part, more = self.part(alias, by)
+        for part, more in self.parts(by):
             parts.append(part)
             scope = scope + more
         context, consuming = self.context(len(parts))
@@ -249,9 +282,9 @@ class GraphDraft:
         return tuple(Order(*pair, self.time(0, 4) if self.rarely("gap") else None) for pair in pairs)
 
     def absences(self, count: int, scope: Scope) -> list[Absent]:
-        if not self.flip("absent"):
-            return []
-        return [self.absence(count, scope, alias) for alias in ("n", "o")[: self.choose((1, 1, 1, 2))]]
+        first = self.apart(lambda: self.absence(count, scope, "n") if self.flip("absent") else None)
+        second = self.apart(lambda: self.absence(count, scope, "o") if self.seldom("absent") else None)
+        return [made for made in (first, second) if made is not None]
 
     def absence(self, count: int, scope: Scope, alias: str) -> Absent:
         positions: list[tuple[int | None, int | None, int | None]] = [
@@ -264,9 +297,9 @@ class GraphDraft:
         return Absent(self.stream(), alias, after, before, duration, conditions)
 
     def conditions(self, scope: Scope) -> list[Expr]:
-        if not self.flip("conditions"):
-            return []
-        return [self.condition(scope) for _ in range(self.number(1, 2))]
+        first = self.apart(lambda: self.condition(scope) if self.flip("conditions") else None)
+        second = self.apart(lambda: self.condition(scope) if self.rarely("conditions") else None)
+        return [made for made in (first, second) if made is not None]
 
     # Aggregates.
 

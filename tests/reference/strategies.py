@@ -40,6 +40,9 @@ _EVENT = st.tuples(
     st.sampled_from(tuple(product((False, True), _PLACES))),
 )
 
+_PERHAPS = st.one_of(st.none(), _EVENT, _EVENT)
+"""An event or none: shrinking takes away any of them without moving the others."""
+
 
 @st.composite
 def graphs(
@@ -50,8 +53,8 @@ def graphs(
     `features` names what may occur (see `FEATURES`), so that a backend can be tested with what it has.
     """
     draft = GraphDraft(draw, frozenset(features), max_parts)
-    for _ in range(draw(st.integers(1, max_definitions))):
-        draft.add_definition()
+    for _ in range(max_definitions):
+        draft.apart(draft.add_perhaps)
     return draft.finish()
 
 
@@ -63,10 +66,12 @@ def event_lists(
 
     `v` is whole, `w` in quarters (so that sums are exact), `k` a key; each may be null.
     """
-    # By themselves lists are short; every other time this one is long.
-    least = draw(st.sampled_from((min_size, max(min_size, max_size - 4))))
-    drawn = draw(st.lists(_EVENT, min_size=least, max_size=max_size))
-    return [_event(number, *chosen, polygons=polygons) for number, chosen in enumerate(drawn)]
+    drawn = [draw(_EVENT if number < min_size else _PERHAPS) for number in range(max_size)]
+    return [
+        _event(number, *chosen, polygons=polygons)
+        for number, chosen in enumerate(drawn)
+        if chosen is not None
+    ]
 
 
 def _event(

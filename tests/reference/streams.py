@@ -218,6 +218,7 @@ def _derive(operator: Derive, number: int, case: Case, item: Item, graph: Graph,
         item,
         id=world.identify(operator.event_type, number, tuple(each.id for each in made_of)),
         type=operator.event_type,
+        case=number,
         attributes=assigned(case.assign, env) if case.assign else _taken_over(case, item, group, graph),
         parts=None,
         constituents=made_of,
@@ -317,6 +318,7 @@ def _results(
         id=world.identify(None, 0, tuple(item.id for item in pane.items) + mark),
         parts=None,
         attributes=assigned(operator.assign, Env(world, parts, group)),
+        window=pane.mark or 0,
     )
     if operator.post:
         partial: dict[str | None, Bound] = dict.fromkeys(parts, result)

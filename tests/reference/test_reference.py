@@ -33,7 +33,6 @@ from whimbrel.graph.operators import (
     Graph,
     Merge,
     Order,
-    PatternPart,
     Repeat,
     Source,
 )
@@ -370,6 +369,14 @@ def test_deadlines_are_taken_by_deadline_then_trigger():
     assert found(query(pattern), "A@1s A@2s B@3s") == {"a1 b1"}
 
 
+def test_an_earlier_deadline_comes_before_an_earlier_trigger():
+    quiet = absent("D d", 0, None, 10)
+    pairs = (is_("a.v", "=", attr("c.v")),)
+    pattern = together("A a, B b, C c", 9, absent=(quiet,), conditions=pairs, context=Context.FIRST_MATCHING)
+    # a1 c2 is complete at 11 s, a2 c1 at 12 s although its trigger came first; both want b1.
+    assert found(query(pattern), "A@1s:v=1 A@2s:v=2 B@3s C@4s:v=2 C@5s:v=1") == {"a1 b1 c2"}
+
+
 def test_each_partition_consumes_for_itself():
     text = "A@1s:k=x A@1s:k=y B@2s:k=x B@2s:k=y"
     assert in_context(Context.CHRONICLE, text, partitioning=BY_K) == {"a1 b1", "a2 b2"}
@@ -678,7 +685,3 @@ def test_too_many_combinations_are_refused():
     graph = query(together("A a, A b, A c, A d", 1000))
     with pytest.raises(TooLarge):
         detect(graph, [Event(f"a{number}", "A", number, number) for number in range(30)])
-
-
-def test_marks_stand_in_the_pattern():
-    assert PatternPart("A", "a") == sequence("A a", 1).parts[0]

@@ -91,7 +91,7 @@ def test_an_unknown_feature_is_refused():
 def test_many_examples_find_something():
     seen: Counter[str] = Counter()
 
-    @settings(max_examples=1500, database=None)
+    @settings(max_examples=500, database=None)
     @given(graphs(), event_lists(min_size=6))
     def run(graph, events):
         found = expected(graph, events)
