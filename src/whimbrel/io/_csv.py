@@ -35,7 +35,7 @@ class CsvFile:
     def columns(self) -> list[str]:
         """Return the names in the header line."""
         if self._header is None:
-            with reading(self.path), open_text(self.path, _ignore) as stream:
+            with reading(self.path), open_text(self.path, _ignore, strict=True) as stream:
                 if is_blank(stream):
                     raise DataError(f"{self.path}: the file is empty; its first line must name the columns")
                 self._header = self._open(stream, {}, [], None).schema.names
@@ -54,7 +54,7 @@ class CsvFile:
         found: dict[str, Type | None] = dict.fromkeys(self.unknown(plan))
         if not found:
             return found
-        with reading(self.path), open_text(self.path, on_read) as stream:
+        with reading(self.path), open_text(self.path, on_read, strict=True) as stream:
             for batch in self._open(stream, dict.fromkeys(found, pa.string()), list(found), []):
                 found = {name: _kinds.kind_of_texts(batch.column(name), kind) for name, kind in found.items()}
         return found
@@ -63,7 +63,7 @@ class CsvFile:
         """Yield the rows, and the lines that are no rows."""
         names = [name for name in self.columns() if plan.wants(name)]
         skipped: list[pa.csv.InvalidRow] = []
-        with reading(self.path), open_text(self.path, on_read) as stream:
+        with reading(self.path), open_text(self.path, on_read, strict=True) as stream:
             reader = self._open(stream, dict.fromkeys(names, pa.string()), names, skipped)
             next_row = 1
             for batch in reader:
@@ -112,6 +112,8 @@ class CsvFile:
                 delimiter=self._delimiter, newlines_in_values=True, invalid_row_handler=skip
             ),
             convert_options=pa.csv.ConvertOptions(
+                # The stream has checked it, also in malformed rows, where the reader would not.
+                check_utf8=False,
                 column_types=types,
                 include_columns=names,
                 null_values=[""],

@@ -51,6 +51,7 @@ class ParquetFile:
             ]
             file = pq.ParquetFile(self.path, read_dictionary=texts, pre_buffer=False)
             for batch in file.iter_batches(plan.batch_rows, columns=wanted, use_threads=True):
+                _check_texts(batch)
                 yield Piece(self.path, self._named(batch), row)
                 row += batch.num_rows
                 on_read(self._size * batch.num_rows // max(1, self.rows or 1))
@@ -70,6 +71,13 @@ class ParquetFile:
             metadata[COORDINATES_KEY] = self._geo.coordinates.encode()
         kept = {key: value for key, value in metadata.items() if key.startswith(b"whimbrel.")}
         return batch.rename_columns(names).replace_schema_metadata(kept)
+
+
+def _check_texts(batch: pa.RecordBatch) -> None:
+    # Arrow takes it on trust that texts in Parquet are UTF-8.
+    for column in batch.columns:
+        if is_text(column.type):
+            column.validate(full=True)
 
 
 class _Geo:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import io
 import zlib
@@ -83,7 +84,8 @@ def check_text(path: Path, start: bytes) -> None:
 class _TextStream(io.RawIOBase):
     """UTF-8 text as readers like it: no byte order mark, and a line end after the last line."""
 
-    def __init__(self, path: Path, on_read: Progress) -> None:
+    def __init__(self, path: Path, on_read: Progress, strict: bool) -> None:
+        self._check = codecs.getincrementaldecoder("utf-8")() if strict else None
         self._source = open_bytes(path, on_read)
         start = self._source.read(4096)
         check_text(path, start)
@@ -96,6 +98,8 @@ class _TextStream(io.RawIOBase):
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
         data = self._pending or self._source.read(len(buffer))
         data, self._pending = data[: len(buffer)], data[len(buffer) :]
+        if self._check:
+            self._check.decode(data, final=not data)
         if not data and self._last not in (b"", b"\n"):
             data = b"\n"
         self._last = data[-1:] or self._last
@@ -107,9 +111,12 @@ class _TextStream(io.RawIOBase):
         super().close()
 
 
-def open_text(path: Path, on_read: Progress) -> io.BufferedReader:
-    """Open a text file, unpacked, without byte order mark, and with an end to its last line."""
-    return io.BufferedReader(_TextStream(path, on_read), 1 << 20)
+def open_text(path: Path, on_read: Progress, *, strict: bool = False) -> io.BufferedReader:
+    """Open a text file, unpacked, without byte order mark, and with an end to its last line.
+
+    Strict means that bytes which are not UTF-8 are an error here and not left to whoever reads on.
+    """
+    return io.BufferedReader(_TextStream(path, on_read, strict), 1 << 20)
 
 
 def is_blank(stream: io.BufferedReader) -> bool:
