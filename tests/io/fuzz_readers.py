@@ -27,11 +27,15 @@ SCHEMAS = {
     "a": EventSchema("a", {"speed": Type.FLOAT, "count": Type.INT, "seen": Type.TIMESTAMP, "on": Type.BOOL})
 }
 ENDINGS = (".csv", ".csv.gz", ".tsv", ".jsonl", ".jsonl.gz", ".json", ".geojson", ".parquet", ".geoparquet")
+WORDS = r"""
+, " ' { } [ ] : null NaN -1e999 \ud800 \u0000 type time start geometry 0x10 007 true 2024-13-45T99:99:99
+9999-12-31T23:59:59-23:59 POLYGON((0,0,1,1)) POINT(nan,1) 9999999999999999999999999
+"""
 TOKENS = (
-    b"\n", b"\r\n", b",", b"\t", b'"', b"'", b"{", b"}", b"[", b"]", b":", b"null", b"NaN", b"-1e999", b"\\ud800", b"\xff\xfe",
-    b"\xef\xbb\xbf", b"\0", b"type", b"time", b"start", b"geometry", b"POLYGON ((0 0, 1 1, 1 0, 0 1, 0 0))", b"POINT (nan 1)",
-    b"9" * 25, b"0x10", b"2024-13-45T99:99:99", b"9999-12-31T23:59:59-23:59", b"true", b'{"a":' * 300, b"[" * 300, b"\\u0000",
-)  # fmt: skip
+    *(word.encode() for word in WORDS.split()),
+    *(b"\n", b"\r\n", b"\t", b" ", b"\0", b"\xff\xfe", b"\xef\xbb\xbf"),
+    *(b'{"a":' * 300, b"[" * 300, b"POLYGON ((0 0, 1 1, 1 0, 0 1, 0 0))"),
+)
 SLOWEST_S = 30.0
 
 

@@ -309,7 +309,7 @@ def test_the_crs_of_geoparquet_decides_the_coordinates(
 )
 def test_broken_geo_metadata_is_an_error(tmp_path: Path, geo: Any) -> None:
     path = parquet(tmp_path / "a.parquet", {"geo": geo}, g=[b"", b""])
-    with pytest.raises(DataError, match="GeoParquet|encoded"):
+    with pytest.raises(DataError, match=r"GeoParquet|encoded"):
         rows(path)
 
 

@@ -56,7 +56,7 @@ class JsonLinesFile:
         with reading(self.path), open_text(self.path, on_read) as stream:
             for block in line_blocks(stream, _BLOCK):
                 yield self._read(block, first, plan.kinds)
-                first += block.count(b"\n")
+                first += _lines_in(block)
 
     def _read(self, block: bytes, first: int, kinds: Mapping[str, Type | None]) -> Piece:
         whole = _parse(block, kinds)
@@ -65,8 +65,8 @@ class JsonLinesFile:
         batches: list[pa.RecordBatch] = []
         numbers: list[int] = []
         bad: list[tuple[int, str, str]] = []
-        for part, start in _parts(block, first):
-            batch = _parse(part, kinds)
+        for part, start, parsed in _parts(block, first):
+            batch = None if parsed is None else _parse(part, kinds)
             if batch is None:
                 good, skipped = _rows_of(part, start)
                 batch = batch_of_rows([row for _, row in good], kinds)
@@ -79,19 +79,25 @@ class JsonLinesFile:
         return Piece(self.path, pa.concat_batches(batches), first, np.array(numbers, "i8"), rejected)
 
 
-def _parts(block: bytes, first: int) -> Iterator[tuple[bytes, int]]:
-    """Cut a block that Arrow cannot parse into parts that it can, and parts of a few lines that it cannot."""
-    if block.count(b"\n") <= _FEW_LINES or _parse(block, None) is not None:
-        yield block, first
-        return
-    cut = block.find(b"\n", len(block) // 2) + 1
-    if cut in (0, len(block)):
-        cut = block.rfind(b"\n", 0, len(block) // 2) + 1
+def _parts(block: bytes, first: int) -> Iterator[tuple[bytes, int, pa.RecordBatch | None]]:
+    """Cut a block into parts that Arrow can parse, and parts of a few lines that it cannot."""
+    batch = _parse(block, None)
+    cut = _middle(block) if batch is None and _lines_in(block) > _FEW_LINES else 0
     if cut == 0:
-        yield block, first
+        yield block, first, batch
         return
     yield from _parts(block[:cut], first)
-    yield from _parts(block[cut:], first + block[:cut].count(b"\n"))
+    yield from _parts(block[cut:], first + _lines_in(block[:cut]))
+
+
+def _middle(block: bytes) -> int:
+    """Return the start of a line near the middle of the block, or 0 if there is none but the first."""
+    cut = block.find(b"\n", len(block) // 2) + 1
+    return cut if 0 < cut < len(block) else block.rfind(b"\n", 0, len(block) // 2) + 1
+
+
+def _lines_in(block: bytes) -> int:
+    return int(np.count_nonzero(np.frombuffer(block, "u1") == ord("\n")))
 
 
 def _parse(block: bytes, kinds: Mapping[str, Type | None] | None) -> pa.RecordBatch | None:
@@ -109,7 +115,7 @@ def _parse(block: bytes, kinds: Mapping[str, Type | None] | None) -> pa.RecordBa
     except (pa.ArrowException, UnicodeDecodeError):
         return None
     # Arrow skips blank lines and takes two objects on one line; row numbers need one row for each line.
-    if table.num_rows != block.count(b"\n"):
+    if table.num_rows != _lines_in(block):
         return None
     table = table.select(list(kinds)) if kinds is not None else table
     batches = table.combine_chunks().to_batches()
@@ -122,18 +128,17 @@ def _is_plain(block: bytes) -> bool:
         block.decode()
     except UnicodeDecodeError:
         return False
-    opened = block.count(b"{") + block.count(b"[")
-    if opened - block.count(b"\n") < _DEEPEST:
-        return True
     data = np.frombuffer(block, "u1")
-    opens = np.cumsum((data == ord("{")) | (data == ord("[")), dtype="i8")
+    is_open = (data == ord("{")) | (data == ord("["))
+    if np.count_nonzero(is_open) - _lines_in(block) < _DEEPEST:
+        return True
+    opens = np.cumsum(is_open, dtype="i8")
     at_ends = opens[np.flatnonzero(data == ord("\n"))]
     return bool(np.diff(at_ends, prepend=0, append=opens[-1]).max() < _DEEPEST)
 
 
 def _kinds_of_block(block: bytes, plan: Plan) -> Iterator[dict[str, Type | None]]:
-    for part, start in _parts(block, 1):
-        batch = _parse(part, None)
+    for part, start, batch in _parts(block, 1):
         if batch is None or _has_huge_numbers(batch):
             yield kinds_of_rows([row for _, row in _rows_of(part, start)[0]], plan)
         else:

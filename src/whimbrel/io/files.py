@@ -114,8 +114,8 @@ class EventFiles:
         """Yield batches with their file, their row numbers, and the lines that could not be read."""
         self.bytes_read = self.malformed = 0
         kinds = self._kinds()
+        common = self._common(kinds)
         for file, own in zip(self._files, kinds, strict=True):
-            common = self._common(kinds)
             for piece in file.pieces(replace(self._plan, kinds=own), self._count):
                 self.malformed += piece.rejected.num_rows if piece.rejected else 0
                 alike = replace(piece, batch=_alike(piece.batch, common)) if len(self._files) > 1 else piece
