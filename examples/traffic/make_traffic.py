@@ -26,6 +26,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 HERE = Path(__file__).parent
@@ -43,6 +44,7 @@ RIVER_ROW = 2
 """The river flows between this row of junctions and the next."""
 CLOSED = {"B1-B2", "E5-F5", "H4-H5", "D0-D1", "F1-F2"}
 """Streets left out, so that the town looks less like squared paper."""
+PARKS = (("D0", "E0", "E1", "C1", "C0"), ("G4", "H4", "I4", "I5", "H5", "G5"), ("B3", "C3", "C4", "B4"))
 
 
 @dataclass(frozen=True)
@@ -123,9 +125,8 @@ def main() -> None:
         build_network(work, nodes, streets)
         write_trips(work, streets, random.Random(arguments.seed), arguments.cars)
         simulate(work, arguments.seed)
-        names = vehicle_names(work)
-        table = read_positions(work, names)
-        write_accidents(arguments.out / "accidents.csv", table, names)
+        table = read_positions(work)
+        write_accidents(arguments.out / "accidents.csv", table, staged_vehicles(work))
     write_events(arguments.out / "traffic.parquet", table)
     write_roads(arguments.out / "roads.geojson", nodes, streets)
     print(f"{table.num_rows:,} positions of {len(table['source'].unique()):,} vehicles in {arguments.out}")
@@ -252,15 +253,13 @@ def staged_trips(halt: Halt) -> Iterator[tuple[float, str]]:
         at_m = halt.at_m - 7.5 * place
         target = f'to="{halt.road}" arrivalPos="{at_m + 0.5}"' if halt.kind == "accident" else f'to="{after}"'
         note = f"{halt.kind} {halt.road} {halt.lane} {halt.stands_s} {place}"
-        yield (
-            WARM_UP_S + halt.leaves_s + 2 * place,
-            (
-                f'  <trip id="{{id}}" type="{halt.kind}" depart="{{depart}}" from="{before}-{start}" {target} '
-                f'departLane="{halt.lane}" departPos="{60 - 10 * place}" departSpeed="desired">'
-                f'<stop lane="{halt.road}_{halt.lane}" endPos="{at_m}" duration="{halt.stands_s}"/>'
-                f'<param key="halt" value="{note}"/></trip>\n'
-            ),
+        trip = (
+            f'  <trip id="{{id}}" type="{halt.kind}" depart="{{depart}}" from="{before}-{start}" {target}'
+            f' departLane="{halt.lane}" departPos="{60 - 10 * place}" departSpeed="desired">'
+            f'<stop lane="{halt.road}_{halt.lane}" endPos="{at_m}" duration="{halt.stands_s}"/>'
+            f'<param key="halt" value="{note}"/></trip>\n'
         )
+        yield WARM_UP_S + halt.leaves_s + 2 * place, trip
 
 
 def neighbour(start: str, end: str, steps: int) -> str:
@@ -274,7 +273,7 @@ def simulate(work: Path, seed: int) -> None:
         "--begin", "0", "--end", str(WARM_UP_S + LENGTH_S), "--step-length", "0.5",
         "--fcd-output", work / "fcd.xml", "--fcd-output.attributes", "x,y,speed,lane",
         "--device.fcd.period", "1", "--device.fcd.begin", str(WARM_UP_S), "--precision", "1",
-        "--time-to-teleport", "-1", "--collision.action", "warn", "--no-step-log", "--duration-log.statistics",
+        "--time-to-teleport", "-1", "--collision.action", "warn", "--no-step-log",
         )  # fmt: skip
 
 
@@ -290,13 +289,13 @@ def run(program: str, *arguments: object) -> None:
 # What comes out ---------------------------------------------------------------------------------
 
 
-def vehicle_names(work: Path) -> dict[str, str]:
+def staged_vehicles(work: Path) -> dict[str, str]:
     """Give the staged halts by vehicle, as `kind road lane seconds place`."""
     trips = ET.parse(work / "town.rou.xml").getroot().iter("trip")
     return {trip.get("id", ""): param.get("value", "") for trip in trips for param in trip.iter("param")}
 
 
-def read_positions(work: Path, names: dict[str, str]) -> pa.Table:
+def read_positions(work: Path) -> pa.Table:
     rows = sorted(positions(work / "fcd.xml"))
     seconds, sources, xs, ys, speeds, lanes, roads = zip(*rows, strict=True)
     return pa.table(
@@ -340,18 +339,21 @@ def positions(fcd: Path) -> Iterator[Row]:
             )
 
 
-def write_accidents(path: Path, table: pa.Table, names: dict[str, str]) -> None:
+def write_accidents(path: Path, table: pa.Table, staged: dict[str, str]) -> None:
     """Write where and when the staged accidents came to a standstill: the ground truth."""
-    frame = table.to_pandas()
     with path.open("w", newline="") as file:
         out = csv.writer(file, lineterminator="\n")
         out.writerow(["time", "x", "y", "road", "lane", "duration"])
-        for source, halt in names.items():
+        for source, halt in staged.items():
             kind, road, lane, stands_s, place = halt.split()
             if kind == "accident" and place == "0":
-                stopped = frame[(frame.source == source) & (frame.road == road) & (frame.speed < 0.1)].iloc[0]
-                time = stopped.time.strftime("%Y-%m-%dT%H:%M:%SZ")
-                out.writerow([time, stopped.x, stopped.y, road, lane, stands_s])
+                stopped = (
+                    (pc.field("source") == source) & (pc.field("road") == road) & (pc.field("speed") < 0.1)
+                )
+                first = table.filter(stopped).slice(0, 1).to_pylist()[0]
+                out.writerow(
+                    [f"{first['time']:%Y-%m-%dT%H:%M:%SZ}", first["x"], first["y"], road, lane, stands_s]
+                )
 
 
 def write_events(path: Path, table: pa.Table) -> None:
@@ -361,7 +363,7 @@ def write_events(path: Path, table: pa.Table) -> None:
 
 def write_roads(path: Path, nodes: dict[str, tuple[float, float]], streets: Iterable[Street]) -> None:
     """Write the map below the cars: the river, then the streets from junction to junction."""
-    features = [river(nodes)]
+    features = [river(nodes), *(park(nodes, *corners) for corners in PARKS)]
     for street in sorted(streets, key=lambda street: street.lanes):
         line = {"type": "LineString", "coordinates": [nodes[street.start], nodes[street.end]]}
         facts = {"kind": "street", "name": f"{street.start}-{street.end}", "width": street.lanes * 2 * 3.2,
@@ -371,13 +373,21 @@ def write_roads(path: Path, nodes: dict[str, tuple[float, float]], streets: Iter
     path.write_text(f'{{"type":"FeatureCollection","features":[\n{lines}\n]}}\n')
 
 
+def park(nodes: dict[str, tuple[float, float]], *corners: str) -> dict[str, object]:
+    """Lay a park between four junctions, a little inside the streets."""
+    x, y = (sum(nodes[corner][axis] for corner in corners) / len(corners) for axis in (0, 1))
+    ring = [(round(x + 0.84 * (nodes[c][0] - x), 1), round(y + 0.84 * (nodes[c][1] - y), 1)) for c in corners]
+    return {"type": "Feature", "properties": {"kind": "green", "name": "park"},
+            "geometry": {"type": "Polygon", "coordinates": [[*ring, ring[0]]]}}  # fmt: skip
+
+
 def river(nodes: dict[str, tuple[float, float]]) -> dict[str, object]:
     """Lay the river half-way between two rows of junctions, winding a little."""
     banks = [
         (junction_name(column, RIVER_ROW), junction_name(column, RIVER_ROW + 1)) for column in range(COLUMNS)
     ]
     middle = [((nodes[a][0] + nodes[b][0]) / 2, (nodes[a][1] + nodes[b][1]) / 2) for a, b in banks]
-    middle = [(-400.0, middle[0][1] - 60), *middle, (middle[-1][0] + 450, middle[-1][1] + 40)]
+    middle = [(-2500.0, middle[0][1] - 260), *middle, (middle[-1][0] + 2500, middle[-1][1] + 240)]
     fine = [
         (x0 + (x1 - x0) * step / 6, y0 + (y1 - y0) * (1 - math.cos(math.pi * step / 6)) / 2)
         for (x0, y0), (x1, y1) in pairwise(middle)
