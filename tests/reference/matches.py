@@ -111,7 +111,9 @@ def _composite(partition: Partition, found: Found) -> Item:
 
 def holding(partition: Partition) -> list[Combination]:
     """Combinations that hold, the absences aside that wait for a deadline."""
-    return [combination for combination in in_order(partition) if is_true(combination, partition, final=False)]
+    return [
+        combination for combination in in_order(partition) if is_true(combination, partition, final=False)
+    ]
 
 
 def in_order(partition: Partition) -> Iterator[Combination]:

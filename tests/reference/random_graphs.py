@@ -182,7 +182,7 @@ class GraphDraft:
         return Case(self.aggregate(by), "a", (), by)
 
     def partitioning(self, may_use_cells: bool) -> Partitioning:
-        choices = [WHOLE, WHOLE]
+        choices = [WHOLE] * 5
         if "partition" in self.features:
             choices += [BY_K, BY_SOURCE, BY_BOTH]
         if "cell" in self.features and may_use_cells:
@@ -193,11 +193,11 @@ class GraphDraft:
 
     def stream(self) -> str:
         """A stream of plain events: a type or an earlier definition, perhaps filtered."""
-        names = list(TYPES)
+        names = list("AAABBBCD")
         if "layers" in self.features:
             names += self.defined
         name = self.choose(names)
-        if self.rarely("filter"):
+        if self.seldom("filter"):
             name = self.add(Filter(self.fresh("filter"), name, self.condition(Scope([None]))))
         return name
 
@@ -230,10 +230,10 @@ class GraphDraft:
         return self.part(alias, by) if is_wanted() else None
 
     def part(self, alias: str, by: Partitioning) -> tuple[PatternPart, Scope]:
-        if self.rarely("repeat"):
+        if self.seldom("repeat"):
             stream, scope = self.repeat(alias, by)
             return PatternPart(stream, None), scope
-        if self.rarely("merge"):
+        if self.seldom("merge"):
             stream, scope = self.merge(alias)
             return PatternPart(stream, None), scope
         return PatternPart(self.stream(), alias), Scope([alias])
@@ -250,7 +250,7 @@ class GraphDraft:
         match = Match(
             "",
             tuple(self.marked(part, context) for part in parts),
-            within=self.choose((4, 6, 8, 2, 1, 0)) * SECOND,
+            within=self.choose((5, 5, 7, 7, 9, 3, 1, 0)) * SECOND,
             orders=self.orders(len(parts)),
             absent=tuple(self.absences(len(parts), scope)),
             conditions=tuple(self.conditions(scope)),
@@ -269,7 +269,7 @@ class GraphDraft:
 
     def marked(self, part: PatternPart, context: Context) -> PatternPart:
         # Marks thin out M, which the chronicle context does not use.
-        if context is Context.CHRONICLE or not self.rarely("select"):
+        if context is Context.CHRONICLE or not self.seldom("select"):
             return part
         return replace(part, select=self.choose((Select.FIRST, Select.LAST)))
 
@@ -282,7 +282,7 @@ class GraphDraft:
         return tuple(Order(*pair, self.time(0, 4) if self.rarely("gap") else None) for pair in pairs)
 
     def absences(self, count: int, scope: Scope) -> list[Absent]:
-        first = self.apart(lambda: self.absence(count, scope, "n") if self.flip("absent") else None)
+        first = self.apart(lambda: self.absence(count, scope, "n") if self.rarely("absent") else None)
         second = self.apart(lambda: self.absence(count, scope, "o") if self.seldom("absent") else None)
         return [made for made in (first, second) if made is not None]
 
@@ -297,8 +297,8 @@ class GraphDraft:
         return Absent(self.stream(), alias, after, before, duration, conditions)
 
     def conditions(self, scope: Scope) -> list[Expr]:
-        first = self.apart(lambda: self.condition(scope) if self.flip("conditions") else None)
-        second = self.apart(lambda: self.condition(scope) if self.rarely("conditions") else None)
+        first = self.apart(lambda: self.condition(scope) if self.rarely("conditions") else None)
+        second = self.apart(lambda: self.condition(scope) if self.seldom("conditions") else None)
         return [made for made in (first, second) if made is not None]
 
     # Aggregates.
@@ -345,8 +345,8 @@ class GraphDraft:
             case "over every":
                 return Window("temporal", self.time(1, 5), self.time(1, 3))
             case "events":
-                return Window("counting", self.number(1, 4))
-        return Window("counting", self.number(1, 4), self.number(1, 3))
+                return Window("counting", self.number(1, 4), within=self.time(2, 9))
+        return Window("counting", self.number(1, 4), self.number(1, 3), within=self.time(2, 9))
 
     # Assignments.
 

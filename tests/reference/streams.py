@@ -286,7 +286,12 @@ def panes(window: Window, items: list[Item]) -> Iterator[Pane]:
 def _counted(window: Window, items: list[Item]) -> Iterator[Pane]:
     for number in range(1, len(items) + 1):
         if window.every is None or number % window.every == 0:
-            yield Pane(items[max(0, number - window.length) : number])
+            recent = items[max(0, number - window.length) : number]
+            yield Pane([item for item in recent if _is_recent(item, recent[-1], window.within)])
+
+
+def _is_recent(item: Item, last: Item, within: int | None) -> bool:
+    return within is None or last.end - item.end <= within
 
 
 def _on_the_grid(length: int, every: int, items: list[Item]) -> Iterator[Pane]:
