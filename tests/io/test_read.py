@@ -124,6 +124,19 @@ def test_a_malformed_line_is_a_rejected_row(
     }
 
 
+@pytest.mark.parametrize("columns", [None, []])
+def test_a_quote_that_is_never_closed_does_not_swallow_rows_silently(
+    tmp_path: Path, columns: list[str] | None
+) -> None:
+    path = csv(tmp_path / "a.csv", "type,time,v", "a,1,2", 'a,2,"3', "a,3,4")
+    pieces = list(read_events(path, columns=columns).pieces())
+    assert [row["time"] for piece in pieces for row in piece.batch.to_pylist()] == [1]
+    (bad,) = [row for piece in pieces if piece.rejected for row in piece.rejected.to_pylist()]
+    assert (bad["row"], bad["reason"].split(":")[0]) == (2, "a quote is not closed")
+    assert "a,3,4" in bad["event"]
+    assert columns is not None or pieces[0].batch["v"].to_pylist() == [2]
+
+
 def test_a_header_alone_is_no_events(tmp_path: Path) -> None:
     for text in ("type,time\n", "type,time"):
         path = tmp_path / "a.csv"
@@ -135,6 +148,13 @@ def test_line_ends_marks_and_tabs_make_no_difference(tmp_path: Path) -> None:
     path = tmp_path / "a.tsv"
     path.write_bytes(b"\xef\xbb\xbftype\ttime\r\nbus\t1\r\n")
     assert rows(path) == [{"type": "bus", "time": 1}]
+
+
+def test_a_column_that_occurs_twice_is_a_clear_error(tmp_path: Path) -> None:
+    path = csv(tmp_path / "a.csv", "type,time,v,v", "bus,1,2,3")
+    with pytest.raises(DataError, match="'v' occurs more than once"):
+        conform(next(iter(read_events(path))))
+    assert rows(path, columns=[]) == [{"type": "bus", "time": 1}]
 
 
 def test_text_may_span_lines(tmp_path: Path) -> None:
@@ -374,6 +394,7 @@ def test_kinds_join_in_any_order() -> None:
         ("a.csv", b"type,time\n\0\0\0\0\0\0\0\0", "not text: it holds zero bytes"),
         ("a.csv.gz", gzip.compress(b"type,time\n" + b"bus,1\n" * 10000)[:-20], "cut off or damaged"),
         ("a.csv.gz", b"not packed", "cut off or damaged"),
+        ("a.csv", b'type,time,v\na,1,"' + b"x" * 20_000_000, "a closing quote missing"),
         ("a.jsonl", b"", "a.jsonl: the file is empty; each line must be a JSON object"),
         ("a.jsonl.gz", gzip.compress(b'{"type": 1}\n' * 10000)[:-20], "cut off or damaged"),
         ("a.json", b"", "a.json: the file is empty"),

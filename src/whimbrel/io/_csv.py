@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -14,9 +14,13 @@ from whimbrel.errors import DataError
 from whimbrel.io import _kinds
 from whimbrel.io._pieces import Piece, Plan, malformed
 from whimbrel.io._streams import Progress, is_blank, open_text, reading
+from whimbrel.model._faults import rows_as_json
 from whimbrel.model.schema import Type
 
 _BLOCK = 8 * 2**20
+_TAIL = b"\n\r\n\n\n\r\n\r\n\r\n\n\n\r\n\n"
+"""Blank lines, which mean nothing, after the end of the file: a text that ends in them was never closed."""
+
 _ALWAYS_TEXT = frozenset({"id", "type", "source", "geometry"})
 
 
@@ -38,7 +42,7 @@ class CsvFile:
             with reading(self.path), open_text(self.path, _ignore, strict=True) as stream:
                 if is_blank(stream):
                     raise DataError(f"{self.path}: the file is empty; its first line must name the columns")
-                self._header = self._open(stream, {}, [], None).schema.names
+                self._header = self._open(stream, [], None).schema.names
         return self._header
 
     def unknown(self, plan: Plan) -> list[str]:
@@ -54,8 +58,8 @@ class CsvFile:
         found: dict[str, Type | None] = dict.fromkeys(self.unknown(plan))
         if not found:
             return found
-        with reading(self.path), open_text(self.path, on_read, strict=True) as stream:
-            for batch in self._open(stream, dict.fromkeys(found, pa.string()), list(found), []):
+        with reading(self.path), open_text(self.path, on_read, strict=True, tail=_TAIL) as stream:
+            for batch, _ in _split_off_unclosed(self._open(stream, self._with_last(list(found)), [])):
                 found = {name: _kinds.kind_of_texts(batch.column(name), kind) for name, kind in found.items()}
         return found
 
@@ -63,15 +67,28 @@ class CsvFile:
         """Yield the rows, and the lines that are no rows."""
         names = [name for name in self.columns() if plan.wants(name)]
         skipped: list[pa.csv.InvalidRow] = []
-        with reading(self.path), open_text(self.path, on_read, strict=True) as stream:
-            reader = self._open(stream, dict.fromkeys(names, pa.string()), names, skipped)
+        with reading(self.path), open_text(self.path, on_read, strict=True, tail=_TAIL) as stream:
+            reader = self._open(stream, self._with_last(names), skipped)
             next_row = 1
-            for batch in reader:
+            for batch, unclosed in _split_off_unclosed(reader):
                 bad = _take_up_to(skipped, next_row + batch.num_rows)
-                yield self._piece(batch, plan.kinds, bad, next_row)
+                yield self._piece(batch.select(list(range(len(names)))), plan.kinds, bad, next_row)
                 next_row += batch.num_rows + len(bad)
+                if unclosed:
+                    reason = "a quote is not closed: all that follows it was read as one text"
+                    yield Piece(
+                        self.path,
+                        _no_rows(names, plan.kinds),
+                        next_row,
+                        rejected=malformed([(next_row, reason, unclosed)]),
+                    )
             if skipped:
-                yield Piece(self.path, _no_rows(names), next_row, rejected=_rejected(skipped))
+                yield Piece(self.path, _no_rows(names, plan.kinds), next_row, rejected=_rejected(skipped))
+
+    def _with_last(self, names: list[str]) -> list[str]:
+        """Add the last column of the file, which shows whether the last quote was closed."""
+        last = self.columns()[-1]
+        return names if last in names else [*names, last]
 
     def _piece(
         self,
@@ -95,7 +112,6 @@ class CsvFile:
     def _open(
         self,
         stream: io.BufferedReader,
-        types: Mapping[str, pa.DataType],
         names: list[str],
         skipped: list[pa.csv.InvalidRow] | None,
     ) -> pa.csv.CSVStreamingReader:
@@ -114,7 +130,7 @@ class CsvFile:
             convert_options=pa.csv.ConvertOptions(
                 # The stream has checked it, also in malformed rows, where the reader would not.
                 check_utf8=False,
-                column_types=types,
+                column_types=dict.fromkeys(names, pa.string()),
                 include_columns=names,
                 null_values=[""],
                 strings_can_be_null=True,
@@ -125,6 +141,17 @@ class CsvFile:
 
 def _ignore(count: int) -> None:
     """Take no notice: a look at the header is not progress."""
+
+
+def _split_off_unclosed(reader: Iterable[pa.RecordBatch]) -> Iterator[tuple[pa.RecordBatch, str | None]]:
+    """Take away the last row if its last text runs on to the end of the file; return it as text."""
+    for batch in reader:
+        last = batch.column(-1)[-1].as_py() if batch.num_rows and batch.num_columns else None
+        if last is not None and last.endswith(_TAIL.decode()):
+            (text,) = rows_as_json(batch.slice(batch.num_rows - 1))
+            yield batch.slice(0, batch.num_rows - 1), text
+        else:
+            yield batch, None
 
 
 def _take_up_to(skipped: list[pa.csv.InvalidRow], end: int) -> list[pa.csv.InvalidRow]:
@@ -139,8 +166,9 @@ def _take_up_to(skipped: list[pa.csv.InvalidRow], end: int) -> list[pa.csv.Inval
     return found
 
 
-def _no_rows(names: list[str]) -> pa.RecordBatch:
-    return pa.RecordBatch.from_arrays([pa.nulls(0, pa.string()) for _ in names], names=names)
+def _no_rows(names: list[str], kinds: Mapping[str, Type | None]) -> pa.RecordBatch:
+    columns = [pa.nulls(0, _kinds.ARROW_TYPES[kinds.get(name)]) for name in names]
+    return pa.RecordBatch.from_arrays(columns, names=names)
 
 
 def _rejected(bad: list[pa.csv.InvalidRow]) -> pa.RecordBatch:

@@ -61,6 +61,8 @@ def reading(path: Path) -> Iterator[None]:
 
 
 def _first_line(error: BaseException) -> str:
+    if "straddling object" in str(error):
+        return "a row is longer than a block of 8 MB; is a closing quote missing?"
     return (str(error).splitlines() or [type(error).__name__])[0]
 
 
@@ -84,7 +86,8 @@ def check_text(path: Path, start: bytes) -> None:
 class _TextStream(io.RawIOBase):
     """UTF-8 text as readers like it: no byte order mark, and a line end after the last line."""
 
-    def __init__(self, path: Path, on_read: Progress, strict: bool) -> None:
+    def __init__(self, path: Path, on_read: Progress, strict: bool, tail: bytes) -> None:
+        self._tail = tail
         self._check = codecs.getincrementaldecoder("utf-8")() if strict else None
         self._source = open_bytes(path, on_read)
         start = self._source.read(4096)
@@ -100,8 +103,9 @@ class _TextStream(io.RawIOBase):
         data, self._pending = data[: len(buffer)], data[len(buffer) :]
         if self._check:
             self._check.decode(data, final=not data)
-        if not data and self._last not in (b"", b"\n"):
-            data = b"\n"
+        if not data:
+            data = (b"" if self._last in (b"", b"\n") else b"\n") + self._tail
+            self._tail = b""
         self._last = data[-1:] or self._last
         buffer[: len(data)] = data
         return len(data)
@@ -111,12 +115,13 @@ class _TextStream(io.RawIOBase):
         super().close()
 
 
-def open_text(path: Path, on_read: Progress, *, strict: bool = False) -> io.BufferedReader:
+def open_text(path: Path, on_read: Progress, *, strict: bool = False, tail: bytes = b"") -> io.BufferedReader:
     """Open a text file, unpacked, without byte order mark, and with an end to its last line.
 
-    Strict means that bytes which are not UTF-8 are an error here and not left to whoever reads on.
+    Strict means that bytes which are not UTF-8 are an error here and not left to whoever reads on. `tail`
+    follows after the end.
     """
-    return io.BufferedReader(_TextStream(path, on_read, strict), 1 << 20)
+    return io.BufferedReader(_TextStream(path, on_read, strict, tail), 1 << 20)
 
 
 def is_blank(stream: io.BufferedReader) -> bool:
