@@ -23,7 +23,7 @@ from whimbrel.lang.wbl.literals import (
     whole,
 )
 from whimbrel.lang.wbl.parts import RawPart, make_part, make_pattern
-from whimbrel.model.time import instant
+from whimbrel.model.time import format_instant, instant
 
 MAX_OPERANDS = 60
 """Operands of one chain of + - * /, which becomes as many levels."""
@@ -215,10 +215,10 @@ class Builder(Transformer[Token, Any]):
     # Expressions
 
     def any_of(self, meta: Meta, items: list[Any]) -> t.Logic:
-        return t.Logic("or", tuple(items), at=meta_span(meta))
+        return t.Logic("or", tuple(items[::2]), at=meta_span(meta))
 
     def all_of(self, meta: Meta, items: list[Any]) -> t.Logic:
-        return t.Logic("and", tuple(items), at=meta_span(meta))
+        return t.Logic("and", tuple(items[::2]), at=meta_span(meta))
 
     def negated(self, meta: Meta, items: list[Any]) -> t.Not:
         return t.Not(items[1], at=meta_span(meta))
@@ -234,7 +234,7 @@ class Builder(Transformer[Token, Any]):
         return t.InRegion(items[0], items[2], items[1] is not None, at=meta_span(meta))
 
     def between(self, meta: Meta, items: list[Any]) -> t.Between:
-        return t.Between(items[0], items[2], items[3], items[1] is not None, at=meta_span(meta))
+        return t.Between(items[0], items[2], items[4], items[1] is not None, at=meta_span(meta))
 
     def is_null(self, meta: Meta, items: list[Any]) -> t.IsNull:
         return t.IsNull(items[0], items[1] is not None, at=meta_span(meta))
@@ -280,7 +280,8 @@ class Builder(Transformer[Token, Any]):
     def instant(self, meta: Meta, items: list[Any]) -> t.Instant:
         text = unquote(items[1])
         try:
-            instant(text)
+            # Near the years 1 and 9999 an offset may lead out of the calendar.
+            format_instant(instant(text))
         except (DataError, OverflowError) as error:
             raise QuerySyntaxError(
                 str(error), meta_span(meta), "write for example timestamp '2024-05-01T12:00:00Z'"

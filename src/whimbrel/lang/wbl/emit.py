@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from whimbrel.errors import QueryError, Span, UnboundedError
-from whimbrel.graph.expressions import Attribute, Expr, Part, conjunction, format_expr, transform
+from whimbrel.graph.expressions import Attribute, Expr, Part, format_expr, transform
 from whimbrel.graph.operators import (
     Absent,
     Branch,
@@ -20,6 +20,7 @@ from whimbrel.graph.operators import (
 )
 from whimbrel.graph.policies import WHOLE, Context, Partitioning
 from whimbrel.lang.wbl.pattern import Joined, Leaf, Merged, Node, Repeated
+from whimbrel.lang.wbl.values import joined
 from whimbrel.model.time import END_OF_TIME
 
 LONGEST_NAME = 100
@@ -51,9 +52,9 @@ class Operators:
 
     def filtered(self, stream: str, conditions: tuple[Expr, ...]) -> str:
         """Give the stream of a filter, made once for equal conditions on one input."""
-        condition = conjunction(conditions)
-        if condition is None:
+        if not conditions:
             return stream
+        condition = joined("and", conditions)
         if (stream, condition) not in self.filters:
             name = self.free_name(f"{stream}[{_shortened(format_expr(condition))}]")
             self.filters[stream, condition] = self.add(Filter(name, stream, condition))

@@ -43,7 +43,8 @@ class Regions:
             x, y, radius = numbers
             return self._circle(x, y, radius, shape.at)
         if shape.function == "box" and len(numbers) == 4:
-            return _checked(_box(*numbers), shape.at)
+            x1, y1, x2, y2 = numbers
+            return _checked(_box(x1, y1, x2, y2, shape.at), shape.at)
         raise QueryError(
             f"{shape.function!r} with {len(numbers)} numbers is no region",
             shape.at,
@@ -66,10 +67,8 @@ class Regions:
             raise QueryError("a circle needs a radius above zero", at)
         angles = [2 * math.pi * corner / CORNERS for corner in range(CORNERS)]
         if self.coordinates is not Coordinates.LONLAT:
-            return _polygon(
-                [(x + radius * math.cos(angle), y + radius * math.sin(angle)) for angle in angles]
-            )
-        return _polygon(_circle_on_sphere(x, y, radius, angles, at))
+            return _polygon([(x + radius * math.cos(a), y + radius * math.sin(a)) for a in angles], at)
+        return _polygon(_circle_on_sphere(x, y, radius, angles, at), at)
 
 
 def _circle_on_sphere(
@@ -97,14 +96,16 @@ def _circle_on_sphere(
     return corners
 
 
-def _polygon(corners: list[tuple[float, float]]) -> str:
+def _polygon(corners: list[tuple[float, float]], at: Span | None) -> str:
+    if not all(math.isfinite(x) and math.isfinite(y) for x, y in corners):
+        raise QueryError("this region is too large", at, _SMALLER)
     closed = [*corners, corners[0]]
     return f"POLYGON (({', '.join(f'{x!r} {y!r}' for x, y in closed)}))"
 
 
-def _box(x1: float, y1: float, x2: float, y2: float) -> str:
+def _box(x1: float, y1: float, x2: float, y2: float, at: Span | None) -> str:
     left, right, low, high = min(x1, x2), max(x1, x2), min(y1, y2), max(y1, y2)
-    return _polygon([(left, low), (right, low), (right, high), (left, high)])
+    return _polygon([(left, low), (right, low), (right, high), (left, high)], at)
 
 
 def _number(node: t.Expression, params: Params) -> float:
@@ -124,10 +125,12 @@ def _number(node: t.Expression, params: Params) -> float:
 
 def _checked(text: str, at: Span | None) -> str:
     # Shapely is slow to import, and most queries have no region.
+    import numpy as np
     import shapely
 
     try:
-        shape = shapely.from_wkt(text)
+        with np.errstate(all="ignore"):
+            shape = shapely.from_wkt(text)
     except (shapely.errors.GEOSException, ValueError) as error:
         raise QueryError(f"this is no region in WKT: {error}", at, _EXAMPLE) from None
     if shape is None or shape.geom_type not in ("Polygon", "MultiPolygon") or shape.is_empty:

@@ -26,7 +26,7 @@ from whimbrel.lang.types import BUILT_IN_ATTRIBUTES, a_kind, common_type, infer
 from whimbrel.lang.wbl import tree as t
 from whimbrel.lang.wbl.pattern import Leaf, PartName, Scope, TypeInfo
 from whimbrel.lang.wbl.regions import Regions
-from whimbrel.lang.wbl.values import Params, constant, instant_literal, quantity
+from whimbrel.lang.wbl.values import Params, constant, instant_literal, joined, quantity
 from whimbrel.model.schema import RESERVED_COLUMNS, Type
 
 _HIDDEN_FUNCTIONS = frozenset({"in", "between", "is_null", "within_region"})
@@ -133,7 +133,7 @@ class Names:
             case t.Not(operand):
                 return Unary("not", self.resolve(operand), at=at)
             case t.Logic(operator, operands):
-                return _balanced(operator, [self.resolve(operand) for operand in operands], at)
+                return joined(operator, [self.resolve(operand) for operand in operands], at)
             case t.Compare():
                 return self._compare(node)
             case t.Relation(left, relation, right):
@@ -155,9 +155,7 @@ class Names:
     def _compare(self, node: t.Compare) -> Expr:
         operands = [self.resolve(operand) for operand in node.operands]
         pairs = zip(node.operators, operands, operands[1:], strict=False)
-        return _balanced(
-            "and", [Binary(sign, left, right, at=node.at) for sign, left, right in pairs], node.at
-        )
+        return joined("and", [Binary(sign, left, right, at=node.at) for sign, left, right in pairs], node.at)
 
     def _in_region(self, node: t.InRegion) -> Expr:
         region = constant(self.around.regions.wkt(node.region), node.region.at)
@@ -385,22 +383,6 @@ def _negative(operand: Expr, at: Span | None) -> Expr:
 
 def _maybe_not(expr: Expr, negated: bool) -> Expr:
     return Unary("not", expr, at=expr.at) if negated else expr
-
-
-def _balanced(operator: str, operands: list[Expr], at: Span | None) -> Expr:
-    # `and` and `or` do not care how they are grouped; a flat tree keeps long lists from nesting deeply.
-    if len(operands) == 1:
-        return operands[0]
-    if len(operands) <= 8:
-        left = _balanced(operator, operands[:-1], at)
-        return Binary(operator, left, operands[-1], at=at)
-    middle = len(operands) // 2
-    return Binary(
-        operator,
-        _balanced(operator, operands[:middle], at),
-        _balanced(operator, operands[middle:], at),
-        at=at,
-    )
 
 
 def _one_letter_apart(one: str, two: str) -> bool:

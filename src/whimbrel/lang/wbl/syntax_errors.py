@@ -39,14 +39,14 @@ KEYWORDS: dict[str, tuple[str, ...]] = {
     "_BY": ("by",),
     "CONTEXT": ("context",),
     "HAVING": ("having",),
-    "CONNECTIVE": ("then", "and", "or"),
+    "THEN": ("then",),
     "PREFIX": ("not", "first", "last", "each", "outer"),
     "_UNTIL": ("until",),
     "_AS": ("as",),
     "WITHIN": ("within",),
     "FOR": ("for",),
-    "_OR": ("or",),
-    "_AND": ("and",),
+    "OR": ("or",),
+    "AND": ("and",),
     "NOT": ("not",),
     "_IN": ("in",),
     "_BETWEEN": ("between",),
@@ -165,7 +165,9 @@ def _misspelt(word: str, expected: set[str]) -> str | None:
     # The second word of `group by` is not misspelt when the first one is.
     fitting.update({"group": "group by"} if "GROUP" in expected else {})
     near = get_close_matches(word.lower(), fitting, n=1, cutoff=0.65)
-    return f"did you mean {fitting[near[0]]!r}?" if near and len(word) > 1 else None
+    if not near or len(word) < 2 or fitting[near[0]] == word:
+        return None
+    return f"did you mean {fitting[near[0]]!r}?"
 
 
 def _bad_unit(word: str, previous: str) -> str | None:

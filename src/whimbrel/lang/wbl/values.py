@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 
 from whimbrel.errors import DataError, QueryError, QueryTypeError, Span
-from whimbrel.graph.expressions import Literal
+from whimbrel.graph.expressions import Binary, Expr, Literal
 from whimbrel.lang.wbl import tree as t
 from whimbrel.lang.wbl.literals import LENGTHS
 from whimbrel.model.schema import Type
@@ -35,6 +35,23 @@ def quantity(node: t.Quantity) -> Literal:
 def instant_literal(node: t.Instant) -> Literal:
     """Make a literal of `timestamp '...'`."""
     return Literal(instant(node.text), Type.TIMESTAMP, at=node.at)
+
+
+def joined(operator: str, operands: Sequence[Expr], at: Span | None = None) -> Expr:
+    """Join conditions with `and` or `or`."""
+    # `and` and `or` do not care how they are grouped; a flat tree keeps long lists from nesting deeply.
+    if len(operands) == 1:
+        return operands[0]
+    if len(operands) <= 8:
+        left = joined(operator, operands[:-1], at)
+        return Binary(operator, left, operands[-1], at=at)
+    middle = len(operands) // 2
+    return Binary(
+        operator,
+        joined(operator, operands[:middle], at),
+        joined(operator, operands[middle:], at),
+        at=at,
+    )
 
 
 @dataclass(slots=True)
