@@ -188,7 +188,7 @@ def test_too_many_positions_are_thinned_but_keep_both_ends():
     assert seconds[0] == 0
     assert seconds[-1] == 99
     assert len(seconds) == 26
-    assert data["notes"] == ["Every 4th position of each object is shown."]
+    assert data["notes"] == ["One position in 4 of each object is shown."]
 
 
 def test_degrees_become_metres_at_the_middle_latitude():

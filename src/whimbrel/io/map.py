@@ -234,15 +234,10 @@ def _notes(found: int, reports: _Reports) -> list[str]:
     if found > MAX_DETECTIONS:
         notes.append(f"The first {MAX_DETECTIONS:,} of {found:,} detections are shown.")
     if reports.every > 1:
-        notes.append(f"Every {_ordinal(reports.every)} position of each object is shown.")
+        notes.append(f"One position in {reports.every:,} of each object is shown.")
     if reports.left_out:
         notes.append(f"{reports.left_out:,} events without a source or a place are not shown.")
     return notes
-
-
-def _ordinal(number: int) -> str:
-    ending = "th" if 10 <= number % 100 <= 20 else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
-    return f"{number:,}{ending}"
 
 
 # Moving objects ---------------------------------------------------------------------------------
