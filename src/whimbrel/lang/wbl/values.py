@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -24,12 +25,16 @@ def constant(value: bool | int | float | str | None, at: Span | None = None) -> 
 
 def quantity(node: t.Quantity) -> Literal:
     """Make a literal of a number with a unit: microseconds, or metres as a float."""
-    total = 0.0 if node.amounts[0][1] in LENGTHS else 0
-    for amount, unit in node.amounts:
-        total += amount * LENGTHS[unit] if unit in LENGTHS else round(amount * UNITS[unit])
-    if isinstance(total, int) and total >= END_OF_TIME:
-        raise QueryError("this duration is too long", node.at)
-    return Literal(total, Type.DURATION if isinstance(total, int) else Type.FLOAT, at=node.at)
+    if node.amounts[0][1] in LENGTHS:
+        metres = sum(float(amount) * LENGTHS[unit] for amount, unit in node.amounts)
+        if not math.isfinite(metres):
+            raise QueryError("this length is too long", node.at, "leave the condition out")
+        return Literal(metres, Type.FLOAT, at=node.at)
+    # Compared before rounding, because infinity cannot be rounded.
+    if sum(float(amount) * UNITS[unit] for amount, unit in node.amounts) >= END_OF_TIME:
+        raise QueryError("this duration is too long", node.at, "the longest one is about 146,000 years")
+    total = sum(round(amount * UNITS[unit]) for amount, unit in node.amounts)
+    return Literal(total, Type.DURATION, at=node.at)
 
 
 def instant_literal(node: t.Instant) -> Literal:
@@ -163,6 +168,8 @@ def _given(name: str, value: ParamValue, default: Literal | None) -> Literal:
         return Literal(duration(value), Type.DURATION)
     if not isinstance(value, bool | int | float | str):
         raise QueryTypeError(f"the parameter {name!r} cannot be a {type(value).__name__}")
+    if (isinstance(value, float) and not math.isfinite(value)) or abs(_whole(value)) >= 2**63:
+        raise QueryTypeError(f"the parameter {name!r} is no number that a query can hold: {value}")
     if isinstance(value, str) and kind not in (None, Type.STRING):
         return _read_text(name, value, kind)
     if kind is Type.FLOAT and isinstance(value, int) and not isinstance(value, bool):
@@ -175,6 +182,10 @@ def _given(name: str, value: ParamValue, default: Literal | None) -> Literal:
     ):
         raise QueryTypeError(f"the parameter {name!r} is a {kind.value}; {value!r} does not fit")
     return literal
+
+
+def _whole(value: ParamValue) -> int:
+    return value if isinstance(value, int) else 0
 
 
 def _read_text(name: str, text: str, kind: Type | None) -> Literal:
