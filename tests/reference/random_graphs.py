@@ -1,19 +1,17 @@
 """Random graphs: definitions over the types A to D and over each other.
 
-Names of parts are letters by their place (a, b, c, d); n is an absent part. Every event has the
-attributes v (whole), w (float) and k (text), also the derived ones where something was assigned.
+Names of parts are letters by their place (a, b, c, d); n is an absent part.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
-from typing import Any, TypeVar
 
 from hypothesis import strategies as st
 
-from whimbrel.graph.expressions import RELATIONS, Attribute, Binary, Call, Expr, Literal, Part, Unary
+from whimbrel.graph.expressions import Attribute, Binary, Call, Expr, Part
 from whimbrel.graph.operators import (
     Absent,
     Aggregate,
@@ -35,27 +33,8 @@ from whimbrel.graph.policies import WHOLE, Assign, Context, Key, Partitioning, S
 from whimbrel.model.schema import Coordinates, EventSchema, Type
 from whimbrel.model.time import SECOND
 
-FEATURES = frozenset(
-    {
-        "filter",  # streams with a condition
-        "conjunction",  # parts in any order; sequences are always there
-        "conditions",  # conditions over several parts
-        "absent",  # absent parts, in every position
-        "gap",  # orders with a gap
-        "select",  # first and last
-        "contexts",  # contexts other than each
-        "consuming",  # each, with consumed parts
-        "repeat",  # repetitions, alone and as a part
-        "merge",  # alternatives, alone and as a part
-        "aggregate",  # windows of every kind
-        "partition",  # by attribute and by source
-        "cell",  # by grid cell
-        "space",  # distances in conditions
-        "layers",  # definitions on definitions
-        "cases",  # definitions with several cases
-        "assign",  # attributes of derived events
-    }
-)
+from .random_terms import Chooser, Scope
+
 TYPES = "ABCD"
 SCHEMA = {"v": Type.INT, "w": Type.FLOAT, "k": Type.STRING}
 BY_K = Partitioning((Key("attribute", "k"),))
@@ -63,33 +42,14 @@ BY_SOURCE = Partitioning((Key("source", "source"),))
 BY_BOTH = Partitioning((Key("attribute", "k"), Key("source", "source")))
 BY_CELL = Partitioning((Key("cell", "cell", 2.0),))
 
-T = TypeVar("T")
-_COMPARISONS = ("=", "!=", "<", "<=", ">", ">=")
-_RELATIONS = tuple(sorted(RELATIONS))
 _CONTEXTS = tuple(context for context in Context if context is not Context.EACH)
 
 
-@dataclass
-class Scope:
-    """The names an expression may read: those of one event each, and those of several."""
-
-    single: list[str | None] = field(default_factory=list)
-    many: list[str] = field(default_factory=list)
-    group: Partitioning = WHOLE
-
-    def __add__(self, other: Scope) -> Scope:
-        return Scope(self.single + other.single, self.many + other.many, self.group)
-
-
-class GraphDraft:
+class GraphDraft(Chooser):
     """A graph that grows by one definition at a time."""
 
     def __init__(self, draw: st.DrawFn, features: frozenset[str], max_parts: int) -> None:
-        unknown = features - FEATURES
-        if unknown:
-            raise ValueError(f"no such features: {', '.join(sorted(unknown))}")
-        self.draw = draw
-        self.features = features
+        super().__init__(draw, features)
         self.max_parts = max_parts
         self.operators: list[Operator] = []
         self.defined: list[str] = []
@@ -102,34 +62,6 @@ class GraphDraft:
             self.add_definition()
         outputs = [name for name in self.defined[:-1] if not self.rarely()] + self.defined[-1:]
         return Graph(tuple(self.operators), tuple(outputs), Coordinates.PLANE)
-
-    # Choices.
-
-    def choose(self, choices: Sequence[T]) -> T:
-        return choices[self.number(0, len(choices) - 1)]
-
-    def apart(self, make: Callable[[], T]) -> T:
-        """Draw something as one unit, which shrinking can take away as a whole."""
-        return self.draw(st.builds(make))
-
-    def number(self, low: int, high: int) -> int:
-        return self.draw(st.integers(low, high))
-
-    def flip(self, feature: str | None = None) -> bool:
-        """Yes or no; always no where the feature is not wanted."""
-        return (feature is None or feature in self.features) and self.draw(st.booleans())
-
-    def rarely(self, feature: str | None = None) -> bool:
-        return (feature is None or feature in self.features) and self.number(0, 3) == 3
-
-    def mostly(self) -> bool:
-        return self.number(0, 7) > 0
-
-    def seldom(self, feature: str | None = None) -> bool:
-        return (feature is None or feature in self.features) and self.number(0, 7) == 7
-
-    def time(self, low: int, high: int) -> int:
-        return self.number(low, high) * SECOND
 
     def add(self, operator: Operator) -> str:
         self.operators.append(operator)
@@ -359,122 +291,3 @@ class GraphDraft:
             Assign("k", self.text(scope), "string"),
         )
         return made[: self.number(1, 3)][:: self.choose((1, -1))]
-
-    # Expressions.
-
-    def whole(self, scope: Scope) -> Expr:
-        """A term whose value is a whole number."""
-        single, many = self.reader(scope)
-        if many is not None:
-            function = self.choose(("count", "sum", "min", "max", "first", "last", "distinct"))
-            if function == "count" and self.flip():
-                return Call("count", (Part(many),))
-            return Call(function, (Attribute(many, "v"),))
-        term: Expr = Attribute(single, "v")
-        match self.number(0, 7):
-            case 5:
-                return Binary(self.choose(("+", "-", "*", "%")), term, self.whole_constant())
-            case 6:
-                return Call("coalesce", (term, self.whole_constant()))
-            case 7:
-                return Call(self.choose(("abs", "sign")), (Unary("-", term),))
-        return term
-
-    def real(self, scope: Scope) -> Expr:
-        """A term whose value is a float."""
-        single, many = self.reader(scope)
-        if many is not None:
-            return Call(self.choose(("avg", "sum", "min", "max", "first", "last")), (Attribute(many, "w"),))
-        term: Expr = Attribute(single, "w")
-        match self.number(0, 7):
-            case 4:
-                return Binary(self.choose(("+", "-", "*", "/", "%")), term, self.whole(scope))
-            case 5:
-                return Call(self.choose(("floor", "ceil", "round", "abs", "sign", "sqrt")), (term,))
-            case 6:
-                return Call(self.choose(("least", "greatest")), (term, self.real_constant()))
-            case 7:
-                return Binary("/", Attribute(single, "v"), self.whole_constant())
-        return term
-
-    def text(self, scope: Scope) -> Expr:
-        """A term whose value is a text."""
-        if any(key.name == "k" for key in scope.group.keys) and self.flip():
-            return Attribute("group", "k")
-        single, many = self.reader(scope)
-        if many is not None:
-            return Call(self.choose(("first", "last", "min", "max")), (Attribute(many, "k"),))
-        return Attribute(single, "k")
-
-    def reader(self, scope: Scope) -> tuple[str | None, str | None]:
-        """The name of a part with one event, or that of one with several."""
-        pairs: list[tuple[str | None, str | None]] = [(name, None) for name in scope.single]
-        return self.choose(pairs + [(None, name) for name in scope.many])
-
-    def whole_constant(self) -> Literal:
-        return Literal(self.number(0, 3), Type.INT)
-
-    def real_constant(self) -> Literal:
-        return Literal(self.choose((0.0, 0.5, 1.0)), Type.FLOAT)
-
-    def text_constant(self) -> Literal:
-        return Literal(self.choose(("x", "y", "z")), Type.STRING)
-
-    def compare(self, left: Expr, right: Expr) -> Expr:
-        return Binary(self.choose(_COMPARISONS), left, right)
-
-    def condition(self, scope: Scope) -> Expr:
-        match self.number(0, 9):
-            case 8:
-                pair = (self.simple_condition(scope), self.simple_condition(scope))
-                return Binary(self.choose(("or", "and")), *pair)
-            case 9:
-                return Unary("not", self.simple_condition(scope))
-        return self.simple_condition(scope)
-
-    def simple_condition(self, scope: Scope) -> Expr:
-        kinds = ["constant", "whole", "real", "text", "in", "between", "null"]
-        events = [name for name in scope.single if name is not None]
-        if len(events) >= 2:
-            kinds += ["times", "relation"] + ["distance"] * ("space" in self.features)
-        kind = self.choose(kinds)
-        made: Any = getattr(self, f"{kind}_condition")(events if kind in _OF_EVENTS else scope)
-        return made
-
-    def constant_condition(self, scope: Scope) -> Expr:
-        return self.compare(self.whole(scope), self.whole_constant())
-
-    def whole_condition(self, scope: Scope) -> Expr:
-        return self.compare(self.whole(scope), self.whole(scope))
-
-    def real_condition(self, scope: Scope) -> Expr:
-        return self.compare(self.real(scope), self.choose((self.real_constant(), self.whole(scope))))
-
-    def text_condition(self, scope: Scope) -> Expr:
-        right = self.text_constant() if self.flip() else self.text(scope)
-        return Binary(self.choose(("=", "!=", "<")), self.text(scope), right)
-
-    def in_condition(self, scope: Scope) -> Expr:
-        if self.flip():
-            return Call("in", (self.text(scope), self.text_constant(), self.text_constant()))
-        return Call("in", (self.whole(scope), self.whole_constant(), self.whole(scope)))
-
-    def between_condition(self, scope: Scope) -> Expr:
-        return Call("between", (self.whole(scope), self.whole_constant(), self.whole(scope)))
-
-    def null_condition(self, scope: Scope) -> Expr:
-        return Call("is_null", (self.choose((self.whole(scope), self.text(scope))),))
-
-    def times_condition(self, events: list[str]) -> Expr:
-        bounds = [Attribute(self.choose(events), self.choose(("start", "end"))) for _ in range(2)]
-        return self.compare(Binary("-", *bounds), Literal(self.time(0, 3), Type.DURATION))
-
-    def relation_condition(self, events: list[str]) -> Expr:
-        return Call(self.choose(_RELATIONS), (Part(self.choose(events)), Part(self.choose(events))))
-
-    def distance_condition(self, events: list[str]) -> Expr:
-        parts = (Part(self.choose(events)), Part(self.choose(events)))
-        return self.compare(Call("distance", parts), Literal(self.choose((1.0, 2.0, 3.0)), Type.FLOAT))
-
-
-_OF_EVENTS = frozenset({"times", "relation", "distance"})

@@ -18,7 +18,8 @@ from whimbrel.model.time import SECOND
 
 from .data import Detection, Event, Point
 from .matches import TooLarge
-from .random_graphs import FEATURES, GraphDraft
+from .random_graphs import GraphDraft
+from .random_terms import FEATURES
 from .reference import detect
 
 __all__ = ["FEATURES", "arrivals", "cuts", "deliveries", "event_lists", "expected", "graphs"]

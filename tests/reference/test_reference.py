@@ -282,6 +282,13 @@ def test_selection_looks_at_combinations_that_hold():
     assert found(graph, "A@1s:v=1 A@2s:v=2 B@3s:v=2") == {"a2 b1"}
 
 
+def test_absences_that_wait_are_judged_after_selection():
+    quiet = (absent("C c", 0, None, 3),)
+    # c1 comes within 3 s of a2 but not of a1; a2 has been chosen by then.
+    assert found(query(sequence("A a last, B b", 10, absent=quiet)), "A@1s A@2s B@3s C@5s") == set()
+    assert found(query(sequence("A a, B b", 10, absent=quiet)), "A@1s A@2s B@3s C@5s") == {"a1 b1"}
+
+
 # Contexts. The text has two of each, all combinations of which hold.
 
 FOUR = "A@1s A@2s B@3s B@4s"
@@ -313,6 +320,11 @@ def test_chronicle_pairs_the_oldest_with_the_oldest():
 def test_chronicle_does_not_look_further_when_a_condition_fails():
     close = (is_("a.v", "=", attr("b.v")),)
     assert in_context(Context.CHRONICLE, "A@1s:v=1 A@2s:v=2 B@3s:v=2", conditions=close) == set()
+
+
+def test_chronicle_tries_the_oldest_for_every_trigger():
+    close = (is_("a.v", "=", attr("b.v")),)
+    assert in_context(Context.CHRONICLE, "A@1s:v=1 B@2s:v=9 B@3s:v=1", conditions=close) == {"a1 b2"}
 
 
 def test_chronicle_does_not_wait_for_events_that_are_too_old():
@@ -503,6 +515,11 @@ def test_over_events_counts():
     assert results(every, "A@1s A@2s A@3s A@4s A@5s") == [("a1 a2", 2), ("a2 a3 a4", 3)]
 
 
+def test_over_events_leaves_out_what_ended_too_long_ago():
+    recent = aggregate(Window("counting", 3, within=2 * SECOND))
+    assert results(recent, "A@1s A@3s A@4s") == [("a1", 1), ("a1 a2", 2), ("a2 a3", 2)]
+
+
 def test_an_event_counts_by_its_end_and_the_result_spans_the_events():
     tumbling = aggregate(Window("temporal", 5 * SECOND, 5 * SECOND))
     detection = one(query(tumbling), "A@1..7s A@8s")
@@ -532,7 +549,7 @@ def test_an_input_that_is_not_outer_must_have_an_event():
 
 
 def test_aggregates_of_nothing_are_null_but_count_is_zero():
-    names = ("count", "sum", "avg", "min", "max", "first", "last", "distinct")
+    names = ("count", "sum", "avg", "min", "max", "first", "last")
     tumbling = aggregate(Window("counting", 1), {name: call(name, "a.v") for name in names})
     assert dict(one(query(tumbling), "A@1s").attributes) == {"count": 0}
 
@@ -631,6 +648,22 @@ def test_several_outputs_are_reported_together():
 )
 def test_the_hull_is_canonical(points, expected):
     assert hull(points) == expected
+
+
+def test_places_go_by_the_centre_of_the_bounding_box():
+    # The box of the triangle is (0, 0) to (4, 4): its centre is (2, 2), its centroid is not.
+    events = [Event("t", "A", 0, 0, polygon=((0, 0), (4, 0), (0, 4))), *given("B@1s(5,6)")]
+    assign = {"x": attr("a.x"), "y": attr("a.y"), "d": call("distance", "a", "b")}
+    (detection,) = detect(query(together("A a, B b", 5), assign=assign), events)
+    assert detection.attributes == {"x": 2.0, "y": 2.0, "d": 5.0}
+
+
+def test_derived_events_of_one_time_stand_by_what_they_were_made_of():
+    pair = replace(together("A a, B b", 5), name="p")
+    first = Derive("P", "P", (Case("p", None, (Assign("v", attr("b.v")),)),))
+    graph = query(pair, first, Repeat("r", "P", "p", 2, 2, SECOND), assign={"first": call("first", "p.v")})
+    # Both pairs last from 1 s to 1 s; b2 stands before b1, because its id is less.
+    assert one(graph, "A@1s B@1s#y:v=1 B@1s#x:v=2").attributes == {"first": 2}
 
 
 def test_distance_is_euclidean_in_the_plane_and_metres_on_the_sphere():
