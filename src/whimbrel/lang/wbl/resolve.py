@@ -362,8 +362,12 @@ class Names:
             raise QueryError(
                 f"{function} reads no event", at, f"write {function}(part) or {function}(part.attribute)"
             )
-        if len(read) > 1 and self.place is Place.PLAIN:
-            raise QueryError(f"{function} reads several parts", at, "aggregate one part at a time")
+        if len(read) > 1:
+            raise QueryError(
+                f"{function} reads several parts",
+                at,
+                "aggregate one part, or define the combination with an attribute first and aggregate that",
+            )
 
 
 def attribute_type(info: TypeInfo, name: str) -> Type | None:
