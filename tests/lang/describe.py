@@ -89,7 +89,9 @@ def _aggregate(op: Aggregate) -> list[str]:
     lines = [f"  {'outer ' if part.outer else ''}{part.input} as {part.alias}" for part in op.parts]
     window = op.window
     shown = (lambda n: f"{n} events") if window.kind == "counting" else format_duration
-    lines.append(f"  over {shown(window.length)}" + (f" every {shown(window.every)}" if window.every else ""))
+    step = f" every {shown(window.every)}" if window.every else ""
+    age = f" within {format_duration(window.within)}" if window.within else ""
+    lines.append(f"  over {shown(window.length)}{step}{age}")
     lines += _assign(op.assign)
     lines += ["  post", *_assign(op.post)] if op.post else []
     lines += [f"  having {format_expr(op.having)}"] if op.having is not None else []

@@ -128,9 +128,10 @@ QUERIES = {
             detect=x,
             over=wb.Events(10),
             every=wb.Events(2),
+            within="1 h",
             assign={"m": wb.max_(x["v"]), "n": wb.last(x["v"])},
         ),
-        "define A over 10 events every 2 events detect X assign m = max(X.v), n = last(X.v)",
+        "define A over 10 events every 2 events within 1 h detect X assign m = max(X.v), n = last(X.v)",
     ),
     "cases": (
         wb.define(

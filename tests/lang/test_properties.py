@@ -17,10 +17,12 @@ from whimbrel.lang.wbl import compile_text, format_text, format_tree, parse
 from whimbrel.lang.wbl import tree as t
 
 QUERIES = [case.given for file in ("graphs.txt", "format.txt", "errors.txt") for case in read_cases(file)]
+# More than the default, because these are quick; the profile for soaking may ask for more still.
+PLENTY = settings(max_examples=max(150, settings.default.max_examples))
 WORDS = sorted(set(re.findall(r"\w+|[^\w\s]+|\s+", "\n".join(QUERIES))))
 
 
-@settings(max_examples=150)
+@PLENTY
 @given(trees.files)
 def test_a_printed_tree_parses_to_itself(tree: t.File):
     text = format_tree(tree)
@@ -34,7 +36,7 @@ def test_a_printed_expression_parses_to_itself(node: t.Expression):
     assert parse(format_tree(tree)) == tree
 
 
-@settings(max_examples=60)
+@PLENTY
 @given(trees.files, st.data())
 def test_comments_survive_formatting(tree: t.File, data: st.DataObject):
     lines = format_tree(tree).split("\n")
@@ -60,7 +62,7 @@ def compile_anything(text: str) -> Graph | None:
         return str(error) and None
 
 
-@settings(max_examples=300)
+@PLENTY
 @given(st.text(max_size=60))
 @example("\x00")
 @example("define A detect B(x = '\\")
@@ -78,13 +80,13 @@ def test_no_text_breaks_the_compiler(text: str):
     compile_anything(text)
 
 
-@settings(max_examples=300)
+@PLENTY
 @given(st.lists(st.sampled_from(WORDS), max_size=25).map(" ".join))
 def test_no_heap_of_words_breaks_the_compiler(text: str):
     compile_anything(text)
 
 
-@settings(max_examples=400)
+@PLENTY
 @given(st.sampled_from(QUERIES), st.data())
 def test_no_damaged_query_breaks_the_compiler(query: str, data: st.DataObject):
     tokens = re.findall(r"\w+|\s+|[^\w\s]", query)
@@ -102,7 +104,7 @@ def test_no_damaged_query_breaks_the_compiler(query: str, data: st.DataObject):
     compile_anything("".join(tokens))
 
 
-@settings(max_examples=100)
+@PLENTY
 @given(trees.files)
 def test_no_tree_breaks_the_compiler(tree: t.File):
     compile_anything(format_tree(tree))

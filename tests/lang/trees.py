@@ -142,8 +142,8 @@ declared = st.lists(
 ).map(tuple)
 lengths_of_windows = amounts | st.integers(1, 99).map(t.Count) | st.just(t.NamedAmount("n", "events"))
 windows = st.one_of(
-    lengths_of_windows.map(lambda every: t.WindowClause(None, every)),
-    st.builds(t.WindowClause, lengths_of_windows, st.none() | lengths_of_windows),
+    st.builds(t.WindowClause, st.none(), lengths_of_windows, st.none() | amounts),
+    st.builds(t.WindowClause, lengths_of_windows, st.none() | lengths_of_windows, st.none() | amounts),
 )
 
 

@@ -484,6 +484,7 @@ def define(
     context: str | None = None,
     every: Duration | Events | None = None,
     over: Duration | Events | None = None,
+    within: Duration | None = None,
     post: Mapping[str, Value | Plain] | None = None,
     having: Value | None = None,
 ) -> Statement:
@@ -495,8 +496,9 @@ def define(
         The pattern, or several cases with a pattern each.
     attributes
         The attributes of the new events and their types; without it, those of `assign`.
-    every, over
-        A window: the definition aggregates, and `assign` uses `count`, `avg` and so on.
+    every, over, within
+        A window: the definition aggregates, and `assign` uses `count`, `avg` and so on. Where it counts
+        events, `within` says how old they may be.
     post, having
         For aggregates: how partial results are put together, and which results count.
     """
@@ -510,7 +512,9 @@ def define(
         declared = tuple(t.Declared(key, kind.lower() if kind else None) for key, kind in attributes.items())
     window = None
     if every is not None or over is not None:
-        window = t.WindowClause(*(None if item is None else amount_of(item) for item in (over, every)))
+        window = t.WindowClause(
+            *(None if item is None else amount_of(item) for item in (over, every, within))
+        )
     return Statement(t.Definition(name, _trees(whole, cases), declared, window=window))
 
 

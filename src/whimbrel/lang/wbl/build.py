@@ -101,10 +101,12 @@ class Builder(Transformer[Token, Any]):
         )
 
     def every(self, meta: Meta, items: list[Any]) -> t.WindowClause:
-        return t.WindowClause(None, items[0], at=meta_span(meta))
+        every, _, within = items
+        return t.WindowClause(None, every, within, at=meta_span(meta))
 
     def over(self, meta: Meta, items: list[Any]) -> t.WindowClause:
-        return t.WindowClause(items[0], items[1], at=meta_span(meta))
+        over, every, _, within = items
+        return t.WindowClause(over, every, within, at=meta_span(meta))
 
     # Amounts
 

@@ -70,7 +70,7 @@ def compile_tree(
     emit: Sequence[str] | str | None = None,
 ) -> Query:
     """Compile a tree, whoever made it. `text` is what the query prints as, if not the tree itself."""
-    known = {function.name: function for function in functions}
+    known = {function.name.lower(): function for function in functions}
     wanted = emit if emit is None or isinstance(emit, str) else list(emit)
     lowered = lower(tree, params, known, _horizon(horizon), wanted)
     shown = format_tree(tree) if text is None else text

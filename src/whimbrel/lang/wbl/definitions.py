@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal as OneOf
 
-from whimbrel.errors import QueryError, QueryTypeError, Span, UnknownNameError
+from whimbrel.errors import QueryError, QueryTypeError, Span, UnboundedError, UnknownNameError
 from whimbrel.graph.expressions import GROUP, Attribute, Expr, conjuncts
 from whimbrel.graph.operators import Aggregate, AggregateInput, Case, Derive
 from whimbrel.graph.policies import Assign, Context, Key, Partitioning, Window
@@ -236,8 +235,28 @@ class DefinitionLowering:
                 clause.at,
                 "use time for both, or events for both",
             )
-        chosen: OneOf["temporal", "counting"] = "temporal" if kind == "temporal" else "counting"
-        return Window(chosen, length, every[1] if every else None)
+        step = every[1] if every else None
+        if kind == "counting":
+            return Window("counting", length, step, self._age(clause))
+        if clause.within is not None:
+            raise QueryError(
+                "`within` belongs to a window that counts events",
+                clause.within.at,
+                "the window gives the time already",
+            )
+        return Window("temporal", length, step)
+
+    def _age(self, clause: t.WindowClause) -> int:
+        """Tell how old a counted event may be."""
+        if clause.within is not None:
+            return self.around.params.duration(clause.within)
+        if self.horizon is not None:
+            return self.horizon
+        raise UnboundedError(
+            "a window that counts events would have to remember them for ever",
+            clause.at,
+            "add 'within 1 h' (or what fits) behind it, or give a horizon: --horizon 1h",
+        )
 
     def _aggregating(self, window: Window) -> TypeInfo:
         if len(self.statement.cases) > 1:

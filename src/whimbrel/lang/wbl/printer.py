@@ -246,6 +246,7 @@ def _header(statement: t.Definition) -> str:
     if window is not None:
         words += [f"over {print_amount(window.over)}"] if window.over else []
         words += [f"every {print_amount(window.every)}"] if window.every else []
+        words += [f"within {print_amount(window.within)}"] if window.within else []
     return " ".join(words)
 
 

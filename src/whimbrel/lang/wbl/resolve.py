@@ -181,12 +181,13 @@ class Names:
         )
 
     def _whole_part(self, node: t.Expression) -> Part | None:
-        if not isinstance(node, t.Name):
+        if not isinstance(node, t.Name) or self.place in (Place.POST, Place.HAVING):
             return None
         if node.name == "this":
             return Part(self._sole_name("this", node.at), at=node.at)
         if node.name in self.parts or (self.own is not None and node.name == self.own.name):
             self._check_readable(node.name, node.at)
+            self._check_aggregated(node.name, node.name, node.at)
             return Part(node.name, at=node.at)
         return None
 
@@ -282,10 +283,13 @@ class Names:
         info = self._info(part)
         if not info.is_open and name not in info.attributes and name not in BUILT_IN_ATTRIBUTES:
             raise UnknownNameError(f"attribute of {info.name}", name, info.attributes, at)
-        if self.place is Place.AGGREGATE and self.inside is None:
-            hint = f"use an aggregate such as last({part}.{name}), or group by {name} and read group.{name}"
-            raise QueryError(f"{part}.{name} has one value for each event of the window", at, hint)
+        self._check_aggregated(f"{part}.{name}", name, at)
         return Attribute(part, name, at=at)
+
+    def _check_aggregated(self, shown: str, name: str, at: Span | None) -> None:
+        if self.place is Place.AGGREGATE and self.inside is None:
+            hint = f"use an aggregate such as last({shown}), or group by {name} and read group.{name}"
+            raise QueryError(f"{shown} has one value for each event of the window", at, hint)
 
     def _check_readable(self, part: str, at: Span | None) -> None:
         if self.own is not None and part == self.own.name:

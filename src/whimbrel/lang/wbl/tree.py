@@ -314,10 +314,11 @@ class Case(Node):
 
 @dataclass(frozen=True, slots=True)
 class WindowClause(Node):
-    """`every D`, `over W`, or `over W every D`."""
+    """`every D`, `over W`, or `over W every D`; where it counts events, `within D` bounds their age."""
 
     over: Amount | None
     every: Amount | None
+    within: Amount | None = None
 
 
 @dataclass(frozen=True, slots=True)
