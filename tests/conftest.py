@@ -6,17 +6,18 @@ import os
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, is_hypothesis_test, settings
+from hypothesis import HealthCheck, Phase, is_hypothesis_test, settings
 
 ROOT = Path(__file__).parents[1]
 DATA = Path(os.environ.get("WHIMBREL_DATA") or ROOT.parent / "shared" / "data")
 
-# No deadlines: the first example of a test may wait for a kernel to compile.
-settings.register_profile("default", deadline=None, max_examples=40)
-settings.register_profile("ci", deadline=None, max_examples=100, database=None, print_blob=True)
-settings.register_profile(
-    "soak", deadline=None, max_examples=5_000, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
-)
+# No deadlines: the first example of a test may wait for a kernel to compile. No explaining: it traces
+# every line, which makes compiling take minutes.
+_PHASES = [phase for phase in Phase if phase is not Phase.explain]
+_COMMON = {"deadline": None, "phases": _PHASES, "report_multiple_bugs": False, "suppress_health_check": [HealthCheck.too_slow]}
+settings.register_profile("default", max_examples=40, **_COMMON)
+settings.register_profile("ci", max_examples=100, database=None, print_blob=True, **_COMMON)
+settings.register_profile("soak", max_examples=5_000, print_blob=True, **_COMMON)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 

@@ -101,6 +101,7 @@ class Item:
     constituents: tuple[Item, ...] = ()
     group: Mapping[str, Value] = field(default_factory=dict)
     origin: Item | None = None
+    maker: str = ""
     window: int = 0
     case: int = 0
 
@@ -124,13 +125,13 @@ class Item:
 def order(event: Event | Item) -> Key:
     """The total order: end, start, source (none first), id.
 
-    Derived events that agree so far go by the events they were made of, then by name, window and case.
+    Derived events that agree so far go by the events they were made of, then by the operator that
+    made them, window and case.
     """
     first = (event.end, event.start, event.source is not None, event.source or "")
     if isinstance(event, Event):
         return (*first, event.id)
-    made = (event.type or "") if event.constituents else ""
-    return (*first, event.trail, made, event.window, event.case)
+    return (*first, event.trail, event.maker, event.window, event.case)
 
 
 def atoms_below(items: Iterable[Item]) -> tuple[Event, ...]:

@@ -151,7 +151,7 @@ def distinct_of(values: Sequence[Value]) -> Value:
     for value in values:
         if value not in seen:
             seen.append(value)
-    return len(seen) if values else None
+    return len(seen)
 
 
 AGGREGATE: dict[str, Callable[[Sequence[Value]], Value]] = {

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 
 from whimbrel.graph.expressions import Expr
@@ -98,7 +98,7 @@ def matched(operator: Match, streams: Streams, world: World) -> list[Item]:
         count = len(operator.parts)
         partition = Partition(operator, chosen[:count], chosen[count:], group, world)
         found.extend(_composite(partition, one) for one in detections(partition))
-    return sorted(found, key=order)
+    return sorted((replace(item, maker=operator.name) for item in found), key=order)
 
 
 def _composite(partition: Partition, found: Found) -> Item:

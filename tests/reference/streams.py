@@ -189,7 +189,7 @@ def repeated(operator: Repeat, streams: Streams, world: World) -> list[Item]:
                 run = events[first : last + 1]
                 if _counts(operator, run, enders):
                     found.append(composite(run, gather(run, operator.alias), group, world))
-    return sorted(found, key=order)
+    return sorted((replace(item, maker=operator.name) for item in found), key=order)
 
 
 def _counts(operator: Repeat, run: list[Item], enders: list[Item]) -> bool:
@@ -219,6 +219,7 @@ def _derive(operator: Derive, number: int, case: Case, item: Item, graph: Graph,
         id=world.identify(operator.event_type, number, tuple(each.id for each in made_of)),
         type=operator.event_type,
         case=number,
+        maker=operator.event_type,
         attributes=assigned(case.assign, env) if case.assign else _taken_over(case, item, group, graph),
         parts=None,
         constituents=made_of,
@@ -324,6 +325,7 @@ def _results(
         parts=None,
         attributes=assigned(operator.assign, Env(world, parts, group)),
         window=pane.mark or 0,
+        maker=operator.name,
     )
     if operator.post:
         partial: dict[str | None, Bound] = dict.fromkeys(parts, result)

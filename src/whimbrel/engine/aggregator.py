@@ -197,7 +197,7 @@ class Aggregator:
             return (end + window.length) // window.every > self.closed
         if window.kind == "temporal":
             return end >= watermark - window.length
-        return self._recent(window.length) & (end >= watermark - (window.within or 2 * END_OF_TIME))
+        return self._recent(window.length) & (end >= watermark - (window.within or END_OF_TIME))
 
     def _recent(self, number: int) -> np.ndarray:
         """Mark the last `number` events of every group."""

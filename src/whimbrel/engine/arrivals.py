@@ -91,7 +91,7 @@ class Arrivals:
         return Arrived(np.full(len(rows), number, np.int64), rows, mask, start, end)
 
     def total_order(self, arrived: Arrived) -> npt.NDArray[np.intp]:
-        """Give the order by (end, start, source, atomic events below, type)."""
+        """Give the order by (end, start, source, atomic events below, maker)."""
         order = np.lexsort((arrived.start, arrived.end))
         end, start = arrived.end[order], arrived.start[order]
         tied = (end[1:] == end[:-1]) & (start[1:] == start[:-1])
@@ -101,7 +101,7 @@ class Arrivals:
         return np.lexsort((*keys, arrived.start, arrived.end))
 
     def _tie_breakers(self, arrived: Arrived) -> list[Int64Array]:
-        """Give sort keys, least important first: the type, the lineage from its last event, the source."""
+        """Give sort keys, least important first: the maker, the lineage from its last event, the source."""
         size = len(arrived)
         source = np.zeros(size, np.int64)
         texts: list[list[str | None]] = []
@@ -129,7 +129,7 @@ class Arrivals:
         return [*self._last_resorts(arrived), *refs[::-1], source]
 
     def _last_resorts(self, arrived: Arrived) -> list[Int64Array]:
-        """Give sort keys for derived events made of the same atomic events: case, window, type."""
+        """Give sort keys for derived events made of the same atomic events: case, window, maker."""
         case, window = np.zeros(len(arrived), np.int64), np.zeros(len(arrived), np.int64)
         for number, stream in enumerate(self.roots):
             at = np.nonzero(arrived.root == number)[0]
@@ -137,9 +137,13 @@ class Arrivals:
                 column = stream.store.column(key, arrived.row[at])
                 if column.type is not None:
                     found[at] = np.where(column.nulls, 0, column.values)
-        names = sorted({stream.event_type or "" for stream in self.roots})
-        types = np.array([names.index(stream.event_type or "") for stream in self.roots])
-        return [case, window, types[arrived.root]]
+        makers = [self._maker(stream) for stream in self.roots]
+        rank = np.array([sorted(makers).index(maker) for maker in makers])
+        return [case, window, rank[arrived.root]]
+
+    def _maker(self, stream: Stream) -> str:
+        """Name what made the events of a stream; atomic events come first."""
+        return "" if stream.store is self.around.atoms.store else stream.event_type or stream.name
 
 
 def joined(found: list[Arrived]) -> Arrived:

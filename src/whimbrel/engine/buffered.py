@@ -112,6 +112,10 @@ class Buffered:
         if len(self.groups) > 1024 and len(self.groups) > 2 * len(live):
             self.group = self.groups.keep(live)[self.group]
 
+    def forget_before(self, time: int) -> None:
+        """Forget the events that ended before `time`; the streams they came from do so too."""
+        self.let_go(self.events.end >= time)
+
     def by_group(self) -> Int64Array:
         """Give the order of the events by group, and inside a group by the total order."""
         return np.argsort(self.group, kind="stable")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from whimbrel.engine.evaluate import cast, evaluate
+from whimbrel.engine.needs import only_part
 from whimbrel.engine.store import Store
 from whimbrel.engine.streams import CASE, WINDOW, RowsFrame, Stream, Surroundings
 from whimbrel.engine.values import Column
@@ -61,6 +62,7 @@ class Deriver:
 
     def _taken_over(self, case: Case, frame: RowsFrame) -> dict[str, Column]:
         """Without assignments: the attributes of the only part, or the group keys."""
-        if is_composite(self.graph[case.input]) and case.alias is None:
+        part = only_part(self.graph, case)
+        if part is None and is_composite(self.graph[case.input]) and case.alias is None:
             return {key.name: frame.key(key) for key in case.partitioning.keys}
-        return frame.attributes(None)
+        return frame.attributes(part)

@@ -140,7 +140,7 @@ class Intake:
         self.rejected = SetAside()
         self._waiting: list[pa.RecordBatch] = []
         self._types: dict[str, Type] = {}
-        self.recent = RecentIds(2 * END_OF_TIME if lateness is None else lateness)
+        self.recent = RecentIds(END_OF_TIME if lateness is None else lateness)
 
     def conform(self, batch: pa.RecordBatch) -> Conformed:
         """Bring a batch into the common form, as the queries declare it."""

@@ -152,13 +152,13 @@ class Matcher:
 
     def _compile(self) -> None:
         """Compile the conditions for the column types known so far."""
-        programs = Programs(self._operand, self.owner, self.around.coordinates)
+        programs = Programs(self._operand, self.owner | {GROUP: 0}, self.around.coordinates)
         codes, needs, residual = [], [], []
         for condition in self.op.conditions:
             condition = spell_out_relations(condition)
             try:
                 codes.append(programs.add(condition))
-                needs.append({self.owner[name] for name in parts_of(condition) if name in self.owner})
+                needs.append({self.owner.get(name or "", 0) for name in parts_of(condition)})
             except BeyondTheMachine:
                 residual.append(condition)
         self._refuse_unsuited(residual)
@@ -308,11 +308,11 @@ class Matcher:
         """Part the arrived events by the stream they come from."""
         for number, root in enumerate(self.arrivals.roots):
             if len(self.arrivals.roots) == 1:
-                yield slice(None), RowsFrame(self.around, root, arrived.row)
+                yield slice(None), RowsFrame(self.around, root, arrived.row, None, self.op.partitioning)
                 return
             at = np.nonzero(arrived.root == number)[0]
             if len(at):
-                yield at, RowsFrame(self.around, root, arrived.row[at])
+                yield at, RowsFrame(self.around, root, arrived.row[at], None, self.op.partitioning)
 
     def _keys(self, arrived: Arrived) -> Int64Array:
         """Give the partition of every arrived event as a small number."""
@@ -402,7 +402,9 @@ class Matcher:
             starts = np.minimum.reduceat(self.pool.start[members[: offsets[-1]]], offsets[:-1])
         else:
             lineage = Lineage.zip([f.stream.store.lineage(f.rows) for f in frame.frames])
-        columns = {need: self._needed(need, frame) for need in self.needs}
+        columns: dict[Expr, Column] = {}
+        for need in self.needs:
+            columns |= self._needed(need, frame)
         self.stream.new = self.stream.store.append(starts, ends, columns, lineage)
 
     def _frame(self, rows: np.ndarray) -> PartsFrame:
@@ -412,11 +414,14 @@ class Matcher:
         )
         return PartsFrame(self.around, frames, self.owner)
 
-    def _needed(self, need: Expr, frame: PartsFrame) -> Column:
+    def _needed(self, need: Expr, frame: PartsFrame) -> dict[Expr, Column]:
+        """Compute a column that a later operator reads; `a.*` stands for all attributes of a part."""
         if isinstance(need, Attribute) and need.part == GROUP:
             key = next(key for key in self.op.partitioning.keys if key.name == need.name)
-            return frame.frames[0].key(key)
-        return evaluate(need, frame)
+            return {need: frame.frames[0].key(key)}
+        if isinstance(need, Attribute) and need.name == "*":
+            return {Attribute(need.part, name): c for name, c in frame.attributes(need.part).items()}
+        return {need: evaluate(need, frame)}
 
     def _members_lineage(self, offsets: np.ndarray, members: np.ndarray) -> Lineage:
         """Join the lineages of all members of each cumulative detection."""

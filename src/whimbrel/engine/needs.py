@@ -127,7 +127,10 @@ class Needs:
 
     def _case(self, case: Case) -> None:
         if not case.assign:
-            if is_composite(self.graph[case.input]) and case.alias is None:
+            part = only_part(self.graph, case)
+            if part is not None:
+                self.want(case.input, Attribute(part, "*"))
+            elif is_composite(self.graph[case.input]) and case.alias is None:
                 self._keys(case.input, case.partitioning)
             else:
                 self.want(case.input, EVERYTHING)
@@ -182,3 +185,11 @@ class Needs:
                         for argument in node.arguments:
                             if not isinstance(argument, Part) and self._names(argument) & names:
                                 self._expr(part.input, part.alias, argument, op.partitioning)
+
+
+def only_part(graph: Graph, case: Case) -> str | None:
+    """Name the only part of a case whose input is a composite, if it has just one that does not repeat."""
+    if case.alias is not None:
+        return None
+    names = scope(graph, case.input)
+    return next(iter(names)) if len(names) == 1 and not any(names.values()) else None

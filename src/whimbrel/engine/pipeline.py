@@ -122,6 +122,8 @@ class Pipeline:
     def forget_before(self, time: int) -> None:
         """Let go of events that can no longer take part in anything."""
         for runtime in self.runtimes.values():
+            if isinstance(runtime, Aggregator | Repeater):
+                runtime.buffer.forget_before(time)
             if not isinstance(runtime, Sieve | Union):
                 runtime.stream.store.forget_before(time)
 

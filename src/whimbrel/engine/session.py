@@ -184,9 +184,9 @@ class Session:
 
     def _forget(self, watermark: int) -> None:
         before = watermark - self._reach
-        self._atoms.stream.store.forget_before(before)
-        for pipeline in self._pipelines.values():
-            pipeline.forget_before(before)
+        if self._atoms.stream.store.forget_before(before):
+            for pipeline in self._pipelines.values():
+                pipeline.forget_before(before)
 
     # -- what became of the events -----------------------------------------------------------------------
 

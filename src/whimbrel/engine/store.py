@@ -87,6 +87,8 @@ class Chunk:
     columns: dict[Expr, Column]
     lineage: Lineage | None
     """None for atomic events: each is its own lineage."""
+    last: int
+    """The largest end of its rows."""
 
     def __len__(self) -> int:
         return len(self.end)
@@ -117,7 +119,7 @@ class Store:
         """Add rows; give their numbers."""
         rows = np.arange(self.total, self.total + len(end))
         if len(end):
-            self.chunks.append(Chunk(self.total, start, end, dict(columns), lineage))
+            self.chunks.append(Chunk(self.total, start, end, dict(columns), lineage, int(end.max())))
             self.total += len(end)
             self._merge_small()
         return rows
@@ -129,13 +131,13 @@ class Store:
                 return
             self.chunks[-2:] = [_merged(older, newer)]
 
-    def forget_before(self, time: int) -> None:
-        """Drop the oldest chunks whose rows all end before `time`."""
+    def forget_before(self, time: int) -> bool:
+        """Drop the oldest chunks whose rows all end before `time`; tell whether there were any."""
         keep = 0
-        while keep < len(self.chunks) and int(self.chunks[keep].end.max()) < time:
+        while keep < len(self.chunks) and self.chunks[keep].last < time:
             keep += 1
-        if keep:
-            del self.chunks[:keep]
+        del self.chunks[:keep]
+        return keep > 0
 
     def column(self, key: Expr, rows: Int64Array) -> Column:
         """Give a column's values at some rows; nulls of unknown type if there is no such column."""
@@ -167,12 +169,12 @@ class Store:
             return pieces[0]
         return Lineage.concat(pieces).take(np.argsort(np.concatenate(places), kind="stable"))
 
-    def names(self) -> list[str]:
-        """Name the own attributes that any remembered row has."""
+    def names(self, part: str | None = None) -> list[str]:
+        """Name the attributes that any remembered row has of its own, or of a part."""
         found: dict[str, None] = {}
         for chunk in self.chunks:
             for key in chunk.columns:
-                if isinstance(key, Attribute) and key.part is None:
+                if isinstance(key, Attribute) and key.part == part:
                     found.setdefault(key.name)
         return list(found)
 
@@ -214,4 +216,5 @@ def _merged(older: Chunk, newer: Chunk) -> Chunk:
         np.concatenate([older.end, newer.end]),
         columns,
         lineage,
+        max(older.last, newer.last),
     )

@@ -104,10 +104,11 @@ class RowsFrame:
         return Column(column.type, column.values, column.nulls | ~fits)
 
     def attributes(self, part: str | None) -> dict[str, Column]:
-        """Give all attributes of a part that is the row itself."""
-        hidden = ("id", "type", "source", "x", "y")
-        names = [name for name in self.stream.store.names() if name not in hidden and not name.startswith("@")]
-        return {name: self._own(name) for name in names}
+        """Give all attributes of the row itself, or of one of its parts."""
+        own = part is None or part == self.alias or part in self.stream.branches
+        hidden = ("id", "type", "source", "x", "y") if self.stream.store is self.around.atoms.store else ()
+        names = self.stream.store.names(None if own else part)
+        return {n: self.column(part, n) for n in names if n not in hidden and not n.startswith("@")}
 
     def _group(self, name: str) -> Column:
         if self.stream.composite:
@@ -168,6 +169,8 @@ def common_source(around: Surroundings, stream: Stream, rows: Int64Array) -> Col
     low = np.minimum.reduceat(codes, lineage.offsets[:-1])
     high = np.maximum.reduceat(codes, lineage.offsets[:-1])
     same: BoolArray = (low == high) & (low >= 0)
+    if not same.any():
+        return nothing(len(rows))
     values = encoded.dictionary.take(pa.array(np.where(same, low, 0)))
     return Column(Type.STRING, values, ~same)
 
