@@ -187,7 +187,9 @@ class Names:
             return Part(self._sole_name("this", node.at), at=node.at)
         if node.name in self.parts or (self.own is not None and node.name == self.own.name):
             self._check_readable(node.name, node.at)
-            self._check_aggregated(node.name, node.name, node.at)
+            self._check_aggregated(
+                f"{node.name!r}", f"aggregate it, as in count({node.name}) or avg({node.name}.x)", node.at
+            )
             return Part(node.name, at=node.at)
         return None
 
@@ -283,12 +285,12 @@ class Names:
         info = self._info(part)
         if not info.is_open and name not in info.attributes and name not in BUILT_IN_ATTRIBUTES:
             raise UnknownNameError(f"attribute of {info.name}", name, info.attributes, at)
-        self._check_aggregated(f"{part}.{name}", name, at)
+        hint = f"use an aggregate such as last({part}.{name}), or group by {name} and read group.{name}"
+        self._check_aggregated(f"{part}.{name}", hint, at)
         return Attribute(part, name, at=at)
 
-    def _check_aggregated(self, shown: str, name: str, at: Span | None) -> None:
+    def _check_aggregated(self, shown: str, hint: str, at: Span | None) -> None:
         if self.place is Place.AGGREGATE and self.inside is None:
-            hint = f"use an aggregate such as last({shown}), or group by {name} and read group.{name}"
             raise QueryError(f"{shown} has one value for each event of the window", at, hint)
 
     def _check_readable(self, part: str, at: Span | None) -> None:
