@@ -46,37 +46,25 @@ class Buffered:
                 self.groups = Interner.of([None])
             return np.zeros(len(arrived), np.int64)
         codes = np.zeros(len(arrived), np.int64)
-        for at, frame in self._frames(arrived.root, arrived.row, None):
+        for at, frame in self._frames(arrived.root, arrived.row):
             columns = [frame.key(key) for key in self.partitioning.keys]
             codes[at] = self.groups.codes(columns[0]) if len(columns) == 1 else self.groups.row_codes(columns)
         return codes
 
-    def _frames(
-        self, root: Int64Array, row: Int64Array, alias: str | None
-    ) -> Iterable[tuple[np.ndarray, RowsFrame]]:
+    def _frames(self, root: Int64Array, row: Int64Array) -> Iterable[tuple[np.ndarray, RowsFrame]]:
         for number, stream in enumerate(self.arrivals.roots):
             at = np.nonzero(root == number)[0]
             if len(at):
-                yield at, RowsFrame(self.around, stream, row[at], alias, self.partitioning)
+                yield at, RowsFrame(self.around, stream, row[at], None, self.partitioning)
 
     def column(self, expr: Expr, slot: int, alias: str | None) -> Column:
         """Evaluate an expression over one input for all events; null for events of other inputs."""
         fits = (self.events.mask >> np.uint64(slot)) & np.uint64(1) == 1
-        pieces, places = [], []
-        for at, frame in self._frames(self.events.root, self.events.row, alias):
-            mine = at[fits[at]]
-            if len(mine):
-                inner = RowsFrame(self.around, frame.stream, self.events.row[mine], alias, self.partitioning)
-                pieces.append(evaluate(expr, inner))
-                places.append(mine)
-        rest = np.nonzero(~fits)[0]
-        if len(rest):
-            pieces.append(nothing(len(rest)))
-            places.append(rest)
-        if not pieces:
-            return nothing(len(self))
-        order = np.argsort(np.concatenate(places), kind="stable")
-        return concat(pieces).take(order)
+        mine, rest = np.nonzero(fits)[0], np.nonzero(~fits)[0]
+        stream = self.arrivals.inputs[slot]
+        frame = RowsFrame(self.around, stream, self.events.row[mine], alias, self.partitioning)
+        order = np.argsort(np.concatenate([mine, rest]), kind="stable")
+        return concat([evaluate(expr, frame), nothing(len(rest))]).take(order)
 
     def group_column(self, number: int, codes: Int64Array) -> Column:
         """Give the value of group key `number` for some group codes."""

@@ -72,6 +72,28 @@ class Interner:
         return made
 
 
+class Texts(Interner):
+    """Codes for texts; where asked, in the order of the texts, which new ones may then shift."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.in_order = False
+
+    def learn(self, columns: list[Column]) -> Int64Array | None:
+        """Take in new texts; give the table from old to new codes if any code changed."""
+        before = len(self)
+        for column in columns:
+            self.codes(column)
+        if not self.in_order or len(self) == before:
+            return None
+        # Null is a value like the others here; where it stands does not matter.
+        ordered = sorted(self._codes, key=lambda text: (text is not None, text))
+        table = np.empty(len(self), np.int64)
+        table[[self._codes[text] for text in ordered]] = np.arange(len(self))
+        self._codes = {text: code for code, text in enumerate(ordered)}
+        return table
+
+
 def _hashable(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
 

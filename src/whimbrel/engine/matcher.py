@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 import numpy as np
 
 from whimbrel.engine.arrivals import Arrivals, Arrived
 from whimbrel.engine.evaluate import evaluate, true_rows
-from whimbrel.engine.interner import Interner
+from whimbrel.engine.interner import Interner, Texts
 from whimbrel.engine.kernels import match as k
 from whimbrel.engine.parts import PartsFrame
 from whimbrel.engine.pool import Pool, bits
 from whimbrel.engine.programs import BeyondTheMachine, Operand, Programs, spell_out_relations
 from whimbrel.engine.store import Lineage, Store
-from whimbrel.engine.streams import RowsFrame, Stream, Surroundings
+from whimbrel.engine.streams import RowsFrame, Stream, Surroundings, identities
 from whimbrel.engine.values import Column, Int64Array
 from whimbrel.errors import QueryError, QueryTypeError
 from whimbrel.graph.expressions import (
@@ -66,10 +67,10 @@ class Matcher:
         self.retain = match_retention(op)
         self._names(graph)
         self._describe()
-        self._columns: dict[tuple[int, Expr], int] = {}
+        self._columns: dict[tuple[int, Expr, int], int] = {}
         self._types: list[Type | None] = []
         self._places: list[int] = []
-        self._texts = Interner()
+        self._texts = Texts()
         self.residual: tuple[Expr, ...] = ()
         self.pool = Pool(len(op.parts), len(self.slots), 0, 0)
         self._compile()
@@ -168,6 +169,7 @@ class Matcher:
         self.absent_code = np.array(
             [self._absent_program(programs, absent.conditions) for absent in self.op.absent], np.int64
         ).reshape(-1, 2)
+        self._texts.in_order |= programs.orders_texts
         self.code = np.array(programs.code, np.int64)
         self.int_constants = np.array(programs.ints, np.int64)
         self.float_constants = np.array(programs.floats, np.float64)
@@ -203,7 +205,8 @@ class Matcher:
         own = self._own(slot, expr)
         if isinstance(own, Attribute) and own.part is None and own.name in ("start", "end"):
             return Operand(Type.TIMESTAMP, -1)
-        key = (self.root_of[slot], own)
+        # Names of alternatives mean something in their own slot only.
+        key = (self.root_of[slot], own, slot if self.slots[slot].branches else -1)
         if key not in self._columns:
             self._columns[key] = len(self._types)
             self._types.append(None)
@@ -233,7 +236,7 @@ class Matcher:
             self._widen(number)
             return True
         if known is not None:
-            name = next(format_expr(expr) for (_, expr), n in self._columns.items() if n == number)
+            name = next(format_expr(expr) for (_, expr, _), n in self._columns.items() if n == number)
             raise QueryTypeError(f"{name!r} was a {known.value} before and is a {kind.value} now")
         self._types[number] = kind
         self._places[number] = self._free_place(kind is Type.FLOAT)
@@ -327,6 +330,13 @@ class Matcher:
             codes[at] = self._key_codes(columns)
         return codes
 
+    def _idents(self, arrived: Arrived) -> Int64Array:
+        """Give every arrived event a number that tells which event it is, whatever stream it came by."""
+        idents = np.empty(len(arrived), np.int64)
+        for at, frame in self._by_root(arrived):
+            idents[at] = identities(self.around, frame.stream, frame.rows)
+        return idents
+
     def _key_codes(self, columns: list[Column]) -> Int64Array:
         interner = self.pool.keys
         return interner.codes(columns[0]) if len(columns) == 1 else interner.row_codes(columns)
@@ -337,13 +347,15 @@ class Matcher:
         changed = False
         for at, frame in self._by_root(arrived):
             root = next(n for n, r in enumerate(self.arrivals.roots) if r is frame.stream)
-            for (owner, expr), number in self._columns.items():
+            for (owner, expr, slot), number in self._columns.items():
                 if owner == root:
-                    column = evaluate(expr, frame)
+                    stream = frame.stream if slot < 0 else self.slots[slot]
+                    column = evaluate(expr, replace(frame, stream=stream))
                     changed |= self._learn(number, column.type)
                     computed.append((at, number, column))
         if changed:
             self._compile()
+        coded = self._coded([(n, c) for _, n, c in computed if self._types[n] is Type.STRING])
         size = len(arrived)
         ints = np.zeros((self.pool.ints.shape[0], size), np.int64)
         floats = np.zeros((self.pool.floats.shape[0], size), np.float64)
@@ -354,10 +366,20 @@ class Matcher:
                 continue
             table = floats if kind is Type.FLOAT else ints
             bit = bits(self._places[number], kind is Type.FLOAT)
-            table[self._places[number], at] = self._texts.codes(column) if kind is Type.STRING else column.values
+            table[self._places[number], at] = coded.get(number, column.values)
             cleared = nulls[at] & ~bit
             nulls[at] = cleared if column.null is None else np.where(column.null, nulls[at], cleared)
         return ints, floats, nulls
+
+    def _coded(self, columns: list[tuple[int, Column]]) -> dict[int, Int64Array]:
+        """Give the codes of texts, after all of them are known: a new text may move the others."""
+        present = [(number, column) for number, column in columns if column.type is Type.STRING]
+        moved = self._texts.learn([column for _, column in present])
+        if moved is not None:
+            places = [p for p, kind in zip(self._places, self._types, strict=True) if kind is Type.STRING and p >= 0]
+            used = self.pool.ints[places, : self.pool.entries]
+            self.pool.ints[places, : self.pool.entries] = moved[np.minimum(used, len(moved) - 1)]
+        return {number: self._texts.codes(column) for number, column in present}
 
     def _feed(self, arrived: Arrived, watermark: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         pool = self.pool
@@ -374,9 +396,9 @@ class Matcher:
             self.condition_code, self.condition_at, self.condition_list,
             self.absents, self.absent_code, self.select, self.consume, self.triggers,
             self.code, self.int_constants, self.float_constants,
-            np.ascontiguousarray(arrived.start), np.ascontiguousarray(arrived.end), keys, arrived.mask,
+            np.ascontiguousarray(arrived.start), np.ascontiguousarray(arrived.end), keys, self._idents(arrived), arrived.mask,
             ints, floats, nulls,
-            pool.start, pool.end, pool.key, pool.ints, pool.floats, pool.nulls, pool.consumed,
+            pool.start, pool.end, pool.key, pool.ident, pool.ints, pool.floats, pool.nulls, pool.consumed,
             pool.prev, pool.back, pool.tail,
             pool.deadline, pool.serial, pool.trigger, pool.fine, pool.bound, watermark, entry_of,
         )  # fmt: skip

@@ -12,11 +12,12 @@ import numpy as np
 
 from whimbrel.engine.arrivals import Arrivals, Arrived
 from whimbrel.engine.store import Lineage, Store
-from whimbrel.engine.streams import RowsFrame, Stream, Surroundings
-from whimbrel.engine.values import Column, concat, nothing
+from whimbrel.engine.streams import IDENTITY, RowsFrame, Stream, Surroundings, identities
+from whimbrel.engine.values import Column, Int64Array, concat, nothing
 from whimbrel.graph.expressions import GROUP, Attribute, Expr, format_expr
 from whimbrel.graph.operators import Graph, Merge, Source
 from whimbrel.graph.scope import scope, selection
+from whimbrel.model.schema import Type
 from whimbrel.model.time import END_OF_TIME
 
 
@@ -27,7 +28,7 @@ class Union:
 
     def __init__(self, graph: Graph, op: Merge, streams: dict[str, Stream]) -> None:
         self.inputs = [streams[branch.input] for branch in op.branches]
-        self.stream = Stream(op.name, self.inputs[0].store)
+        self.stream = Stream(op.name, self.inputs[0].store, number=self.inputs[0].number)
         for branch, stream in zip(op.branches, self.inputs, strict=True):
             self.stream.branches |= stream.branches
             if branch.alias is not None:
@@ -69,6 +70,7 @@ class Merger:
         self.stream.new = np.zeros(0, np.int64)
         if len(arrived):
             columns = {need: self._needed(need, arrived) for need in self.needs}
+            columns[IDENTITY] = Column(Type.INT, self._identities(arrived))
             lineage = self._lineage(arrived)
             self.stream.new = self.stream.store.append(arrived.start, arrived.end, columns, lineage)
 
@@ -77,6 +79,12 @@ class Merger:
             at = np.nonzero(arrived.root == number)[0]
             if len(at):
                 yield at, stream
+
+    def _identities(self, arrived: Arrived) -> Int64Array:
+        found = np.empty(len(arrived), np.int64)
+        for at, stream in self._roots(arrived):
+            found[at] = identities(self.around, stream, arrived.row[at])
+        return found
 
     def _lineage(self, arrived: Arrived) -> Lineage:
         pieces, places = [], []

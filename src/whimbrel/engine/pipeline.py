@@ -48,7 +48,7 @@ class Sieve:
         self.op = op
         self.source = source
         self.around = around
-        self.stream = Stream(op.name, source.store, source.composite, source.event_type, branches=source.branches)
+        self.stream = Stream(op.name, source.store, source.composite, source.event_type, branches=source.branches, number=source.number)
 
     def step(self) -> None:
         """Pass on the new events for which the condition is true."""
@@ -64,17 +64,17 @@ class Pipeline:
 
     def __init__(self, query: Query, atoms: Atoms) -> None:
         self.query = query
-        self.graph = query.graph
+        self.graph = query.graph.without_unused()
         self.atoms = atoms
         self.around = Surroundings(atoms.stream, query.functions, query.graph.coordinates)
-        self.needs = Needs(query.graph, query.functions)
+        self.needs = Needs(self.graph, query.functions)
         self.used: list[Atom] = []
         self.streams: dict[str, Stream] = {}
         self.runtimes: dict[str, Runtime] = {}
-        for operator in query.graph.operators:
+        for operator in self.graph.operators:
             self._deploy(operator)
-        self.reach = max((reach(query.graph, name) for name in query.graph.outputs), default=0)
-        self.outputs = [self.streams[name] for name in query.graph.outputs]
+        self.reach = max((reach(self.graph, name) for name in self.graph.outputs), default=0)
+        self.outputs = [self.streams[name] for name in self.graph.outputs]
 
     def _deploy(self, operator: Operator) -> None:
         atom = _atom(self.graph, operator)
@@ -83,6 +83,8 @@ class Pipeline:
             self.streams[operator.name] = self.atoms.select(atom)
             return
         runtime = self._runtime(operator)
+        if not isinstance(runtime, Sieve | Union):
+            runtime.stream.number = len(self.runtimes) + 1
         self.runtimes[operator.name] = runtime
         self.streams[operator.name] = runtime.stream
 

@@ -7,7 +7,7 @@ import numpy as np
 from whimbrel.engine.interner import Interner
 from whimbrel.engine.kernels.match import COUNTS, ENTRIES, WAITING, shift_pool
 
-_TABLES = ("start", "end", "key", "row", "root", "consumed", "nulls")
+_TABLES = ("start", "end", "key", "ident", "row", "root", "consumed", "nulls")
 _WAITS = ("deadline", "serial", "trigger", "fine")
 
 
@@ -20,6 +20,7 @@ class Pool:
         self.start = np.empty(0, np.int64)
         self.end = np.empty(0, np.int64)
         self.key = np.empty(0, np.int64)
+        self.ident = np.empty(0, np.int64)
         self.row = np.empty(0, np.int64)
         self.root = np.empty(0, np.int64)
         self.consumed = np.empty(0, np.uint8)
@@ -85,7 +86,7 @@ class Pool:
         if 2 * dropped < self.entries or not dropped:
             return
         shift_pool(
-            dropped, self.entries, self.tail.shape[1], self.start, self.end, self.key, self.ints, self.floats,
+            dropped, self.entries, self.tail.shape[1], self.start, self.end, self.key, self.ident, self.ints, self.floats,
             self.nulls, self.consumed, self.row, self.root, self.prev, self.back, self.tail,
             self.waiting, self.bound, self.trigger,
         )

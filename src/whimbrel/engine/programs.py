@@ -2,7 +2,7 @@
 
 Whatever reads a single part is computed as a column when the event comes in; only what really
 correlates two parts is left for the machine. What the machine cannot do (functions of several parts
-written in Python, the order of texts) raises `BeyondTheMachine`; the caller then tests it on the
+written in Python) raises `BeyondTheMachine`; the caller then tests it on the
 combinations found.
 """
 
@@ -64,6 +64,8 @@ class Programs:
     code: list[int] = field(default_factory=list)
     ints: list[int] = field(default_factory=list)
     floats: list[float] = field(default_factory=list)
+    orders_texts: bool = False
+    """Whether any program asks which of two texts comes first, so that codes must be in their order."""
 
     def add(self, condition: Expr) -> tuple[int, int]:
         """Compile one condition; give where its program begins and stops."""
@@ -161,7 +163,7 @@ class Programs:
                     f"{format_expr(expr)!r} compares a {first.value} with a {second.value}", expr.at
                 )
             if first is Type.STRING and operator not in ("=", "!="):
-                raise BeyondTheMachine
+                self.orders_texts = True
         floats = Type.FLOAT in (first, second)
         self._emit((_COMPARE_F if floats else _COMPARE_I)[operator])
         return Type.BOOL

@@ -21,6 +21,8 @@ CASE = Attribute(None, "@case")
 """The number of the case that found an event, kept because its id depends on it."""
 WINDOW = Attribute(None, "@window")
 """The end of the window an event was computed over, kept for the same reason."""
+IDENTITY = Attribute(None, "@identity")
+"""Which event a row stands for, where a stream passes events of several others on."""
 
 ALIASES = {"srcid": "source", "lon": "x", "lat": "y"}
 METRES_PER_DEGREE = 111_195.0797343687
@@ -47,6 +49,8 @@ class Stream:
     store: Store
     composite: bool = False
     event_type: str | None = None
+    number: int = 0
+    """Which operator of its query makes it, from 1."""
     new: Int64Array = field(default_factory=lambda: np.zeros(0, np.int64))
     watermark: int = -(2**62)
     branches: dict[str, tuple[str | None, Expr | None]] = field(default_factory=dict)
@@ -156,6 +160,14 @@ class RowsFrame:
         if name in ("x", "y"):
             return centre(self.around, self.stream, self.rows, name)
         return nothing(len(self.rows))
+
+
+def identities(around: Surroundings, stream: Stream, rows: Int64Array) -> Int64Array:
+    """Number events so that the same event has the same number in every stream that passes it on."""
+    if stream.store is around.atoms.store:
+        return rows
+    origin = stream.store.column(IDENTITY, rows)
+    return rows + (stream.number << 44) if origin.type is None else origin.values
 
 
 def common_source(around: Surroundings, stream: Stream, rows: Int64Array) -> Column:

@@ -184,7 +184,7 @@ def order_holds(orders, o, bound, pool_start, pool_end):  # type: ignore[no-unty
 
 
 @kernel
-def combination_holds(spec, orders, condition_code, absents, absent_code, bound, key, pool_start, pool_end, prev, tail, machine):  # type: ignore[no-untyped-def]
+def combination_holds(pool_ident, spec, orders, condition_code, absents, absent_code, bound, key, pool_start, pool_end, prev, tail, machine):  # type: ignore[no-untyped-def]
     """Tell whether a whole combination holds (all but the absences that wait for a deadline)."""
     parts = spec[PARTS]
     least = pool_start[bound[0]]
@@ -193,7 +193,7 @@ def combination_holds(spec, orders, condition_code, absents, absent_code, bound,
         least = min(least, pool_start[bound[i]])
         largest = max(largest, pool_end[bound[i]])
         for j in range(i):
-            if bound[i] == bound[j]:
+            if pool_ident[bound[i]] == pool_ident[bound[j]]:
                 return False
     if largest - least > spec[WITHIN]:
         return False
@@ -208,7 +208,7 @@ def combination_holds(spec, orders, condition_code, absents, absent_code, bound,
 
 
 @kernel
-def selected(spec, select, orders, condition_code, absents, absent_code, bound, key, pool_start, pool_end, prev, tail, machine):  # type: ignore[no-untyped-def]
+def selected(pool_ident, spec, select, orders, condition_code, absents, absent_code, bound, key, pool_start, pool_end, prev, tail, machine):  # type: ignore[no-untyped-def]
     """Tell whether the marks `first` and `last` keep this combination."""
     for part in range(spec[PARTS]):
         if select[part] == TAKE_EACH:
@@ -220,7 +220,7 @@ def selected(spec, select, orders, condition_code, absents, absent_code, bound, 
             if better:
                 bound[part] = rival
                 beaten = combination_holds(
-                    spec, orders, condition_code, absents, absent_code, bound, key,
+                    pool_ident, spec, orders, condition_code, absents, absent_code, bound, key,
                     pool_start, pool_end, prev, tail, machine,
                 )
                 bound[part] = own
@@ -233,7 +233,7 @@ def selected(spec, select, orders, condition_code, absents, absent_code, bound, 
 
 
 @kernel
-def choose(spec, consume, rows, fine, number, consumed):  # type: ignore[no-untyped-def]
+def choose(spec, consume, rows, fine, number, consumed, pool_ident, pool_end, entries):  # type: ignore[no-untyped-def]
     """Apply the context to the combinations of one trigger; give the chosen, in order, and how many.
 
     `fine` tells which hold; only a chronicle looks at the others. Marks the consumed events.
@@ -278,14 +278,26 @@ def choose(spec, consume, rows, fine, number, consumed):  # type: ignore[no-unty
         if context == EACH:
             for part in range(parts):
                 if consume[part] == 1:
-                    consumed[rows[i, part]] = 1
+                    use_up(rows[i, part], consumed, pool_ident, pool_end, entries)
         elif context == CHRONICLE or context == FIRST_MATCHING:
             break
     if context != EACH:
         for k in range(found):
             for part in range(parts):
-                consumed[rows[chosen[k], part]] = 1
+                use_up(rows[chosen[k], part], consumed, pool_ident, pool_end, entries)
     return chosen, found
+
+
+@kernel
+def use_up(e, consumed, pool_ident, pool_end, entries):  # type: ignore[no-untyped-def]
+    """Mark an event as consumed, also where it is in the pool a second time as an alternative."""
+    consumed[e] = 1
+    for step in (-1, 1):
+        i = e + step
+        while i >= 0 and i < entries and pool_end[i] == pool_end[e]:
+            if pool_ident[i] == pool_ident[e]:
+                consumed[i] = 1
+            i += step
 
 
 @kernel
@@ -310,8 +322,8 @@ def newer_from_the_end(rows, i, j):  # type: ignore[no-untyped-def]
 def match_step(  # type: ignore[no-untyped-def]
     spec, count, plan, link, before_part, orders, order_at, order_list, condition_code, condition_at, condition_list,
     absents, absent_code, select, consume, triggers, code, int_constants, float_constants,
-    new_start, new_end, new_key, new_mask, new_ints, new_floats, new_nulls,
-    pool_start, pool_end, pool_key, pool_ints, pool_floats, pool_nulls, consumed, prev, back, tail,
+    new_start, new_end, new_key, new_ident, new_mask, new_ints, new_floats, new_nulls,
+    pool_start, pool_end, pool_key, pool_ident, pool_ints, pool_floats, pool_nulls, consumed, prev, back, tail,
     wait_deadline, wait_serial, wait_trigger, wait_fine, wait_bound, watermark, entry_of,
 ):
     """Feed new events, in total order, to a pattern; then let time pass to `watermark`.
@@ -368,7 +380,9 @@ def match_step(  # type: ignore[no-untyped-def]
                     if spec[CONTEXT] != CHRONICLE:
                         continue
                 number += 1
-            chosen, taken = choose(spec, consume, batch, fine, number, consumed)
+            chosen, taken = choose(
+                spec, consume, batch, fine, number, consumed, pool_ident, pool_end, entries
+            )
             if taken > 0:
                 out_bound, out_end, out_offset, out_member, found = report(
                     spec, batch, chosen, taken, deadline, out_bound, out_end, out_offset, out_member, found
@@ -394,6 +408,7 @@ def match_step(  # type: ignore[no-untyped-def]
         pool_start[e] = new_start[i]
         pool_end[e] = now
         pool_key[e] = key
+        pool_ident[e] = new_ident[i]
         pool_nulls[e] = new_nulls[i]
         consumed[e] = 0
         for c in range(new_ints.shape[0]):
@@ -448,11 +463,11 @@ def match_step(  # type: ignore[no-untyped-def]
                         continue
                     slot = plan[t, depth]
                     candidate[depth] = prev[slot, c]
-                    if c == e or consumed[c] == 1 or pool_start[c] < lowest:
+                    if consumed[c] == 1 or pool_start[c] < lowest:
                         continue
                     okay = True
-                    for d in range(1, depth):
-                        if bound[plan[t, d]] == c:
+                    for d in range(depth):
+                        if pool_ident[bound[plan[t, d]]] == pool_ident[c]:
                             okay = False
                     if not okay:
                         continue
@@ -490,7 +505,7 @@ def match_step(  # type: ignore[no-untyped-def]
                 if good == 0 and spec[CONDITIONS_LATE] == 0:
                     continue
                 if good == 1 and spec[SELECTING] == 1 and not selected(
-                    spec, select, orders, condition_code, absents, absent_code, bound, key,
+                    pool_ident, spec, select, orders, condition_code, absents, absent_code, bound, key,
                     pool_start, pool_end, prev, tail, machine,
                 ):
                     continue
@@ -512,7 +527,9 @@ def match_step(  # type: ignore[no-untyped-def]
                 number += 1
 
         if number > 0 and spec[WAITS] == 0:
-            chosen, taken = choose(spec, consume, batch, fine, number, consumed)
+            chosen, taken = choose(
+                spec, consume, batch, fine, number, consumed, pool_ident, pool_end, entries
+            )
             if taken > 0:
                 out_bound, out_end, out_offset, out_member, found = report(
                     spec, batch, chosen, taken, now, out_bound, out_end, out_offset, out_member, found
@@ -608,13 +625,14 @@ def report(spec, rows, chosen, taken, end, out_bound, out_end, out_offset, out_m
 
 
 @kernel
-def shift_pool(dropped, entries, keys, pool_start, pool_end, pool_key, pool_ints, pool_floats, pool_nulls, consumed, rows, roots, prev, back, tail, waiting, wait_bound, wait_trigger):  # type: ignore[no-untyped-def]
+def shift_pool(dropped, entries, keys, pool_start, pool_end, pool_key, pool_ident, pool_ints, pool_floats, pool_nulls, consumed, rows, roots, prev, back, tail, waiting, wait_bound, wait_trigger):  # type: ignore[no-untyped-def]
     """Forget the oldest `dropped` pool entries and move the others to the front."""
     live = entries - dropped
     for i in range(live):
         pool_start[i] = pool_start[i + dropped]
         pool_end[i] = pool_end[i + dropped]
         pool_key[i] = pool_key[i + dropped]
+        pool_ident[i] = pool_ident[i + dropped]
         pool_nulls[i] = pool_nulls[i + dropped]
         consumed[i] = consumed[i + dropped]
         rows[i] = rows[i + dropped]
