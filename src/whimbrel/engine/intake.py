@@ -156,7 +156,7 @@ class Intake:
         if self.coordinates is None:
             self.coordinates = conformed.coordinates
         self.counts.received += batch.num_rows
-        self._set_rejected_aside(conformed.rejected)
+        self.set_rejected_aside(conformed.rejected)
         return conformed
 
     def accept(self, events: pa.RecordBatch) -> None:
@@ -174,7 +174,8 @@ class Intake:
         """Say that every event up to `watermark` has been seen. The clock never goes back."""
         self.watermark = max(self.watermark, watermark)
 
-    def _set_rejected_aside(self, rejected: pa.RecordBatch) -> None:
+    def set_rejected_aside(self, rejected: pa.RecordBatch) -> None:
+        """Count and keep rows that are no events."""
         if rejected.num_rows:
             self.counts.rejected += rejected.num_rows
             self.counts.reasons.update(rejected.column("reason").to_pylist())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -17,8 +17,9 @@ from whimbrel.engine.streams import Stream, Surroundings
 from whimbrel.errors import QueryError
 from whimbrel.graph.operators import Derive, Filter, Match, Source
 from whimbrel.graph.query import Query
+from whimbrel.model.batch import Conformed
 from whimbrel.model.frames import batches
-from whimbrel.model.schema import Coordinates
+from whimbrel.model.schema import Coordinates, EventSchema
 from whimbrel.model.time import END_OF_TIME, duration, instant
 
 
@@ -135,6 +136,22 @@ class Session:
         self._intake.accept(self._intake.conform(batch).events)
         return self._run()
 
+    def conform(self, batch: pa.RecordBatch) -> Conformed:
+        """Bring a batch into the common form, counting the rows that are no events."""
+        return self._intake.conform(batch)
+
+    def count_rejected(self, rejected: pa.RecordBatch) -> None:
+        """Count rows that a reader could not even read."""
+        self._intake.counts.received += rejected.num_rows
+        self._intake.set_rejected_aside(rejected)
+
+    def push_conformed(self, events: pa.RecordBatch, watermark: int | None = None) -> pa.Table:
+        """Take in events that are in the common form, and let time pass to `watermark`."""
+        self._intake.accept(events)
+        if watermark is not None:
+            self._intake.advance(watermark)
+        return together(self._run(), self._intake.coordinates)
+
     def advance(self, watermark: datetime | str | int) -> pa.Table:
         """Say that every event up to `watermark` has been pushed; give what that completes.
 
@@ -191,6 +208,16 @@ class Session:
     # -- what became of the events -----------------------------------------------------------------------
 
     @property
+    def coordinates(self) -> Coordinates | None:
+        """How locations are given, once that is known."""
+        return self._intake.coordinates
+
+    @property
+    def schemas(self) -> Mapping[str, EventSchema]:
+        """The event types that the running queries declare."""
+        return self._intake.schemas
+
+    @property
     def watermark(self) -> int:
         """Up to which time (microseconds UTC) every event has been seen."""
         return self._intake.watermark
@@ -227,28 +254,26 @@ def _ignores_ties(query: Query) -> bool:
     return True
 
 
-def detect_batches(query: Query, source: Iterable[pa.RecordBatch], **settings: Any) -> pa.Table:
-    """Run a query over a bounded input, whatever its order."""
-    session = Session(query, lateness=None, **settings)
-    return run_bounded(session, source)
-
-
 def run_bounded(session: Session, source: Iterable[pa.RecordBatch]) -> pa.Table:
-    """Feed a whole input to a session in slices, letting time follow as far as the rest allows."""
-    intake = session._intake
-    conformed = [intake.conform(batch).events for batch in source]
-    least = [_least_end(events) for events in conformed]
-    found: list[pa.Table] = []
-    for number, events in enumerate(conformed):
-        conformed[number] = None
-        intake.accept(events)
-        rest = min(least[number + 1 :], default=END_OF_TIME)
-        intake.advance(rest - 1 if rest < END_OF_TIME else END_OF_TIME)
-        found += session._run()
-    if not conformed:
+    """Feed a whole input, already in the common form, to a session, time following as far as the rest allows.
+
+    Slices are fed one by one, so that sorted inputs of any size need little memory.
+    """
+    slices: list[pa.RecordBatch | None] = list(source)
+    least = [_least_end(events) for events in slices]
+    for number in range(len(least) - 2, -1, -1):
+        least[number] = min(least[number], least[number + 1])
+    found = []
+    for number, events in enumerate(slices):
+        slices[number] = None  # let go of it as soon as it is processed
+        rest = least[number + 1] if number + 1 < len(least) else END_OF_TIME + 1
+        found.append(session.push_conformed(events, rest - 1))
+    if not slices:
         found.append(session.close())
-    return together(found, intake.coordinates)
+    return together(found, session.coordinates)
 
 
-def _least_end(events: pa.RecordBatch) -> int:
-    return int(events.column("end").to_numpy(zero_copy_only=False).min()) if events.num_rows else END_OF_TIME
+def _least_end(events: pa.RecordBatch | None) -> int:
+    if events is None or not events.num_rows:
+        return END_OF_TIME + 1
+    return int(events.column("end").to_numpy(zero_copy_only=False).min())

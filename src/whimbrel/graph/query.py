@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from whimbrel.graph.functions import Function
-from whimbrel.graph.operators import Graph
+from whimbrel.graph.operators import Graph, Match
+from whimbrel.graph.policies import Context
 from whimbrel.model.schema import EventSchema
 
 
@@ -35,6 +36,14 @@ class Query:
     def types(self) -> tuple[str, ...]:
         """The types of the detections this query reports."""
         return tuple(getattr(self.graph[name], "event_type", name) for name in self.graph.outputs)
+
+    def in_context(self, context: Context) -> Query:
+        """Give the same query with another context for all its patterns."""
+        operators = tuple(
+            replace(operator, context=context) if isinstance(operator, Match) else operator
+            for operator in self.graph.operators
+        )
+        return replace(self, graph=replace(self.graph, operators=operators))
 
     def __str__(self) -> str:
         return self.text

@@ -94,6 +94,7 @@ _RARE = {
 _WORD = re.compile(r"[^\W\d]\w*")
 _CLAUSE_WORD = re.compile(r"\b(detect|where|assign|having|consuming|by|context)\b")
 _LAST_WORD = re.compile(r"([^\W\d]\w*|\S)\s*$")
+_BARE_WKT = re.compile(r"(POLYGON|MULTIPOLYGON)\s*\([^\n]*$")
 _COMMENT = re.compile(r"(#|//)[^\n]*")
 
 
@@ -138,6 +139,10 @@ def _at_character(error: UnexpectedCharacters, text: str) -> QuerySyntaxError:
         )
     if character in "&|!":
         return QuerySyntaxError(f"{character!r} does not fit here", at, "write 'and', 'or' and 'not'")
+    if character in "[]":
+        return QuerySyntaxError(
+            f"{character!r} does not fit here", at, "lists have round brackets: in (1, 2)"
+        )
     if character in "‘’“”":
         return QuerySyntaxError(f"{character!r} is no quotation mark here", at, "use ' or \"")
     return QuerySyntaxError(
@@ -155,7 +160,8 @@ def _hint(token: Token, expected: set[str], text: str) -> str:
         _misspelt(str(token), expected)
         or _bad_unit(str(token), word)
         or _misspelt_before(token, word)
-        or _known_slip(token, clauses[-1] if clauses else "")
+        or _keyword_before(token, word)
+        or _known_slip(token, before, clauses[-1] if clauses else "")
         or f"next could be {_alternatives(expected)}"
     )
 
@@ -171,12 +177,10 @@ def _misspelt(word: str, expected: set[str]) -> str | None:
 
 
 def _bad_unit(word: str, previous: str) -> str | None:
-    if not previous.isdigit() or not _WORD.fullmatch(word):
+    if not previous.isdigit() or not _WORD.fullmatch(word) or word in _all_words():
         return None
     near = get_close_matches(word.lower(), [*UNITS, *LENGTHS], n=1, cutoff=0.6)
-    if near:
-        return f"{word!r} is no unit; did you mean {near[0]!r}?"
-    return f"{word!r} is no unit; units are us, ms, s, min, h, d, w for time and m, km, mi, nmi for length"
+    return f"{word!r} is no unit; did you mean {near[0]!r}?" if near and len(word) > 1 else None
 
 
 def _misspelt_before(token: Token, previous: str) -> str | None:
@@ -190,9 +194,22 @@ def _misspelt_before(token: Token, previous: str) -> str | None:
     return f"did you mean {near[0]!r} instead of {previous!r}?" if near else None
 
 
-def _known_slip(token: Token, clause: str) -> str | None:
+def _keyword_before(token: Token, previous: str) -> str | None:
+    """Notice a keyword that was read as a name, because a name stands missing before it."""
+    if token.type != "NAME" or previous not in _all_words():
+        return None
+    return f"{previous!r} is read as a name here; is something missing before it?"
+
+
+def _known_slip(token: Token, before: str, clause: str) -> str | None:
     if token.type == "COMMA" and clause in ("where", "having"):
         return "join conditions with 'and'"
+    if token.type == "NAME" and clause == "assign":
+        return "put a comma between assignments"
+    if token == ")" and before.count("(") <= before.count(")"):
+        return "there is no '(' that it could close"
+    if _BARE_WKT.search(before[-100:]):
+        return "put WKT in quotes: 'POLYGON ((0 0, 10 0, 10 10, 0 0))'"
     if token.lower() != token and token.lower() in _all_words():
         return f"keywords are lower case: {token.lower()!r}"
     return None

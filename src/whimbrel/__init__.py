@@ -1,0 +1,81 @@
+"""Whimbrel detects situations around things that move.
+
+One declarative query says what happened, where and when; it runs over files, tables and live streams
+with the same answer on each.
+
+>>> import whimbrel as wb
+>>> query = wb.compile('''
+... define Stopped(vehicle)
+...   detect Position(speed > 10) as a then Position(speed < 1) as b within 5 s
+...   assign vehicle = group.source
+...   group by source
+... ''')
+>>> events = [
+...     {"type": "Position", "time": 0, "source": "truck-1", "speed": 14.0},
+...     {"type": "Position", "time": 3, "source": "truck-1", "speed": 0.0},
+... ]
+>>> wb.detect(query, events).to_pydict()["vehicle"]
+['truck-1']
+
+Heavy parts load when they are first used.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from whimbrel.engine.detect import Outcome, detect, run
+    from whimbrel.engine.session import Session
+    from whimbrel.errors import DataError, QueryError, WhimbrelError
+    from whimbrel.graph.functions import Function, function
+    from whimbrel.graph.query import Query
+    from whimbrel.lang.reading import read
+    from whimbrel.lang.wbl.compile import compile_text as compile
+
+_HOMES = {
+    "DataError": "whimbrel.errors",
+    "Function": "whimbrel.graph.functions",
+    "Outcome": "whimbrel.engine.detect",
+    "Query": "whimbrel.graph.query",
+    "QueryError": "whimbrel.errors",
+    "Session": "whimbrel.engine.session",
+    "WhimbrelError": "whimbrel.errors",
+    "compile": "whimbrel.lang.wbl.compile:compile_text",
+    "detect": "whimbrel.engine.detect",
+    "function": "whimbrel.graph.functions",
+    "read": "whimbrel.lang.reading",
+    "run": "whimbrel.engine.detect",
+}
+
+__all__ = [
+    "DataError",
+    "Function",
+    "Outcome",
+    "Query",
+    "QueryError",
+    "Session",
+    "WhimbrelError",
+    "compile",
+    "detect",
+    "function",
+    "read",
+    "run",
+]
+
+
+def __getattr__(name: str) -> object:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'whimbrel' has no attribute {name!r}")
+    module, _, attribute = home.partition(":")
+    found: object = getattr(import_module(module), attribute or name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,128 @@
+"""Detection over a bounded input: files, tables, data frames."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from whimbrel.engine.intake import Counts
+from whimbrel.engine.report import together
+from whimbrel.engine.session import Session, run_bounded
+from whimbrel.errors import DataError
+from whimbrel.graph.query import Query
+from whimbrel.io.files import read_events
+from whimbrel.io.rejected import RejectedWriter
+from whimbrel.model.frames import batches
+from whimbrel.model.schema import Coordinates
+
+Progress = Callable[[int, int | None], None]
+"""Called with what has been read so far and, where it is known, the whole (bytes of files, rows of tables)."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The detections, and what became of the events."""
+
+    detections: pa.Table
+    counts: Counts
+
+
+def detect(query: Query, events: Any, **settings: Any) -> pa.Table:
+    """Find all detections of a query in a bounded input; see `run` for the settings.
+
+    The result has the columns `id`, `type`, `start`, `end`, `geometry` (WKB), the attributes of the
+    detections, and `events` (the ids of the atomic events each depends on), in the order (end, start, type, events).
+
+    Examples
+    --------
+    >>> import whimbrel as wb
+    >>> query = wb.compile("define Warm detect Temp(val > 25)")
+    >>> wb.detect(query, [{"type": "Temp", "time": 0, "val": 30.5}, {"type": "Temp", "time": 1, "val": 20.0}]).to_pydict()["val"]
+    [30.5]
+    """
+    return run(query, events, **settings).detections
+
+
+def run(
+    query: Query,
+    events: Any,
+    *,
+    lateness: timedelta | str | int | None = None,
+    coordinates: Coordinates | str | None = None,
+    time_unit: str = "s",
+    default_type: str | None = None,
+    rejected: str | os.PathLike[str] | None = None,
+    progress: Progress | None = None,
+) -> Outcome:
+    """Find all detections of a query in a bounded input, and count what became of the events.
+
+    Parameters
+    ----------
+    events
+        A path or several (CSV, JSON lines, Parquet, GeoParquet, GeoJSON; folders and globs too), an Arrow
+        table, a pandas or polars data frame, or a list of dicts.
+    lateness
+        None sorts the whole input, so that nothing is late. Otherwise events are taken in the order
+        they stand in, as a live stream would, and those that come later than this are set aside.
+    rejected
+        A file for rows that are no events, each with its reason (JSON lines); made only if there are any.
+    """
+    session = Session(
+        query, lateness=lateness, coordinates=coordinates, time_unit=time_unit, default_type=default_type
+    )
+    with RejectedWriter(rejected) as writer:
+        source = _files(session, events, writer, progress) if _is_path(events) else _rows(session, events, writer, progress)
+        table = run_bounded(session, source) if lateness is None else _replay(session, source)
+    return Outcome(table, session.counts)
+
+
+def _replay(session: Session, source: Iterator[pa.RecordBatch]) -> pa.Table:
+    """Push batches as they come, as a live stream would."""
+    found = [session.push_conformed(batch) for batch in source]
+    found.append(session.close())
+    return together(found, session.coordinates)
+
+
+def _is_path(events: Any) -> bool:
+    if isinstance(events, str | os.PathLike):
+        return True
+    return isinstance(events, Sequence) and bool(events) and all(isinstance(e, str | os.PathLike) for e in events)
+
+
+def _files(
+    session: Session, events: Any, writer: RejectedWriter, progress: Progress | None
+) -> Iterator[pa.RecordBatch]:
+    paths = [events] if isinstance(events, str | os.PathLike) else list(events)
+    files = read_events([Path(path) for path in paths], schemas=session.schemas)
+    for piece in files.pieces():
+        try:
+            conformed = session.conform(piece.batch)
+        except DataError as error:
+            raise DataError(f"{piece.file}: {error}") from error
+        if piece.rejected is not None and piece.rejected.num_rows:
+            session.count_rejected(piece.rejected)
+            writer.write(piece.rejected, piece.file)
+        writer.write(piece.numbered(conformed.rejected), piece.file)
+        if progress is not None:
+            progress(files.bytes_read, files.bytes_total)
+        yield conformed.events
+
+
+def _rows(
+    session: Session, events: Any, writer: RejectedWriter, progress: Progress | None
+) -> Iterator[pa.RecordBatch]:
+    from whimbrel.model.frames import row_count
+
+    total = row_count(events) if progress is not None else None
+    for batch in batches(events):
+        conformed = session.conform(batch)
+        writer.write(conformed.rejected, "")
+        if progress is not None:
+            progress(session.counts.received, total)
+        yield conformed.events
