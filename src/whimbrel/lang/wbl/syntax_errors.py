@@ -12,6 +12,7 @@ from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedTok
 from whimbrel.errors import QuerySyntaxError, Span
 from whimbrel.graph.expressions import RELATIONS
 from whimbrel.lang.wbl.literals import LENGTHS, token_span
+from whimbrel.model.schema import TYPE_NAMES
 from whimbrel.model.time import UNITS
 
 KEYWORDS: dict[str, tuple[str, ...]] = {
@@ -185,10 +186,11 @@ def _bad_unit(word: str, previous: str) -> str | None:
 
 def _misspelt_before(token: Token, previous: str) -> str | None:
     """Look for the slip one word earlier: in `lst Position`, the parser stumbles at `Position`."""
-    if token.type not in ("NAME", "NUMBER", "QUANTITY", "LPAR") or not _WORD.fullmatch(previous):
+    starts = _WORD.fullmatch(token) or token.type in ("NUMBER", "QUANTITY", "LPAR")
+    if not starts or not _WORD.fullmatch(previous):
         return None
     words = [word for options in KEYWORDS.values() for word in options]
-    if previous in words or previous == "group":
+    if previous in words or previous == "group" or token in words or previous.lower() in TYPE_NAMES:
         return None
     near = get_close_matches(previous.lower(), words, n=1, cutoff=0.7)
     return f"did you mean {near[0]!r} instead of {previous!r}?" if near else None
@@ -196,7 +198,7 @@ def _misspelt_before(token: Token, previous: str) -> str | None:
 
 def _keyword_before(token: Token, previous: str) -> str | None:
     """Notice a keyword that was read as a name, because a name stands missing before it."""
-    if token.type != "NAME" or previous not in _all_words():
+    if not _WORD.fullmatch(token) or previous not in _all_words():
         return None
     return f"{previous!r} is read as a name here; is something missing before it?"
 
@@ -204,9 +206,9 @@ def _keyword_before(token: Token, previous: str) -> str | None:
 def _known_slip(token: Token, before: str, clause: str) -> str | None:
     if token.type == "COMMA" and clause in ("where", "having"):
         return "join conditions with 'and'"
-    if token.type == "NAME" and clause == "assign":
+    if _WORD.fullmatch(token) and clause == "assign":
         return "put a comma between assignments"
-    if token == ")" and before.count("(") <= before.count(")"):
+    if token.type == "RPAR" and before.count("(") <= before.count(")"):
         return "there is no '(' that it could close"
     if _BARE_WKT.search(before[-100:]):
         return "put WKT in quotes: 'POLYGON ((0 0, 10 0, 10 10, 0 0))'"
@@ -237,7 +239,7 @@ def _alternatives(expected: set[str]) -> str:
     for name in named:
         options = [f"'{word}'" for word in KEYWORDS.get(name, ())] or [_KINDS.get(name, name.lower())]
         shown.extend(options)
-    if len(clauses) > 2 and "_FROM" in expected:
+    if len(clauses) > 2 and "_FROM" in expected and "THEN" not in expected:
         shown.append("'detect'")
     elif len(clauses) > 2:
         shown.append("another clause (where, assign, ...)")
