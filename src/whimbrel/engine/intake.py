@@ -299,6 +299,12 @@ def _tie_order(batch: pa.RecordBatch, start: Int64Array, end: Int64Array) -> Int
 
 
 def _number(batch: pa.RecordBatch, start: Int64Array, end: Int64Array) -> Int64Array | None:
-    source, texts = source_codes(batch)
-    number: Int64Array = number_among_equals(end, start, source, len(texts) + 1)
+    source, sources = np.zeros(batch.num_rows, np.int32), 0
+    if "source" in batch.schema.names:
+        column = batch.column("source")
+        column = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
+        sources = len(column.dictionary)
+        codes = column.indices.fill_null(sources) if column.null_count else column.indices
+        source = codes.to_numpy(zero_copy_only=False).astype(np.int32, copy=False)
+    number: Int64Array = number_among_equals(end, start, source, sources + 1)
     return number if number.any() else None

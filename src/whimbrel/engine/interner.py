@@ -19,6 +19,8 @@ class Interner:
 
     def __init__(self) -> None:
         self._codes: dict[Any, int] = {}
+        self._last: tuple[Any, Int64Array] | None = None
+        """The last dictionary and its codes: batches cut from one table share their dictionary."""
 
     def __len__(self) -> int:
         return len(self._codes)
@@ -27,15 +29,30 @@ class Interner:
         """Give the code of every value; null counts as a value."""
         if column.type is None:
             return np.full(len(column), self._code(None), np.int64)
-        if column.type is Type.STRING:
-            values, local = _encoded_texts(column)
+        if column.type is Type.STRING and pa.types.is_dictionary(column.values.type):
+            found = self._of_dictionary(column.values)
         else:
-            values, local = _encoded_numbers(column)
-        table = np.fromiter((self._code(value) for value in values), np.int64, len(values))
-        found = table[local] if len(table) else np.zeros(len(column), np.int64)
+            values, local = _encoded(column)
+            table = self._table(values)
+            found = table[local] if len(table) else np.zeros(len(column), np.int64)
         if column.null is not None and column.null.any():
             found = np.where(column.null, self._code(None), found)
         return found
+
+    def _of_dictionary(self, array: pa.DictionaryArray) -> Int64Array:
+        indices = array.indices.fill_null(0) if array.null_count else array.indices
+        local = indices.to_numpy(zero_copy_only=False)
+        if len(array.dictionary) > 4 * len(local) + 16:
+            # A few rows of a large dictionary: only look at the texts that occur.
+            used, local = np.unique(local, return_inverse=True)
+            return self._table(array.dictionary.take(pa.array(used)).to_pylist())[local]
+        if self._last is None or not _is_same(self._last[0], array.dictionary):
+            self._last = (array.dictionary, self._table(decoded(array.dictionary).to_pylist()))
+        table = self._last[1]
+        return table[local] if len(table) else np.zeros(len(local), np.int64)
+
+    def _table(self, values: list[Any]) -> Int64Array:
+        return np.fromiter((self._code(value) for value in values), np.int64, len(values))
 
     def row_codes(self, columns: list[Column]) -> Int64Array:
         """Give one code for every different row of several columns."""
@@ -44,8 +61,7 @@ class Interner:
         rows, inverse = np.unique(stacked, axis=0, return_inverse=True)
         values = [local.values() for local in locals_]
         found = [tuple(values[c][code] for c, code in enumerate(row)) for row in rows.tolist()]
-        table = np.fromiter((self._code(value) for value in found), np.int64, len(found))
-        return table[inverse.reshape(-1)]
+        return self._table(found)[inverse.reshape(-1)]
 
     def _code(self, value: Any) -> int:
         code = self._codes.get(value)
@@ -55,6 +71,7 @@ class Interner:
 
     def keep(self, live: Int64Array) -> Int64Array:
         """Forget all codes but `live` (sorted, each once); give the table from old to new codes."""
+        self._last = None
         table = np.full(len(self._codes), -1, np.int64)
         table[live] = np.arange(len(live))
         self._codes = {value: int(table[code]) for value, code in self._codes.items() if table[code] >= 0}
@@ -88,6 +105,7 @@ class Texts(Interner):
             return None
         # Null is a value like the others here; where it stands does not matter.
         ordered = sorted(self._codes, key=lambda text: (text is not None, text))
+        self._last = None
         table = np.empty(len(self), np.int64)
         table[[self._codes[text] for text in ordered]] = np.arange(len(self))
         self._codes = {text: code for code, text in enumerate(ordered)}
@@ -98,22 +116,19 @@ def _hashable(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
 
 
-def _encoded_texts(column: Column) -> tuple[list[Any], Any]:
-    array = column.values
-    if not pa.types.is_dictionary(array.type):
-        array = decoded(array).dictionary_encode()
-    values = decoded(array.dictionary).to_pylist()
-    indices = array.indices.fill_null(0).to_numpy(zero_copy_only=False)
-    if len(values) > 4 * len(indices) + 16:
-        # A few rows of a large dictionary: only look at the texts that occur.
-        used, indices = np.unique(indices, return_inverse=True)
-        values = array.dictionary.take(pa.array(used)).to_pylist()
-    return values, indices
+def _is_same(one: pa.Array, other: pa.Array) -> bool:
+    """Tell whether two arrays are the same piece of memory."""
+    if len(one) != len(other) or one.offset != other.offset:
+        return False
+    places = [[b.address if b is not None else 0 for b in array.buffers()] for array in (one, other)]
+    return places[0] == places[1]
 
 
-def _encoded_numbers(column: Column) -> tuple[list[Any], Any]:
-    if len(column) < 64:
+def _encoded(column: Column) -> tuple[list[Any], Any]:
+    """Give the different values of a column, and for every row which one it has."""
+    if column.type is not Type.STRING and len(column) < 64:
         used, local = np.unique(column.values, return_inverse=True)
         return used.tolist(), local
-    encoded = pa.array(column.values).dictionary_encode()
-    return encoded.dictionary.to_pylist(), encoded.indices.to_numpy(zero_copy_only=False)
+    array = decoded(column.values) if column.type is Type.STRING else pa.array(column.values)
+    encoded = array.dictionary_encode()
+    return encoded.dictionary.to_pylist(), encoded.indices.fill_null(0).to_numpy(zero_copy_only=False)

@@ -104,6 +104,11 @@ class Matcher:
             or op.context is not Context.EACH
             or bool(spec[k.CONSUMING] or spec[k.SELECTING] or spec[k.WAITS])
         )
+        spec[k.CONSUMES] = op.context is not Context.EACH or bool(op.consuming)
+        # A chain of `then` cannot meet the same event twice.
+        spec[k.DISTINCT] = {(n, n + 1) for n in range(parts - 1)} <= {
+            (o.first, o.second) for o in op.orders if o.gap is None
+        }
         self.spec = spec
         self.orders = np.array(
             [(o.first, o.second, -1 if o.gap is None else o.gap) for o in op.orders], np.int64

@@ -44,7 +44,7 @@ def report(stream: Stream, rows: Int64Array, around: Surroundings) -> pa.Table:
     names = [name for name in stream.store.names() if not name.startswith("@")]
     for name in names:
         columns[_free_name(name)] = to_arrow(stream.store.column(Attribute(None, name), rows))
-    columns["events"] = _event_lists(lineage, refs, ids)
+    columns["events"] = _event_lists(lineage, refs, inverse, ids)
     return pa.table(columns)
 
 
@@ -58,8 +58,10 @@ def _whole(stream: Stream, key: Attribute, rows: Int64Array) -> Int64Array:
     return np.zeros(len(rows), np.int64) if column.type is None else np.where(column.nulls, 0, column.values)
 
 
-def _event_lists(lineage: Lineage, refs: Int64Array, ids: pa.Array) -> pa.Array:
+def _event_lists(lineage: Lineage, refs: Int64Array, inverse: Int64Array, ids: pa.Array) -> pa.Array:
     """Give each row's atomic events once, in total order (atomic events are numbered in it)."""
+    if _is_in_order(lineage):
+        return pa.ListArray.from_arrays(pa.array(lineage.offsets.astype(np.int32)), ids.take(pa.array(inverse)))
     owner = np.repeat(np.arange(len(lineage)), np.diff(lineage.offsets))
     order = np.lexsort((lineage.refs, owner))
     owner, members = owner[order], lineage.refs[order]
@@ -69,6 +71,14 @@ def _event_lists(lineage: Lineage, refs: Int64Array, ids: pa.Array) -> pa.Array:
     offsets = offsets_of(np.bincount(owner, minlength=len(lineage)))
     texts = ids.take(pa.array(np.searchsorted(refs, members)))
     return pa.ListArray.from_arrays(pa.array(offsets.astype(np.int32)), texts)
+
+
+def _is_in_order(lineage: Lineage) -> bool:
+    """Tell whether the atomic events of every row are in order and different already."""
+    rises = np.ones(len(lineage.refs) + 1, np.bool_)
+    rises[1:-1] = lineage.refs[1:] > lineage.refs[:-1]
+    rises[lineage.offsets] = True
+    return bool(rises.all())
 
 
 def empty_table() -> pa.Table:

@@ -21,8 +21,8 @@ from whimbrel.engine.kernels.machine import STACK, holds
 
 # Slots of `spec`, the numbers that describe a pattern.
 PARTS, ABSENT, WITHIN, CONTEXT, CONSUMING, WAITS = 0, 1, 2, 3, 4, 5
-KEEP_TRIGGER, RETAIN, SELECTING, CONDITIONS_LATE = 6, 7, 8, 9
-SPEC = 10
+KEEP_TRIGGER, RETAIN, SELECTING, CONDITIONS_LATE, CONSUMES, DISTINCT = 6, 7, 8, 9, 10, 11
+SPEC = 12
 
 # Slots of `count`, the numbers that change.
 ENTRIES, WAITING, SERIAL = 0, 1, 2
@@ -352,6 +352,9 @@ def match_step(  # type: ignore[no-untyped-def]
         spec[CONTEXT] == EACH and spec[CONSUMING] == 0 and spec[WAITS] == 0 and spec[SELECTING] == 0
     )
 
+    # Every array that a walk does not touch is a cache miss less.
+    consumes = spec[CONSUMES] == 1
+    distinct = spec[DISTINCT] == 1
     entries = count[ENTRIES]
     waiting = count[WAITING]
     rows = new_end.size
@@ -463,12 +466,13 @@ def match_step(  # type: ignore[no-untyped-def]
                         continue
                     slot = plan[t, depth]
                     candidate[depth] = prev[slot, c]
-                    if consumed[c] == 1 or pool_start[c] < lowest:
+                    if pool_start[c] < lowest or (consumes and consumed[c] == 1):
                         continue
                     okay = True
-                    for d in range(depth):
-                        if pool_ident[bound[plan[t, d]]] == pool_ident[c]:
-                            okay = False
+                    if not distinct:
+                        for d in range(depth):
+                            if pool_ident[bound[plan[t, d]]] == pool_ident[c]:
+                                okay = False
                     if not okay:
                         continue
                     bound[slot] = c
