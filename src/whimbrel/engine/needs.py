@@ -99,11 +99,8 @@ class Needs:
                     self.want(stream, Attribute(None, node.name) if own else Attribute(node.part, node.name))
 
     def _part(self, stream: str, alias: str | None, node: Part) -> None:
-        if node.name is None or node.name == alias:
-            self.want(stream, EVERYTHING)
-        else:
-            for axis in ("x", "y"):
-                self.want(stream, Attribute(node.name, axis))
+        own = node.name is None or node.name == alias
+        self.want(stream, EVERYTHING if own else Attribute(node.name, "*"))
 
     def _leaves(self, expr: Expr) -> Iterable[Expr]:
         """Give the attributes, parts and aggregates that `expr` is made of."""
