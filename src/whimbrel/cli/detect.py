@@ -1,0 +1,163 @@
+"""`whimbrel detect`: find the detections of a query in event files."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from whimbrel.cli.kernels import must_be_compiled
+from whimbrel.cli.options import Duration, Engine, ManyEvents, compile_options
+from whimbrel.cli.progress import ProgressBar
+from whimbrel.cli.queries import read_query, show_warnings
+from whimbrel.cli.summary import summary
+
+if TYPE_CHECKING:
+    from whimbrel.engine.detect import Outcome
+    from whimbrel.graph.query import Query
+
+STDOUT = "-"
+
+
+@click.command(cls=ManyEvents, short_help="Find the detections of a query in event files.")
+@click.argument("query", metavar="QUERY")
+@click.option(
+    "--events", multiple=True, required=True, metavar="FILE...",
+    help="Event files, folders of them, or patterns such as 'day-*.csv'.",
+)  # fmt: skip
+@click.option(
+    "--out",
+    default=STDOUT,
+    metavar="FILE",
+    help="Where the detections go; - is standard output, the default.",
+)
+@click.option(
+    "--format", "form", type=click.Choice(["jsonl", "csv", "parquet", "geojson"]),
+    help="How they are written. By default the ending of --out tells; standard output gets jsonl.",
+)  # fmt: skip
+@click.option("--map", "page", metavar="FILE.html", help="Also draw them on a map with a time slider.")
+@click.option(
+    "--rejected", metavar="FILE",
+    help="Where rows go that are no events. By default NAME.rejected.jsonl beside --out, made if needed.",
+)  # fmt: skip
+@click.option(
+    "--time-unit", type=click.Choice(["s", "ms", "us"]), default="s", show_default=True,
+    help="The unit of times that are plain numbers (since 1970 UTC).",
+)  # fmt: skip
+@click.option(
+    "--coordinates", type=click.Choice(["plane", "lonlat"]),
+    help="Metres in a plane, or degrees. By default what the query or the events say.",
+)  # fmt: skip
+@click.option(
+    "--lateness", type=Duration(), metavar="DURATION",
+    help="Take events in the order they stand in, as a live stream would, and wait this long for those out "
+    "of order; later ones are left out. By default everything is sorted first, and nothing is late.",
+)  # fmt: skip
+@compile_options
+@click.option("--engine", type=Engine(), default="embedded", metavar="embedded", help="What runs the query.")
+@click.option("--quiet", is_flag=True, help="Print errors only: no summary, no progress, no warnings.")
+def detect(
+    query: str,
+    events: tuple[str, ...],
+    out: str,
+    form: str | None,
+    page: str | None,
+    rejected: str | None,
+    time_unit: str,
+    coordinates: str | None,
+    lateness: str | None,
+    engine: str,
+    quiet: bool,
+    **compiling: Any,
+) -> None:
+    r"""Find the detections of a query in event files.
+
+    \b
+      whimbrel detect late.wbl --events trips.csv
+      whimbrel detect late.wbl --events day-*.parquet --out late.csv --map late.html
+
+    Each detection is one line of JSON (or a row of CSV or Parquet, or a GeoJSON feature):
+
+    \b
+      {"type": "Late", "start": "2024-05-01T08:00:00.000000Z", "end": "2024-05-01T09:00:00.000000Z",
+       "geometry": "POINT (3 4)", "attributes": {"load": 3.5}, "events": ["e1"], "id": "..."}
+
+    Event files have the columns type; time, or start and end; x and y, lon and lat, or geometry; id and
+    source if there are any; every other column is an attribute. A summary goes to standard error:
+
+    \b
+      277,475 events read, 4 detections, 0 late, 0 duplicate, 0 rejected
+    """
+    del engine  # there is one so far
+    refused = Path(rejected) if rejected else default_rejected(out, events)
+    refuse_overwriting([query, *events], {"--out": out, "--rejected": str(refused), "--map": page})
+    refuse_binary_on_a_terminal(out, form)
+    compiled = read_query(query, **compiling)
+    if not quiet:
+        show_warnings(compiled, query)
+        announce_compiling()
+    settings = {"time_unit": time_unit, "coordinates": coordinates, "lateness": lateness}
+    outcome = find(compiled, events, refused, quiet=quiet, settings=settings)
+    write(outcome, events, out, form, page, time_unit)
+    if not quiet:
+        click.echo(summary(outcome, refused), err=True)
+
+
+def default_rejected(out: str, events: tuple[str, ...]) -> Path:
+    """Name the file for rejected rows: beside the output, or in the current folder."""
+    if out != STDOUT:
+        return Path(out).with_name(f"{_stem(out)}.rejected.jsonl")
+    return Path(f"{_stem(events[0])}.rejected.jsonl")
+
+
+def _stem(path: str) -> str:
+    name = Path(path.removesuffix(".gz")).stem
+    plain = "".join(letter for letter in name if letter not in "*?[]")
+    return plain.strip("-_.") or "events"
+
+
+def refuse_overwriting(read: Iterable[str], written: dict[str, str | None]) -> None:
+    """Stop before a result would replace what is read."""
+    needed = {Path(path).resolve() for path in read if path != STDOUT}
+    for option, path in written.items():
+        if path is not None and path != STDOUT and Path(path).resolve() in needed:
+            raise click.UsageError(f"{option} {path} would overwrite a file that is read; name another")
+
+
+def refuse_binary_on_a_terminal(out: str, form: str | None) -> None:
+    """Stop before a terminal gets bytes that it cannot show."""
+    if out == STDOUT and form == "parquet" and sys.stdout.isatty():
+        raise click.UsageError("Parquet is not for a terminal; name a file with --out")
+
+
+def announce_compiling() -> None:
+    """Say why the first run takes longer."""
+    if must_be_compiled():
+        click.echo("compiling the engine's kernels, once (about half a minute)...", err=True)
+
+
+def find(
+    query: Query, events: tuple[str, ...], rejected: Path, *, quiet: bool, settings: dict[str, Any]
+) -> Outcome:
+    """Run the query; rejected rows of an earlier run are not kept."""
+    from whimbrel.engine.detect import run
+
+    rejected.unlink(missing_ok=True)
+    with ProgressBar() as bar:
+        return run(query, events, rejected=rejected, progress=None if quiet else bar, **settings)
+
+
+def write(
+    outcome: Outcome, events: tuple[str, ...], out: str, form: str | None, page: str | None, time_unit: str
+) -> None:
+    """Write the detections, and the map if one is wanted."""
+    from whimbrel.io.detections import write_detections
+
+    write_detections(outcome.detections, out, form)
+    if page is not None:
+        from whimbrel.io.frames import show
+
+        show(outcome.detections, events=list(events), time_unit=time_unit).save(page)

@@ -1,0 +1,137 @@
+"""Options that several commands share, and the values that options may have."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from whimbrel.errors import DataError
+from whimbrel.graph.policies import Context
+from whimbrel.model.time import duration
+
+if TYPE_CHECKING:
+    Value = click.ParamType[Any]
+else:
+    Value = click.ParamType  # in older versions of click it has no type argument
+
+QUERY_ENDINGS = (".wbl",)
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+class Duration(Value):
+    """A duration such as `10s` or `1h 30min`, kept as text."""
+
+    name = "duration"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        try:
+            duration(value)
+        except DataError as error:
+            self.fail(str(error), param, ctx)
+        return str(value)
+
+
+class Pair(Value):
+    """`NAME=VALUE`, as a pair of texts."""
+
+    name = "name=value"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str, str]:
+        name, equals, text = str(value).partition("=")
+        if not equals or not name.strip():
+            self.fail(f"{value!r} is not NAME=VALUE; write for example limit=60", param, ctx)
+        return name.strip(), text.strip()
+
+
+class Rate(Pair):
+    """`TYPE=EVENTS_PER_SECOND`."""
+
+    name = "type=number"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        name, text = super().convert(value, param, ctx)
+        try:
+            rate = float(text)
+        except ValueError:
+            rate = -1.0
+        if not 0 <= rate < float("inf"):
+            self.fail(f"{text!r} is no number of events a second; write for example {name}=10", param, ctx)
+        return name, rate
+
+
+class Engine(Value):
+    """The engines of this version: one."""
+
+    name = "engine"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        if value != "embedded":
+            said = "is not part of this version" if value == "spark" else "is no engine"
+            self.fail(f"{value!r} {said}; leave --engine out, or say embedded", param, ctx)
+        return "embedded"
+
+
+class ManyEvents(click.Command):
+    """A command whose option --events takes all the paths behind it: `--events a.csv b.csv --out c.csv`."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, spread_events(args))
+
+
+def spread_events(args: Sequence[str]) -> list[str]:
+    """Write `--events` before each of the paths that follow it; a query file among them stays the query.
+
+    >>> spread_events(["late.wbl", "--events", "a.csv", "b.csv", "--quiet"])
+    ['late.wbl', '--events', 'a.csv', '--events', 'b.csv', '--quiet']
+    """
+    spread: list[str] = []
+    is_behind_events = needs_value = False
+    for position, arg in enumerate(args):
+        if arg == "--":
+            return spread + list(args[position:])
+        if needs_value or not is_behind_events or (arg.startswith("-") and arg != "-"):
+            spread.append(arg)
+            is_behind_events = needs_value or arg == "--events" or arg.startswith("--events=")
+            needs_value = arg == "--events" and not needs_value
+        elif arg.endswith(QUERY_ENDINGS):
+            spread.append(arg)
+        else:
+            spread += ["--events", arg]
+    return spread
+
+
+def compile_options(command: Command) -> Command:
+    """Add what every command that compiles a query takes."""
+    for option in reversed(_COMPILING):
+        command = option(command)
+    return command
+
+
+def _names(_ctx: click.Context, _param: click.Parameter, given: tuple[str, ...]) -> list[str] | str | None:
+    names = [name.strip() for item in given for name in item.split(",") if name.strip()]
+    return "all" if names == ["all"] else names or None
+
+
+_COMPILING = (
+    click.option(
+        "--param", "params", type=Pair(), multiple=True, metavar="NAME=VALUE",
+        help="A value for a parameter of the query, such as limit=60 or gap='5 min'. May be repeated.",
+    ),
+    click.option(
+        "--horizon", type=Duration(), metavar="DURATION",
+        help="How far apart the events of one detection may lie where the query does not say it, such as 1h.",
+    ),
+    click.option(
+        "--emit", multiple=True, callback=_names, metavar="NAME,...",
+        help="The definitions to report, or all. By default those that no other definition uses.",
+    ),
+    click.option(
+        "--context", type=click.Choice([context.value for context in Context]),
+        help="Which combinations are detections, and what they use up, for all patterns of the query.",
+    ),
+)  # fmt: skip

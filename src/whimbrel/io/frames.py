@@ -1,0 +1,175 @@
+"""Detections as the data frames of other packages, and as a map in a notebook."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from importlib import import_module
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from whimbrel.errors import DataError, MissingDependency
+from whimbrel.io.files import read_events
+from whimbrel.io.map import map_snippet, write_map
+from whimbrel.model.batch import COORDINATES_KEY, conform
+from whimbrel.model.frames import batches
+from whimbrel.model.schema import Coordinates
+
+if TYPE_CHECKING:
+    import geopandas
+    import pandas as pd
+    import polars as pl
+
+
+def to_pandas(table: pa.Table) -> pd.DataFrame:
+    """Give detections as a pandas data frame.
+
+    Times are aware timestamps, `geometry` is WKB, `events` lists of ids.
+
+    >>> import whimbrel as wb
+    >>> query = wb.compile("define Warm detect Temp(val > 25)")
+    >>> wb.to_pandas(wb.detect(query, [{"type": "Temp", "time": 0, "val": 30.5}]))["val"].tolist()
+    [30.5]
+
+    Raises
+    ------
+    MissingDependency
+        If pandas is not installed.
+    """
+    _needed("pandas", "a pandas data frame", "pandas")
+    frame = table.to_pandas(date_as_object=False)
+    if "events" in frame:
+        frame["events"] = [list(ids) for ids in frame["events"]]
+    return frame
+
+
+def to_polars(table: pa.Table) -> pl.DataFrame:
+    """Give detections as a polars data frame; `geometry` is WKB, `events` lists of ids.
+
+    Raises
+    ------
+    MissingDependency
+        If polars is not installed.
+    """
+    polars = _needed("polars", "a polars data frame", "polars")
+    made: pl.DataFrame = polars.from_arrow(table)
+    return made
+
+
+def to_geopandas(table: pa.Table) -> geopandas.GeoDataFrame:
+    """Give detections as a GeoDataFrame, its CRS EPSG:4326 for lonlat coordinates and none for a plane.
+
+    Raises
+    ------
+    MissingDependency
+        If GeoPandas is not installed.
+    """
+    package = _needed("geopandas", "a GeoDataFrame", "geo")
+    frame = to_pandas(table)
+    shapes = package.GeoSeries.from_wkb(frame.pop("geometry"))
+    crs = "EPSG:4326" if coordinates_of(table) is Coordinates.LONLAT else None
+    # Where no detection has a location, GeoPandas cannot tell what the column is for.
+    frame["geometry"] = package.array.GeometryArray(shapes.to_numpy())
+    return package.GeoDataFrame(frame[table.column_names], geometry="geometry", crs=crs)
+
+
+def coordinates_of(table: pa.Table) -> Coordinates | None:
+    """Tell in which coordinates the locations of a table are; None if it has none."""
+    said = (table.schema.metadata or {}).get(COORDINATES_KEY, b"none").decode()
+    return None if said == "none" else Coordinates(said)
+
+
+def _needed(package: str, purpose: str, extra: str) -> Any:
+    try:
+        return import_module(package)
+    except ImportError as error:
+        raise MissingDependency(package, purpose, extra) from error
+
+
+class Map:
+    """A map of detections with a time slider: shows itself in a notebook, `save` writes a page."""
+
+    def __init__(self, detections: pa.Table, **settings: Any) -> None:
+        self._detections = detections
+        self._settings = settings
+
+    def __repr__(self) -> str:
+        return f"<map of {self._detections.num_rows:,} detections; save(path) writes it>"
+
+    def _repr_html_(self) -> str:
+        return map_snippet(detections=self._detections, **self._settings)
+
+    def save(self, path: str | PathLike[str]) -> Path:
+        """Write the map as one HTML file that needs nothing else."""
+        return write_map(path, detections=self._detections, **self._settings)
+
+
+def show(
+    table: pa.Table,
+    events: Any = None,
+    *,
+    roads: Mapping[str, Any] | None = None,
+    coordinates: str | None = None,
+    title: str = "Whimbrel",
+    time_unit: str = "s",
+    max_points: int | None = None,
+) -> Map:
+    """Draw detections on a map with a time slider; as the last line of a notebook cell, it shows itself.
+
+    Parameters
+    ----------
+    events
+        What they were found in, as for `detect`: paths, Arrow, pandas, polars, a list of dicts. Then the map
+        shows how the objects moved, too.
+    roads
+        A GeoJSON feature collection in the same coordinates, drawn below.
+    coordinates
+        "plane" or "lonlat"; by default what the table says.
+    max_points
+        How many positions to draw at most; with more, every object keeps every n-th one.
+
+    Examples
+    --------
+    >>> import whimbrel as wb
+    >>> query = wb.compile("define Warm detect Temp(val > 25)")
+    >>> wb.show(wb.detect(query, [{"type": "Temp", "time": 0, "val": 30.5, "x": 1.0, "y": 2.0}]))
+    <map of 1 detections; save(path) writes it>
+    """
+    place = Coordinates(coordinates) if coordinates else coordinates_of(table) or Coordinates.PLANE
+    settings: dict[str, Any] = {"roads": roads, "coordinates": place.value, "title": title}
+    if max_points is not None:
+        settings["max_points"] = max_points
+    if events is not None:
+        settings["events"] = positions(events, place, time_unit)
+    return Map(table, **settings)
+
+
+def positions(events: Any, coordinates: Coordinates, time_unit: str = "s") -> pa.Table:
+    """Give where and when events were, as `write_map` wants it: ids, sources, times and places."""
+    kept = ("id", "source", "start", "end", "x", "y")
+    tables = []
+    for batch in _batches(events):
+        made = conform(
+            batch, coordinates=coordinates, time_unit=time_unit, default_type="", columns=()
+        ).events
+        tables.append(
+            pa.Table.from_batches([made.select([name for name in kept if name in made.schema.names])])
+        )
+    if not tables:
+        raise DataError("there are no events to draw")
+    table = pa.concat_tables(tables, promote_options="permissive")
+    if coordinates is Coordinates.LONLAT:
+        table = table.rename_columns(
+            [{"x": "lon", "y": "lat"}.get(name, name) for name in table.column_names]
+        )
+    return table
+
+
+def _batches(events: Any) -> Iterator[pa.RecordBatch]:
+    if isinstance(events, str | PathLike):
+        return iter(read_events([events], columns=()))
+    if isinstance(events, Sequence) and events and all(isinstance(item, str | PathLike) for item in events):
+        return iter(read_events(list(events), columns=()))
+    return batches(events)
