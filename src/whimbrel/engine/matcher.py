@@ -11,8 +11,9 @@ from whimbrel.engine.arrivals import Arrivals, Arrived
 from whimbrel.engine.evaluate import evaluate, true_rows
 from whimbrel.engine.interner import Interner, Texts
 from whimbrel.engine.kernels import match as k
+from whimbrel.engine.kernels import pattern as p
 from whimbrel.engine.parts import PartsFrame
-from whimbrel.engine.pool import Pool, bits
+from whimbrel.engine.pool import Output, Pool, Scratch, bits
 from whimbrel.engine.programs import BeyondTheMachine, Operand, Programs, spell_out_relations
 from whimbrel.engine.store import Lineage, Store
 from whimbrel.engine.streams import RowsFrame, Stream, Surroundings, identities
@@ -36,14 +37,14 @@ from whimbrel.model.schema import Type
 from whimbrel.model.time import END_OF_TIME
 
 _CONTEXTS = {
-    Context.EACH: k.EACH,
-    Context.RECENT: k.RECENT,
-    Context.CHRONICLE: k.CHRONICLE,
-    Context.FIRST_MATCHING: k.FIRST_MATCHING,
-    Context.CONTINUOUS: k.CONTINUOUS,
-    Context.CUMULATIVE: k.CUMULATIVE,
+    Context.EACH: p.EACH,
+    Context.RECENT: p.RECENT,
+    Context.CHRONICLE: p.CHRONICLE,
+    Context.FIRST_MATCHING: p.FIRST_MATCHING,
+    Context.CONTINUOUS: p.CONTINUOUS,
+    Context.CUMULATIVE: p.CUMULATIVE,
 }
-_SELECTS = {Select.EACH: k.TAKE_EACH, Select.FIRST: k.TAKE_FIRST, Select.LAST: k.TAKE_LAST}
+_SELECTS = {Select.EACH: p.TAKE_EACH, Select.FIRST: p.TAKE_FIRST, Select.LAST: p.TAKE_LAST}
 MOST_COLUMNS = 32
 
 
@@ -72,7 +73,9 @@ class Matcher:
         self._places: list[int] = []
         self._texts = Texts()
         self.residual: tuple[Expr, ...] = ()
-        self.pool = Pool(len(op.parts), len(self.slots), 0, 0)
+        self.pool = Pool(len(op.parts), len(self.slots))
+        self.scratch = Scratch(len(op.parts), 64)
+        self.room = 64
         self._compile()
 
     # -- what does not change ----------------------------------------------------------------------
@@ -89,24 +92,24 @@ class Matcher:
     def _describe(self) -> None:
         """Write the pattern down as the numbers the kernel reads."""
         op, parts = self.op, len(self.op.parts)
-        spec = np.zeros(k.SPEC, np.int64)
-        spec[k.PARTS], spec[k.ABSENT] = parts, len(op.absent)
-        spec[k.WITHIN], spec[k.RETAIN] = op.within, self.retain
-        spec[k.CONTEXT] = _CONTEXTS[op.context]
-        spec[k.CONSUMING] = bool(op.consuming)
-        spec[k.SELECTING] = any(part.select is not Select.EACH for part in op.parts)
-        spec[k.CONDITIONS_LATE] = op.context is Context.CHRONICLE
-        spec[k.WAITS] = any(absent.before is None for absent in op.absent)
+        spec = np.zeros(p.SPEC, np.int64)
+        spec[p.PARTS], spec[p.ABSENT] = parts, len(op.absent)
+        spec[p.WITHIN], spec[p.RETAIN] = op.within, self.retain
+        spec[p.CONTEXT] = _CONTEXTS[op.context]
+        spec[p.CONSUMING] = bool(op.consuming)
+        spec[p.SELECTING] = any(part.select is not Select.EACH for part in op.parts)
+        spec[p.CONDITIONS_LATE] = op.context is Context.CHRONICLE
+        spec[p.WAITS] = any(absent.before is None for absent in op.absent)
         firsts = {order.first for order in op.orders}
         self.triggers = np.array([part not in firsts for part in range(parts)], np.uint8)
-        spec[k.KEEP_TRIGGER] = (
+        spec[p.KEEP_TRIGGER] = (
             int(self.triggers.sum()) > 1
             or op.context is not Context.EACH
-            or bool(spec[k.CONSUMING] or spec[k.SELECTING] or spec[k.WAITS])
+            or bool(spec[p.CONSUMING] or spec[p.SELECTING] or spec[p.WAITS])
         )
-        spec[k.CONSUMES] = op.context is not Context.EACH or bool(op.consuming)
+        spec[p.CONSUMES] = op.context is not Context.EACH or bool(op.consuming)
         # A chain of `then` cannot meet the same event twice.
-        spec[k.DISTINCT] = {(n, n + 1) for n in range(parts - 1)} <= {
+        spec[p.DISTINCT] = {(n, n + 1) for n in range(parts - 1)} <= {
             (o.first, o.second) for o in op.orders if o.gap is None
         }
         self.spec = spec
@@ -131,9 +134,9 @@ class Matcher:
         for trigger in range(parts):
             bound = [trigger]
             while len(bound) < parts:
-                later = next((p for p in bound if self.before_part[p] >= 0 and self.before_part[p] not in bound), None)
+                later = next((b for b in bound if self.before_part[b] >= 0 and self.before_part[b] not in bound), None)
                 if later is None:
-                    chosen = max(p for p in range(parts) if p not in bound)
+                    chosen = max(n for n in range(parts) if n not in bound)
                 else:
                     chosen = int(self.before_part[later])
                     self.link[trigger, len(bound)] = later
@@ -196,7 +199,7 @@ class Matcher:
     def _refuse_unsuited(self, residual: list[Expr]) -> None:
         """Conditions tested on finished combinations cannot steer selection or consumption."""
         op = self.op
-        plain = op.context is Context.EACH and not op.consuming and not self.spec[k.SELECTING]
+        plain = op.context is Context.EACH and not op.consuming and not self.spec[p.SELECTING]
         if residual and not plain:
             raise QueryError(
                 f"the condition {format_expr(residual[0])!r} cannot be combined with first, last, consuming "
@@ -266,7 +269,7 @@ class Matcher:
         new = self._places[number] = self._free_place(True)
         self.pool.add_columns(0, new + 1)
         size = self.pool.entries
-        self.pool.floats[new, :size] = self.pool.ints[old, :size]
+        self.pool.floats[:size, new] = self.pool.ints[:size, old]
         gone = (self.pool.nulls[:size] & bits(old, False)) != 0
         self.pool.nulls[:size] = np.where(
             gone, self.pool.nulls[:size] | bits(new, True), self.pool.nulls[:size] & ~bits(new, True)
@@ -301,9 +304,9 @@ class Matcher:
         if len(self._texts) < 4096 or len(self._texts) < 4 * self.pool.entries:
             return
         places = [p for p, kind in zip(self._places, self._types, strict=True) if kind is Type.STRING]
-        used = self.pool.ints[places, : self.pool.entries]
+        used = self.pool.ints[: self.pool.entries, places]
         table = self._texts.keep(np.unique(used))
-        self.pool.ints[places, : self.pool.entries] = table[used]
+        self.pool.ints[: self.pool.entries, places] = table[used]
 
     def _without_null_joins(self, arrived: Arrived) -> Arrived:
         gone = np.zeros(len(arrived), np.bool_)
@@ -362,8 +365,8 @@ class Matcher:
             self._compile()
         coded = self._coded([(n, c) for _, n, c in computed if self._types[n] is Type.STRING])
         size = len(arrived)
-        ints = np.zeros((self.pool.ints.shape[0], size), np.int64)
-        floats = np.zeros((self.pool.floats.shape[0], size), np.float64)
+        ints = np.zeros((size, self.pool.ints.shape[1]), np.int64)
+        floats = np.zeros((size, self.pool.floats.shape[1]), np.float64)
         nulls = np.full(size, ~np.uint64(0))
         for at, number, column in computed:
             kind = self._types[number]
@@ -371,7 +374,7 @@ class Matcher:
                 continue
             table = floats if kind is Type.FLOAT else ints
             bit = bits(self._places[number], kind is Type.FLOAT)
-            table[self._places[number], at] = coded.get(number, column.values)
+            table[at, self._places[number]] = coded.get(number, column.values)
             cleared = nulls[at] & ~bit
             nulls[at] = cleared if column.null is None else np.where(column.null, nulls[at], cleared)
         return ints, floats, nulls
@@ -382,8 +385,8 @@ class Matcher:
         moved = self._texts.learn([column for _, column in present])
         if moved is not None:
             places = [p for p, kind in zip(self._places, self._types, strict=True) if kind is Type.STRING and p >= 0]
-            used = self.pool.ints[places, : self.pool.entries]
-            self.pool.ints[places, : self.pool.entries] = moved[np.minimum(used, len(moved) - 1)]
+            used = self.pool.ints[: self.pool.entries, places]
+            self.pool.ints[: self.pool.entries, places] = moved[np.minimum(used, len(moved) - 1)]
         return {number: self._texts.codes(column) for number, column in present}
 
     def _feed(self, arrived: Arrived, watermark: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
@@ -391,26 +394,42 @@ class Matcher:
         keys = self._keys(arrived)
         ints, floats, nulls = self._values(arrived)
         pool.reserve(len(arrived))
-        entry_of = np.empty(len(arrived), np.int64)
-        (
-            bound, ends, offsets, members,
-            pool.deadline, pool.serial, pool.trigger, pool.fine, pool.bound,
-        ) = k.match_step(
-            self.spec, pool.count, self.plan, self.link, self.before_part,
-            self.orders, self.order_at, self.order_list,
-            self.condition_code, self.condition_at, self.condition_list,
-            self.absents, self.absent_code, self.select, self.consume, self.triggers,
-            self.code, self.int_constants, self.float_constants,
-            np.ascontiguousarray(arrived.start), np.ascontiguousarray(arrived.end), keys, self._idents(arrived), arrived.mask,
-            ints, floats, nulls,
-            pool.start, pool.end, pool.key, pool.ident, pool.ints, pool.floats, pool.nulls, pool.consumed,
-            pool.prev, pool.back, pool.tail,
-            pool.deadline, pool.serial, pool.trigger, pool.fine, pool.bound, watermark, entry_of,
-        )  # fmt: skip
+        entry_of = np.full(len(arrived), -1, np.int64)
+        out = Output(len(self.op.parts), self.room)
+        pool.count[[p.NEXT, p.PHASE, p.FOUND]] = 0
+        start, end = np.ascontiguousarray(arrived.start), np.ascontiguousarray(arrived.end)
+        idents = self._idents(arrived)
+        while True:
+            status = k.match_step(
+                self.spec, pool.count, self.plan, self.link, self.before_part,
+                self.orders, self.order_at, self.order_list,
+                self.condition_code, self.condition_at, self.condition_list,
+                self.absents, self.absent_code, self.select, self.consume, self.triggers,
+                self.code, self.int_constants, self.float_constants,
+                start, end, keys, idents, arrived.mask, ints, floats, nulls,
+                pool.hot, pool.key, pool.ident, pool.ints, pool.floats, pool.nulls, pool.consumed, pool.tail,
+                pool.deadline, pool.serial, pool.trigger, pool.fine, pool.bound, watermark, entry_of,
+                self.scratch.rows, self.scratch.fine, self.scratch.chosen,
+                out.bound, out.end, out.offset, out.member,
+            )  # fmt: skip
+            if status == k.DONE:
+                break
+            self._make_room(status, out)
+        self.room = max(64, min(len(out.end), 2 * int(pool.count[p.FOUND])))
         kept = entry_of >= 0
         pool.row[entry_of[kept]] = arrived.row[kept]
         pool.root[entry_of[kept]] = arrived.root[kept]
-        return bound, ends, offsets, members
+        found = int(pool.count[p.FOUND])
+        return out.bound[:found], out.end[:found], out.offset[: found + 1], out.member
+
+    def _make_room(self, status: int, out: Output) -> None:
+        """Lengthen the arrays that were too short for the kernel."""
+        if status == k.MORE_OUTPUT:
+            out.lengthen(max(self.pool.waiting, len(self.scratch.fine)))
+        elif status == k.MORE_SCRATCH:
+            self.scratch = Scratch(len(self.op.parts), 2 * max(len(self.scratch.fine), self.pool.waiting))
+        else:
+            self.pool.reserve_waiting(len(self.scratch.fine))
 
     # -- detections ------------------------------------------------------------------------------------
 

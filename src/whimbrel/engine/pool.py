@@ -2,40 +2,45 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from whimbrel.engine.interner import Interner
-from whimbrel.engine.kernels.match import COUNTS, ENTRIES, WAITING, shift_pool
+from whimbrel.engine.kernels.match import shift_pool
+from whimbrel.engine.kernels.pattern import COUNTS, END, ENTRIES, PREV, START, WAITING
+from whimbrel.engine.values import Int64Array
 
-_TABLES = ("start", "end", "key", "ident", "row", "root", "consumed", "nulls")
-_WAITS = ("deadline", "serial", "trigger", "fine")
+_TABLES = ("hot", "key", "ident", "row", "root", "consumed", "nulls", "ints", "floats")
+_WAITS = ("deadline", "serial", "trigger", "fine", "bound")
 
 
 class Pool:
     """Pool entries, chains and waiting combinations of one pattern (see `kernels.match`)."""
 
-    def __init__(self, parts: int, slots: int, int_columns: int, float_columns: int) -> None:
-        self.parts = parts
+    def __init__(self, parts: int, slots: int) -> None:
         self.count = np.zeros(COUNTS, np.int64)
-        self.start = np.empty(0, np.int64)
-        self.end = np.empty(0, np.int64)
+        self.hot = np.empty((0, PREV + slots + parts), np.int64)
         self.key = np.empty(0, np.int64)
         self.ident = np.empty(0, np.int64)
         self.row = np.empty(0, np.int64)
         self.root = np.empty(0, np.int64)
         self.consumed = np.empty(0, np.uint8)
         self.nulls = np.empty(0, np.uint64)
-        self.ints = np.empty((int_columns, 0), np.int64)
-        self.floats = np.empty((float_columns, 0), np.float64)
-        self.prev = np.empty((slots, 0), np.int32)
-        self.back = np.empty((parts, 0), np.int32)
-        self.tail = np.empty((slots, 0), np.int32)
+        self.ints = np.empty((0, 0), np.int64)
+        self.floats = np.empty((0, 0), np.float64)
+        self.tail = np.empty((0, slots), np.int64)
         self.keys = Interner()
         self.deadline = np.empty(0, np.int64)
         self.serial = np.empty(0, np.int64)
         self.trigger = np.empty(0, np.int64)
         self.fine = np.empty(0, np.uint8)
         self.bound = np.empty((0, parts), np.int64)
+
+    @property
+    def start(self) -> Int64Array:
+        """The starts of all entries."""
+        return self.hot[:, START]
 
     @property
     def entries(self) -> int:
@@ -55,41 +60,42 @@ class Pool:
     def reserve(self, more: int) -> None:
         """Make room for `more` entries and for all keys."""
         needed = self.entries + more
-        if needed > len(self.end):
+        if needed > len(self.hot):
             size = max(needed, 2 * self.entries, 256)
             for name in _TABLES:
                 setattr(self, name, _longer(getattr(self, name), size))
-            for name in ("ints", "floats", "prev", "back"):
-                setattr(self, name, _wider(getattr(self, name), size))
-        if len(self.keys) > self.tail.shape[1]:
-            grown = np.full((self.tail.shape[0], max(16, 2 * len(self.keys))), -1, np.int32)
-            grown[:, : self.tail.shape[1]] = self.tail
-            self.tail = grown
+        if len(self.keys) > len(self.tail):
+            known = len(self.tail)
+            self.tail = _longer(self.tail, max(16, 2 * len(self.keys)))
+            self.tail[known:] = -1
+
+    def reserve_waiting(self, more: int) -> None:
+        """Make room for `more` waiting combinations."""
+        size = max(self.waiting + more, 2 * len(self.deadline), 64)
+        for name in _WAITS:
+            setattr(self, name, _longer(getattr(self, name), size))
 
     def add_columns(self, int_columns: int, float_columns: int) -> None:
         """Make room for columns; the new ones are null in all entries so far."""
         for name, wanted in (("ints", int_columns), ("floats", float_columns)):
             table = getattr(self, name)
-            if wanted > table.shape[0]:
-                first = table.shape[0] + (32 if name == "floats" else 0)
-                grown = np.zeros((wanted, table.shape[1]), table.dtype)
-                grown[: table.shape[0]] = table
+            first = table.shape[1]
+            if wanted > first:
+                grown = np.zeros((len(table), wanted), table.dtype)
+                grown[:, :first] = table
                 setattr(self, name, grown)
-                for bit in range(first, wanted + (32 if name == "floats" else 0)):
-                    self.nulls |= np.uint64(1 << bit)
+                for column in range(first, wanted):
+                    self.nulls |= bits(column, name == "floats")
 
     def forget_before(self, time: int) -> None:
         """Drop entries that ended before `time`, once they are many."""
-        dropped = int(np.searchsorted(self.end[: self.entries], time))
-        if dropped < 1024 and dropped != self.entries:
-            return
-        if 2 * dropped < self.entries or not dropped:
+        dropped = int(np.searchsorted(self.hot[: self.entries, END], time))
+        if not dropped or 2 * dropped < self.entries or (dropped < 1024 and dropped != self.entries):
             return
         shift_pool(
-            dropped, self.entries, self.tail.shape[1], self.start, self.end, self.key, self.ident, self.ints, self.floats,
-            self.nulls, self.consumed, self.row, self.root, self.prev, self.back, self.tail,
-            self.waiting, self.bound, self.trigger,
-        )
+            dropped, self.entries, self.hot.shape[1] - PREV, self.hot, self.key, self.ident, self.ints, self.floats,
+            self.nulls, self.consumed, self.row, self.root, self.tail, self.waiting, self.bound, self.trigger,
+        )  # fmt: skip
         self.count[ENTRIES] -= dropped
         self._shrink()
         self._forget_keys()
@@ -97,12 +103,9 @@ class Pool:
     def _shrink(self) -> None:
         """Give memory back when most of it is unused."""
         size = max(256, 2 * self.entries)
-        if len(self.end) <= 4 * size:
-            return
-        for name in _TABLES:
-            setattr(self, name, getattr(self, name)[:size].copy())
-        for name in ("ints", "floats", "prev", "back"):
-            setattr(self, name, getattr(self, name)[:, :size].copy())
+        if len(self.hot) > 4 * size:
+            for name in _TABLES:
+                setattr(self, name, getattr(self, name)[:size].copy())
 
     def _forget_keys(self) -> None:
         live = np.unique(self.key[: self.entries])
@@ -110,36 +113,55 @@ class Pool:
             return
         table = self.keys.keep(live)
         self.key[: self.entries] = table[self.key[: self.entries]]
-        tail = np.full((self.tail.shape[0], max(16, 2 * len(live))), -1, np.int32)
-        tail[:, : len(live)] = self.tail[:, live]
+        tail = np.full((max(16, 2 * len(live)), self.tail.shape[1]), -1, np.int64)
+        tail[: len(live)] = self.tail[live]
         self.tail = tail
 
     def save(self) -> dict[str, np.ndarray]:
         """Give the used part of every array."""
-        n, w = self.entries, self.waiting
-        saved = {"count": self.count, "tail": self.tail[:, : len(self.keys)], "bound": self.bound[:w]}
-        saved |= {name: getattr(self, name)[:n] for name in _TABLES}
-        saved |= {name: getattr(self, name)[:, :n] for name in ("ints", "floats", "prev", "back")}
-        saved |= {name: getattr(self, name)[:w] for name in _WAITS}
+        saved = {"count": self.count, "tail": self.tail[: len(self.keys)]}
+        saved |= {name: getattr(self, name)[: self.entries] for name in _TABLES}
+        saved |= {name: getattr(self, name)[: self.waiting] for name in _WAITS}
         return saved
 
-    def load(self, saved: dict[str, np.ndarray], keys: Interner) -> None:
+    def load(self, saved: Mapping[str, np.ndarray], keys: Interner) -> None:
         """Take over what `save` gave."""
         for name, array in saved.items():
-            setattr(self, name, np.ascontiguousarray(array))
+            setattr(self, name, np.array(array))
         self.keys = keys
 
 
+class Scratch:
+    """Room for the combinations of one trigger before the context chooses among them."""
+
+    def __init__(self, parts: int, size: int) -> None:
+        self.rows = np.empty((size, parts), np.int64)
+        self.fine = np.empty(size, np.uint8)
+        self.chosen = np.empty(size, np.int64)
+
+
+class Output:
+    """Room for the combinations found in one step."""
+
+    def __init__(self, parts: int, size: int) -> None:
+        self.bound = np.empty((size, parts), np.int64)
+        self.end = np.empty(size, np.int64)
+        self.offset = np.zeros(size + 1, np.int64)
+        self.member = np.empty(size * parts, np.int64)
+
+    def lengthen(self, more: int) -> None:
+        """Make room for at least `more` further combinations, twice the room in any case."""
+        size = 2 * len(self.end) + more
+        self.bound = _longer(self.bound, size)
+        self.end = _longer(self.end, size)
+        self.offset = _longer(self.offset, size + 1)
+        self.member = _longer(self.member, 2 * len(self.member) + more * self.bound.shape[1])
+
+
 def _longer(array: np.ndarray, size: int) -> np.ndarray:
-    longer = np.empty(size, array.dtype)
+    longer = np.empty((size, *array.shape[1:]), array.dtype)
     longer[: len(array)] = array
     return longer
-
-
-def _wider(table: np.ndarray, size: int) -> np.ndarray:
-    wider = np.zeros((table.shape[0], size), table.dtype)
-    wider[:, : table.shape[1]] = table
-    return wider
 
 
 def bits(column: int, is_float: bool) -> np.uint64:

@@ -30,8 +30,11 @@ EARTH_RADIUS_M = 6_371_008.8
 
 
 @kernel
-def holds(code, begin, stop, int_constants, float_constants, bound, start, end, ints, floats, nulls, si, sf, sn):  # type: ignore[no-untyped-def]
-    """Run the program code[begin:stop] on the bound events; true only if its result is true."""
+def holds(code, begin, stop, int_constants, float_constants, bound, hot, ints, floats, nulls, si, sf, sn):  # type: ignore[no-untyped-def]
+    """Run the program code[begin:stop] on the bound events; true only if its result is true.
+
+    `hot` has the ends and starts of the events in its first two columns.
+    """
     top = -1
     pc = begin
     while pc < stop:
@@ -42,20 +45,20 @@ def holds(code, begin, stop, int_constants, float_constants, bound, start, end, 
         if op == LOAD_I:
             top += 1
             entry = bound[a]
-            si[top] = ints[b, entry]
+            si[top] = ints[entry, b]
             sn[top] = (nulls[entry] >> np.uint64(b)) & np.uint64(1)
         elif op == LOAD_F:
             top += 1
             entry = bound[a]
-            sf[top] = floats[b, entry]
+            sf[top] = floats[entry, b]
             sn[top] = (nulls[entry] >> np.uint64(32 + b)) & np.uint64(1)
         elif op == START:
             top += 1
-            si[top] = start[bound[a]]
+            si[top] = hot[bound[a], 1]
             sn[top] = 0
         elif op == END:
             top += 1
-            si[top] = end[bound[a]]
+            si[top] = hot[bound[a], 0]
             sn[top] = 0
         elif op == CONST_I:
             top += 1
