@@ -20,6 +20,7 @@ from whimbrel.io.files import read_events
 from whimbrel.io.rejected import RejectedWriter
 from whimbrel.model.frames import batches
 from whimbrel.model.schema import Coordinates
+from whimbrel.model.time import END_OF_TIME
 
 Progress = Callable[[int, int | None], None]
 """Called with what has been read so far and, where it is known, the whole (bytes of files, rows of tables)."""
@@ -84,8 +85,8 @@ def run(
 
 def _replay(session: Session, source: Iterator[pa.RecordBatch]) -> pa.Table:
     """Push batches as they come, as a live stream would."""
-    found = [session.push_conformed(batch) for batch in source]
-    found.append(session.close())
+    found = [table for batch in source for table in session.feed(batch)]
+    found += session.feed(None, END_OF_TIME)
     return together(found, session.coordinates)
 
 

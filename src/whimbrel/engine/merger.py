@@ -30,11 +30,11 @@ class Union:
         self.inputs = [streams[branch.input] for branch in op.branches]
         self.stream = Stream(op.name, self.inputs[0].store, number=self.inputs[0].number)
         for branch, stream in zip(op.branches, self.inputs, strict=True):
-            self.stream.branches |= stream.branches
+            self.stream.branches |= {name: list(tests) for name, tests in stream.branches.items()}
             if branch.alias is not None:
                 root, condition = selection(graph, branch.input)
                 event_type = root.event_type if isinstance(root, Source) else None
-                self.stream.branches[branch.alias] = (event_type, condition)
+                self.stream.branches.setdefault(branch.alias, []).append((event_type, condition))
 
     @staticmethod
     def suits(op: Merge, streams: dict[str, Stream]) -> bool:

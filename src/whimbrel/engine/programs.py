@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import TypeGuard
 
 from whimbrel.engine.evaluate import arithmetic_type
 from whimbrel.engine.kernels import machine as m
@@ -193,7 +194,7 @@ class Programs:
 
     def _call(self, expr: Call) -> Type | None:
         name, arguments = expr.function, expr.arguments
-        if name in RELATIONS:
+        if is_relation(expr):
             return self._push(relation(expr))
         if name == "distance":
             return self._distance(expr)
@@ -276,7 +277,12 @@ def relation(expr: Call) -> Expr:
 
 def spell_out_relations(expr: Expr) -> Expr:
     """Replace every temporal relation inside `expr` by comparisons."""
-    return transform(expr, lambda e: relation(e) if isinstance(e, Call) and e.function in RELATIONS else e)
+    return transform(expr, lambda e: relation(e) if is_relation(e) else e)
+
+
+def is_relation(expr: Expr) -> TypeGuard[Call]:
+    """Tell whether `expr` relates two parts in time; `contains` is also a function of texts."""
+    return isinstance(expr, Call) and expr.function in RELATIONS and isinstance(expr.arguments[0], Part)
 
 
 def _any_equal(expr: Call) -> Expr:

@@ -28,7 +28,7 @@ def report(stream: Stream, rows: Int64Array, around: Surroundings) -> pa.Table:
     atoms = around.atoms.store
     start, end = stream.store.spans(rows)
     lineage = stream.store.lineage(rows)
-    refs, inverse = np.unique(lineage.refs, return_inverse=True)
+    refs, inverse = different(lineage.refs)
     ids = event_ids(atoms, refs)
     constituents = ids.take(pa.array(inverse))
     columns = {
@@ -44,8 +44,23 @@ def report(stream: Stream, rows: Int64Array, around: Surroundings) -> pa.Table:
     names = [name for name in stream.store.names() if not name.startswith("@")]
     for name in names:
         columns[_free_name(name)] = to_arrow(stream.store.column(Attribute(None, name), rows))
-    columns["events"] = _event_lists(lineage, refs, inverse, ids)
+    columns["events"] = _event_lists(lineage, refs, constituents, ids)
     return pa.table(columns)
+
+
+def different(numbers: Int64Array) -> tuple[Int64Array, Int64Array]:
+    """Give the different numbers in order, and for each number its place among them."""
+    if not len(numbers):
+        return numbers, numbers
+    low = int(numbers.min())
+    span = int(numbers.max()) - low + 1
+    if span > 16 * len(numbers) + 1024:
+        found, inverse = np.unique(numbers, return_inverse=True)
+        return found, inverse
+    # They lie close together: mark them on a line instead of sorting.
+    marked = np.zeros(span, np.bool_)
+    marked[numbers - low] = True
+    return np.nonzero(marked)[0] + low, (np.cumsum(marked) - 1)[numbers - low]
 
 
 def _free_name(name: str) -> str:
@@ -58,10 +73,10 @@ def _whole(stream: Stream, key: Attribute, rows: Int64Array) -> Int64Array:
     return np.zeros(len(rows), np.int64) if column.type is None else np.where(column.nulls, 0, column.values)
 
 
-def _event_lists(lineage: Lineage, refs: Int64Array, inverse: Int64Array, ids: pa.Array) -> pa.Array:
+def _event_lists(lineage: Lineage, refs: Int64Array, constituents: pa.Array, ids: pa.Array) -> pa.Array:
     """Give each row's atomic events once, in total order (atomic events are numbered in it)."""
     if _is_in_order(lineage):
-        return pa.ListArray.from_arrays(pa.array(lineage.offsets.astype(np.int32)), ids.take(pa.array(inverse)))
+        return pa.ListArray.from_arrays(pa.array(lineage.offsets.astype(np.int32)), constituents)
     owner = np.repeat(np.arange(len(lineage)), np.diff(lineage.offsets))
     order = np.lexsort((lineage.refs, owner))
     owner, members = owner[order], lineage.refs[order]

@@ -145,12 +145,16 @@ class Session:
         self._intake.counts.received += rejected.num_rows
         self._intake.set_rejected_aside(rejected)
 
-    def push_conformed(self, events: pa.RecordBatch, watermark: int | None = None) -> pa.Table:
-        """Take in events that are in the common form, and let time pass to `watermark`."""
-        self._intake.accept(events)
+    def feed(self, events: pa.RecordBatch | None, watermark: int | None = None) -> list[pa.Table]:
+        """Take in events that are in the common form, and let time pass to `watermark`.
+
+        Gives the detections as they come, one table an output; `whimbrel.engine.report.together` joins them.
+        """
+        if events is not None:
+            self._intake.accept(events)
         if watermark is not None:
             self._intake.advance(watermark)
-        return together(self._run(), self._intake.coordinates)
+        return self._run()
 
     def advance(self, watermark: datetime | str | int) -> pa.Table:
         """Say that every event up to `watermark` has been pushed; give what that completes.
@@ -263,13 +267,13 @@ def run_bounded(session: Session, source: Iterable[pa.RecordBatch]) -> pa.Table:
     least = [_least_end(events) for events in slices]
     for number in range(len(least) - 2, -1, -1):
         least[number] = min(least[number], least[number + 1])
-    found = []
+    found: list[pa.Table] = []
     for number, events in enumerate(slices):
         slices[number] = None  # let go of it as soon as it is processed
         rest = least[number + 1] if number + 1 < len(least) else END_OF_TIME + 1
-        found.append(session.push_conformed(events, rest - 1))
+        found += session.feed(events, rest - 1)
     if not slices:
-        found.append(session.close())
+        found += session.feed(None, END_OF_TIME)
     return together(found, session.coordinates)
 
 

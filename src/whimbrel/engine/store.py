@@ -186,20 +186,35 @@ class Store:
             chunk = self.chunks[-1]
             yield chunk, rows - chunk.first, slice(None)
             return
+        if bool((rows[1:] >= rows[:-1]).all()):
+            yield from self._located_in_order(rows)
+            return
         firsts = np.array([chunk.first for chunk in self.chunks])
         owner = np.searchsorted(firsts, rows, side="right") - 1
-        for number in np.unique(owner):
+        for number in range(int(owner.min()), int(owner.max()) + 1):
             at = np.nonzero(owner == number)[0]
-            chunk = self.chunks[number]
-            yield chunk, rows[at] - chunk.first, at
+            if len(at):
+                yield self.chunks[number], rows[at] - self.chunks[number].first, at
+
+    def _located_in_order(self, rows: Int64Array) -> Iterable[tuple[Chunk, Int64Array, slice]]:
+        begin = 0
+        for number, chunk in enumerate(self.chunks):
+            is_last = number + 1 == len(self.chunks)
+            stop = len(rows) if is_last else int(np.searchsorted(rows, self.chunks[number + 1].first))
+            if stop > begin:
+                yield chunk, rows[begin:stop] - chunk.first, slice(begin, stop)
+            begin = stop
 
     def _reassemble(self, pieces: list[Column], rows: Int64Array) -> Column:
         if not pieces:
             return nothing(len(rows))
         if len(pieces) == 1:
             return pieces[0]
-        places = np.concatenate([np.arange(len(rows))[at] for _, _, at in self._located(rows)])
-        return concat(pieces).take(np.argsort(places, kind="stable"))
+        located = [at for _, _, at in self._located(rows)]
+        whole = concat(pieces)
+        if isinstance(located[0], slice):
+            return whole
+        return whole.take(np.argsort(np.concatenate(located), kind="stable"))
 
 
 def _merged(older: Chunk, newer: Chunk) -> Chunk:

@@ -53,8 +53,8 @@ class Stream:
     """Which operator of its query makes it, from 1."""
     new: Int64Array = field(default_factory=lambda: np.zeros(0, np.int64))
     watermark: int = -(2**62)
-    branches: dict[str, tuple[str | None, Expr | None]] = field(default_factory=dict)
-    """Alternatives: part names, each with the type and condition an event has to fit to be bound to it."""
+    branches: dict[str, list[tuple[str | None, Expr | None]]] = field(default_factory=dict)
+    """Alternatives: part names, each with the types and conditions one of which an event has to fit."""
 
 
 @dataclass(slots=True)
@@ -97,15 +97,20 @@ class RowsFrame:
 
     def _of_branch(self, part: str, name: str) -> Column:
         """Give an attribute of the events that fit one of several alternatives; null for the others."""
-        event_type, condition = self.stream.branches[part]
         column = self._own(name)
+        fits = np.zeros(len(self.rows), np.bool_)
+        for event_type, condition in self.stream.branches[part]:
+            fits |= self._fits(event_type, condition)
+        return Column(column.type, column.values, column.nulls | ~fits)
+
+    def _fits(self, event_type: str | None, condition: Expr | None) -> BoolArray:
         fits = np.ones(len(self.rows), np.bool_)
         if event_type is not None:
             of_type = Binary("=", Attribute(None, "type"), Literal(event_type, Type.STRING))
             fits &= true_rows(of_type, self)
         if condition is not None:
             fits &= true_rows(condition, self)
-        return Column(column.type, column.values, column.nulls | ~fits)
+        return fits
 
     def attributes(self, part: str | None) -> dict[str, Column]:
         """Give all attributes of the row itself, or of one of its parts."""
