@@ -1,0 +1,165 @@
+"""The ways of running a query, each behind the same few words, and how their answers are compared."""
+
+from __future__ import annotations
+
+import random
+import zlib
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+import pyarrow as pa
+import shapely
+
+import whimbrel as wb
+from whimbrel.model.time import instant
+from whimbrel.testing import detections, events, table
+
+Row = dict[str, Any]
+FIXED = ("id", "geometry")
+
+
+class Found(list[Row]):
+    """Detections as rows of `type`, `start`, `end` (microseconds), attributes but for nulls, and `events`.
+
+    Sorted by end, start, type, events, attributes. `ids` and `places` (WKT or None) go with them.
+    """
+
+    def __init__(self, rows: Iterable[Row]) -> None:
+        ordered = sorted(rows, key=lambda row: sort_key(plain(row)))
+        super().__init__(plain(row) for row in ordered)
+        self.ids: list[str] = [row["id"] for row in ordered]
+        self.places: list[str | None] = [wkt(row["geometry"]) for row in ordered]
+
+    @property
+    def events(self) -> list[str]:
+        """The ids of each detection's events, joined by blanks."""
+        return [" ".join(row["events"]) for row in self]
+
+    def values(self, name: str) -> list[Any]:
+        """One attribute of every detection; None where it is null."""
+        return [row.get(name) for row in self]
+
+
+def plain(row: Mapping[str, Any]) -> Row:
+    kept = {name: _value(value) for name, value in row.items() if value is not None and name not in FIXED}
+    return kept | {"events": tuple(row["events"])}
+
+
+def _value(value: Any) -> Any:
+    if isinstance(value, timedelta):
+        return value // timedelta(microseconds=1)
+    return instant(value) if isinstance(value, datetime) else value
+
+
+def sort_key(row: Row) -> tuple[Any, ...]:
+    values = sorted(
+        (name, repr(value)) for name, value in row.items() if name not in ("start", "end", "events")
+    )
+    return row["end"], row["start"], row["type"], row["events"], values
+
+
+def expect(text: str) -> list[Row]:
+    """Read expected detections, `TYPE@START..END:name=value: id id`, and sort them as `Found` does."""
+    rows = [{name: value for name, value in row.items() if value is not None} for row in detections(text)]
+    return sorted(rows, key=sort_key)
+
+
+def wkt(place: bytes | str | None) -> str | None:
+    """A location as text, whatever corner it begins with."""
+    if place is None:
+        return None
+    shape = shapely.from_wkb(place) if isinstance(place, bytes) else shapely.from_wkt(place)
+    return str(shapely.to_wkt(shapely.normalize(shape), rounding_precision=9))
+
+
+def named(text: str) -> list[Row]:
+    """Read events; those without an id are called after their type and number: a1, a2, b1."""
+    rows, seen = events(text), dict[str, int]()
+    for row in rows:
+        number = seen[row["type"]] = seen.get(row["type"], 0) + 1
+        row.setdefault("id", f"{row['type'].lower()}{number}")
+    return rows
+
+
+class Backend(ABC):
+    """A way of running queries. `run` is all that one has to bring."""
+
+    name: str
+
+    @abstractmethod
+    def run(self, query: wb.Query, rows: Sequence[Row], **settings: Any) -> Iterable[pa.Table]:
+        """Detect over a bounded set of events, in as many tables as it likes."""
+
+    def detect(
+        self,
+        text: str,
+        data: str | Sequence[Row],
+        *,
+        params: Mapping[str, Any] | None = None,
+        functions: Sequence[wb.Function] = (),
+        horizon: str | None = None,
+        emit: Sequence[str] | str | None = None,
+        **settings: Any,
+    ) -> Found:
+        """Compile a query and give what it detects."""
+        query = wb.compile(text, params=params, functions=functions, horizon=horizon, emit=emit)
+        rows = named(data) if isinstance(data, str) else list(data)
+        return Found(row for found in self.run(query, rows, **settings) for row in found.to_pylist())
+
+    def pattern(self, pattern: str, data: str | Sequence[Row], **settings: Any) -> list[str]:
+        """The events of what one pattern detects."""
+        return self.detect(f"define Found detect {pattern}", data, **settings).events
+
+    def value(self, expression: str, data: str = "A@0s", **settings: Any) -> Any:
+        """What an expression gives for the only event."""
+        (value,) = self.detect(f"define D detect A assign value = {expression}", data, **settings).values(
+            "value"
+        )
+        return value
+
+
+class Embedded(Backend):
+    """The whole input at once, its rows in no order."""
+
+    name = "embedded"
+
+    def run(self, query: wb.Query, rows: Sequence[Row], **settings: Any) -> Iterable[pa.Table]:
+        return [wb.detect(query, table(shuffled(rows)), **settings)]
+
+
+class EventByEvent(Backend):
+    """A session that gets one event after the other, out of order as far as the lateness allows."""
+
+    name = "session"
+
+    def run(self, query: wb.Query, rows: Sequence[Row], **settings: Any) -> Iterable[pa.Table]:
+        lateness, arriving = arrivals(rows)
+        session = wb.Session(query, lateness=timedelta(microseconds=lateness), **settings)
+        for row in arriving:
+            yield session.push(table([row]))
+        yield session.close()
+        assert session.counts.processed == len(rows)
+
+
+def shuffled(rows: Sequence[Row]) -> list[Row]:
+    """Rows in another order, the same on every run."""
+    return random.Random(zlib.crc32(repr(rows).encode())).sample(rows, len(rows))
+
+
+def arrivals(rows: Sequence[Row]) -> tuple[int, list[Row]]:
+    """A lateness in microseconds, and an order of arrival in which no event is later than that.
+
+    Values that are missing are left out: each event comes with the columns it has.
+    """
+    if not rows:
+        return 0, []
+    ends = [row["end"] for row in rows]
+    lateness = (max(ends) - min(ends)) // 3 + 1
+    rng = random.Random(zlib.crc32(repr(rows).encode()))
+    held_back = sorted(shuffled(rows), key=lambda row: row["end"] + rng.randrange(lateness + 1))
+    return lateness, [{name: value for name, value in row.items() if value is not None} for row in held_back]
+
+
+BACKENDS: dict[str, type[Backend]] = {kind.name: kind for kind in (Embedded, EventByEvent)}
