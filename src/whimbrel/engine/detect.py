@@ -14,7 +14,7 @@ import pyarrow as pa
 from whimbrel.engine.intake import Counts
 from whimbrel.engine.report import together
 from whimbrel.engine.session import Session, run_bounded
-from whimbrel.errors import DataError
+from whimbrel.errors import DataError, WhimbrelError
 from whimbrel.graph.query import Query
 from whimbrel.io.files import read_events
 from whimbrel.io.rejected import RejectedWriter
@@ -74,6 +74,8 @@ def run(
     rejected
         A file for rows that are no events, each with its reason (JSON lines); made only if there are any.
     """
+    if isinstance(query, str | os.PathLike):
+        raise WhimbrelError("this is no query yet; compile it first: wb.compile(text) or wb.read(path)")
     session = Session(
         query, lateness=lateness, coordinates=coordinates, time_unit=time_unit, default_type=default_type
     )

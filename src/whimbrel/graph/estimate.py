@@ -1,0 +1,119 @@
+"""About how many events each operator has to remember, for given rates of events.
+
+The graph does not tell how selective a condition is, so the estimates are for conditions that keep
+everything, one detection for each event of a pattern's rarest part, and one group. `rates` can name any
+stream, so that what is known about a definition's own rate is used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from whimbrel.errors import QueryError, UnboundedError, UnknownNameError
+from whimbrel.graph.operators import (
+    Aggregate,
+    Custom,
+    Derive,
+    Filter,
+    Graph,
+    Match,
+    Merge,
+    Operator,
+    Repeat,
+    Source,
+)
+from whimbrel.graph.reach import match_retention
+from whimbrel.model.time import END_OF_TIME, SECOND, format_duration
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """How many events an operator remembers, and how that number comes about."""
+
+    events: float | None
+    """None: without bound."""
+    formula: str
+
+    def __str__(self) -> str:
+        if self.events is None:
+            return self.formula
+        return f"about {rounded(self.events)} {'event' if self.events == 1 else 'events'} ({self.formula})"
+
+
+NOTHING = State(0.0, "nothing to remember")
+
+
+def stream_rates(graph: Graph, rates: Mapping[str, float]) -> dict[str, float]:
+    """Give the events a second of every stream, from those of event types (1 where none is given).
+
+    Raises
+    ------
+    QueryError
+        If `rates` names something that the graph does not have, or gives no rate.
+    """
+    types = {operator.event_type for operator in graph.operators if isinstance(operator, Source)}
+    for name, rate in rates.items():
+        if name not in types and all(name != operator.name for operator in graph.operators):
+            raise UnknownNameError("event type or definition", name, types)
+        if not 0 <= rate < float("inf"):
+            raise QueryError(f"{rate!r} is no rate of {name!r}; give events a second, 0 or more")
+    found: dict[str, float] = {}
+    for operator in graph.operators:
+        named = rates.get(operator.name)
+        found[operator.name] = _rate(operator, found, rates) if named is None else named
+    return found
+
+
+def _rate(operator: Operator, below: Mapping[str, float], rates: Mapping[str, float]) -> float:
+    inputs = [below[name] for name in operator.inputs]
+    match operator:
+        case Source():
+            return rates.get(operator.event_type, 1.0)
+        case Filter() | Repeat():
+            return below[operator.input]
+        case Match():
+            return min(below[part.input] for part in operator.parts)
+        case Aggregate(window=window) if window.every is not None:
+            return SECOND / window.every if window.kind == "temporal" else sum(inputs) / window.every
+        case Merge() | Derive() | Aggregate():
+            return sum(inputs)
+    return min(inputs, default=0.0)
+
+
+def state_of(operator: Operator, rates: Mapping[str, float]) -> State:
+    """Estimate what an operator remembers; `rates` are those of all streams."""
+    match operator:
+        case Match():
+            return _over(_retention(operator), operator, rates)
+        case Repeat():
+            return _over(operator.within, operator, rates)
+        case Aggregate() if operator.window.kind == "counting":
+            return State(float(operator.window.length), f"the last {operator.window.length:,} of each group")
+        case Aggregate():
+            return _over(operator.window.length, operator, rates)
+        case Custom():
+            return _over(operator.policy.restriction.length, operator, rates)
+    return NOTHING
+
+
+def _over(length: int, operator: Operator, rates: Mapping[str, float]) -> State:
+    if length >= END_OF_TIME:
+        return State(None, "without bound")
+    if length == 0:
+        return NOTHING
+    rate = sum(rates[name] for name in operator.inputs)
+    unit = "event/s" if rate == 1 else "events/s"
+    return State(length / SECOND * rate, f"{format_duration(length)} x {rate:,.6g} {unit}")
+
+
+def _retention(op: Match) -> int:
+    try:
+        return match_retention(op)
+    except UnboundedError:
+        return END_OF_TIME
+
+
+def rounded(events: float) -> str:
+    """Write a number of events as precisely as an estimate deserves."""
+    return f"{events:,.0f}" if events >= 10 or events == int(events) else f"{events:.2g}"

@@ -1,0 +1,557 @@
+"""Explanations: what a query became, for people (text), for pages (mermaid) and for programs (JSON).
+
+>>> from whimbrel.lang.wbl import compile_text
+>>> print(explain(compile_text("define Warm detect Temp(val > 25)")))
+Warm: the attributes of Temp; needs one event at a time
+<BLANKLINE>
+derive Warm (one event at a time)
+└─ filter Temp[val > 25] (one event at a time)
+   │ where       val > 25
+   └─ source Temp (any attributes)
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from types import MappingProxyType
+from typing import Any
+
+from whimbrel.errors import QueryError, UnboundedError
+from whimbrel.graph.estimate import NOTHING, State, rounded, state_of, stream_rates
+from whimbrel.graph.expressions import format_expr
+from whimbrel.graph.operators import (
+    Aggregate,
+    Case,
+    Custom,
+    Derive,
+    Filter,
+    Graph,
+    Match,
+    Merge,
+    Operator,
+    Order,
+    Repeat,
+    Source,
+)
+from whimbrel.graph.policies import (
+    WHOLE,
+    Assign,
+    Consumption,
+    Context,
+    Partitioning,
+    RestrictionWindow,
+    SelectionPolicy,
+    SelectionWindow,
+    Shift,
+)
+from whimbrel.graph.query import Query
+from whimbrel.graph.reach import reach
+from whimbrel.graph.scope import is_composite, scope
+from whimbrel.graph.selecting import consumption_of, orders_left, policy_of, window_names
+from whimbrel.model.time import END_OF_TIME, format_duration
+
+__all__ = ["FORMATS", "explain", "policy_of", "summary"]
+
+FORMATS = ("text", "mermaid", "json")
+
+_ONE_BY_ONE = (Filter, Merge, Derive)
+"""Operators that look at each event alone."""
+
+_ONE_RATE: Mapping[str, float] = MappingProxyType({})
+
+
+def explain(query: Query | Graph, format: str = "text", *, rates: Mapping[str, float] = _ONE_RATE) -> str:  # noqa: A002
+    """Show the operators of a query: what each selects, uses up, remembers and makes.
+
+    Parameters
+    ----------
+    format
+        "text": a tree from what is reported down to what is read. "mermaid": a flowchart. "json": everything,
+        for programs; see below.
+    rates
+        Events a second by event type (or by definition), for the estimates of memory; 1 where none is given.
+
+    Notes
+    -----
+    The JSON object has these members; more may be added, none of these changes within a `version`:
+
+    - `version`: 1; `coordinates`: "plane", "lonlat" or null; `reach_us`: of the whole query;
+      `state_events`: the sum over all operators. Lengths of time are microseconds; null stands for
+      "without bound".
+    - `outputs`: for each reported stream its `stream`, `type`, `attributes` (names; null: those of the
+      events it is made from, whatever they are), `reach_us` and `sources` (event types).
+    - `operators`, each after its inputs: `name`, `kind` (source, filter, merge, repeat, match, aggregate,
+      custom or derive), `inputs`, `event_type` (null for composites), `attributes`, `conditions`,
+      `assign` and `having` (texts), `partitioning` (list of `kind`, `name`, `cell_m`), `selection`,
+      `consumption` (`kind`, and `parts`: the windows whose events are used up), `context` (null if it has
+      none), `reach_us`, `rate_per_s` and `state` (`events`, `formula`).
+    - `selection`: `windows` (`name`, `input`, `kind`: counting or temporal, `length`: events or
+      microseconds, null for infinite, `shift`: `by` and `amount`), `restriction` (`length_us`, `shift`),
+      `dependencies` (`window`, `bound`, `relation`, `other`, `other_bound`), `process_when` (`window`,
+      `relation`, `count`), `process_all` (whether all of these must hold, or one).
+    - `edges`: `from`, `to` and `role`: input, part, absent, until, branch or case.
+
+    Examples
+    --------
+    >>> import whimbrel as wb
+    >>> query = wb.compile("define Late detect A then not B for 1 h")
+    >>> print(wb.explain(query, "mermaid"))
+    flowchart LR
+      n0(["A"])
+      n1(["B"])
+      n2["match Late.match<br/>start(B) #gt; end(A)<br/>remembers about 7,200 events (1 h x 2 events/s)"]
+      n3[["Late"]]
+      n0 --> n2
+      n1 -. not .-> n2
+      n2 --> n3
+      style n3 stroke-width:3px
+    """
+    graph = query.graph if isinstance(query, Query) else query
+    if format not in FORMATS:
+        raise QueryError(f"there is no format {format!r}; use one of: {', '.join(FORMATS)}")
+    facts = Facts.of(graph, rates)
+    if format == "json":
+        return json.dumps(_document(facts), indent=2, ensure_ascii=False)
+    return _text(facts) if format == "text" else _mermaid(facts)
+
+
+def summary(query: Query | Graph) -> str:
+    """Say in a line what a query detects, from which events, and how far back it reaches.
+
+    >>> from whimbrel.lang.wbl import compile_text
+    >>> summary(compile_text("define Late detect Leave then not Arrive for 1 h"))
+    'detects Late (from Leave, Arrive), reaches back 1 h'
+    """
+    graph = query.graph if isinstance(query, Query) else query
+    found = [
+        f"{_event_type(graph, name) or name} (from {', '.join(_sources(graph, name))})"
+        for name in graph.outputs
+    ]
+    return f"detects {', '.join(found)}, {_reach_words(_whole_reach(graph))}"
+
+
+# What is known about a graph ------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """A graph, and what is worked out about its streams."""
+
+    graph: Graph
+    rates: Mapping[str, float]
+    states: Mapping[str, State]
+
+    @classmethod
+    def of(cls, graph: Graph, rates: Mapping[str, float]) -> Facts:
+        """Work everything out once."""
+        every = stream_rates(graph, rates)
+        return cls(graph, every, {op.name: state_of(op, every) for op in graph.operators})
+
+    @property
+    def remembered(self) -> float | None:
+        """The events that all operators remember together; None: without bound."""
+        amounts = [state.events for state in self.states.values()]
+        return None if None in amounts else sum(amount or 0.0 for amount in amounts)
+
+
+def _reach(graph: Graph, name: str) -> int | None:
+    try:
+        found = reach(graph.without_unused(), name)
+    except UnboundedError:
+        return None
+    return found if found < END_OF_TIME else None
+
+
+def _whole_reach(graph: Graph) -> int | None:
+    reaches = [_reach(graph, name) for name in graph.outputs]
+    return None if None in reaches else max((each or 0 for each in reaches), default=0)
+
+
+def _reach_words(length: int | None) -> str:
+    if length is None:
+        return "reaches back without bound"
+    return f"reaches back {format_duration(length)}" if length else "needs one event at a time"
+
+
+def _sources(graph: Graph, name: str) -> list[str]:
+    """Name the event types that a stream is made from, in the order of the graph."""
+    needed = Graph(graph.operators, (name,)).without_unused()
+    return [op.event_type for op in needed.operators if isinstance(op, Source)]
+
+
+def _event_type(graph: Graph, name: str) -> str | None:
+    operator = graph[name]
+    if isinstance(operator, Source | Derive):
+        return operator.event_type
+    return _event_type(graph, operator.input) if isinstance(operator, Filter) else None
+
+
+def _kind(operator: Operator) -> str:
+    return type(operator).__name__.lower()
+
+
+def _attributes(graph: Graph, name: str) -> list[str] | None:
+    """Name the attributes of a stream's events; None: whatever the events have that it is made from."""
+    operator = graph[name]
+    match operator:
+        case Source():
+            return None if operator.schema is None else list(operator.schema.attributes)
+        case Filter():
+            return _attributes(graph, operator.input)
+        case Aggregate():
+            return [assign.name for assign in operator.post or operator.assign]
+        case Custom():
+            return list(operator.attributes)
+        case Derive():
+            cases = [_case_attributes(graph, case) for case in operator.cases]
+            return (
+                None if None in cases else list(dict.fromkeys(name for case in cases for name in case or ()))
+            )
+    return []
+
+
+def _case_attributes(graph: Graph, case: Case) -> list[str] | None:
+    if case.assign:
+        return [assign.name for assign in case.assign]
+    origin = _only_part(graph, case)
+    if origin is None:
+        return [key.name for key in case.partitioning.keys]
+    return _attributes(graph, origin)
+
+
+def _only_part(graph: Graph, case: Case) -> str | None:
+    """Name the stream whose attributes a case without assignments takes over; None if there are several."""
+    if not is_composite(graph[case.input]):
+        return case.input
+    names = scope(graph, case.input)
+    if len(names) != 1 or any(names.values()):
+        return None
+    name = case.input
+    while is_composite(operator := graph[name]):
+        match operator:
+            case Match():
+                name = operator.parts[0].input
+            case Merge():
+                name = operator.branches[0].input
+            case _:
+                return None
+    return name
+
+
+def _conditions(operator: Operator) -> list[str]:
+    match operator:
+        case Filter():
+            return [format_expr(operator.condition)]
+        case Match():
+            names, absent_names = window_names(operator)
+            found = [format_expr(condition) for condition in operator.conditions]
+            found += [_order_text(order, names) for order in orders_left(operator) if order.gap is None]
+            found += [_gap_text(order, names) for order in operator.orders if order.gap is not None]
+            if operator.within < END_OF_TIME:
+                found.append(f"end - start <= {format_duration(operator.within)}")
+            for name, absent in zip(absent_names, operator.absent, strict=True):
+                found += [f"{format_expr(condition)} (for {name})" for condition in absent.conditions]
+            return found
+        case Repeat():
+            return (
+                [f"end - start <= {format_duration(operator.within)}"]
+                if operator.within < END_OF_TIME
+                else []
+            )
+        case Aggregate():
+            within = operator.window.within
+            return [] if within is None else [f"at most {format_duration(within)} old"]
+    return []
+
+
+def _order_text(order: Order, names: list[str]) -> str:
+    return f"{names[order.first]}.end < {names[order.second]}.start"
+
+
+def _gap_text(order: Order, names: list[str]) -> str:
+    return f"{names[order.second]}.end - {names[order.first]}.end <= {format_duration(order.gap or 0)}"
+
+
+def _assigned(operator: Operator) -> list[str]:
+    match operator:
+        case Aggregate():
+            return [_assign_text(assign) for assign in (*operator.assign, *operator.post)]
+        case Derive():
+            return [_assign_text(assign) for case in operator.cases for assign in case.assign]
+    return []
+
+
+def _having(operator: Operator) -> str | None:
+    if isinstance(operator, Aggregate) and operator.having is not None:
+        return format_expr(operator.having)
+    return None
+
+
+def _assign_text(assign: Assign) -> str:
+    kind = f": {assign.type}" if assign.type else ""
+    return f"{assign.name}{kind} = {format_expr(assign.value)}"
+
+
+def _partitioning(operator: Operator) -> Partitioning:
+    found = getattr(operator, "partitioning", WHOLE)
+    return found if isinstance(found, Partitioning) else WHOLE
+
+
+def _consumed(operator: Operator) -> list[str]:
+    """Name the windows whose events a detection uses up."""
+    if not isinstance(operator, Match) or consumption_of(operator).kind == "none":
+        return []
+    names, _ = window_names(operator)
+    return [names[part] for part in operator.consuming or range(len(names))]
+
+
+def _edges(graph: Graph) -> Iterator[tuple[str, str, str]]:
+    """Give every (from, to, role)."""
+    for op in graph.operators:
+        match op:
+            case Match():
+                yield from ((part.input, op.name, "part") for part in op.parts)
+                yield from ((absent.input, op.name, "absent") for absent in op.absent)
+            case Repeat():
+                yield (op.input, op.name, "input")
+                if op.until is not None:
+                    yield (op.until, op.name, "until")
+            case Merge():
+                yield from ((branch.input, op.name, "branch") for branch in op.branches)
+            case Derive():
+                yield from ((case.input, op.name, "case") for case in op.cases)
+            case _:
+                yield from ((name, op.name, "input") for name in op.inputs)
+
+
+# JSON -----------------------------------------------------------------------------------------------
+
+
+def _document(facts: Facts) -> dict[str, Any]:
+    graph = facts.graph
+    return {
+        "version": 1,
+        "coordinates": graph.coordinates.value if graph.coordinates else None,
+        "reach_us": _whole_reach(graph),
+        "state_events": facts.remembered,
+        "outputs": [
+            {
+                "stream": name,
+                "type": _event_type(graph, name),
+                "attributes": _attributes(graph, name),
+                "reach_us": _reach(graph, name),
+                "sources": _sources(graph, name),
+            }
+            for name in graph.outputs
+        ],
+        "operators": [_operator_document(facts, operator) for operator in graph.operators],
+        "edges": [{"from": start, "to": end, "role": role} for start, end, role in _edges(graph)],
+    }
+
+
+def _operator_document(facts: Facts, operator: Operator) -> dict[str, Any]:
+    state = facts.states[operator.name]
+    return {
+        "name": operator.name,
+        "kind": _kind(operator),
+        "inputs": list(operator.inputs),
+        "event_type": _event_type(facts.graph, operator.name),
+        "attributes": _attributes(facts.graph, operator.name),
+        "conditions": _conditions(operator),
+        "assign": _assigned(operator),
+        "having": _having(operator),
+        "partitioning": [asdict(key) for key in _partitioning(operator).keys],
+        "selection": _selection_document(policy_of(operator)),
+        "consumption": {"kind": consumption_of(operator).kind, "parts": _consumed(operator)},
+        "context": operator.context.value if isinstance(operator, Match) else None,
+        "reach_us": _reach(Graph(facts.graph.operators, (operator.name,)), operator.name),
+        "rate_per_s": facts.rates[operator.name],
+        "state": {"events": state.events, "formula": state.formula},
+    }
+
+
+def _selection_document(policy: SelectionPolicy) -> dict[str, Any]:
+    length = policy.restriction.length
+    return {
+        "windows": [asdict(window) for window in policy.windows],
+        "restriction": {
+            "length_us": None if length >= END_OF_TIME else length,
+            "shift": asdict(policy.restriction.shift),
+        },
+        "dependencies": [asdict(kappa) for kappa in policy.dependencies],
+        "process_when": [asdict(predicate) for predicate in policy.process_when],
+        "process_all": policy.process_all,
+    }
+
+
+# Text -----------------------------------------------------------------------------------------------
+
+
+def _text(facts: Facts) -> str:
+    heads = [_head(facts, name) for name in facts.graph.outputs]
+    seen: set[str] = set()
+    trees = ["\n".join(_tree(facts, name, seen)) for name in facts.graph.outputs]
+    return "\n\n".join(["\n".join(heads), *trees])
+
+
+def _head(facts: Facts, name: str) -> str:
+    graph = facts.graph
+    attributes = _attributes(graph, name)
+    if attributes is None:
+        made = f"the attributes of {' and '.join(_sources(graph, name))}"
+    else:
+        made = ", ".join(attributes) or "no attributes"
+    below = Graph(graph.operators, (name,)).without_unused()
+    amounts = [facts.states[operator.name].events for operator in below.operators]
+    if None in amounts:
+        kept = ", remembers without bound"
+    else:
+        total = sum(amount or 0.0 for amount in amounts)
+        kept = f", remembers about {rounded(total)} {'event' if total == 1 else 'events'}" if total else ""
+    return f"{_event_type(graph, name) or name}: {made}; {_reach_words(_reach(graph, name))}{kept}"
+
+
+def _tree(facts: Facts, name: str, seen: set[str]) -> Iterator[str]:
+    """Write a stream and what is below it; what was written before is only named."""
+    operator = facts.graph[name]
+    if name in seen:
+        yield f"{_kind(operator)} {name} (above)"
+        return
+    seen.add(name)
+    yield _title(operator)
+    bar = "│ " if operator.inputs else "  "
+    yield from (f"{bar}{label:<11} {text}" for label, text in _details(facts, operator))
+    for number, below in enumerate(operator.inputs, start=1):
+        is_last = number == len(operator.inputs)
+        lines = _tree(facts, below, seen)
+        yield ("└─ " if is_last else "├─ ") + next(lines)
+        yield from (("   " if is_last else "│  ") + line for line in lines)
+
+
+def _title(operator: Operator) -> str:
+    title = f"{_kind(operator)} {operator.name}"
+    if isinstance(operator, Source):
+        schema = operator.schema
+        listed = (
+            "any attributes"
+            if schema is None
+            else ", ".join(f"{n}: {t}" for n, t in schema.attributes.items())
+        )
+        return f"{title} ({listed})"
+    return f"{title} (one event at a time)" if isinstance(operator, _ONE_BY_ONE) else title
+
+
+def _details(facts: Facts, operator: Operator) -> Iterator[tuple[str, str]]:
+    if isinstance(operator, Source):
+        return
+    yield from _selection_lines(operator)
+    yield from (("where", condition) for condition in _conditions(operator))
+    if keys := _partitioning(operator).keys:
+        yield "parted by", ", ".join(map(str, keys))
+    if isinstance(operator, Match):
+        yield from _match_lines(operator)
+    if assigned := _assigned(operator):
+        yield "assigns", ", ".join(assigned)
+    if having := _having(operator):
+        yield "having", having
+    state = facts.states[operator.name]
+    if state != NOTHING:
+        length = _reach(Graph(facts.graph.operators, (operator.name,)), operator.name)
+        yield "reaches", "back without bound" if length is None else f"back {format_duration(length)}"
+        yield "remembers", str(state)
+
+
+def _match_lines(operator: Match) -> Iterator[tuple[str, str]]:
+    if operator.context is not Context.EACH:
+        yield "context", operator.context.value
+    yield "consumes", ", ".join(_consumed(operator)) or "nothing"
+
+
+def _selection_lines(operator: Operator) -> Iterator[tuple[str, str]]:
+    if isinstance(operator, _ONE_BY_ONE):
+        return
+    policy = policy_of(operator)
+    yield from (("window", _window_text(window)) for window in policy.windows)
+    yield from (("depends", str(kappa)) for kappa in policy.dependencies)
+    if policy.process_when:
+        joined = " and " if policy.process_all else " or "
+        yield "processed", "when " + joined.join(map(str, policy.process_when))
+    yield "restricted", _restriction_text(policy.restriction)
+
+
+def _window_text(window: SelectionWindow) -> str:
+    if window.length is None:
+        length = "all events" if window.kind == "counting" else "all time"
+    elif window.kind == "temporal":
+        length = format_duration(window.length)
+    else:
+        length = "1 event" if window.length == 1 else f"{window.length:,} events"
+    return f"{window.name}: {length} of {window.input} ({window.kind}), {_shift_text(window.shift)}"
+
+
+def _restriction_text(restriction: RestrictionWindow) -> str:
+    if restriction.length >= END_OF_TIME:
+        return "to no time: it would have to remember for ever"
+    return f"to {format_duration(restriction.length)}, {_shift_text(restriction.shift)}"
+
+
+def _shift_text(shift: Shift) -> str:
+    match shift.by:
+        case "events":
+            return "shifts by 1 event" if shift.amount == 1 else f"shifts by {shift.amount:,} events"
+        case "time":
+            return f"shifts by {format_duration(shift.amount)}"
+        case "newest" | "oldest":
+            return f"shifts to the {shift.by} event"
+    return "shifts with what it depends on"
+
+
+# Mermaid --------------------------------------------------------------------------------------------
+
+_SHAPES = {"source": ("([", "])"), "filter": ("{{", "}}"), "derive": ("[[", "]]")}
+_ARROWS = {"absent": "-. not .->", "until": "-. until .->"}
+
+
+def _mermaid(facts: Facts) -> str:
+    numbers = {operator.name: f"n{number}" for number, operator in enumerate(facts.graph.operators)}
+    lines = ["flowchart LR"]
+    for operator in facts.graph.operators:
+        opening, closing = _SHAPES.get(_kind(operator), ("[", "]"))
+        label = "<br/>".join(map(_escaped, _label(facts, operator)))
+        lines.append(f'  {numbers[operator.name]}{opening}"{label}"{closing}')
+    for start, end, role in dict.fromkeys(_edges(facts.graph)):
+        lines.append(f"  {numbers[start]} {_ARROWS.get(role, '-->')} {numbers[end]}")
+    lines += [f"  style {numbers[name]} stroke-width:3px" for name in facts.graph.outputs]
+    return "\n".join(lines)
+
+
+def _label(facts: Facts, operator: Operator) -> list[str]:
+    """Say what fits into a box."""
+    match operator:
+        case Source():
+            return [operator.event_type]
+        case Filter():
+            return [format_expr(operator.condition)]
+        case Derive():
+            attributes = _attributes(facts.graph, operator.name)
+            return [operator.event_type, *([", ".join(attributes)] if attributes else [])]
+    policy = policy_of(operator)
+    lines = [f"{_kind(operator)} {operator.name}", *map(str, policy.dependencies), *_conditions(operator)]
+    if having := _having(operator):
+        lines.append(f"having {having}")
+    if keys := _partitioning(operator).keys:
+        lines.append(f"parted by {', '.join(map(str, keys))}")
+    consumption: Consumption = consumption_of(operator)
+    if consumption.kind != "none":
+        lines.append(f"consumes {', '.join(_consumed(operator)) or consumption.kind}")
+    if facts.states[operator.name] != NOTHING:
+        lines.append(f"remembers {facts.states[operator.name]}")
+    return lines
+
+
+def _escaped(text: str) -> str:
+    """Keep characters that mermaid would read as its own."""
+    codes = {"#": "#35;", "&": "#amp;", "<": "#lt;", ">": "#gt;", '"': "#quot;", "`": "#96;", "\\": "#92;"}
+    return "".join(codes.get(letter, letter) for letter in " ".join(text.split()))
