@@ -49,7 +49,7 @@ from whimbrel.graph.policies import (
 from whimbrel.graph.query import Query
 from whimbrel.graph.reach import reach
 from whimbrel.graph.scope import is_composite, scope
-from whimbrel.graph.selecting import consumption_of, orders_left, policy_of, window_names
+from whimbrel.graph.selecting import ONE_INSTANT, consumption_of, orders_left, policy_of, window_names
 from whimbrel.model.time import END_OF_TIME, format_duration
 
 __all__ = ["FORMATS", "explain", "policy_of", "summary"]
@@ -88,9 +88,10 @@ def explain(query: Query | Graph, format: str = "text", *, rates: Mapping[str, f
       `consumption` (`kind`, and `parts`: the windows whose events are used up), `context` (null if it has
       none), `reach_us`, `rate_per_s` and `state` (`events`, `formula`).
     - `selection`: `windows` (`name`, `input`, `kind`: counting or temporal, `length`: events or
-      microseconds, null for infinite, `shift`: `by` and `amount`), `restriction` (`length_us`, `shift`),
-      `dependencies` (`window`, `bound`, `relation`, `other`, `other_bound`), `process_when` (`window`,
-      `relation`, `count`), `process_all` (whether all of these must hold, or one).
+      microseconds, null for infinite, `shift`: `by` and `amount`, ...), `restriction` (`length_us`,
+      `shift`, ...), `dependencies` (`window`, `bound`, `relation`, `other`, `other_bound`),
+      `process_when` (`window`, `relation`, `count`), `process_all` (whether all of these must hold, or
+      one).
     - `edges`: `from`, `to` and `role`: input, part, absent, until, branch or case.
 
     Examples
@@ -373,13 +374,11 @@ def _operator_document(facts: Facts, operator: Operator) -> dict[str, Any]:
 
 
 def _selection_document(policy: SelectionPolicy) -> dict[str, Any]:
-    length = policy.restriction.length
+    restriction = asdict(policy.restriction)
+    length = restriction.pop("length")
     return {
         "windows": [asdict(window) for window in policy.windows],
-        "restriction": {
-            "length_us": None if length >= END_OF_TIME else length,
-            "shift": asdict(policy.restriction.shift),
-        },
+        "restriction": {"length_us": None if length >= END_OF_TIME else length, **restriction},
         "dependencies": [asdict(kappa) for kappa in policy.dependencies],
         "process_when": [asdict(predicate) for predicate in policy.process_when],
         "process_all": policy.process_all,
@@ -482,7 +481,7 @@ def _selection_lines(operator: Operator) -> Iterator[tuple[str, str]]:
 
 
 def _window_text(window: SelectionWindow) -> str:
-    if window.length is None:
+    if window.length is None or window.length >= END_OF_TIME:
         length = "all events" if window.kind == "counting" else "all time"
     elif window.kind == "temporal":
         length = format_duration(window.length)
@@ -492,6 +491,8 @@ def _window_text(window: SelectionWindow) -> str:
 
 
 def _restriction_text(restriction: RestrictionWindow) -> str:
+    if restriction.length == ONE_INSTANT.length:
+        return "to one event at a time"
     if restriction.length >= END_OF_TIME:
         return "to no time: it would have to remember for ever"
     return f"to {format_duration(restriction.length)}, {_shift_text(restriction.shift)}"

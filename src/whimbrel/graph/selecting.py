@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import count
+from typing import Literal as OneOf
 
 from whimbrel.errors import UnboundedError
 from whimbrel.graph.operators import (
@@ -41,6 +42,8 @@ from whimbrel.model.time import END_OF_TIME
 EVENT_BY_EVENT = Shift("events", 1)
 BY_DEPENDENCY = Shift("none", 0)
 """The window goes where its dependencies put it."""
+ONE_INSTANT = RestrictionWindow(1, EVENT_BY_EVENT)
+"""The least stretch of time: an event is looked at alone."""
 
 
 def policy_of(operator: Operator) -> SelectionPolicy:
@@ -56,7 +59,7 @@ def policy_of(operator: Operator) -> SelectionPolicy:
     """
     match operator:
         case Source():
-            return SelectionPolicy((), RestrictionWindow(0))
+            return _one_of_each([(operator.event_type, operator.event_type)])
         case Filter():
             return _one_of_each([(operator.input, operator.input)])
         case Merge():
@@ -111,20 +114,19 @@ def _one_of_each(inputs: Sequence[tuple[str, str]]) -> SelectionPolicy:
         for name, (_, stream) in zip(names, inputs, strict=True)
     )
     predicates = tuple(ProcessWhen(name, "=", 1) for name in names)
-    return SelectionPolicy(windows, RestrictionWindow(0), (), predicates, process_all=len(windows) == 1)
+    return SelectionPolicy(windows, ONE_INSTANT, (), predicates, process_all=len(windows) == 1)
 
 
 def _of_repeat(op: Repeat) -> SelectionPolicy:
-    """Grow a window without an end; the count and the span say when a stretch is worth reporting."""
+    """Grow a window without an end up to the next closing event; count and span say which stretches count."""
     name, ending = _distinct([op.alias or op.input, op.until or "until"])
     windows = [SelectionWindow(name, op.input, "counting", INFINITE, EVENT_BY_EVENT)]
     predicates = [ProcessWhen(name, ">=", op.at_least)]
     predicates += [ProcessWhen(name, "<=", op.at_most)] if op.at_most is not None else []
     dependencies: list[Kappa] = []
     if op.until is not None:
-        windows.append(SelectionWindow(ending, op.until, "temporal", INFINITE, BY_DEPENDENCY))
-        dependencies += [Kappa(ending, "start", ">", name, "start"), Kappa(ending, "end", "<", name, "end")]
-        predicates.append(ProcessWhen(ending, "=", 0))
+        windows.append(SelectionWindow(ending, op.until, "counting", 1, EVENT_BY_EVENT))
+        dependencies.append(Kappa(name, "end", "<=", ending, "start"))
     return SelectionPolicy(
         tuple(windows),
         RestrictionWindow(op.within, EVENT_BY_EVENT),
@@ -136,25 +138,26 @@ def _of_repeat(op: Repeat) -> SelectionPolicy:
 def _of_match(op: Match) -> SelectionPolicy:
     """Take one event for each part that occurs, and a stretch of time for each that does not."""
     names, absent_names = window_names(op)
-    is_cumulative = op.context is Context.CUMULATIVE
+    restriction = RestrictionWindow(max(_retention(op), ONE_INSTANT.length), EVENT_BY_EVENT)
     windows = [
-        SelectionWindow(
-            name, part.input, "counting", INFINITE if is_cumulative else 1, _shift(part, op.context)
-        )
-        for name, part in zip(names, op.parts, strict=True)
+        _occurrence(name, part, op.context, restriction) for name, part in zip(names, op.parts, strict=True)
     ]
     dependencies = _order_dependencies(op.orders, names)
-    predicates = [ProcessWhen(name, ">=" if is_cumulative else "=", 1) for name in names]
+    relation: OneOf["=", ">="] = ">=" if op.context is Context.CUMULATIVE else "="
+    predicates = [ProcessWhen(name, relation, 1) for name in names]
     for name, absent in zip(absent_names, op.absent, strict=True):
         windows.append(_absence(name, absent, op.within))
         dependencies += _absence_dependencies(name, absent, names)
         predicates.append(ProcessWhen(name, "=", 0))
-    return SelectionPolicy(
-        tuple(windows),
-        RestrictionWindow(_retention(op), EVENT_BY_EVENT),
-        tuple(dependencies),
-        tuple(predicates),
-    )
+    return SelectionPolicy(tuple(windows), restriction, tuple(dependencies), tuple(predicates))
+
+
+def _occurrence(
+    name: str, part: PatternPart, context: Context, restriction: RestrictionWindow
+) -> SelectionWindow:
+    if context is Context.CUMULATIVE:
+        return SelectionWindow(name, part.input, "temporal", restriction.length, EVENT_BY_EVENT)
+    return SelectionWindow(name, part.input, "counting", 1, _shift(part, context))
 
 
 def _shift(part: PatternPart, context: Context) -> Shift:
