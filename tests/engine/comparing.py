@@ -10,7 +10,8 @@ import pyarrow as pa
 
 from tests.reference import Detection, Event
 from tests.reference.tables import event_table, vertices
-from whimbrel.engine.session import Session, run_bounded
+from whimbrel.engine.detect import detect
+from whimbrel.engine.session import Session
 from whimbrel.graph.operators import Graph
 from whimbrel.graph.query import Query
 from whimbrel.model.time import instant
@@ -24,7 +25,7 @@ def session(graph: Graph, **settings: Any) -> Session:
 
 def whole(graph: Graph, events: Sequence[Event]) -> list[Detection]:
     """All events at once, as a bounded input."""
-    return as_detections(run_bounded(session(graph, lateness=None), event_table(events).to_batches()))
+    return as_detections(detect(Query(graph), event_table(events)))
 
 
 def in_batches(graph: Graph, batches: Sequence[Sequence[Event]], lateness: int = 0) -> list[Detection]:

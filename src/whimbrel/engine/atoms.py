@@ -1,7 +1,8 @@
 """The atomic events, and which of them each deployed query asked for.
 
 Everything that reads a single event (its type and the conditions on it) is tested here, once for all
-queries: equal tests are shared, and queries only see the rows that passed.
+queries: equal tests are shared, all of them are found through one index, and queries only see the rows
+that passed.
 """
 
 from __future__ import annotations
@@ -11,11 +12,10 @@ from collections.abc import Iterable
 import numpy as np
 import pyarrow as pa
 
-from whimbrel.engine.evaluate import true_rows
 from whimbrel.engine.identity import NUMBER
+from whimbrel.engine.index import TypeIndex
 from whimbrel.engine.intake import Released
-from whimbrel.engine.store import Store
-from whimbrel.engine.streams import RowsFrame, Stream, Surroundings
+from whimbrel.engine.streams import Stream, Surroundings
 from whimbrel.engine.values import Column, Int64Array, decoded, from_arrow
 from whimbrel.graph.expressions import Attribute, Expr
 from whimbrel.model.schema import Type
@@ -32,55 +32,67 @@ class Atoms:
     def __init__(self, around: Surroundings) -> None:
         self.around = around
         self.stream = around.atoms
-        self._selections: dict[Atom, Stream] = {}
-        self._uses: dict[Atom, int] = {}
+        self._types: dict[str, TypeIndex] = {}
+        self._touched: list[Stream] = []
 
-    def select(self, atom: Atom) -> Stream:
-        """Give the stream of the events that pass a test; equal tests share one."""
-        self._uses[atom] = self._uses.get(atom, 0) + 1
-        if atom not in self._selections:
-            selection = Stream(atom[0], self.stream.store, event_type=atom[0])
+    def select(self, atom: Atom, user: str) -> Stream:
+        """Give a query the stream of the events that pass a test; equal tests share one."""
+        event_type, condition = atom
+        index = self._types.setdefault(event_type, TypeIndex())
+        if condition not in index.streams:
+            selection = Stream(event_type, self.stream.store, event_type=event_type)
             selection.watermark = self.stream.watermark
-            self._selections[atom] = selection
-        return self._selections[atom]
+            index.add(condition, selection)
+        selection = index.streams[condition]
+        if user not in selection.users:
+            selection.users.append(user)
+        return selection
 
-    def release(self, atom: Atom) -> None:
-        """Say that one user of a test is gone."""
-        self._uses[atom] -= 1
-        if not self._uses[atom]:
-            del self._uses[atom], self._selections[atom]
+    def release(self, atom: Atom, user: str) -> None:
+        """Say that a query no longer needs a test."""
+        event_type, condition = atom
+        index = self._types.get(event_type)
+        if index is None or condition not in index.streams:
+            return
+        users = index.streams[condition].users
+        if user in users:
+            users.remove(user)
+        if not users:
+            index.remove(condition)
+            if not self._types[event_type].streams:
+                del self._types[event_type]
 
-    def feed(self, released: Released, columns: Iterable[str] | None) -> None:
-        """Append released events and find out which tests they pass."""
+    def feed(self, released: Released, columns: Iterable[str] | None) -> list[Stream]:
+        """Append released events and find out which tests they pass; give the selections that have any."""
+        self.clear()
         rows = self.stream.store.append(released.start, released.end, _columns(released, columns), None)
-        by_type = self._by_type(released.batch, rows)
-        for atom, selection in self._selections.items():
-            of_type = by_type.get(atom[0], _NONE)
-            selection.new = of_type if atom[1] is None or not len(of_type) else self._passing(atom[1], of_type)
+        for event_type, of_type in self._by_type(released.batch, rows):
+            self._touched += self._types[event_type].feed(of_type, self.around)
+        return self._touched
 
     def advance(self, watermark: int) -> None:
         """Let time pass for all selections."""
         self.stream.watermark = watermark
-        for selection in self._selections.values():
-            selection.watermark = watermark
+        for index in self._types.values():
+            for selection in index.streams.values():
+                selection.watermark = watermark
 
     def clear(self) -> None:
         """Say that nothing is new."""
-        for selection in self._selections.values():
+        for selection in self._touched:
             selection.new = _NONE
+        self._touched = []
 
-    def _passing(self, condition: Expr, rows: Int64Array) -> Int64Array:
-        found: Int64Array = rows[true_rows(condition, RowsFrame(self.around, self.stream, rows))]
-        return found
-
-    def _by_type(self, batch: pa.RecordBatch, rows: Int64Array) -> dict[str, Int64Array]:
+    def _by_type(self, batch: pa.RecordBatch, rows: Int64Array) -> Iterable[tuple[str, Int64Array]]:
         types = batch.column("type")
         if not pa.types.is_dictionary(types.type):
             types = types.dictionary_encode()
         codes = types.indices.to_numpy(zero_copy_only=False)
-        names = decoded(types.dictionary).to_pylist()
-        wanted = {atom[0] for atom in self._selections}
-        return {name: rows[codes == code] for code, name in enumerate(names) if name in wanted}
+        for code, name in enumerate(decoded(types.dictionary).to_pylist()):
+            if name in self._types:
+                of_type = rows[codes == code]
+                if len(of_type):
+                    yield name, of_type
 
 
 def _columns(released: Released, wanted: Iterable[str] | None) -> dict[Expr, Column]:

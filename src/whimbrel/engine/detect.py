@@ -123,7 +123,7 @@ def _rows(
     from whimbrel.model.frames import row_count
 
     total = row_count(events) if progress is not None else None
-    for batch in batches(events):
+    for batch in batches(events, rows=session.slice_rows):
         conformed = session.conform(batch)
         writer.write(conformed.rejected, "")
         if progress is not None:

@@ -12,8 +12,13 @@ from whimbrel.graph.expressions import Attribute
 from whimbrel.model.schema import Type
 
 
+_PLACE = {Attribute(None, "x"), Attribute(None, "@wkb")}
+
+
 def hull_wkb(atoms: Store, lineage: Lineage) -> pa.Array:
     """Give the hull of every row's atomic events as well-known binary; null where none has a location."""
+    if not any(_PLACE & chunk.columns.keys() for chunk in atoms.chunks):
+        return pa.nulls(len(lineage), pa.binary())
     offsets, x, y = _points(atoms, lineage)
     corners, hx, hy = hulls(offsets, x, y)
     count = np.diff(corners)

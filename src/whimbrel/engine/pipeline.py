@@ -62,8 +62,9 @@ class Sieve:
 class Pipeline:
     """A query at run time."""
 
-    def __init__(self, query: Query, atoms: Atoms) -> None:
+    def __init__(self, query: Query, atoms: Atoms, name: str) -> None:
         self.query = query
+        self.name = name
         self.graph = query.graph.without_unused()
         self.atoms = atoms
         self.around = Surroundings(atoms.stream, query.functions, query.graph.coordinates)
@@ -80,7 +81,7 @@ class Pipeline:
         atom = _atom(self.graph, operator)
         if atom is not None:
             self.used.append(atom)
-            self.streams[operator.name] = self.atoms.select(atom)
+            self.streams[operator.name] = self.atoms.select(atom, self.name)
             return
         runtime = self._runtime(operator)
         if not isinstance(runtime, Sieve | Union):
@@ -111,10 +112,6 @@ class Pipeline:
     def due(self) -> int:
         """When something happens even if no event comes."""
         return min((runtime.due for runtime in self.runtimes.values()), default=END_OF_TIME)
-
-    def is_touched(self) -> bool:
-        """Tell whether any new event passed a test of this query."""
-        return any(len(self.streams[name].new) for name in self.streams if name not in self.runtimes)
 
     def step(self) -> None:
         """Run every operator once, in order."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
+from heapq import heappop, heappush
 from typing import Any
 
 import pyarrow as pa
@@ -21,6 +22,9 @@ from whimbrel.model.batch import Conformed
 from whimbrel.model.frames import batches
 from whimbrel.model.schema import Coordinates, EventSchema
 from whimbrel.model.time import END_OF_TIME, duration, instant
+
+SLICE = 262_144
+"""Events processed at once: few enough to stay in the cache, many enough to be worth a call."""
 
 
 class Session:
@@ -74,6 +78,9 @@ class Session:
         self._atoms = Atoms(self._around)
         self._pipelines: dict[str, Pipeline] = {}
         self._reach = 0
+        self._is_planned = False
+        self._timers: list[tuple[int, str]] = []
+        """When queries want to run even without events; may hold times that have become meaningless."""
         if query is not None:
             self.add(query, name=name)
 
@@ -92,9 +99,9 @@ class Session:
                 f"a query named {chosen!r} is running already", hint="remove it first, or give another name"
             )
         self._settle_coordinates(query)
-        self._pipelines[chosen] = Pipeline(query, self._atoms)
+        self._pipelines[chosen] = Pipeline(query, self._atoms, chosen)
         self._intake.schemas |= query.schemas
-        self._plan()
+        self._is_planned = False
         return chosen
 
     def remove(self, name: str) -> None:
@@ -104,8 +111,8 @@ class Session:
             raise QueryError(f"no query named {name!r} is running; running: {known}")
         pipeline = self._pipelines.pop(name)
         for atom in pipeline.used:
-            self._atoms.release(atom)
-        self._plan()
+            self._atoms.release(atom, name)
+        self._is_planned = False
 
     def _settle_coordinates(self, query: Query) -> None:
         wanted = query.graph.coordinates
@@ -118,7 +125,10 @@ class Session:
         self._intake.coordinates = wanted
 
     def _plan(self) -> None:
-        """Work out what all running queries need together."""
+        """Work out what all running queries need together, once they have changed."""
+        if self._is_planned:
+            return
+        self._is_planned = True
         self._reach = max((pipeline.reach for pipeline in self._pipelines.values()), default=0)
         self._intake.columns = columns_needed(self._pipelines)
         self._intake.exact = not all(_ignores_ties(p.query) for p in self._pipelines.values())
@@ -128,16 +138,22 @@ class Session:
     def push(self, events: Any) -> pa.Table:
         """Take in events (Arrow, pandas, polars, a list of dicts) and give the detections they complete."""
         found: list[pa.Table] = []
-        for batch in batches(events):
+        for batch in batches(events, rows=self.slice_rows):
             found += self._push(batch)
         return together(found, self._intake.coordinates)
 
+    @property
+    def slice_rows(self) -> int:
+        """How many events to process at once: many queries share the work on one slice."""
+        return SLICE if len(self._pipelines) < 64 else 4 * SLICE
+
     def _push(self, batch: pa.RecordBatch) -> list[pa.Table]:
-        self._intake.accept(self._intake.conform(batch).events)
+        self._intake.accept(self.conform(batch).events)
         return self._run()
 
     def conform(self, batch: pa.RecordBatch) -> Conformed:
         """Bring a batch into the common form, counting the rows that are no events."""
+        self._plan()
         return self._intake.conform(batch)
 
     def count_rejected(self, rejected: pa.RecordBatch) -> None:
@@ -171,32 +187,44 @@ class Session:
 
     def _run(self) -> list[pa.Table]:
         """Process everything that the watermark has reached."""
+        self._plan()
         found: list[pa.Table] = []
         watermark = self._intake.watermark
-        self._settle_around()
+        if self._around.coordinates is not self._intake.coordinates:
+            self._settle_around()
         released = self._intake.release()
         self._atoms.advance(watermark)
-        if released:
-            for batch in released:
-                self._atoms.feed(batch, self._intake.columns)
-                found += self._step(watermark)
-        else:
-            self._atoms.clear()
-            found += self._step(watermark)
+        for batch in released:
+            touched = self._atoms.feed(batch, self._intake.columns)
+            found += self._step(dict.fromkeys(name for stream in touched for name in stream.users))
+        self._atoms.clear()
+        found += self._step(self._due_by(watermark))
         self._forget(watermark)
         return found
 
+    def _due_by(self, watermark: int) -> dict[str, None]:
+        """Name the queries in which something happens by `watermark` even without events."""
+        names: dict[str, None] = {}
+        while self._timers and self._timers[0][0] <= watermark:
+            names.setdefault(heappop(self._timers)[1])
+        return names
+
     def _settle_around(self) -> None:
+        self._around.coordinates = self._intake.coordinates
         for pipeline in self._pipelines.values():
             if pipeline.around.coordinates is None:
                 pipeline.around.coordinates = self._intake.coordinates
 
-    def _step(self, watermark: int) -> list[pa.Table]:
+    def _step(self, names: Iterable[str]) -> list[pa.Table]:
+        """Run some queries once, and take note of when they want to run again."""
         found = []
-        for pipeline in self._pipelines.values():
-            if not pipeline.is_touched() and pipeline.due > watermark:
+        for name in names:
+            pipeline = self._pipelines.get(name)
+            if pipeline is None:
                 continue
             pipeline.step()
+            if pipeline.due < END_OF_TIME:
+                heappush(self._timers, (pipeline.due, name))
             found += [
                 report(stream, stream.new, pipeline.around) for stream in pipeline.outputs if len(stream.new)
             ]

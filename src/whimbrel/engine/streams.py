@@ -53,6 +53,8 @@ class Stream:
     """Which operator of its query makes it, from 1."""
     new: Int64Array = field(default_factory=lambda: np.zeros(0, np.int64))
     watermark: int = -(2**62)
+    users: list[str] = field(default_factory=list)
+    """Selections of atomic events: the queries that read it."""
     branches: dict[str, list[tuple[str | None, Expr | None]]] = field(default_factory=dict)
     """Alternatives: part names, each with the types and conditions one of which an event has to fit."""
 

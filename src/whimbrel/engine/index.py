@@ -1,0 +1,272 @@
+"""One index over the tests of all deployed queries, so that their cost follows the matches.
+
+A test is a condition on one event. If it demands that an attribute equals a constant, or lies in a
+range, that part goes into the index (equality first, it selects more) and the rest is only tried on
+the events the index lets through. Large batches are sorted once by each indexed attribute and the tests
+look themselves up in the batch; small batches go the other way and look themselves up among the tests.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from whimbrel.engine.evaluate import true_rows
+from whimbrel.engine.streams import RowsFrame, Stream, Surroundings
+from whimbrel.engine.values import Column, Int64Array, decoded
+from whimbrel.graph.expressions import Attribute, Binary, Call, Expr, Literal, conjunction, conjuncts
+from whimbrel.model.schema import Type
+
+_FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "="}
+_NONE = np.zeros(0, np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """Values from `low` to `high`; the bounds themselves count where `closed` says so."""
+
+    low: float | int | None = None
+    high: float | int | None = None
+    low_closed: bool = True
+    high_closed: bool = True
+
+
+@dataclass(slots=True)
+class Test:
+    """A condition whose indexed part is gone, and the stream of the events that pass."""
+
+    rest: Expr | None
+    whole: Expr
+    stream: Stream
+
+
+@dataclass
+class _Values:
+    """Tests that demand a certain value of one attribute."""
+
+    tests: dict[Any, list[Test]] = field(default_factory=dict)
+
+    def add(self, value: Any, test: Test) -> None:
+        self.tests.setdefault(value, []).append(test)
+
+    def look_up(self, column: Column, rows: Int64Array) -> Iterator[tuple[Test, Int64Array]]:
+        """Give the tests whose value occurs, and the rows that have it."""
+        values, codes = _coded(column)
+        if column.null is not None:
+            codes, rows = codes[~column.null], rows[~column.null]
+        present = [(code, self.tests[value]) for code, value in enumerate(values) if value in self.tests]
+        if not present:
+            return
+        order = np.argsort(codes, kind="stable")
+        bounds = np.searchsorted(codes[order], [(code, code + 1) for code, _ in present])
+        for (_, tests), (begin, stop) in zip(present, bounds.tolist(), strict=True):
+            if stop > begin:
+                found = rows[order[begin:stop]]
+                for test in tests:
+                    yield test, found
+
+
+def _coded(column: Column) -> tuple[list[Any], Any]:
+    """Give the different values of a column, and for every row which it has."""
+    if column.type is Type.STRING:
+        array = column.values
+        if not pa.types.is_dictionary(array.type):
+            array = decoded(array).dictionary_encode()
+        codes = array.indices.fill_null(0).to_numpy(zero_copy_only=False)
+        if len(array.dictionary) > 2 * len(codes) + 16:
+            used, codes = np.unique(codes, return_inverse=True)
+            return array.dictionary.take(pa.array(used)).to_pylist(), codes
+        return decoded(array.dictionary).to_pylist(), codes
+    values, codes = np.unique(column.values, return_inverse=True)
+    return values.tolist(), codes
+
+
+@dataclass
+class _Ranges:
+    """Tests that demand one attribute to lie in a range."""
+
+    tests: list[tuple[Range, Test]] = field(default_factory=list)
+
+    def add(self, wanted: Range, test: Test) -> None:
+        self.tests.append((wanted, test))
+
+    def look_up(self, column: Column, rows: Int64Array) -> Iterator[tuple[Test, Int64Array]]:
+        """Give the tests in whose range any value lies, and the rows that have it."""
+        values = column.values
+        if column.null is not None:
+            values, rows = values[~column.null], rows[~column.null]
+        order = np.argsort(values, kind="stable")
+        ordered = values[order]
+        begins, stops = self._bounds(ordered)
+        for (_, test), begin, stop in zip(self.tests, begins, stops, strict=True):
+            if stop > begin:
+                yield test, np.sort(rows[order[begin:stop]])
+
+    def _bounds(self, ordered: Any) -> tuple[list[int], list[int]]:
+        """Find where each range begins and stops among the sorted values."""
+        if len(ordered) < 4:
+            values = ordered.tolist()
+            begins = [_first(values, r.low, r.low_closed, 0) for r, _ in self.tests]
+            stops = [_first(values, r.high, not r.high_closed, len(values)) for r, _ in self.tests]
+            return begins, stops
+        begins = _places(ordered, [(r.low, r.low_closed) for r, _ in self.tests], 0)
+        stops = _places(ordered, [(r.high, not r.high_closed) for r, _ in self.tests], len(ordered))
+        return begins, stops
+
+
+def _first(values: list[Any], bound: float | int | None, from_left: bool, default: int) -> int:
+    if bound is None:
+        return default
+    place = bisect_left(values, bound)
+    while not from_left and place < len(values) and values[place] == bound:
+        place += 1
+    return place
+
+
+def _places(ordered: Any, bounds: list[tuple[float | int | None, bool]], default: int) -> list[int]:
+    found = [default] * len(bounds)
+    for side in ("left", "right"):
+        asked = [n for n, (bound, left) in enumerate(bounds) if bound is not None and left == (side == "left")]
+        places = np.searchsorted(ordered, np.array([bounds[n][0] for n in asked]), side=side) if asked else []
+        for number, place in zip(asked, places, strict=True):
+            found[number] = int(place)
+    return found
+
+
+class TypeIndex:
+    """The tests of all queries on events of one type."""
+
+    def __init__(self) -> None:
+        self.streams: dict[Expr | None, Stream] = {}
+        self._values: dict[str, _Values] = {}
+        self._ranges: dict[str, _Ranges] = {}
+        self._others: list[Test] = []
+        self._is_built = False
+
+    def add(self, condition: Expr | None, stream: Stream) -> None:
+        """Take in a test."""
+        self.streams[condition] = stream
+        self._is_built = False
+
+    def remove(self, condition: Expr | None) -> None:
+        """Forget a test."""
+        del self.streams[condition]
+        self._is_built = False
+
+    def _build(self) -> None:
+        self._values, self._ranges, self._others = {}, {}, []
+        for condition, stream in self.streams.items():
+            if condition is not None:
+                self._place(condition, stream)
+        self._is_built = True
+
+    def _place(self, condition: Expr, stream: Stream) -> None:
+        """Put a test where it is found with the least work."""
+        clauses = conjuncts(condition)
+        for number, clause in enumerate(clauses):
+            found = equality(clause)
+            if found is not None:
+                rest = conjunction(clauses[:number] + clauses[number + 1 :])
+                self._values.setdefault(found[0], _Values()).add(found[1], Test(rest, condition, stream))
+                return
+        for number, clause in enumerate(clauses):
+            bounds = interval(clause)
+            if bounds is not None:
+                rest = conjunction(clauses[:number] + clauses[number + 1 :])
+                self._ranges.setdefault(bounds[0], _Ranges()).add(bounds[1], Test(rest, condition, stream))
+                return
+        self._others.append(Test(condition, condition, stream))
+
+    def feed(self, rows: Int64Array, around: Surroundings) -> list[Stream]:
+        """Tell every stream which of the rows pass its test; give those that have any."""
+        if not self._is_built:
+            self._build()
+        frame = RowsFrame(around, around.atoms, rows)
+        touched = []
+        if None in self.streams:
+            self.streams[None].new = rows
+            touched.append(self.streams[None])
+        for test, passing in self._candidates(frame):
+            if test.rest is not None:
+                passing = passing[true_rows(test.rest, RowsFrame(around, around.atoms, passing))]
+            if len(passing):
+                test.stream.new = passing
+                touched.append(test.stream)
+        return touched
+
+    def _candidates(self, frame: RowsFrame) -> Iterator[tuple[Test, Int64Array]]:
+        for name, by_value in self._values.items():
+            column = frame.column(None, name)
+            tests = [test for group in by_value.tests.values() for test in group]
+            if _suits(column, by_value.tests):
+                yield from by_value.look_up(column, frame.rows)
+            else:
+                yield from _one_by_one(tests, frame)
+        for name, by_range in self._ranges.items():
+            column = frame.column(None, name)
+            if column.type is not None and column.type.is_number:
+                yield from by_range.look_up(column, frame.rows)
+            else:
+                yield from _one_by_one([test for _, test in by_range.tests], frame)
+        for test in self._others:
+            yield test, frame.rows
+
+
+def _one_by_one(tests: list[Test], frame: RowsFrame) -> Iterator[tuple[Test, Int64Array]]:
+    """Test the whole condition, where a column is of a type the index does not know (or of none yet)."""
+    for test in tests:
+        yield Test(None, test.whole, test.stream), frame.rows[true_rows(test.whole, frame)]
+
+
+def _suits(column: Column, values: dict[Any, Any]) -> bool:
+    texts = all(isinstance(value, str) for value in values)
+    numbers = not any(isinstance(value, str | bool) for value in values)
+    if column.type is Type.STRING:
+        return texts
+    return column.type is not None and column.type.is_number and numbers
+
+
+def equality(clause: Expr) -> tuple[str, Any] | None:
+    """Read `attribute = constant`."""
+    found = _comparison(clause)
+    return (found[0], found[2]) if found is not None and found[1] == "=" else None
+
+
+def interval(clause: Expr) -> tuple[str, Range] | None:
+    """Read a comparison of an attribute with a number, or `between`, as a range."""
+    match clause:
+        case Call("between", (Attribute(None, name), Literal(low, _), Literal(high, _))):
+            if _is_number(low) and _is_number(high):
+                return name, Range(low, high)  # type: ignore[arg-type]
+            return None
+    found = _comparison(clause)
+    if found is None or not _is_number(found[2]):
+        return None
+    name, operator, bound = found
+    if operator in (">", ">="):
+        return name, Range(low=bound, low_closed=operator == ">=")
+    if operator in ("<", "<="):
+        return name, Range(high=bound, high_closed=operator == "<=")
+    return None
+
+
+def _comparison(clause: Expr) -> tuple[str, str, Any] | None:
+    match clause:
+        case Binary(operator, Attribute(None, name), Literal(value, kind)) if operator in _FLIPPED:
+            pass
+        case Binary(operator, Literal(value, kind), Attribute(None, name)) if operator in _FLIPPED:
+            operator = _FLIPPED[operator]
+        case _:
+            return None
+    if value is None or kind in (Type.TIMESTAMP, Type.DURATION):
+        return None
+    return name, operator, value
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
