@@ -17,6 +17,8 @@ from whimbrel.engine.needs import Needs
 from whimbrel.engine.repeater import Repeater
 from whimbrel.engine.streams import RowsFrame, Stream, Surroundings
 from whimbrel.errors import QueryError
+from whimbrel.graph.expressions import Call, Expr, children
+from whimbrel.graph.functions import Function
 from whimbrel.graph.operators import Aggregate, Derive, Filter, Graph, Match, Merge, Operator, Repeat, Source
 from whimbrel.graph.query import Query
 from whimbrel.graph.reach import reach
@@ -78,7 +80,7 @@ class Pipeline:
         self.outputs = [self.streams[name] for name in self.graph.outputs]
 
     def _deploy(self, operator: Operator) -> None:
-        atom = _atom(self.graph, operator)
+        atom = _atom(self.graph, operator, self.query.functions)
         if atom is not None:
             self.used.append(atom)
             self.streams[operator.name] = self.atoms.select(atom, self.name)
@@ -132,10 +134,20 @@ class Pipeline:
             runtime.stream.new = np.zeros(0, np.int64)
 
 
-def _atom(graph: Graph, operator: Operator) -> Atom | None:
-    """Give the type and condition of a selection of atomic events; None for all other operators."""
+def _atom(graph: Graph, operator: Operator, functions: Mapping[str, Function]) -> Atom | None:
+    """Give the type and condition of a selection of atomic events; None for all other operators.
+
+    A condition that calls a function of the query's own is not shared: another query may mean another one.
+    """
     root, condition = selection(graph, operator.name)
-    return (root.event_type, condition) if isinstance(root, Source) else None
+    if not isinstance(root, Source) or (condition is not None and _calls(condition, functions)):
+        return None
+    return root.event_type, condition
+
+
+def _calls(expr: Expr, functions: Mapping[str, Function]) -> bool:
+    own = isinstance(expr, Call) and expr.function in functions
+    return own or any(_calls(child, functions) for child in children(expr))
 
 
 def columns_needed(pipelines: Mapping[str, Pipeline]) -> set[str] | None:
