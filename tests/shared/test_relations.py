@@ -40,8 +40,9 @@ def test_concurrent_events_share_an_instant(backend):
 @pytest.mark.parametrize(
     ("relation", "other"),
     [
-        ("before", "B@2s"), ("after", "B@0s"), ("equals", "B@1s"), ("concurrent", "B@1s"), ("starts", "B@1..3s"),
-        ("finishes", "B@0..1s"), ("during", "B@0..3s"), ("meets", "B@1..3s"), ("met_by", "B@0..1s"),
+        ("before", "B@2s"), ("after", "B@0s"), ("equals", "B@1s"), ("concurrent", "B@1s"),
+        ("starts", "B@1..3s"), ("finishes", "B@0..1s"), ("during", "B@0..3s"), ("meets", "B@1..3s"),
+        ("met_by", "B@0..1s"),
     ],
 )  # fmt: skip
 def test_a_point_event_has_relations_too(backend, relation, other):
