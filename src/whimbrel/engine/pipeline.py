@@ -10,6 +10,7 @@ import numpy as np
 from whimbrel.engine.aggregator import Aggregator
 from whimbrel.engine.atoms import Atom, Atoms
 from whimbrel.engine.deriver import Deriver
+from whimbrel.engine.environment import Environment
 from whimbrel.engine.evaluate import true_rows
 from whimbrel.engine.matcher import Matcher
 from whimbrel.engine.merger import Merger, Union
@@ -19,7 +20,7 @@ from whimbrel.engine.streams import RowsFrame, Stream, Surroundings
 from whimbrel.errors import QueryError
 from whimbrel.graph.expressions import Call, Expr, children
 from whimbrel.graph.functions import Function
-from whimbrel.graph.operators import Aggregate, Derive, Filter, Graph, Match, Merge, Operator, Repeat, Source
+from whimbrel.graph.operators import Aggregate, Custom, Derive, Filter, Graph, Match, Merge, Operator, Repeat, Source
 from whimbrel.graph.query import Query
 from whimbrel.graph.reach import reach
 from whimbrel.graph.scope import selection
@@ -106,6 +107,8 @@ class Pipeline:
                 return Merger(self.graph, operator, self.streams, self.around, needs)
             case Aggregate():
                 return Aggregator(self.graph, operator, self.streams, self.around)
+            case Custom():
+                return Environment(operator, self.streams, self.around, self.query.operators)
             case Derive():
                 return Deriver(self.graph, operator, self.streams, self.around)
         raise QueryError(f"the embedded engine cannot run {type(operator).__name__} ({operator.name!r})")

@@ -11,10 +11,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from operator import eq, ge, gt, le, lt, ne
 from typing import Literal as OneOf
 
 from whimbrel.errors import QueryError
 from whimbrel.graph.expressions import Expr
+
+_RELATIONS = {"=": eq, "!=": ne, "<": lt, "<=": le, ">": gt, ">=": ge}
 
 INFINITE = None
 """A window length without an end: the operator's own logic ends the selection."""
@@ -44,11 +47,20 @@ class Context(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Shift:
-    """How a window bound moves between two correlation steps."""
+    """How a window bound moves between two correlation steps; the other bound follows at the window's length.
+
+    Windows that shift by time are cells of a grid and half open; all others include both bounds.
+    """
 
     by: OneOf["events", "time", "newest", "oldest", "none"]
     amount: int = 1
     """Events or microseconds; negative shifts into history."""
+    bound: OneOf["start", "end"] = "start"
+    """The bound that is moved."""
+
+    def __post_init__(self) -> None:
+        if self.by in ("events", "time") and self.amount == 0:
+            raise QueryError(f"a shift by 0 {self.by} never moves; write Shift('none')")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,14 +73,39 @@ class SelectionWindow:
     length: int | None
     """Events or microseconds; `INFINITE` selects everything from its start on."""
     shift: Shift = Shift("events", 1)
+    initial: OneOf["oldest", "newest"] = "oldest"
+    """At which end of a new restriction window it is put."""
+
+    def __post_init__(self) -> None:
+        if self.length is not INFINITE and self.length <= 0:
+            raise QueryError(f"window {self.name!r} needs a length of more than nothing, not {self.length}")
+
+    @property
+    def goes_back(self) -> bool:
+        """Whether a later selection may hold older events than an earlier one."""
+        return self.shift.amount < 0 or (self.shift.by == "oldest" and self.initial == "newest")
 
 
 @dataclass(frozen=True, slots=True)
 class RestrictionWindow:
-    """The stretch of event time that selections may reach: `length` microseconds."""
+    """The stretch of event time that selections may reach: `length` microseconds.
+
+    By events (`oldest` is by one event), the bound that shifts lies on an event; by time, the window
+    ends at multiples of the shift since 1970-01-01.
+    """
 
     length: int
     shift: Shift = Shift("events", 1)
+    input: str | None = None
+    """The input whose events count for a shift by events; None: those of any input."""
+
+    def __post_init__(self) -> None:
+        if self.length <= 0:
+            raise QueryError(f"the restriction window needs a length of more than nothing, not {self.length}")
+        if self.shift.by in ("newest", "none") or self.shift.amount < 0:
+            raise QueryError(
+                "the restriction window must shift to the future: by events, by time or to the oldest event"
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,14 +127,33 @@ class Kappa:
 
 @dataclass(frozen=True, slots=True)
 class ProcessWhen:
-    """A processing predicate: `|window| relation count`."""
+    """A processing predicate: `|window| relation count`.
+
+    `= all` holds once the window has all events that it will ever have, `= none` always.
+    """
 
     window: str
     relation: OneOf["=", "!=", "<", "<=", ">", ">="]
-    count: int
+    count: int | OneOf["all", "none"]
+
+    def __post_init__(self) -> None:
+        if isinstance(self.count, str) and self.relation != "=":
+            raise QueryError(f"the predicate {self} means nothing; write |{self.window}| = {self.count}")
 
     def __str__(self) -> str:
         return f"|{self.window}| {self.relation} {self.count}"
+
+    def holds(self, count: int, is_complete: bool) -> bool:
+        """Tell whether a window with `count` events fulfils it."""
+        if isinstance(self.count, str):
+            return is_complete or self.count == "none"
+        found: bool = _RELATIONS[self.relation](count, self.count)
+        return found
+
+    @property
+    def wants_absence(self) -> bool:
+        """Whether it holds of an empty window and of no other."""
+        return not isinstance(self.count, str) and self.holds(0, True) and not self.holds(1, True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,9 +161,13 @@ class Consumption:
     """Which events leave the buffers after a correlation step."""
 
     kind: OneOf["none", "selected", "first", "last", "before", "named"]
-    """`first`/`last`: `count` of the selected events; `before`: all up to the time the operator
+    """`first`/`last`: `count` of the selected events; `before`: all that end before the time the operator
     returns from `close`; `named`: the events it returns."""
     count: int = 0
+
+    def __post_init__(self) -> None:
+        if self.kind in ("first", "last") and self.count <= 0:
+            raise QueryError(f"to consume the {self.kind} events, say how many, not {self.count}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +185,21 @@ class SelectionPolicy:
         names = [window.name for window in self.windows]
         if len(set(names)) != len(names):
             raise QueryError(f"selection windows need different names, not {', '.join(names)}")
+        if not names:
+            raise QueryError("a selection policy needs at least one selection window")
         self._check_dependencies(names)
+        self._check_lengths()
+        for predicate in self.process_when:
+            if predicate.window not in names:
+                raise QueryError(f"predicate {predicate} names no window; windows: {', '.join(names)}")
+
+    def _check_lengths(self) -> None:
+        for window in self.windows:
+            if window.kind == "temporal" and (window.length or 0) > self.restriction.length:
+                raise QueryError(
+                    f"window {window.name!r} is longer than the restriction window that it has to lie in",
+                    hint="make the restriction window at least as long",
+                )
 
     def _check_dependencies(self, names: list[str]) -> None:
         depends: dict[str, set[str]] = {}
@@ -133,7 +207,13 @@ class SelectionPolicy:
         for kappa in self.dependencies:
             for name in (kappa.window, kappa.other):
                 if name not in names:
-                    raise QueryError(f"dependency {kappa} names no window {name!r}; windows: {', '.join(names)}")
+                    raise QueryError(
+                        f"dependency {kappa} names no window {name!r}; windows: {', '.join(names)}"
+                    )
+            if kappa.other in infinite:
+                raise QueryError(
+                    f"dependency {kappa}: nothing can depend on {kappa.other!r}, which has no length"
+                )
             depends.setdefault(kappa.window, set()).add(kappa.other)
         for name, others in depends.items():
             if len(others) > 1 and name not in infinite:

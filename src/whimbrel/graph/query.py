@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from whimbrel.graph.custom import CustomOperator
 from whimbrel.graph.functions import Function
 from whimbrel.graph.operators import Graph, Match
 from whimbrel.graph.policies import Context
@@ -31,6 +32,8 @@ class Query:
     functions: Mapping[str, Function] = field(default_factory=dict)
     subscriptions: tuple[Subscription, ...] = ()
     warnings: tuple[str, ...] = ()
+    operators: Mapping[str, type[CustomOperator]] = field(default_factory=dict)
+    """The classes behind its `Custom` operators, by the name of their function."""
 
     @property
     def types(self) -> tuple[str, ...]:

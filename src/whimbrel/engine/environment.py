@@ -1,0 +1,266 @@
+"""Runs a `Custom` operator: the execution environment of the mobile CEP thesis (Algorithms 3.1 and 3.2).
+
+Events are taken in total order and dealt out to partitions; each partition goes through its correlation
+steps by itself (`environment_steps`), with windows of its own (`environment_windows`). Where the thesis
+leaves freedom:
+
+* An event stands at its `end`. Distances are closed, cells of the time grid half open, as everywhere.
+* A restriction window that shifts by events starts (or ends) with an event; one that shifts by time ends
+  at a multiple of its shift. It begins with the first event of a partition.
+* A window makes its whole shift or stays where it is; dependencies cut a shift short. A selection follows
+  another as soon as one window can shift.
+* A dependent window is placed once the window it depends on is complete; an empty one sets no bound.
+* Without predicates, an empty selection is not processed. With predicates that an empty selection fulfils,
+  it is processed when it is complete, so that absence is detected when time has passed. At the end of the
+  input, cells of the time grid that hold no event are not opened any more.
+* A window that a predicate wants empty lasts until its end: so does the detection. Of a selection without
+  events, the detection has the times of the restriction window.
+
+Snapshots of partitions are not written yet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import partial
+from heapq import heappop, heappush
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from whimbrel.engine.arrivals import Arrived
+from whimbrel.engine.buffered import Buffered
+from whimbrel.engine.environment_steps import Emitted, Plan, Steps
+from whimbrel.engine.environment_windows import Item
+from whimbrel.engine.identity import detection_ids, event_ids
+from whimbrel.engine.store import Lineage, Store, offsets_of
+from whimbrel.engine.streams import CASE, WINDOW, RowsFrame, Stream, Surroundings
+from whimbrel.engine.values import Column, Int64Array, from_arrow, to_arrow
+from whimbrel.errors import QueryError, UnknownNameError
+from whimbrel.graph.custom import CustomOperator, Event, function_name
+from whimbrel.graph.expressions import Attribute, Expr
+from whimbrel.graph.operators import Custom
+from whimbrel.model.schema import Type
+from whimbrel.model.time import BEGINNING_OF_TIME, END_OF_TIME
+
+RESERVED = frozenset({"id", "type", "start", "end", "geometry", "events"})
+"""What every detection has anyway."""
+
+Key = tuple[Any, ...]
+
+
+def check(op: Custom) -> None:
+    """Refuse a policy that does not fit the inputs of its operator."""
+    for window in op.policy.windows:
+        if window.input not in op.streams:
+            raise UnknownNameError("input", window.input, op.streams)
+    idle = [name for name in op.inputs if name not in {window.input for window in op.policy.windows}]
+    if idle:
+        raise QueryError(f"the input {idle[0]!r} of {op.name!r} has no selection window")
+    counted = op.policy.restriction.input
+    if counted is not None and counted not in op.streams:
+        raise UnknownNameError("input", counted, op.streams)
+
+
+class Environment:
+    """A `Custom` operator at run time."""
+
+    def __init__(
+        self,
+        op: Custom,
+        streams: Mapping[str, Stream],
+        around: Surroundings,
+        operators: Mapping[str, type[CustomOperator]],
+    ) -> None:
+        check(op)
+        if op.function not in operators:
+            raise UnknownNameError("operator", op.function, operators)
+        function_name(operators[op.function])
+        self.op = op
+        self.around = around
+        self.buffer = Buffered(around, [streams[name] for name in op.inputs], op.partitioning)
+        self.stream = Stream(op.name, Store())
+        slots = {name: slot for slot, name in enumerate(op.inputs)}
+        self.plan = Plan(op, partial(operators[op.function], **op.parameters), slots)
+        self.partitions: dict[Key, Steps] = {}
+        self.outbox: list[Emitted] = []
+        self.swept = BEGINNING_OF_TIME
+        self._dues: list[tuple[int, int, Key]] = []
+        self._pushed = 0
+
+    @property
+    def due(self) -> int:
+        """When something happens even if no event comes."""
+        while self._dues and not self._is_current(*self._dues[0]):
+            heappop(self._dues)
+        return self._dues[0][0] if self._dues else END_OF_TIME
+
+    def _is_current(self, due: int, _: int, key: Key) -> bool:
+        partition = self.partitions.get(key)
+        return partition is not None and partition.due == due
+
+    def step(self) -> None:
+        """Process what is new in the inputs."""
+        self.buffer.collect()
+        watermark = self.buffer.arrivals.watermark
+        for key, item in self._items():
+            self._feed(key, item)
+        self.buffer.let_go(np.zeros(len(self.buffer), np.bool_))
+        self._advance(watermark)
+        length = self.op.policy.restriction.length
+        self.stream.watermark = watermark if watermark >= END_OF_TIME else watermark - length
+        self.stream.new = self._flush()
+
+    def _feed(self, key: Key, item: Item) -> None:
+        partition = self.partitions.get(key)
+        if partition is None:
+            names = (each.name for each in self.op.partitioning.keys)
+            values = MappingProxyType(dict(zip(names, key, strict=False)))
+            partition = self.partitions[key] = Steps(self.plan, values, self.outbox.append)
+        partition.feed(item)
+        self._wake(key, partition)
+
+    def _wake(self, key: Key, partition: Steps) -> None:
+        """Remember when to look after a partition."""
+        if partition.due < END_OF_TIME:
+            self._pushed += 1
+            heappush(self._dues, (partition.due, self._pushed, key))
+
+    def _advance(self, watermark: int) -> None:
+        """Let time pass in the partitions in which that makes a difference."""
+        while self.due <= watermark and self._dues:
+            _, _, key = heappop(self._dues)
+            self.partitions[key].advance(watermark)
+            self._wake(key, self.partitions[key])
+        if watermark - self.swept > self.op.policy.restriction.length:
+            self._sweep(watermark)
+
+    def _sweep(self, watermark: int) -> None:
+        """Forget partitions that a new one can take the place of."""
+        self.swept = watermark
+        for key, partition in list(self.partitions.items()):
+            partition.tidy(watermark)
+            if partition.is_idle:
+                del self.partitions[key]
+
+    # -- events in -----------------------------------------------------------------------------------------
+
+    def _items(self) -> Iterator[tuple[Key, Item]]:
+        """Give the events that have arrived, each with the key of its partition."""
+        arrived = self.buffer.events
+        if not len(arrived):
+            return
+        keys = self._keys()
+        events, refs = self._events(arrived)
+        for at, (key, event) in enumerate(zip(keys, events, strict=True)):
+            partition = self.partitions.get(key)
+            place = partition.places if partition is not None else 0
+            yield key, _item(place, int(arrived.mask[at]), event, refs[at])
+
+    def _keys(self) -> list[Key]:
+        columns = [
+            to_arrow(self.buffer.group_column(number, self.buffer.group)).to_pylist()
+            for number in range(len(self.op.partitioning.keys))
+        ]
+        return list(zip(*columns, strict=True)) if columns else [()] * len(self.buffer)
+
+    def _events(self, arrived: Arrived) -> tuple[list[Event], list[Int64Array]]:
+        """Make the objects that operators see, and list the atomic events below each."""
+        events: list[Event] = [None] * len(arrived)  # type: ignore[list-item]  # all filled below
+        refs: list[Int64Array] = [np.zeros(0, np.int64)] * len(arrived)
+        for number, stream in enumerate(self.buffer.arrivals.roots):
+            at = np.nonzero(arrived.root == number)[0]
+            if not len(at):
+                continue
+            rows = arrived.row[at]
+            lineage = stream.store.lineage(rows)
+            below = np.split(lineage.refs, lineage.offsets[1:-1])
+            made = _events_of(self.around, stream, rows)
+            for place, event, atoms in zip(at.tolist(), made, below, strict=True):
+                events[place], refs[place] = event, atoms
+        return events, refs
+
+    # -- detections out ------------------------------------------------------------------------------------
+
+    def _flush(self) -> Int64Array:
+        """Append what the operator has found since the last step."""
+        found, self.outbox[:] = list(self.outbox), []
+        if not found:
+            return np.zeros(0, np.int64)
+        start = np.array([each.start for each in found], np.int64)
+        end = np.array([each.end for each in found], np.int64)
+        columns: dict[Expr, Column] = {Attribute(None, n): c for n, c in self._attributes(found).items()}
+        columns[WINDOW] = Column(Type.INT, np.array([each.number for each in found], np.int64))
+        refs = [_together(each) for each in found]
+        lineage = Lineage(offsets_of(np.array([len(each) for each in refs])), np.concatenate(refs))
+        return self.stream.store.append(start, end, columns, lineage)
+
+    def _attributes(self, found: list[Emitted]) -> dict[str, Column]:
+        names = dict.fromkeys([*self.op.attributes, *(name for each in found for name in each.attributes)])
+        columns = {}
+        for name in names:
+            self._check_name(name)
+            try:
+                columns[name] = from_arrow(pa.array([each.attributes.get(name) for each in found]))
+            except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
+                raise QueryError(f"operator {self.op.function!r}: the attribute {name!r}: {error}") from error
+        return columns
+
+    def _check_name(self, name: Any) -> None:
+        problem = None
+        if not isinstance(name, str) or not name.isidentifier():
+            problem = "is not a name"
+        elif name in RESERVED:
+            problem = "is something every detection has; choose another name"
+        elif self.op.attributes and name not in self.op.attributes:
+            problem = f"is not declared; declared: {', '.join(self.op.attributes)}"
+        if problem is not None:
+            raise QueryError(f"operator {self.op.function!r}: the attribute {name!r} {problem}")
+
+
+def _item(place: int, inputs: int, event: Event, refs: Int64Array) -> Item:
+    object.__setattr__(event, "place", place)  # not handed out yet
+    return Item(place, event.start, event.end, inputs, event, refs)
+
+
+def _together(emitted: Emitted) -> Int64Array:
+    """List the atomic events below a detection, in the order of its events."""
+    return np.concatenate([item.refs for item in emitted.items]) if emitted.items else np.zeros(0, np.int64)
+
+
+def _events_of(around: Surroundings, stream: Stream, rows: Int64Array) -> list[Event]:
+    """Make the objects that operators see from rows of a stream."""
+    frame = RowsFrame(around, stream, rows)
+    start, end = stream.store.spans(rows)
+    attributes = {name: _plain(column) for name, column in frame.attributes(None).items()}
+    types, sources, x, y = (_plain(frame.column(None, name)) for name in ("type", "source", "x", "y"))
+    ids = _ids(around, stream, rows).to_pylist()
+    made = []
+    for at in range(len(rows)):
+        known = {name: values[at] for name, values in attributes.items() if values[at] is not None}
+        made.append(
+            Event(
+                types[at] or stream.name, ids[at], int(start[at]), int(end[at]), sources[at], x[at], y[at],
+                MappingProxyType(known),
+            )
+        )  # fmt: skip
+    return made
+
+
+def _plain(column: Column) -> list[Any]:
+    found: list[Any] = to_arrow(column).to_pylist()
+    return found
+
+
+def _ids(around: Surroundings, stream: Stream, rows: Int64Array) -> pa.Array:
+    """Give the ids of events, atomic or derived."""
+    atoms = around.atoms.store
+    if stream.store is atoms:
+        return event_ids(atoms, rows)
+    lineage = stream.store.lineage(rows)
+    case, window = (stream.store.column(key, rows) for key in (CASE, WINDOW))
+    cases, windows = (np.where(column.nulls, 0, column.values).astype(np.int64) for column in (case, window))
+    name = stream.event_type or stream.name
+    return detection_ids(name, cases, windows, lineage.offsets, event_ids(atoms, lineage.refs))
