@@ -36,6 +36,19 @@ def in_batches(graph: Graph, batches: Sequence[Sequence[Event]], lateness: int =
     return sorted(found for table in tables for found in as_detections(table))
 
 
+def with_snapshots(graph: Graph, batches: Sequence[Sequence[Event]], lateness: int = 0) -> list[Detection]:
+    """The same, but after every batch the session is thrown away and restored from its snapshot."""
+    found: list[Detection] = []
+    running = session(graph, lateness=lateness)
+    for batch in batches:
+        if batch:
+            found += as_detections(running.push(event_table(batch)))
+        saved = running.snapshot()
+        running = session(graph, lateness=lateness)
+        running.restore(saved)
+    return sorted(found + as_detections(running.close()))
+
+
 def as_detections(table: pa.Table) -> list[Detection]:
     return sorted(as_detection(row) for row in table.to_pylist())
 

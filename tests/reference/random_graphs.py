@@ -123,10 +123,10 @@ class GraphDraft(Chooser):
 
     # Streams.
 
-    def stream(self) -> str:
+    def stream(self, *, atomic: bool = False) -> str:
         """A stream of plain events: a type or an earlier definition, perhaps filtered."""
         names = list("AAABBBCD")
-        if "layers" in self.features:
+        if "layers" in self.features and not atomic:
             names += self.defined
         name = self.choose(names)
         if self.seldom("filter"):
@@ -144,7 +144,9 @@ class GraphDraft(Chooser):
 
     def merge(self, alias: str) -> tuple[str, Scope]:
         other = alias + "2"
-        branches = (Branch(self.stream(), alias), Branch(self.stream(), other))
+        # Alternatives of different streams are tried by hand: an event that such a pattern also uses
+        # elsewhere counts as two triggers there.
+        branches = (Branch(self.stream(atomic=True), alias), Branch(self.stream(atomic=True), other))
         return self.add(Merge(self.fresh("merge"), branches)), Scope([alias, other])
 
     def parts(self, by: Partitioning) -> list[tuple[PatternPart, Scope]]:

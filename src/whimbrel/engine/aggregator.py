@@ -11,6 +11,7 @@ from whimbrel.engine.buffered import Buffered
 from whimbrel.engine.evaluate import cast, evaluate, true_rows
 from whimbrel.engine.kernels.segments import trailing
 from whimbrel.engine.reduce import Segments, count_rows, reduce
+from whimbrel.engine.snapshot import Blocks
 from whimbrel.engine.store import Store, offsets_of, ranges
 from whimbrel.engine.streams import WINDOW, Stream, Surroundings
 from whimbrel.engine.values import Column, Int64Array, nothing
@@ -133,6 +134,17 @@ class Aggregator:
         if watermark >= END_OF_TIME or window.every is None or window.kind == "counting":
             return watermark
         return ((watermark + 1) // window.every + 1) * window.every - window.length - 1
+
+    def save(self, blocks: Blocks, name: str) -> None:
+        """Write the state."""
+        self.buffer.save(blocks, f"{name}/buffer")
+        blocks.put_json(f"{name}/progress", {"closed": self.closed, "counts": list(self.counts.items())})
+
+    def load(self, blocks: Blocks, name: str) -> None:
+        """Read what `save` wrote."""
+        self.buffer.load(blocks, f"{name}/buffer")
+        progress = blocks.json(f"{name}/progress")
+        self.closed, self.counts = progress["closed"], dict(progress["counts"])
 
     # -- windows ---------------------------------------------------------------------------------------
 

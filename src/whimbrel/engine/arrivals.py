@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from whimbrel.engine.snapshot import Blocks
 from whimbrel.engine.streams import CASE, WINDOW, RowsFrame, Stream, Surroundings
 from whimbrel.engine.values import Int64Array, decoded
 from whimbrel.model.schema import Type
@@ -59,6 +60,14 @@ class Arrivals:
     def watermark(self) -> int:
         """Up to which time every input is complete."""
         return min(stream.watermark for stream in self.inputs)
+
+    def save(self, blocks: Blocks, name: str) -> None:
+        """Write the events that are held back."""
+        blocks.put_arrays(name, {field: getattr(self.held, field) for field in Arrived.__slots__})
+
+    def load(self, blocks: Blocks, name: str) -> None:
+        """Read what `save` wrote."""
+        self.held = Arrived(**blocks.arrays(name))
 
     def collect(self) -> Arrived:
         """Give the events that can be processed now."""

@@ -10,6 +10,7 @@ import pyarrow as pa
 from whimbrel.engine.arrivals import Arrivals, Arrived, joined
 from whimbrel.engine.evaluate import evaluate
 from whimbrel.engine.interner import Interner
+from whimbrel.engine.snapshot import Blocks
 from whimbrel.engine.store import Lineage
 from whimbrel.engine.streams import RowsFrame, Stream, Surroundings
 from whimbrel.engine.values import Column, Int64Array, concat, from_arrow, nothing
@@ -30,6 +31,20 @@ class Buffered:
 
     def __len__(self) -> int:
         return len(self.group)
+
+    def save(self, blocks: Blocks, name: str) -> None:
+        """Write the waiting events and their groups."""
+        self.arrivals.save(blocks, f"{name}/held")
+        blocks.put_arrays(f"{name}/events", {field: getattr(self.events, field) for field in Arrived.__slots__})
+        blocks.put_array(f"{name}/group", self.group)
+        blocks.put_json(f"{name}/groups", self.groups.values())
+
+    def load(self, blocks: Blocks, name: str) -> None:
+        """Read what `save` wrote."""
+        self.arrivals.load(blocks, f"{name}/held")
+        self.events = Arrived(**blocks.arrays(f"{name}/events"))
+        self.group = blocks.array(f"{name}/group")
+        self.groups = Interner.of(blocks.json(f"{name}/groups"))
 
     def collect(self) -> int:
         """Take in what is new; give how many events were there before."""

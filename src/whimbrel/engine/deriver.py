@@ -6,6 +6,7 @@ import numpy as np
 
 from whimbrel.engine.evaluate import cast, evaluate
 from whimbrel.engine.needs import only_part
+from whimbrel.engine.snapshot import Blocks
 from whimbrel.engine.store import Store
 from whimbrel.engine.streams import CASE, WINDOW, RowsFrame, Stream, Surroundings
 from whimbrel.engine.values import Column
@@ -27,6 +28,12 @@ class Deriver:
         self.around = around
         self.inputs = [streams[case.input] for case in op.cases]
         self.stream = Stream(op.name, Store(), event_type=op.event_type)
+
+    def save(self, blocks: Blocks, name: str) -> None:
+        """Write the state: there is none."""
+
+    def load(self, blocks: Blocks, name: str) -> None:
+        """Read what `save` wrote."""
 
     def step(self) -> None:
         """Make an event of everything that is new in any case."""

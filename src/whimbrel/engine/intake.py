@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 
 import numpy as np
 import pyarrow as pa
@@ -19,8 +19,9 @@ from whimbrel.engine.kernels.ordering import (
     number_among_equals,
     sortedness,
 )
+from whimbrel.engine.snapshot import Blocks
 from whimbrel.engine.values import Int64Array, decoded, type_of
-from whimbrel.errors import DataError
+from whimbrel.errors import DataError, StateError
 from whimbrel.model.batch import Conformed, conform
 from whimbrel.model.schema import Coordinates, EventSchema, Type
 from whimbrel.model.time import BEGINNING_OF_TIME, END_OF_TIME
@@ -221,6 +222,31 @@ class Intake:
             self._waiting = [rest] if rest.num_rows else []
         self.counts.waiting -= ready.num_rows
         return [self._ordered(ready)]
+
+    def save(self, blocks: Blocks, name: str) -> None:
+        """Write everything that later events and results depend on."""
+        counts = asdict(self.counts) | {"reasons": dict(self.counts.reasons)}
+        place = None if self.coordinates is None else self.coordinates.value
+        types = {key: kind.value for key, kind in self._types.items()}
+        about = {"watermark": self.watermark, "counts": counts, "coordinates": place, "types": types}
+        blocks.put_json(name, about | {"lateness": self.lateness, "ids": self.recent.size})
+        blocks.put_batches(f"{name}/waiting", self._waiting)
+        arrays = {key: getattr(self.recent, key) for key in ("high", "low", "end", "used")}
+        blocks.put_arrays(f"{name}/recent", arrays)
+
+    def load(self, blocks: Blocks, name: str) -> None:
+        """Read what `save` wrote."""
+        about = blocks.json(name)
+        if about["lateness"] != self.lateness:
+            raise StateError("the snapshot was made with another lateness; open the session with the same one")
+        self.watermark = about["watermark"]
+        self.counts = Counts(**about["counts"] | {"reasons": Counter(about["counts"]["reasons"])})
+        self.coordinates = None if about["coordinates"] is None else Coordinates(about["coordinates"])
+        self._types = {key: Type(kind) for key, kind in about["types"].items()}
+        self._waiting = blocks.batches(f"{name}/waiting")
+        self.recent.size = about["ids"]
+        for key, array in blocks.arrays(f"{name}/recent").items():
+            setattr(self.recent, key, array)
 
     def _ordered(self, batch: pa.RecordBatch) -> Released:
         start, end = _int64(batch, "start"), _int64(batch, "end")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
@@ -82,7 +82,7 @@ class Interner:
         return list(self._codes)
 
     @classmethod
-    def of(cls, values: list[Any]) -> Interner:
+    def of(cls, values: list[Any]) -> Self:
         """Make an interner that gives `values` the codes 0, 1, 2, ..."""
         made = cls()
         made._codes = {_hashable(value): code for code, value in enumerate(values)}

@@ -15,6 +15,7 @@ from whimbrel.engine.kernels import pattern as p
 from whimbrel.engine.parts import PartsFrame
 from whimbrel.engine.pool import Output, Pool, Scratch, bits
 from whimbrel.engine.programs import BeyondTheMachine, Operand, Programs, spell_out_relations
+from whimbrel.engine.snapshot import Blocks, expr_from_json, expr_to_json
 from whimbrel.engine.store import Lineage, Store
 from whimbrel.engine.streams import RowsFrame, Stream, Surroundings, identities
 from whimbrel.engine.values import Column, Int64Array
@@ -274,6 +275,32 @@ class Matcher:
         self.pool.nulls[:size] = np.where(
             gone, self.pool.nulls[:size] | bits(new, True), self.pool.nulls[:size] & ~bits(new, True)
         )
+
+    # -- snapshots --------------------------------------------------------------------------------------
+
+    def save(self, blocks: Blocks, name: str) -> None:
+        """Write the state."""
+        self.arrivals.save(blocks, f"{name}/held")
+        blocks.put_arrays(f"{name}/pool", self.pool.save())
+        columns = [[root, expr_to_json(expr), slot] for root, expr, slot in self._columns]
+        types = [kind.value if kind else None for kind in self._types]
+        about = {"columns": columns, "types": types, "places": self._places}
+        blocks.put_json(f"{name}/columns", about)
+        blocks.put_json(f"{name}/keys", self.pool.keys.values())
+        blocks.put_json(f"{name}/texts", self._texts.values())
+
+    def load(self, blocks: Blocks, name: str) -> None:
+        """Read what `save` wrote."""
+        self.arrivals.load(blocks, f"{name}/held")
+        about = blocks.json(f"{name}/columns")
+        self._columns = {
+            (root, expr_from_json(expr), slot): number for number, (root, expr, slot) in enumerate(about["columns"])
+        }
+        self._types = [Type(kind) if kind else None for kind in about["types"]]
+        self._places = about["places"]
+        self._texts = Texts.of(blocks.json(f"{name}/texts"))
+        self.pool.load(blocks.arrays(f"{name}/pool"), Interner.of(blocks.json(f"{name}/keys")))
+        self._compile()
 
     # -- a step ----------------------------------------------------------------------------------------
 

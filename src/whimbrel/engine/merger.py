@@ -11,6 +11,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from whimbrel.engine.arrivals import Arrivals, Arrived
+from whimbrel.engine.snapshot import Blocks
 from whimbrel.engine.store import Lineage, Store
 from whimbrel.engine.streams import IDENTITY, RowsFrame, Stream, Surroundings, identities
 from whimbrel.engine.values import Column, Int64Array, concat, nothing
@@ -42,6 +43,12 @@ class Union:
         inputs = [streams[branch.input] for branch in op.branches]
         return all(stream.store is inputs[0].store and not stream.composite for stream in inputs)
 
+    def save(self, blocks: Blocks, name: str) -> None:
+        """Write the state: there is none."""
+
+    def load(self, blocks: Blocks, name: str) -> None:
+        """Read what `save` wrote."""
+
     def step(self) -> None:
         """Pass on what is new in any branch."""
         self.stream.watermark = min(stream.watermark for stream in self.inputs)
@@ -62,6 +69,14 @@ class Merger:
         self.stream = Stream(op.name, Store(), composite=True)
         self.needs = sorted(set(needs), key=format_expr)
         self.scopes = [scope(graph, branch.input) for branch in op.branches]
+
+    def save(self, blocks: Blocks, name: str) -> None:
+        """Write the state."""
+        self.arrivals.save(blocks, f"{name}/held")
+
+    def load(self, blocks: Blocks, name: str) -> None:
+        """Read what `save` wrote."""
+        self.arrivals.load(blocks, f"{name}/held")
 
     def step(self) -> None:
         """Pass on what is new in any branch."""

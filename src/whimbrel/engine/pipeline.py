@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from hashlib import sha256
 from typing import Protocol
 
 import numpy as np
@@ -16,8 +17,9 @@ from whimbrel.engine.matcher import Matcher
 from whimbrel.engine.merger import Merger, Union
 from whimbrel.engine.needs import Needs
 from whimbrel.engine.repeater import Repeater
+from whimbrel.engine.snapshot import Blocks, load_store, save_store
 from whimbrel.engine.streams import RowsFrame, Stream, Surroundings
-from whimbrel.errors import QueryError
+from whimbrel.errors import QueryError, StateError
 from whimbrel.graph.expressions import Call, Expr, children
 from whimbrel.graph.functions import Function
 from whimbrel.graph.operators import Aggregate, Custom, Derive, Filter, Graph, Match, Merge, Operator, Repeat, Source
@@ -41,6 +43,14 @@ class Runtime(Protocol):
         """Process what is new in the inputs."""
         ...
 
+    def save(self, blocks: Blocks, name: str) -> None:
+        """Write the state that is not in the stream."""
+        ...
+
+    def load(self, blocks: Blocks, name: str) -> None:
+        """Read what `save` wrote."""
+        ...
+
 
 class Sieve:
     """A `Filter` over events that another operator made."""
@@ -52,6 +62,12 @@ class Sieve:
         self.source = source
         self.around = around
         self.stream = Stream(op.name, source.store, source.composite, source.event_type, branches=source.branches, number=source.number)
+
+    def save(self, blocks: Blocks, name: str) -> None:
+        """Write the state: there is none."""
+
+    def load(self, blocks: Blocks, name: str) -> None:
+        """Read what `save` wrote."""
 
     def step(self) -> None:
         """Pass on the new events for which the condition is true."""
@@ -123,6 +139,33 @@ class Pipeline:
         for runtime in self.runtimes.values():
             runtime.step()
 
+    def save(self, blocks: Blocks, name: str) -> None:
+        """Write the state of all operators."""
+        blocks.put_json(name, {"graph": fingerprint(self.graph), "operators": list(self.runtimes)})
+        for operator, runtime in self.runtimes.items():
+            where = f"{name}/{operator}"
+            runtime.save(blocks, where)
+            blocks.put_json(f"{where}/watermark", runtime.stream.watermark)
+            if not isinstance(runtime, Sieve | Union):
+                save_store(blocks, f"{where}/stream", runtime.stream.store)
+
+    def load(self, blocks: Blocks, name: str) -> None:
+        """Read what `save` wrote.
+
+        Raises
+        ------
+        StateError
+            If the snapshot is of another query.
+        """
+        if blocks.json(name)["graph"] != fingerprint(self.graph):
+            raise StateError(f"the snapshot is of another version of the query {self.name!r}")
+        for operator, runtime in self.runtimes.items():
+            where = f"{name}/{operator}"
+            runtime.load(blocks, where)
+            runtime.stream.watermark = blocks.json(f"{where}/watermark")
+            if not isinstance(runtime, Sieve | Union):
+                load_store(blocks, f"{where}/stream", runtime.stream.store)
+
     def forget_before(self, time: int) -> None:
         """Let go of events that can no longer take part in anything."""
         for runtime in self.runtimes.values():
@@ -151,6 +194,11 @@ def _atom(graph: Graph, operator: Operator, functions: Mapping[str, Function]) -
 def _calls(expr: Expr, functions: Mapping[str, Function]) -> bool:
     own = isinstance(expr, Call) and expr.function in functions
     return own or any(_calls(child, functions) for child in children(expr))
+
+
+def fingerprint(graph: Graph) -> str:
+    """Name a graph so that a changed one has another name."""
+    return sha256(repr(graph).encode()).hexdigest()
 
 
 def columns_needed(pipelines: Mapping[str, Pipeline]) -> set[str] | None:

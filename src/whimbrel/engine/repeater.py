@@ -9,6 +9,7 @@ import numpy as np
 from whimbrel.engine.buffered import Buffered
 from whimbrel.engine.kernels.segments import stretches
 from whimbrel.engine.reduce import Segments, count_rows, reduce
+from whimbrel.engine.snapshot import Blocks
 from whimbrel.engine.store import Store
 from whimbrel.engine.streams import Stream, Surroundings
 from whimbrel.engine.values import Column
@@ -41,6 +42,14 @@ class Repeater:
         if len(self.buffer) > before:
             self._find(before)
         self.buffer.let_go(self.buffer.events.end >= watermark - self.op.within)
+
+    def save(self, blocks: Blocks, name: str) -> None:
+        """Write the state."""
+        self.buffer.save(blocks, f"{name}/buffer")
+
+    def load(self, blocks: Blocks, name: str) -> None:
+        """Read what `save` wrote."""
+        self.buffer.load(blocks, f"{name}/buffer")
 
     def _find(self, before: int) -> None:
         buffer, op = self.buffer, self.op

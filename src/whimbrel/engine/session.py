@@ -13,9 +13,10 @@ from whimbrel.engine.atoms import Atoms
 from whimbrel.engine.intake import Counts, Intake
 from whimbrel.engine.pipeline import Pipeline, columns_needed
 from whimbrel.engine.report import report, together
+from whimbrel.engine.snapshot import Blocks, load_store, save_store
 from whimbrel.engine.store import Store
 from whimbrel.engine.streams import Stream, Surroundings
-from whimbrel.errors import QueryError
+from whimbrel.errors import QueryError, StateError
 from whimbrel.graph.operators import Derive, Filter, Match, Source
 from whimbrel.graph.query import Query
 from whimbrel.model.batch import Conformed
@@ -236,6 +237,44 @@ class Session:
         if self._atoms.stream.store.forget_before(before):
             for pipeline in self._pipelines.values():
                 pipeline.forget_before(before)
+
+    # -- snapshots ---------------------------------------------------------------------------------------
+
+    def snapshot(self) -> bytes:
+        """Give the whole state as one block of bytes, which `restore` takes up again.
+
+        Events that were set aside for inspection are not part of it; their counts are.
+        """
+        blocks = Blocks()
+        blocks.put_json("session", {"queries": list(self._pipelines), "timers": self._timers})
+        self._intake.save(blocks, "intake")
+        save_store(blocks, "atoms", self._atoms.stream.store)
+        for number, pipeline in enumerate(self._pipelines.values()):
+            pipeline.save(blocks, f"query/{number}")
+        return blocks.to_bytes()
+
+    def restore(self, snapshot: bytes) -> None:
+        """Go on where `snapshot` was taken. The session must run the same queries, with the same names.
+
+        Raises
+        ------
+        StateError
+            If the snapshot is damaged, of another version, or of other queries.
+        """
+        blocks = Blocks.from_bytes(snapshot)
+        about = blocks.json("session")
+        if about["queries"] != list(self._pipelines):
+            raise StateError(
+                f"the snapshot is of the queries {', '.join(about['queries']) or 'none'}; "
+                f"this session runs {', '.join(self._pipelines) or 'none'}"
+            )
+        self._intake.load(blocks, "intake")
+        self._timers = [(due, name) for due, name in about["timers"]]
+        load_store(blocks, "atoms", self._atoms.stream.store, is_atomic=True)
+        for number, pipeline in enumerate(self._pipelines.values()):
+            pipeline.load(blocks, f"query/{number}")
+        self._atoms.advance(self._intake.watermark)
+        self._settle_around()
 
     # -- what became of the events -----------------------------------------------------------------------
 
