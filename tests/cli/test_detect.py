@@ -196,11 +196,11 @@ def test_late_and_repeated_events_are_counted(folder):
 
 
 def test_a_broken_query_is_shown_with_a_caret(folder):
-    folder.write("bad.wbl", "define Late\n  detect Leave then not Arive for 1 hh\n")
+    folder.write("bad.wbl", "define Late\n  detect Leave then not Arrives for 1 hh\n")
     done = folder.run("detect", "bad.wbl", "--events", "trips.csv")
     assert (done.exit_code, done.stdout) == (1, "")
     assert done.stderr.startswith("error: bad.wbl: line 2, col ")
-    assert "\n  " + "  detect Leave then not Arive for 1 hh\n" in done.stderr
+    assert "\n  " + "  detect Leave then not Arrives for 1 hh\n" in done.stderr
     assert "^" in done.stderr
     assert "Traceback" not in done.stderr
 
@@ -279,7 +279,7 @@ def test_a_map_is_drawn(folder, columns):
         (["late.wbl", "--events", "trips.csv", "--contxt", "each"], "No such option"),
         (["late.wbl", "--events", "trips.csv", "--context", "eech"], "'eech' is not one of"),
         (["late.wbl", "--events", "trips.csv", "--lateness", "soon"], "'soon' is not a duration"),
-        (["late.wbl", "--events", "trips.csv", "--horizon", "5 lightyears"], "is not a duration"),
+        (["late.wbl", "--events", "trips.csv", "--horizon", "5 furlongs"], "is not a duration"),
         (["late.wbl", "--events", "trips.csv", "--param", "x"], "'x' is not NAME=VALUE"),
         (["late.wbl", "--events", "trips.csv", "--engine", "spark"], "not part of this version"),
         (["late.wbl", "--events", "trips.csv", "--engine", "steam"], "'steam' is no engine"),

@@ -33,6 +33,13 @@ def test_every_command_shows_an_example(command: str):
     assert f"whimbrel {command} " in run(command, "--help").stdout.partition("Options:")[0].partition("\n")[2]
 
 
+def test_examples_stay_as_they_are_written():
+    assert (
+        "\n    1. write    late.wbl:  define Late\n                             detect Leave"
+        in run("--help").stdout
+    )
+
+
 def test_the_version_is_that_of_the_package():
     assert run("--version").stdout == f"whimbrel {wb.__version__}\n"
 

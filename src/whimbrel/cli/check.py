@@ -6,28 +6,26 @@ from typing import Any
 
 import click
 
-from whimbrel.cli.options import compile_options
+from whimbrel.cli.options import Command, compile_options
 from whimbrel.cli.queries import read_query, show_warnings, shown
 from whimbrel.errors import WhimbrelError
 
 
-@click.command(short_help="Say whether queries are fine, and what is wrong with them.")
+@click.command(cls=Command, short_help="Say whether queries are fine, and what is wrong with them.")
 @click.argument("queries", nargs=-1, required=True, metavar="QUERY...")
 @compile_options
 @click.pass_context
 def check(ctx: click.Context, /, queries: tuple[str, ...], **settings: Any) -> None:
-    r"""Compile queries, and say what each detects or what is wrong with it. No events are needed.
+    """Compile queries, and say what each detects or what is wrong with it. No events are needed.
 
-    \b
       $ whimbrel check late.wbl
       late.wbl: fine: detects Late (from Leave, Arrive), reaches back 1 h
 
     An error shows the line, a caret and a hint:
 
-    \b
-      error: late.wbl: line 2, col 10: no part is named 'brek'
-        where brek.speed < 10
-              ^^^^
+      error: brake.wbl: line 3, col 9: no part is named 'brek'
+          where brek.speed < 10
+                ^^^^^^^^^^
       hint: did you mean 'brake'?
 
     QUERY is a .wbl file, or - for standard input. The exit status is 1 if any query is bad.

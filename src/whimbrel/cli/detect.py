@@ -73,22 +73,19 @@ def detect(
     quiet: bool,
     **compiling: Any,
 ) -> None:
-    r"""Find the detections of a query in event files.
+    """Find the detections of a query in event files.
 
-    \b
       whimbrel detect late.wbl --events trips.csv
       whimbrel detect late.wbl --events day-*.parquet --out late.csv --map late.html
 
     Each detection is one line of JSON (or a row of CSV or Parquet, or a GeoJSON feature):
 
-    \b
       {"type": "Late", "start": "2024-05-01T08:00:00.000000Z", "end": "2024-05-01T09:00:00.000000Z",
        "geometry": "POINT (3 4)", "attributes": {"load": 3.5}, "events": ["e1"], "id": "..."}
 
     Event files have the columns type; time, or start and end; x and y, lon and lat, or geometry; id and
     source if there are any; every other column is an attribute. A summary goes to standard error:
 
-    \b
       277,475 events read, 4 detections, 0 late, 0 duplicate, 0 rejected
     """
     del engine  # there is one so far

@@ -6,11 +6,11 @@ from typing import Any
 
 import click
 
-from whimbrel.cli.options import Rate, compile_options
+from whimbrel.cli.options import Command, Rate, compile_options
 from whimbrel.cli.queries import read_query, show_warnings
 
 
-@click.command(short_help="Show what a query becomes: its operators, windows and memory.")
+@click.command(cls=Command, short_help="Show what a query becomes: its operators, windows and memory.")
 @click.argument("query", metavar="QUERY")
 @click.option(
     "--format", "form", type=click.Choice(["text", "mermaid", "json"]), default="text", show_default=True,
@@ -22,12 +22,11 @@ from whimbrel.cli.queries import read_query, show_warnings
 )  # fmt: skip
 @compile_options
 def explain(query: str, form: str, rates: tuple[tuple[str, float], ...], **settings: Any) -> None:
-    r"""Show the operators that a query becomes, from what it reports down to the events it reads.
+    """Show the operators that a query becomes, from what it reports down to the events it reads.
 
     For each operator: what it selects (windows, dependencies between them, conditions), what it uses up,
     how it is parted, how far back it reaches, and about how many events it remembers.
 
-    \b
       whimbrel explain late.wbl
       whimbrel explain late.wbl --rate Leave=0.5 --rate Arrive=20
       whimbrel explain late.wbl --format mermaid > late.mmd

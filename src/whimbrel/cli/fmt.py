@@ -7,21 +7,21 @@ from pathlib import Path
 
 import click
 
+from whimbrel.cli.options import Command
 from whimbrel.cli.queries import STDIN, read_text, shown
 from whimbrel.errors import WhimbrelError
 
 
-@click.command(short_help="Lay query files out in the standard form.")
+@click.command(cls=Command, short_help="Lay query files out in the standard form.")
 @click.argument("queries", nargs=-1, required=True, metavar="QUERY...")
 @click.option("--check", "mode", flag_value="check", help="Change nothing; say which files would change.")
 @click.option("--diff", "mode", flag_value="diff", help="Change nothing; print what would change.")
 @click.pass_context
 def fmt(ctx: click.Context, /, queries: tuple[str, ...], mode: str | None) -> None:
-    r"""Lay query files out in the one standard form. Comments stay.
+    """Lay query files out in the one standard form. Comments stay.
 
     Files are rewritten in place; - reads standard input and writes standard output.
 
-    \b
       whimbrel fmt late.wbl
       whimbrel fmt --check queries/*.wbl
       echo 'define Warm detect Temp(val>25)' | whimbrel fmt -

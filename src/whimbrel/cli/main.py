@@ -13,6 +13,7 @@ from whimbrel.cli.check import check
 from whimbrel.cli.detect import detect
 from whimbrel.cli.explain import explain
 from whimbrel.cli.fmt import fmt
+from whimbrel.cli.options import Command
 from whimbrel.errors import WhimbrelError
 
 INTERRUPTED = 130
@@ -26,7 +27,7 @@ class Failed(click.ClickException):
         click.echo(f"error: {self.message}", file=file, err=True)
 
 
-class Commands(click.Group):
+class Commands(Command, click.Group):
     """A group whose commands end without a traceback when the query or the data is at fault."""
 
     def invoke(self, ctx: click.Context) -> Any:
@@ -55,12 +56,11 @@ def _stop_writing() -> NoReturn:
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, "-V", "--version", prog_name="whimbrel", message="%(prog)s %(version)s")
 def main() -> None:
-    r"""Detect situations around things that move.
+    """Detect situations around things that move.
 
     A query says what happened, where and when; events come from files (CSV, JSON lines, Parquet,
     GeoParquet, GeoJSON). Four steps from an idea to detections:
 
-    \b
       1. write    late.wbl:  define Late
                                detect Leave then not Arrive for 1 h
                                group by source

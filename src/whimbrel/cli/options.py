@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -18,7 +19,7 @@ else:
 
 QUERY_ENDINGS = (".wbl",)
 
-Command = TypeVar("Command", bound=Callable[..., Any])
+Body = TypeVar("Body", bound=Callable[..., Any])
 
 
 class Duration(Value):
@@ -76,7 +77,21 @@ class Engine(Value):
         return "embedded"
 
 
-class ManyEvents(click.Command):
+class Command(click.Command):
+    """A command in whose help the indented paragraphs (examples, output) stay as they are written."""
+
+    def __init__(self, *args: Any, **settings: Any) -> None:
+        settings["help"] = keep_indented(settings.get("help") or "")
+        super().__init__(*args, **settings)
+
+
+def keep_indented(text: str) -> str:
+    """Mark the indented paragraphs of a help text, so that click does not wrap them."""
+    paragraphs = inspect.cleandoc(text).split("\n\n")
+    return "\n\n".join(f"\b\n{each}" if each.startswith(" ") else each for each in paragraphs)
+
+
+class ManyEvents(Command):
     """A command whose option --events takes all the paths behind it: `--events a.csv b.csv --out c.csv`."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -105,7 +120,7 @@ def spread_events(args: Sequence[str]) -> list[str]:
     return spread
 
 
-def compile_options(command: Command) -> Command:
+def compile_options(command: Body) -> Body:
     """Add what every command that compiles a query takes."""
     for option in reversed(_COMPILING):
         command = option(command)

@@ -83,10 +83,10 @@ def explain(query: Query | Graph, format: str = "text", *, rates: Mapping[str, f
     - `outputs`: for each reported stream its `stream`, `type`, `attributes` (names; null: those of the
       events it is made from, whatever they are), `reach_us` and `sources` (event types).
     - `operators`, each after its inputs: `name`, `kind` (source, filter, merge, repeat, match, aggregate,
-      custom or derive), `inputs`, `event_type` (null for composites), `attributes`, `conditions`,
-      `assign` and `having` (texts), `partitioning` (list of `kind`, `name`, `cell_m`), `selection`,
-      `consumption` (`kind`, and `parts`: the windows whose events are used up), `context` (null if it has
-      none), `reach_us`, `rate_per_s` and `state` (`events`, `formula`).
+      custom or derive), `inputs`, `event_type` (null for composites), `attributes`, `conditions` and
+      `having` (texts), `assign` (list of `step` and `values`), `partitioning` (list of `kind`, `name`,
+      `cell_m`), `selection`, `consumption` (`kind`, and `parts`: the windows whose events are used up),
+      `context` (null if it has none), `reach_us`, `rate_per_s` and `state` (`events`, `formula`).
     - `selection`: `windows` (`name`, `input`, `kind`: counting or temporal, `length`: events or
       microseconds, null for infinite, `shift`: `by` and `amount`, ...), `restriction` (`length_us`,
       `shift`, ...), `dependencies` (`window`, `bound`, `relation`, `other`, `other_bound`),
@@ -222,6 +222,21 @@ def _case_attributes(graph: Graph, case: Case) -> list[str] | None:
     return _attributes(graph, origin)
 
 
+def _origins(graph: Graph, name: str) -> list[str]:
+    """Name the undeclared event types whose attributes a stream's events have, whatever they are."""
+    operator = graph[name]
+    match operator:
+        case Source():
+            return [operator.event_type] if operator.schema is None else []
+        case Filter():
+            return _origins(graph, operator.input)
+        case Derive():
+            parts = [_only_part(graph, case) for case in operator.cases if not case.assign]
+            found = [origin for part in parts if part is not None for origin in _origins(graph, part)]
+            return list(dict.fromkeys(found))
+    return []
+
+
 def _only_part(graph: Graph, case: Case) -> str | None:
     """Name the stream whose attributes a case without assignments takes over; None if there are several."""
     if not is_composite(graph[case.input]):
@@ -275,13 +290,18 @@ def _gap_text(order: Order, names: list[str]) -> str:
     return f"{names[order.second]}.end - {names[order.first]}.end <= {format_duration(order.gap or 0)}"
 
 
-def _assigned(operator: Operator) -> list[str]:
+def _assigned(operator: Operator) -> list[tuple[str, list[str]]]:
+    """Give the assignments of each step: of an aggregate and of putting its parts together, or of each case."""
     match operator:
         case Aggregate():
-            return [_assign_text(assign) for assign in (*operator.assign, *operator.post)]
+            steps = [("assigns", operator.assign), ("combines", operator.post)]
+        case Derive(cases=(only,)):
+            steps = [("assigns", only.assign)]
         case Derive():
-            return [_assign_text(assign) for case in operator.cases for assign in case.assign]
-    return []
+            steps = [(f"case {case.label}".strip(), case.assign) for case in operator.cases]
+        case _:
+            steps = []
+    return [(label, [_assign_text(assign) for assign in assigns]) for label, assigns in steps if assigns]
 
 
 def _having(operator: Operator) -> str | None:
@@ -361,7 +381,7 @@ def _operator_document(facts: Facts, operator: Operator) -> dict[str, Any]:
         "event_type": _event_type(facts.graph, operator.name),
         "attributes": _attributes(facts.graph, operator.name),
         "conditions": _conditions(operator),
-        "assign": _assigned(operator),
+        "assign": [{"step": step, "values": values} for step, values in _assigned(operator)],
         "having": _having(operator),
         "partitioning": [asdict(key) for key in _partitioning(operator).keys],
         "selection": _selection_document(policy_of(operator)),
@@ -399,7 +419,7 @@ def _head(facts: Facts, name: str) -> str:
     graph = facts.graph
     attributes = _attributes(graph, name)
     if attributes is None:
-        made = f"the attributes of {' and '.join(_sources(graph, name))}"
+        made = f"the attributes of {' and '.join(_origins(graph, name))}"
     else:
         made = ", ".join(attributes) or "no attributes"
     below = Graph(graph.operators, (name,)).without_unused()
@@ -451,8 +471,7 @@ def _details(facts: Facts, operator: Operator) -> Iterator[tuple[str, str]]:
         yield "parted by", ", ".join(map(str, keys))
     if isinstance(operator, Match):
         yield from _match_lines(operator)
-    if assigned := _assigned(operator):
-        yield "assigns", ", ".join(assigned)
+    yield from ((step, ", ".join(values)) for step, values in _assigned(operator))
     if having := _having(operator):
         yield "having", having
     state = facts.states[operator.name]

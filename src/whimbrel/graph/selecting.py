@@ -129,7 +129,7 @@ def _of_repeat(op: Repeat) -> SelectionPolicy:
         dependencies.append(Kappa(name, "end", "<=", ending, "start"))
     return SelectionPolicy(
         tuple(windows),
-        RestrictionWindow(op.within, EVENT_BY_EVENT),
+        RestrictionWindow(max(op.within, ONE_INSTANT.length), EVENT_BY_EVENT),
         tuple(dependencies),
         tuple(predicates),
     )
@@ -171,7 +171,7 @@ def _shift(part: PatternPart, context: Context) -> Shift:
 def _absence(name: str, absent: Absent, within: int) -> SelectionWindow:
     is_between = absent.after is not None and absent.before is not None
     bound = absent.duration if absent.duration is not None else within
-    length = INFINITE if is_between or bound >= END_OF_TIME else bound
+    length = INFINITE if is_between or bound >= END_OF_TIME else max(bound, ONE_INSTANT.length)
     return SelectionWindow(name, absent.input, "temporal", length, BY_DEPENDENCY)
 
 
@@ -227,13 +227,13 @@ def _of_aggregate(op: Aggregate) -> SelectionPolicy:
     shift = Shift("time", window.every or 0) if is_timed else Shift("events", window.every or 1)
     names = _distinct([part.alias or part.input for part in op.parts])
     windows = tuple(
-        SelectionWindow(name, part.input, window.kind, window.length, shift)
+        SelectionWindow(name, part.input, window.kind, max(window.length, 1), shift)
         for name, part in zip(names, op.parts, strict=True)
     )
     needed = [name for name, part in zip(names, op.parts, strict=True) if not part.outer]
     predicates = tuple(ProcessWhen(name, ">=", 1) for name in needed or names)
     length = window.length if window.kind == "temporal" else window.within
-    restriction = RestrictionWindow(END_OF_TIME if length is None else length, shift)
+    restriction = RestrictionWindow(END_OF_TIME if length is None else max(length, ONE_INSTANT.length), shift)
     return SelectionPolicy(windows, restriction, (), predicates, process_all=bool(needed))
 
 
