@@ -291,7 +291,7 @@ def _gap_text(order: Order, names: list[str]) -> str:
 
 
 def _assigned(operator: Operator) -> list[tuple[str, list[str]]]:
-    """Give the assignments of each step: of an aggregate and of putting its parts together, or of each case."""
+    """Give the assignments of each step: of an aggregate and of combining its parts, or of each case."""
     match operator:
         case Aggregate():
             steps = [("assigns", operator.assign), ("combines", operator.post)]

@@ -96,7 +96,8 @@ class Map:
         self._settings = settings
 
     def __repr__(self) -> str:
-        return f"<map of {self._detections.num_rows:,} detections; save(path) writes it>"
+        found = self._detections.num_rows
+        return f"<map of {found:,} {'detection' if found == 1 else 'detections'}; save(path) writes it>"
 
     def _repr_html_(self) -> str:
         return map_snippet(detections=self._detections, **self._settings)
@@ -135,7 +136,7 @@ def show(
     >>> import whimbrel as wb
     >>> query = wb.compile("define Warm detect Temp(val > 25)")
     >>> wb.show(wb.detect(query, [{"type": "Temp", "time": 0, "val": 30.5, "x": 1.0, "y": 2.0}]))
-    <map of 1 detections; save(path) writes it>
+    <map of 1 detection; save(path) writes it>
     """
     place = Coordinates(coordinates) if coordinates else coordinates_of(table) or Coordinates.PLANE
     settings: dict[str, Any] = {"roads": roads, "coordinates": place.value, "title": title}
