@@ -35,11 +35,9 @@ if TYPE_CHECKING:
     from whimbrel.graph.functions import Function, function
     from whimbrel.graph.query import Query
     from whimbrel.io.frames import show, to_geopandas, to_pandas, to_polars
-    from whimbrel.lang import builder as build
     from whimbrel.lang.reading import read
     from whimbrel.lang.wbl.compile import compile_text as compile
 
-# Where each name lives: its module, and behind a colon its name there; nothing behind it: the module itself.
 _HOMES = {
     "DataError": "whimbrel.errors",
     "Function": "whimbrel.graph.functions",
@@ -48,7 +46,6 @@ _HOMES = {
     "QueryError": "whimbrel.errors",
     "Session": "whimbrel.engine.session",
     "WhimbrelError": "whimbrel.errors",
-    "build": "whimbrel.lang.builder:",
     "compile": "whimbrel.lang.wbl.compile:compile_text",
     "detect": "whimbrel.engine.detect",
     "explain": "whimbrel.graph.explain",
@@ -69,7 +66,6 @@ __all__ = [
     "QueryError",
     "Session",
     "WhimbrelError",
-    "build",
     "compile",
     "detect",
     "explain",
@@ -87,9 +83,8 @@ def __getattr__(name: str) -> object:
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module 'whimbrel' has no attribute {name!r}")
-    place, _, attribute = home.partition(":")
-    module = import_module(place)
-    found: object = module if home.endswith(":") else getattr(module, attribute or name)
+    module, _, attribute = home.partition(":")
+    found: object = getattr(import_module(module), attribute or name)
     globals()[name] = found
     return found
 
