@@ -157,7 +157,9 @@ class Environment:
         for at, (key, event) in enumerate(zip(keys, events, strict=True)):
             partition = self.partitions.get(key)
             place = partition.places if partition is not None else 0
-            yield key, _item(place, int(arrived.mask[at]), event, refs[at])
+            object.__setattr__(event, "place", place)  # it was not handed out yet
+            root, row, mask = (int(column[at]) for column in (arrived.root, arrived.row, arrived.mask))
+            yield key, Item(place, event.start, event.end, mask, event, refs[at], root, row)
 
     def _keys(self) -> list[Key]:
         columns = [
@@ -218,11 +220,6 @@ class Environment:
             problem = f"is not declared; declared: {', '.join(self.op.attributes)}"
         if problem is not None:
             raise QueryError(f"operator {self.op.function!r}: the attribute {name!r} {problem}")
-
-
-def _item(place: int, inputs: int, event: Event, refs: Int64Array) -> Item:
-    object.__setattr__(event, "place", place)  # not handed out yet
-    return Item(place, event.start, event.end, inputs, event, refs)
 
 
 def _together(emitted: Emitted) -> Int64Array:

@@ -1,9 +1,9 @@
 """Where the windows of a correlation step lie, and which events they select.
 
-Everything here is a pure function of the events that have arrived: a window is a *setting* (the classes
-below) plus an *anchor* that the environment keeps, and a shift computes the next anchor. An event stands
-at its `end`. A counting window is anchored at an event, by its place in the total order: its first event,
-or with `bound="end"` its last. A temporal window is anchored at the instant at which it starts.
+Everything here is a pure function of what a window sees. A window is a *setting*, one of the classes below,
+and an *anchor* that is kept for it; a shift computes the next anchor. An event stands at its `end`. A
+counting window is anchored at an event, by its place in the total order: at its first event, or with
+`bound="end"` at its last. A temporal window is anchored at the instant at which it starts.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from whimbrel.graph.policies import Kappa, SelectionWindow
 from whimbrel.model.time import BEGINNING_OF_TIME
 
 _COMPARE = {"<": lt, "<=": le, ">": gt, ">=": ge}
-_place = attrgetter("place")
+_place, _end = attrgetter("place"), attrgetter("end")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +35,9 @@ class Item:
     event: Event
     refs: Int64Array
     """The atomic events below it."""
+    root: int
+    row: int
+    """Where it comes from: the stream, by number, and its row there."""
 
 
 Items = Sequence[Item]
@@ -56,11 +59,8 @@ class Stretch:
 
     def holds(self, item: Item) -> bool:
         """Tell whether an event lies in it."""
-        return self.low <= item.end <= self.high and self.first <= item.place and not self.ends_before(item)
-
-    def ends_before(self, item: Item) -> bool:
-        """Tell whether an event comes after it."""
-        return item.end > self.high or (self.last is not None and item.place > self.last)
+        is_after = self.last is not None and item.place > self.last
+        return self.low <= item.end <= self.high and self.first <= item.place and not is_after
 
     def is_complete(self, clock: int) -> bool:
         """Tell whether no event can come any more that lies in it."""
@@ -91,8 +91,8 @@ class Limit:
         return self.upper == (self.bound == "end")
 
     @property
-    def least(self) -> int:
-        """The least (or, if `upper`, the largest) instant that keeps it."""
+    def utmost(self) -> int:
+        """The instant nearest to `value` that keeps it."""
         return self.value + {"<": -1, ">": 1}.get(self.relation, 0)
 
     def allows(self, item: Item) -> bool:
@@ -101,38 +101,58 @@ class Limit:
         return kept
 
 
-Limits = Sequence[Limit]
+@dataclass(frozen=True, slots=True)
+class View:
+    """What a window sees."""
 
+    anchor: int | None
+    found: Items
+    """What it has selected: in this selection, or when it shifts, in the one before."""
+    items: Items
+    """The events of its input in the restriction window, without those consumed."""
+    stretch: Stretch
+    limits: Sequence[Limit]
 
-def last_instant(limits: Limits, otherwise: int) -> int:
-    """Give when the last event can come that keeps all limits."""
-    return min((limit.least for limit in limits if limit.upper and limit.bound == "end"), default=otherwise)
+    def kept(self) -> Items:
+        """Give the events that keep the limits on all events."""
+        every = [limit for limit in self.limits if limit.on_all]
+        return [i for i in self.items if all(limit.allows(i) for limit in every)] if every else self.items
+
+    def on_edge(self, bound: str) -> list[Limit]:
+        """Give the limits that only the first (`start`) or last (`end`) event has to keep."""
+        return [limit for limit in self.limits if limit.bound == bound and not limit.on_all]
+
+    def last_instant(self, otherwise: int) -> int:
+        """Give when the last event can come that keeps all limits."""
+        ends = (limit.utmost for limit in self.limits if limit.upper and limit.on_all)
+        return min([otherwise, *ends])
 
 
 class Setting(Protocol):
-    """A selection window as it was written; anchors come in and go out."""
+    """A selection window as it was written."""
 
-    window: SelectionWindow
-
-    def initial(self, items: Items, stretch: Stretch, limits: Limits) -> int | None:
-        """Give the anchor after a shift of the restriction window."""
+    @property
+    def window(self) -> SelectionWindow:
+        """The window."""
         ...
 
-    def shifted(
-        self, anchor: int | None, selected: Items, items: Items, stretch: Stretch, limits: Limits
-    ) -> int | None:
+    def initial(self, view: View) -> int | None:
+        """Give the anchor after a shift of the restriction window; None until there is an event for it."""
+        ...
+
+    def shifted(self, view: View) -> int | None:
         """Give the next anchor; the same if the window cannot shift."""
         ...
 
-    def matching(self, anchor: int | None, items: Items, stretch: Stretch, limits: Limits) -> Items:
-        """Give the events inside the window."""
+    def matching(self, view: View) -> Items:
+        """Give the events inside the window. More may come, behind them."""
         ...
 
-    def deadline(self, anchor: int | None, found: Items, stretch: Stretch, limits: Limits) -> int:
+    def deadline(self, view: View) -> int:
         """Give the instant after which nothing more can match."""
         ...
 
-    def span(self, anchor: int | None, found: Items, stretch: Stretch) -> tuple[int, int] | None:
+    def span(self, view: View) -> tuple[int, int] | None:
         """Give the start and end that dependencies refer to; None while there is nothing."""
         ...
 
@@ -153,115 +173,116 @@ class Counting:
         """Whether the anchor is the last event."""
         return self.window.shift.bound == "end"
 
-    def initial(self, items: Items, stretch: Stretch, limits: Limits) -> int | None:
-        if not items:
+    def initial(self, view: View) -> int | None:
+        if not view.items:
             return None
-        wish = 0 if self.window.initial == "oldest" else len(items) - 1
-        return self._limited(wish, None, items, limits)
+        return self._limited(0 if self.window.initial == "oldest" else len(view.items) - 1, view)
 
-    def shifted(
-        self, anchor: int | None, selected: Items, items: Items, stretch: Stretch, limits: Limits
-    ) -> int | None:
-        if anchor is None:
+    def shifted(self, view: View) -> int | None:
+        if view.anchor is None:
             return None
-        now = bisect_left(items, anchor, key=_place)
-        wish = self._wish(anchor, selected, items)
-        if wish < 0 or (wish >= len(items) and not any(limit.upper and limit.on_all for limit in limits)):
+        now = bisect_left(view.items, view.anchor, key=_place)
+        wish = self._wish(view.anchor, view)
+        held_back = any(limit.upper and limit.on_all for limit in view.limits)
+        if wish < 0 or (wish >= len(view.items) and not held_back):
             wish = now
-        place = self._limited(wish, anchor, items, limits)
+        place = self._limited(wish, view)
         # What was consumed under a window that does not move leaves it where it is.
-        return anchor if wish == now < len(items) and place == items[now].place else place
+        stays = wish == now < len(view.items) and place == view.items[now].place
+        return view.anchor if stays else place
 
-    def _wish(self, anchor: int, selected: Items, items: Items) -> int:
-        """Give the index that the shift policy asks for; outside of `items` if there is no such event."""
-        shift = self.window.shift
+    def _wish(self, anchor: int, view: View) -> int:
+        """Give the index that the shift policy asks for; outside of the items if there is no such event."""
+        shift, items = self.window.shift, view.items
         if shift.by == "newest":
             return len(items) - 1
         if shift.by == "oldest":
             return 0 if items else -1
-        edge = (selected[-1] if self.at_end else selected[0]) if selected else None
-        base = edge.place if edge else anchor
         if shift.by == "none":
             return -1
-        if shift.by == "events":
-            if shift.amount > 0:
-                return bisect_right(items, base, key=_place) + shift.amount - 1
-            return bisect_left(items, base, key=_place) + shift.amount
-        return self._after(edge, items)
+        edge = (view.found[-1] if self.at_end else view.found[0]) if view.found else None
+        if shift.by == "time":
+            return self._at_a_distance(edge, items)
+        base = edge.place if edge is not None else anchor
+        if shift.amount > 0:
+            return bisect_right(items, base, key=_place) + shift.amount - 1
+        return bisect_left(items, base, key=_place) + shift.amount
 
-    def _after(self, edge: Item | None, items: Items) -> int:
+    def _at_a_distance(self, edge: Item | None, items: Items) -> int:
         """Give the index of the nearest event at least the shift's time away."""
         if edge is None:
             return -1
         wanted = edge.end + self.window.shift.amount
         if self.window.shift.amount > 0:
-            return bisect_left(items, wanted, key=attrgetter("end"))
-        return bisect_right(items, wanted, key=attrgetter("end")) - 1
+            return bisect_left(items, wanted, key=_end)
+        return bisect_right(items, wanted, key=_end) - 1
 
-    def _limited(self, wish: int, anchor: int | None, items: Items, limits: Limits) -> int | None:
+    def _limited(self, wish: int, view: View) -> int | None:
         """Move the window back as far as its dependencies force it to, and no further."""
-        for limit in limits:
+        for limit in view.limits:
             if limit.upper and limit.on_all:
-                allowed = sum(limit.allows(item) for item in items)
+                allowed = sum(limit.allows(item) for item in view.items)
+                if not allowed:
+                    return view.anchor
                 if wish >= allowed:
-                    if not allowed:
-                        return anchor
-                    wish = self._forced(allowed, anchor, items)
-        if wish >= len(items):
-            return anchor
-        for limit in limits:
-            if limit.upper and not limit.on_all:
-                while wish >= 0 and not limit.allows(items[wish]):
-                    wish -= 1
-        return anchor if wish < 0 else items[wish].place
+                    wish = self._forced(allowed, view)
+        if wish >= len(view.items):
+            return view.anchor
+        for limit in view.on_edge("start"):
+            while wish >= 0 and not limit.allows(view.items[wish]):
+                wish -= 1
+        return view.anchor if wish < 0 else view.items[wish].place
 
-    def _forced(self, allowed: int, anchor: int | None, items: Items) -> int:
-        """Give the index of a window that ends with the last allowed event."""
+    def _forced(self, allowed: int, view: View) -> int:
+        """Give the index of a window that ends with the last allowed event, not before where it is now."""
         forced = allowed - 1 if self.at_end else max(0, allowed - (self.window.length or 1))
-        now = bisect_left(items, anchor, key=_place) if anchor is not None else len(items)
+        if view.anchor is None:
+            return forced
+        now = bisect_left(view.items, view.anchor, key=_place)
         return max(forced, now) if now < allowed else forced
 
-    def matching(self, anchor: int | None, items: Items, stretch: Stretch, limits: Limits) -> Items:
-        every = [limit for limit in limits if limit.on_all]
-        kept = [item for item in items if all(limit.allows(item) for limit in every)] if every else items
+    def matching(self, view: View) -> Items:
         if self.at_end:
-            return self._up_to(anchor, kept, limits)
-        begin = bisect_left(kept, anchor, key=_place) if anchor is not None else 0
-        first = [limit for limit in limits if limit.bound == "start" and not limit.on_all]
+            return self._up_to_anchor(view)
+        kept = view.kept()
+        begin = 0 if view.anchor is None else bisect_left(kept, view.anchor, key=_place)
+        first = view.on_edge("start")
         while begin < len(kept) and not all(limit.allows(kept[begin]) for limit in first):
             begin += 1
-        return self._long_enough(kept[begin:], limits)
+        return self._from_first(kept[begin:], view)
 
-    def _up_to(self, anchor: int | None, kept: Items, limits: Limits) -> Items:
-        if anchor is None:
+    def _up_to_anchor(self, view: View) -> Items:
+        if view.anchor is None:
             return ()
-        end = bisect_right(kept, anchor, key=_place)
+        kept = view.kept()
+        end = bisect_right(kept, view.anchor, key=_place)
         found = kept[max(0, end - (self.window.length or end)) : end]
-        ends = {"start": found[0], "end": found[-1]} if found else {}
-        edges = [limit for limit in limits if not limit.on_all]
-        return found if not ends or all(limit.allows(ends[limit.bound]) for limit in edges) else ()
+        edges = [(limit, 0) for limit in view.on_edge("start")] + [
+            (limit, -1) for limit in view.on_edge("end")
+        ]
+        return found if found and all(limit.allows(found[at]) for limit, at in edges) else ()
 
-    def _long_enough(self, kept: Items, limits: Limits) -> Items:
+    def _from_first(self, kept: Items, view: View) -> Items:
         """Take as many events as the window has room for; its last must keep the limits on its end."""
         length = self.window.length or len(kept)
-        last = [limit for limit in limits if limit.bound == "end" and not limit.on_all]
+        last = view.on_edge("end")
         for begin in range(max(1, len(kept) - length + 1)):
             found = kept[begin : begin + length]
             if not last or (found and all(limit.allows(found[-1]) for limit in last)):
                 return found
         return ()
 
-    def deadline(self, anchor: int | None, found: Items, stretch: Stretch, limits: Limits) -> int:
-        full = len(found) == self.window.length or (self.at_end and anchor is not None)
-        return BEGINNING_OF_TIME if full else min(last_instant(limits, stretch.high), stretch.high)
+    def deadline(self, view: View) -> int:
+        is_full = len(view.found) == self.window.length or (self.at_end and view.anchor is not None)
+        return BEGINNING_OF_TIME if is_full else view.last_instant(view.stretch.high)
 
-    def span(self, anchor: int | None, found: Items, stretch: Stretch) -> tuple[int, int] | None:
-        return (min(item.start for item in found), found[-1].end) if found else None
+    def span(self, view: View) -> tuple[int, int] | None:
+        return (min(item.start for item in view.found), view.found[-1].end) if view.found else None
 
 
 @dataclass(frozen=True, slots=True)
 class Temporal:
-    """A window of a length in time. Both ends are included, but the end is not where it shifts by time."""
+    """A window of a length in time. Both ends are included, but not the end of one that shifts by time."""
 
     window: SelectionWindow
 
@@ -271,30 +292,31 @@ class Temporal:
         length = self.window.length
         return None if length is None else length - (self.window.shift.by == "time")
 
-    def initial(self, items: Items, stretch: Stretch, limits: Limits) -> int | None:
+    def initial(self, view: View) -> int | None:
         newest = self.window.initial == "newest" and self.reach is not None
-        return self._limited(stretch.high - (self.reach or 0) if newest else stretch.low, limits)
+        start = view.stretch.high - (self.reach or 0) if newest else view.stretch.low
+        return self._limited(start, view)
 
-    def shifted(
-        self, anchor: int | None, selected: Items, items: Items, stretch: Stretch, limits: Limits
-    ) -> int | None:
-        assert anchor is not None
-        start = self._wish(anchor, items, stretch)
-        if start > stretch.high or self._end(start, stretch) < stretch.low:
-            start = anchor
-        return self._limited(start, limits)
+    def shifted(self, view: View) -> int | None:
+        if view.anchor is None:
+            return None
+        start = self._wish(view.anchor, view)
+        if start > view.stretch.high or self._end(start, view) < view.stretch.low:
+            start = view.anchor
+        return self._limited(start, view)
 
-    def _wish(self, anchor: int, items: Items, stretch: Stretch) -> int:
+    def _wish(self, anchor: int, view: View) -> int:
+        """Give the start that the shift policy asks for."""
         shift = self.window.shift
         if shift.by == "none":
             return anchor
         if shift.by == "time":
             return anchor + shift.amount
-        at_end = shift.bound == "end" and self.reach is not None
-        edge = self._end(anchor, stretch) if at_end else anchor
-        back = (self.reach or 0) if at_end else 0
-        found = self._event(edge, items)
-        return anchor if found is None else found.end - back
+        by_end = shift.bound == "end" and self.reach is not None
+        event = self._event(self._end(anchor, view) if by_end else anchor, view.items)
+        if event is None:
+            return anchor
+        return event.end - (self.reach or 0) if by_end else event.end
 
     def _event(self, edge: int, items: Items) -> Item | None:
         """Give the event that a shift moves the bound at `edge` to."""
@@ -307,33 +329,27 @@ class Temporal:
             return None
         return others[shift.amount - 1 if ahead else shift.amount]
 
-    def _limited(self, start: int, limits: Limits) -> int:
-        for limit in limits:
+    def _limited(self, start: int, view: View) -> int:
+        for limit in view.limits:
+            if limit.bound == "end" and self.reach is None:
+                continue
             # A bound on all events is set equal to the other bound; matching() keeps to it strictly.
-            bound = limit.value if limit.on_all else limit.least
+            bound = limit.value if limit.on_all else limit.utmost
             if limit.bound == "end":
-                if self.reach is None:
-                    continue
-                bound -= self.reach
+                bound -= self.reach or 0
             start = min(start, bound) if limit.upper else max(start, bound)
         return start
 
-    def _end(self, anchor: int, stretch: Stretch) -> int:
-        return stretch.high if self.reach is None else anchor + self.reach
+    def _end(self, anchor: int, view: View) -> int:
+        return view.stretch.high if self.reach is None else anchor + self.reach
 
-    def matching(self, anchor: int | None, items: Items, stretch: Stretch, limits: Limits) -> Items:
-        assert anchor is not None
-        end = self._end(anchor, stretch)
-        every = [limit for limit in limits if limit.on_all]
-        return [
-            item for item in items if anchor <= item.end <= end and all(limit.allows(item) for limit in every)
-        ]
+    def matching(self, view: View) -> Items:
+        span = self.span(view)
+        return [item for item in view.kept() if span is not None and span[0] <= item.end <= span[1]]
 
-    def deadline(self, anchor: int | None, found: Items, stretch: Stretch, limits: Limits) -> int:
-        assert anchor is not None
-        end = min(self._end(anchor, stretch), stretch.high)
-        return min(end, last_instant(limits, end))
+    def deadline(self, view: View) -> int:
+        span = self.span(view)
+        return view.last_instant(view.stretch.high if span is None else min(span[1], view.stretch.high))
 
-    def span(self, anchor: int | None, found: Items, stretch: Stretch) -> tuple[int, int] | None:
-        assert anchor is not None
-        return anchor, self._end(anchor, stretch)
+    def span(self, view: View) -> tuple[int, int] | None:
+        return None if view.anchor is None else (view.anchor, self._end(view.anchor, view))

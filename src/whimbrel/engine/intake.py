@@ -7,10 +7,11 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from whimbrel.engine.identity import hashes
+from whimbrel.engine.identity import HashArray, hashes
 from whimbrel.engine.kernels.ordering import (
     SORTED,
     TIED,
@@ -80,9 +81,8 @@ class RecentIds:
         self.used = np.zeros(1024, np.uint8)
         self.size = 0
 
-    def repeated(self, ids: pa.Array, end: Int64Array, watermark: int) -> np.ndarray:
-        """Mark the events, in total order, whose id was there already."""
-        high, low = hashes(ids)
+    def repeated(self, high: HashArray, low: HashArray, end: Int64Array, watermark: int) -> np.ndarray:
+        """Mark the events, in total order, whose id (given by its hashes) was there already."""
         self._make_room(len(high), watermark)
         found, added = first_of_its_kind(high, low, end, self.high, self.low, self.end, self.used, self.wait)
         self.size += int(added)
@@ -142,6 +142,8 @@ class Intake:
         self._waiting: list[pa.RecordBatch] = []
         self._types: dict[str, Type] = {}
         self.recent = RecentIds(END_OF_TIME if lateness is None else lateness)
+        self.suspects: npt.NDArray[np.uint64] | None = None
+        """Where the whole input is known: hashes of the ids that occur more than once."""
 
     def conform(self, batch: pa.RecordBatch) -> Conformed:
         """Bring a batch into the common form, as the queries declare it."""
@@ -203,25 +205,24 @@ class Intake:
         return events.filter(pa.array(~late))
 
     def release(self) -> list[Released]:
-        """Give the events that the watermark has reached, in total order; batches of bounded size."""
-        if not self._waiting:
+        """Give the events that the watermark has reached, in total order."""
+        ready, rest = [], []
+        for batch in self._waiting:
+            reached = _int64(batch, "end") <= self.watermark
+            if reached.all():
+                ready.append(batch)
+            elif reached.any():
+                ready.append(batch.filter(pa.array(reached)))
+                rest.append(batch.filter(pa.array(~reached)))
+            else:
+                rest.append(batch)
+        if not ready:
             return []
-        batches = self._waiting
-        first = batches[0]
-        if len(batches) == 1 and int(_int64(first, "end").max()) <= self.watermark:
-            self._waiting = []
-            ready = first
-        else:
-            together = _concat(batches)
-            reached = _int64(together, "end") <= self.watermark
-            if not reached.any():
-                self._waiting = [together]
-                return []
-            ready = together.filter(pa.array(reached))
-            rest = together.filter(pa.array(~reached))
-            self._waiting = [rest] if rest.num_rows else []
-        self.counts.waiting -= ready.num_rows
-        return [self._ordered(ready)]
+        # A long list of small batches would be looked through again and again.
+        self._waiting = rest if len(rest) < 16 else [_concat(rest)]
+        together = ready[0] if len(ready) == 1 else _concat(ready)
+        self.counts.waiting -= together.num_rows
+        return [self._ordered(together)]
 
     def save(self, blocks: Blocks, name: str) -> None:
         """Write everything that later events and results depend on."""
@@ -266,13 +267,33 @@ class Intake:
         return Released(batch, start, end, number)
 
     def _once(self, batch: pa.RecordBatch, start: Int64Array, end: Int64Array) -> Released:
-        repeated = self.recent.repeated(batch.column("id"), end, self.watermark)
-        if repeated.any():
+        repeated = self._repeated(batch.column("id"), end)
+        if repeated is not None and repeated.any():
             self.counts.duplicate += int(repeated.sum())
             self.duplicates.add(batch.filter(pa.array(repeated)))
             batch, start, end = batch.filter(pa.array(~repeated)), start[~repeated], end[~repeated]
         self.counts.processed += len(end)
         return Released(batch, start, end, None)
+
+
+    def _repeated(self, ids: pa.Array, end: Int64Array) -> np.ndarray | None:
+        """Mark the events whose id was there already."""
+        if self.suspects is None:
+            return self.recent.repeated(*hashes(ids), end, self.watermark)
+        if not len(self.suspects):
+            return None
+        high, low = hashes(ids)
+        suspected = np.isin(high, self.suspects)
+        found = np.zeros(len(end), np.bool_)
+        found[suspected] = self.recent.repeated(high[suspected], low[suspected], end[suspected], self.watermark)
+        return found
+
+    def look_ahead(self, batches: list[pa.RecordBatch]) -> None:
+        """Find out which ids occur more than once in a whole input, so that the others need not be remembered."""
+        parts = [hashes(batch.column("id"))[0] for batch in batches if "id" in batch.schema.names]
+        every = np.concatenate(parts) if parts else np.zeros(0, np.uint64)
+        every.sort()
+        self.suspects = np.unique(every[1:][every[1:] == every[:-1]])
 
 
 def _int64(batch: pa.RecordBatch, name: str) -> Int64Array:

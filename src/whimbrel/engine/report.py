@@ -36,7 +36,7 @@ def report(stream: Stream, rows: Int64Array, around: Surroundings) -> pa.Table:
             str(stream.event_type), _whole(stream, CASE, rows), _whole(stream, WINDOW, rows),
             lineage.offsets, constituents,
         ),
-        "type": pa.array([stream.event_type] * len(rows), pa.string()),
+        "type": pa.repeat(str(stream.event_type), len(rows)),
         "start": pa.array(start).cast(UTC),
         "end": pa.array(end).cast(UTC),
         "geometry": hull_wkb(atoms, lineage),
@@ -96,34 +96,54 @@ def _is_in_order(lineage: Lineage) -> bool:
     return bool(rises.all())
 
 
-def empty_table() -> pa.Table:
-    """Make a table of no detections."""
-    fields = [("id", pa.string()), ("type", pa.string()), ("start", UTC), ("end", UTC), ("geometry", pa.binary())]
-    return pa.schema([*fields, ("events", pa.list_(pa.string()))]).empty_table()
+_EMPTY = pa.schema(
+    [("id", pa.string()), ("type", pa.string()), ("start", UTC), ("end", UTC), ("geometry", pa.binary()),
+     ("events", pa.list_(pa.string()))]
+).empty_table()  # fmt: skip
 
 
 def together(tables: Sequence[pa.Table], coordinates: Coordinates | None) -> pa.Table:
     """Join tables of detections, in the order (end, start, type, events)."""
     tables = [table for table in tables if table.num_rows]
-    joined = pa.concat_tables(tables, promote_options="permissive") if tables else empty_table()
+    if not tables:
+        return _EMPTY.replace_schema_metadata(_metadata(tables, coordinates))
+    joined = pa.concat_tables(tables, promote_options="permissive")
     attributes = [name for name in joined.column_names if name not in (*FIXED, "events")]
-    joined = joined.select([*FIXED, *attributes, "events"]).combine_chunks()
-    joined = joined.take(_order(joined))
+    joined = joined.select([*FIXED, *attributes, "events"])
+    order = _order(joined)
+    joined = joined if order is None else joined.take(pa.array(order))
     return joined.replace_schema_metadata(_metadata(tables, coordinates))
 
 
-def _order(table: pa.Table) -> pa.Array:
-    first = table.column("events").combine_chunks() if table.num_rows else None
-    keys = pa.table(
-        {
-            "end": table.column("end"),
-            "start": table.column("start"),
-            "type": table.column("type"),
-            "events": pc.binary_join(first, "\x00") if first is not None else pa.array([], pa.string()),
-            "id": table.column("id"),
-        }
-    )
-    return pc.sort_indices(keys, sort_keys=[(name, "ascending") for name in keys.column_names])
+def _order(table: pa.Table) -> Int64Array | None:
+    """Give the order (end, start, type, events, id); None where the rows are in it already."""
+    end, start = (_numbers(table.column(name)) for name in ("end", "start"))
+    kind = pc.rank(table.column("type"), tiebreaker="dense").to_numpy().astype(np.int64)
+    order = np.lexsort((kind, start, end))
+    end, start, kind = end[order], start[order], kind[order]
+    tied = np.zeros(len(order), np.bool_)
+    tied[1:] = (end[1:] == end[:-1]) & (start[1:] == start[:-1]) & (kind[1:] == kind[:-1])
+    if tied.any():
+        tied[:-1] |= tied[1:]
+        order = _with_ties_in_order(table, order, tied)
+    return None if bool((order == np.arange(len(order))).all()) else order
+
+
+def _with_ties_in_order(table: pa.Table, order: Int64Array, tied: np.ndarray) -> Int64Array:
+    """Order the rows with the same times and type by their events, then by id."""
+    places = np.nonzero(tied)[0]
+    rows = table.select(["end", "start", "type", "events", "id"]).take(pa.array(order[places])).combine_chunks()
+    events = pc.binary_join(rows.column("events").combine_chunks(), "\x00")
+    keys = rows.set_column(3, "events", events)
+    within = pc.sort_indices(keys, sort_keys=[(name, "ascending") for name in keys.column_names])
+    order = order.copy()
+    order[places] = order[places][within.to_numpy()]
+    return order
+
+
+def _numbers(column: pa.ChunkedArray) -> Int64Array:
+    numbers: Int64Array = column.cast(pa.int64()).to_numpy()
+    return numbers
 
 
 def _metadata(tables: Sequence[pa.Table], coordinates: Coordinates | None) -> dict[bytes, bytes]:

@@ -162,6 +162,10 @@ class Session:
         self._intake.counts.received += rejected.num_rows
         self._intake.set_rejected_aside(rejected)
 
+    def look_ahead(self, batches: list[pa.RecordBatch]) -> None:
+        """Take note of the ids of a whole input before it is fed."""
+        self._intake.look_ahead(batches)
+
     def feed(self, events: pa.RecordBatch | None, watermark: int | None = None) -> list[pa.Table]:
         """Take in events that are in the common form, and let time pass to `watermark`.
 
@@ -331,6 +335,7 @@ def run_bounded(session: Session, source: Iterable[pa.RecordBatch]) -> pa.Table:
     Slices are fed one by one, so that sorted inputs of any size need little memory.
     """
     slices: list[pa.RecordBatch | None] = list(source)
+    session.look_ahead([events for events in slices if events is not None])
     least = [_least_end(events) for events in slices]
     for number in range(len(least) - 2, -1, -1):
         least[number] = min(least[number], least[number + 1])

@@ -1,0 +1,203 @@
+"""Measure the embedded engine: throughput against a NumPy pass, many queries, latency, memory.
+
+Every figure comes with a ratio taken in the same run, because the machine's speed varies. Nothing here
+asserts a time. `--write` puts the table into docs/benchmarks.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import os
+import platform
+import statistics
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import psutil
+import pyarrow as pa
+from workloads import CORRELATED, SEQUENCE, dense_events, sequence_events, zone_events, zone_query
+
+import whimbrel as wb
+
+DOCS = Path(__file__).parents[1] / "docs" / "benchmarks.md"
+BEGIN, END = "<!-- figures: made by `make bench-docs` -->", "<!-- end of figures -->"
+
+
+def main() -> None:
+    """Run the benchmarks that were asked for and print a table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--events", type=int, default=10_000_000, help="events of the large workloads")
+    parser.add_argument("--repeat", type=int, default=3, help="runs of each measurement; the median counts")
+    parser.add_argument("--only", default="abcde", help="which measurements, e.g. 'ab'")
+    parser.add_argument("--write", action="store_true", help="put the table into docs/benchmarks.md")
+    options = parser.parse_args()
+    os.sched_setaffinity(0, {sorted(os.sched_getaffinity(0))[0]})  # one core
+    pa.set_cpu_count(1)
+    lines = ["| measurement | result | ratio in the same run |", "|---|---|---|"]
+    for name in options.only:
+        for line in MEASUREMENTS[name](options):
+            print(line, file=sys.stderr)
+            lines.append(line)
+    table = "\n".join(lines)
+    print(table)
+    if options.write:
+        write_docs(table, options)
+
+
+def throughput(options: argparse.Namespace) -> Iterator[str]:
+    """(a) A then B then C within 100 s per object; also with ids and with nothing but A, B and C."""
+    events = sequence_events(options.events)
+    yield sequence_line("(a) A then B then C, 100 s, per object", SEQUENCE, events, options)
+    del events
+    yield sequence_line("(a) the same, events with ids (checked for duplicates)", SEQUENCE,
+                        sequence_events(options.events, ids=True), options)  # fmt: skip
+    yield sequence_line("(a) the same, every event an A, B or C", SEQUENCE, dense_events(options.events), options)
+
+
+def correlated(options: argparse.Namespace) -> Iterator[str]:
+    """(b) The same with a condition between A and B."""
+    yield sequence_line("(b) with b.speed < a.speed * 0.5", CORRELATED, sequence_events(options.events), options)
+
+
+def sequence_line(what: str, text: str, events: pa.Table, options: argparse.Namespace) -> str:
+    """Measure one query over a table, and one NumPy pass over the table's columns."""
+    query = wb.compile(text)
+    wb.detect(query, events.slice(0, 100_000))
+    found = wb.detect(query, events).num_rows
+    spent = median(lambda: wb.detect(query, events), options.repeat)
+    one_pass = median(lambda: numpy_pass(events), options.repeat)
+    rate = events.num_rows / spent / 1e6
+    return f"| {what} | {rate:.1f} M events/s ({found:,} detections) | {spent / one_pass:.1f} x one NumPy pass |"
+
+
+def numpy_pass(events: pa.Table) -> float:
+    """Read every number of the table once."""
+    total = 0.0
+    for column in events.columns:
+        for chunk in column.chunks:
+            if pa.types.is_string(chunk.type):
+                total += float(np.frombuffer(chunk.buffers()[2], np.uint8).sum())
+            else:
+                values = chunk.indices if pa.types.is_dictionary(chunk.type) else chunk
+                values = values.cast(pa.int64()) if pa.types.is_timestamp(values.type) else values
+                total += float(values.to_numpy(zero_copy_only=False).sum())
+    return total
+
+
+def many_queries(options: argparse.Namespace) -> Iterator[str]:
+    """(c) 1, 10, 100 and 1,000 different queries over one stream."""
+    events = zone_events(max(100_000, options.events // 10))
+    base = None
+    for number in (1, 10, 100, 1_000):
+        queries = [zone_query(n) for n in range(number)]
+        spent = median(lambda queries=queries: run_together(queries, events), options.repeat)
+        base = base or spent
+        each = spent / events.num_rows * 1e9
+        yield (
+            f"| (c) {number:,} different queries | {each:,.0f} ns an event, {spent / number * 1e3:.1f} ms a query "
+            f"| {spent / base:.1f} x the time of one query |"
+        )
+
+
+def run_together(queries: list[wb.Query], events: pa.Table) -> None:
+    """Run many queries in one session."""
+    session = wb.Session()
+    for query in queries:
+        session.add(query)
+    session.push(events)
+    session.close()
+
+
+def latency(options: argparse.Namespace) -> Iterator[str]:
+    """(d) One event at a time."""
+    del options
+    events = sequence_events(200_000)
+    session = wb.Session(wb.compile(SEQUENCE))
+    session.push(events.slice(0, 150_000))
+    singles = [events.slice(150_000 + n, 1).combine_chunks() for n in range(5_000)]
+    spent = []
+    for single in singles:
+        begin = time.perf_counter()
+        session.push(single)
+        spent.append(time.perf_counter() - begin)
+    spent.sort()
+    middle, high = spent[len(spent) // 2], spent[int(len(spent) * 0.99)]
+    batch = median(lambda: wb.detect(wb.compile(SEQUENCE), events), 3) / events.num_rows
+    yield (
+        f"| (d) Session.push of single events | median {middle * 1e6:.0f} us, 99th percentile {high * 1e6:.0f} us "
+        f"| {middle / batch:,.0f} x an event in a large batch |"
+    )
+
+
+def memory(options: argparse.Namespace) -> Iterator[str]:
+    """(e) Peak memory of (a) beyond the input."""
+    events = sequence_events(options.events)
+    query = wb.compile(SEQUENCE)
+    wb.detect(query, events.slice(0, 100_000))
+    gc.collect()
+    pa.default_memory_pool().release_unused()
+    with peak_memory() as peak:
+        wb.detect(query, events)
+    size = events.nbytes
+    yield (
+        f"| (e) peak memory of (a) beyond the input | {peak.most / 1e6:.0f} MB for {size / 1e6:.0f} MB of input "
+        f"| {peak.most / size:.2f} x the input |"
+    )
+
+
+class Peak:
+    """The most memory that was seen, beyond what there was at the beginning."""
+
+    most = 0
+
+
+@contextmanager
+def peak_memory() -> Iterator[Peak]:
+    """Watch the memory of this process from a thread."""
+    process, peak, done = psutil.Process(), Peak(), threading.Event()
+    before = process.memory_info().rss
+
+    def watch() -> None:
+        while not done.wait(0.002):
+            peak.most = max(peak.most, process.memory_info().rss - before)
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    try:
+        yield peak
+    finally:
+        done.set()
+        watcher.join()
+
+
+def median(run: Callable[[], object], times: int) -> float:
+    """Give the median time of several runs."""
+    spent = []
+    for _ in range(times):
+        begin = time.perf_counter()
+        run()
+        spent.append(time.perf_counter() - begin)
+    return statistics.median(spent)
+
+
+def write_docs(table: str, options: argparse.Namespace) -> None:
+    """Put the table between the marks in the docs page."""
+    about = (
+        f"Python {platform.python_version()}, one core of {platform.machine()}, {options.events:,} events, "
+        f"median of {options.repeat} runs."
+    )
+    text = DOCS.read_text()
+    head, rest = text.split(BEGIN)
+    DOCS.write_text(f"{head}{BEGIN}\n\n{about}\n\n{table}\n\n{END}{rest.split(END)[1]}")
+
+
+MEASUREMENTS = {"a": throughput, "b": correlated, "c": many_queries, "d": latency, "e": memory}
+
+if __name__ == "__main__":
+    main()
