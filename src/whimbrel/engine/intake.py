@@ -24,7 +24,7 @@ from whimbrel.engine.snapshot import Blocks
 from whimbrel.engine.values import Int64Array, decoded, type_of
 from whimbrel.errors import DataError, StateError
 from whimbrel.model.batch import Conformed, conform
-from whimbrel.model.schema import Coordinates, EventSchema, Type
+from whimbrel.model.schema import RESERVED_COLUMNS, Coordinates, EventSchema, Type
 from whimbrel.model.time import BEGINNING_OF_TIME, END_OF_TIME
 
 KEPT_FOR_INSPECTION = 100_000
@@ -64,7 +64,7 @@ class SetAside:
         """Give what was kept, and forget it."""
         if not self._batches:
             return None
-        tables = [pa.Table.from_batches([batch]) for batch in self._batches]
+        tables = [pa.Table.from_batches([_plain(batch)]) for batch in self._batches]
         self._batches.clear()
         self._rows = 0
         return pa.concat_tables(tables, promote_options="permissive")
@@ -148,7 +148,7 @@ class Intake:
     def conform(self, batch: pa.RecordBatch) -> Conformed:
         """Bring a batch into the common form, as the queries declare it."""
         conformed = conform(
-            batch,
+            _without_untyped(batch),
             schemas=self.schemas,
             coordinates=self.coordinates,
             time_unit=self.time_unit,
@@ -156,6 +156,7 @@ class Intake:
             first_row=self.counts.received,
             columns=self.columns,
         )
+        self._check_types(conformed.events.schema)  # a batch that is refused as a whole is not received
         if self.coordinates is None:
             self.coordinates = conformed.coordinates
         self.counts.received += batch.num_rows
@@ -185,16 +186,17 @@ class Intake:
             self.rejected.add(rejected)
 
     def _check_types(self, schema: pa.Schema) -> None:
-        for column in schema:
-            kind = type_of(column.type)
-            known = self._types.setdefault(column.name, kind) if kind is not None else None
-            if kind is None or known is None or kind is known or (kind.is_number and known.is_number):
+        kinds = {column.name: kind for column in schema if (kind := type_of(column.type)) is not None}
+        for name, kind in kinds.items():
+            known = self._types.get(name, kind)
+            if kind is known or (kind.is_number and known.is_number):
                 continue
-            if column.name not in ("id", "type", "source", "geometry"):
+            if name not in ("id", "type", "source", "geometry"):
                 raise DataError(
-                    f"attribute {column.name!r} is {kind.value} here and was {known.value} before; "
+                    f"attribute {name!r} is {kind.value} here and was {known.value} before; "
                     f"declare its type in the query, or give the two attributes different names"
                 )
+        self._types = kinds | self._types
 
     def _without_late(self, events: pa.RecordBatch) -> pa.RecordBatch:
         late = _int64(events, "end") <= self.watermark
@@ -267,13 +269,19 @@ class Intake:
         return Released(batch, start, end, number)
 
     def _once(self, batch: pa.RecordBatch, start: Int64Array, end: Int64Array) -> Released:
-        repeated = self._repeated(batch.column("id"), end)
+        own = batch.column("id")
+        repeated = self._repeated(own, end)
+        number = None
+        if own.null_count:  # a batch without ids came among others
+            number = _number(batch, start, end)
+            repeated = None if repeated is None else repeated & own.is_valid().to_numpy(zero_copy_only=False)
         if repeated is not None and repeated.any():
             self.counts.duplicate += int(repeated.sum())
             self.duplicates.add(batch.filter(pa.array(repeated)))
             batch, start, end = batch.filter(pa.array(~repeated)), start[~repeated], end[~repeated]
+            number = None if number is None else number[~repeated]
         self.counts.processed += len(end)
-        return Released(batch, start, end, None)
+        return Released(batch, start, end, number)
 
 
     def _repeated(self, ids: pa.Array, end: Int64Array) -> np.ndarray | None:
@@ -314,6 +322,13 @@ def _plain(batch: pa.RecordBatch) -> pa.RecordBatch:
         return batch
     arrays = [decoded(c) if pa.types.is_dictionary(c.type) else c for c in batch.columns]
     return pa.RecordBatch.from_arrays(arrays, names=batch.schema.names)
+
+
+def _without_untyped(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Leave out attributes that have no value and so no type: another batch may give them one."""
+    untyped = [n for n, column in enumerate(batch.schema) if pa.types.is_null(column.type)]
+    untyped = [n for n in untyped if batch.schema.names[n] not in RESERVED_COLUMNS]
+    return batch.select([n for n in range(batch.num_columns) if n not in untyped]) if untyped else batch
 
 
 def source_codes(batch: pa.RecordBatch) -> tuple[Int64Array, list[str]]:

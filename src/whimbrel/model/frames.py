@@ -86,6 +86,8 @@ def _of_table(table: pa.Table, rows: int) -> Iterator[pa.RecordBatch]:
 
 def _of_dicts(data: Sequence[dict[str, Any]], rows: int) -> Iterator[pa.RecordBatch]:
     """Convert all rows at once: types that depended on where batches end would change from batch to batch."""
+    if not data:
+        return  # no rows, no columns: nothing to check
     names = dict.fromkeys(itertools.chain.from_iterable(data))
     columns = {}
     for name in names:
