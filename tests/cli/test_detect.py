@@ -10,8 +10,10 @@ import pyarrow.parquet as pq
 import pytest
 from tests.cli.conftest import TRIPS
 
+from whimbrel.cli.detect import FORMATS
 from whimbrel.cli.options import spread_events
 from whimbrel.engine import detect as engine
+from whimbrel.graph.policies import Context
 
 FOUND = {
     "type": "Late",
@@ -308,4 +310,39 @@ def test_ctrl_c_ends_with_status_130(folder, monkeypatch):
 def test_a_folder_that_is_not_there_is_named(folder):
     done = folder.run("detect", "late.wbl", "--events", "trips.csv", "--out", "no/late.jsonl")
     assert done.exit_code == 1
-    assert done.stderr.startswith("error: no/late.jsonl: ")
+    assert done.stderr == "error: no/late.jsonl: there is no folder no\n"
+
+
+def test_the_endings_of_outputs_are_those_that_are_written():
+    from whimbrel.io import detections
+
+    assert set(FORMATS) == set(detections._ENDINGS)
+
+
+def test_an_output_that_cannot_be_written_is_refused_before_the_events_are_read(folder):
+    for out in ("no/late.jsonl", "late.txt"):
+        done = folder.run("detect", "late.wbl", "--events", "missing.csv", "--out", out)
+        assert (done.exit_code, "missing.csv" in done.stderr) == (1, False)
+
+
+def test_the_first_run_says_why_it_takes_long(folder, monkeypatch):
+    monkeypatch.setattr("whimbrel.cli.detect.must_be_compiled", lambda: True)
+    done = folder.run("detect", "late.wbl", "--events", "trips.csv")
+    assert done.stderr.startswith("compiling the engine's kernels, once")
+
+
+def test_a_disk_that_is_full_is_no_traceback(folder, monkeypatch):
+    def full(*_args, **_settings):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("whimbrel.io.detections.write_detections", full)
+    done = folder.run("detect", "late.wbl", "--events", "trips.csv")
+    assert (done.exit_code, done.stderr) == (1, "error: No space left on device\n")
+
+
+@pytest.mark.parametrize("context", [each.value for each in Context])
+def test_every_context_can_be_asked_of_a_query_that_consumes(folder, context):
+    folder.write("pair.wbl", "define Pair detect first Leave as a and Arrive as b within 1 h consuming a\n")
+    done = folder.run("detect", "pair.wbl", "--events", "trips.csv", "--quiet", "--context", context)
+    assert done.exit_code == 0
+    assert found_in(done.stdout)

@@ -110,6 +110,12 @@ def test_a_graph_that_remembers_for_ever_is_explained_too():
     assert summary(graph) == "detects m (from A), reaches back without bound"
 
 
+def test_one_output_without_bound_does_not_taint_another():
+    parts = (PatternPart("A", "a"), PatternPart("A", "b"))
+    graph = Graph((Source("A", "A"), Match("m", parts, END_OF_TIME), Match("n", parts, HOUR)), ("m", "n"))
+    assert [each["reach_us"] for each in json.loads(explain(graph, "json"))["outputs"]] == [None, HOUR]
+
+
 @pytest.mark.parametrize(
     ("text", "attributes"),
     [
@@ -145,3 +151,10 @@ def test_every_graph_can_be_explained(graph):
     assert [each["name"] for each in json.loads(document)["operators"]] == [
         each.name for each in graph.operators
     ]
+
+
+def test_a_long_chain_of_definitions_is_explained():
+    text = "define D0 detect A\n" + "".join(f"define D{n} detect D{n - 1}(v > {n})\n" for n in range(1, 200))
+    graph = compile_text(text).graph
+    assert explain(graph).endswith("source A (any attributes)")
+    assert len(json.loads(explain(graph, "json"))["operators"]) == len(graph.operators)

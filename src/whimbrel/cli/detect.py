@@ -14,12 +14,15 @@ from whimbrel.cli.options import Duration, Engine, ManyEvents, compile_options
 from whimbrel.cli.progress import ProgressBar
 from whimbrel.cli.queries import read_query, show_warnings
 from whimbrel.cli.summary import summary
+from whimbrel.errors import DataError
 
 if TYPE_CHECKING:
     from whimbrel.engine.detect import Outcome
     from whimbrel.graph.query import Query
 
 STDOUT = "-"
+FORMATS = (".jsonl", ".ndjson", ".json", ".csv", ".parquet", ".geoparquet", ".geojson")
+"""Endings that tell how detections are written."""
 
 
 @click.command(cls=ManyEvents, short_help="Find the detections of a query in event files.")
@@ -91,7 +94,7 @@ def detect(
     del engine  # there is one so far
     refused = Path(rejected) if rejected else default_rejected(out, events)
     refuse_overwriting([query, *events], {"--out": out, "--rejected": str(refused), "--map": page})
-    refuse_binary_on_a_terminal(out, form)
+    refuse_bad_output(out, form)
     compiled = read_query(query, **compiling)
     if not quiet:
         show_warnings(compiled, query)
@@ -124,10 +127,17 @@ def refuse_overwriting(read: Iterable[str], written: dict[str, str | None]) -> N
             raise click.UsageError(f"{option} {path} would overwrite a file that is read; name another")
 
 
-def refuse_binary_on_a_terminal(out: str, form: str | None) -> None:
-    """Stop before a terminal gets bytes that it cannot show."""
-    if out == STDOUT and form == "parquet" and sys.stdout.isatty():
-        raise click.UsageError("Parquet is not for a terminal; name a file with --out")
+def refuse_bad_output(out: str, form: str | None) -> None:
+    """Stop before hours of detecting end in an output that cannot be written."""
+    if out == STDOUT:
+        if form == "parquet" and sys.stdout.isatty():
+            raise click.UsageError("Parquet is not for a terminal; name a file with --out")
+        return
+    if not Path(out).parent.is_dir():
+        raise DataError(f"{out}: there is no folder {Path(out).parent}")
+    if form is None and Path(out.lower().removesuffix(".gz")).suffix not in FORMATS:
+        known = ", ".join(FORMATS)
+        raise DataError(f"{out}: the ending does not tell a format; known: {known}; or say --format")
 
 
 def announce_compiling() -> None:

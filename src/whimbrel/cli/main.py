@@ -35,12 +35,11 @@ class Commands(Command, click.Group):
             return super().invoke(ctx)
         except BrokenPipeError:
             _stop_writing()
-        except OSError as error:
-            if error.filename is None:
-                raise
-            raise Failed(f"{error.filename}: {error.strerror}") from error
         except WhimbrelError as error:
             raise Failed(str(error)) from error
+        except OSError as error:
+            place = f"{error.filename}: " if error.filename else ""
+            raise Failed(f"{place}{error.strerror or error}") from error
         except KeyboardInterrupt:
             click.echo("\nstopped", err=True)
             ctx.exit(INTERRUPTED)

@@ -14,17 +14,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from types import MappingProxyType
 from typing import Any
 
-from whimbrel.errors import QueryError, UnboundedError
-from whimbrel.graph.estimate import NOTHING, State, rounded, state_of, stream_rates
+from whimbrel.errors import QueryError
+from whimbrel.graph.estimate import NOTHING, rounded
 from whimbrel.graph.expressions import format_expr
+from whimbrel.graph.facts import Facts
 from whimbrel.graph.operators import (
     Aggregate,
-    Case,
-    Custom,
     Derive,
     Filter,
     Graph,
@@ -47,8 +46,6 @@ from whimbrel.graph.policies import (
     Shift,
 )
 from whimbrel.graph.query import Query
-from whimbrel.graph.reach import reach
-from whimbrel.graph.scope import is_composite, scope
 from whimbrel.graph.selecting import ONE_INSTANT, consumption_of, orders_left, policy_of, window_names
 from whimbrel.model.time import END_OF_TIME, format_duration
 
@@ -125,49 +122,14 @@ def summary(query: Query | Graph) -> str:
     >>> summary(compile_text("define Late detect Leave then not Arrive for 1 h"))
     'detects Late (from Leave, Arrive), reaches back 1 h'
     """
-    graph = query.graph if isinstance(query, Query) else query
+    facts = Facts.of(query.graph if isinstance(query, Query) else query, _ONE_RATE)
     found = [
-        f"{_event_type(graph, name) or name} (from {', '.join(_sources(graph, name))})"
-        for name in graph.outputs
+        f"{facts.types[name] or name} (from {', '.join(facts.sources(name))})" for name in facts.graph.outputs
     ]
-    return f"detects {', '.join(found)}, {_reach_words(_whole_reach(graph))}"
+    return f"detects {', '.join(found)}, {_reach_words(facts.whole_reach)}"
 
 
-# What is known about a graph ------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Facts:
-    """A graph, and what is worked out about its streams."""
-
-    graph: Graph
-    rates: Mapping[str, float]
-    states: Mapping[str, State]
-
-    @classmethod
-    def of(cls, graph: Graph, rates: Mapping[str, float]) -> Facts:
-        """Work everything out once."""
-        every = stream_rates(graph, rates)
-        return cls(graph, every, {op.name: state_of(op, every) for op in graph.operators})
-
-    @property
-    def remembered(self) -> float | None:
-        """The events that all operators remember together; None: without bound."""
-        amounts = [state.events for state in self.states.values()]
-        return None if None in amounts else sum(amount or 0.0 for amount in amounts)
-
-
-def _reach(graph: Graph, name: str) -> int | None:
-    try:
-        found = reach(graph.without_unused(), name)
-    except UnboundedError:
-        return None
-    return found if found < END_OF_TIME else None
-
-
-def _whole_reach(graph: Graph) -> int | None:
-    reaches = [_reach(graph, name) for name in graph.outputs]
-    return None if None in reaches else max((each or 0 for each in reaches), default=0)
+# What all formats say ---------------------------------------------------------------------------------
 
 
 def _reach_words(length: int | None) -> str:
@@ -176,84 +138,8 @@ def _reach_words(length: int | None) -> str:
     return f"reaches back {format_duration(length)}" if length else "needs one event at a time"
 
 
-def _sources(graph: Graph, name: str) -> list[str]:
-    """Name the event types that a stream is made from, in the order of the graph."""
-    needed = Graph(graph.operators, (name,)).without_unused()
-    return [op.event_type for op in needed.operators if isinstance(op, Source)]
-
-
-def _event_type(graph: Graph, name: str) -> str | None:
-    operator = graph[name]
-    if isinstance(operator, Source | Derive):
-        return operator.event_type
-    return _event_type(graph, operator.input) if isinstance(operator, Filter) else None
-
-
 def _kind(operator: Operator) -> str:
     return type(operator).__name__.lower()
-
-
-def _attributes(graph: Graph, name: str) -> list[str] | None:
-    """Name the attributes of a stream's events; None: whatever the events have that it is made from."""
-    operator = graph[name]
-    match operator:
-        case Source():
-            return None if operator.schema is None else list(operator.schema.attributes)
-        case Filter():
-            return _attributes(graph, operator.input)
-        case Aggregate():
-            return [assign.name for assign in operator.post or operator.assign]
-        case Custom():
-            return list(operator.attributes)
-        case Derive():
-            cases = [_case_attributes(graph, case) for case in operator.cases]
-            return (
-                None if None in cases else list(dict.fromkeys(name for case in cases for name in case or ()))
-            )
-    return []
-
-
-def _case_attributes(graph: Graph, case: Case) -> list[str] | None:
-    if case.assign:
-        return [assign.name for assign in case.assign]
-    origin = _only_part(graph, case)
-    if origin is None:
-        return [key.name for key in case.partitioning.keys]
-    return _attributes(graph, origin)
-
-
-def _origins(graph: Graph, name: str) -> list[str]:
-    """Name the undeclared event types whose attributes a stream's events have, whatever they are."""
-    operator = graph[name]
-    match operator:
-        case Source():
-            return [operator.event_type] if operator.schema is None else []
-        case Filter():
-            return _origins(graph, operator.input)
-        case Derive():
-            parts = [_only_part(graph, case) for case in operator.cases if not case.assign]
-            found = [origin for part in parts if part is not None for origin in _origins(graph, part)]
-            return list(dict.fromkeys(found))
-    return []
-
-
-def _only_part(graph: Graph, case: Case) -> str | None:
-    """Name the stream whose attributes a case without assignments takes over; None if there are several."""
-    if not is_composite(graph[case.input]):
-        return case.input
-    names = scope(graph, case.input)
-    if len(names) != 1 or any(names.values()):
-        return None
-    name = case.input
-    while is_composite(operator := graph[name]):
-        match operator:
-            case Match():
-                name = operator.parts[0].input
-            case Merge():
-                name = operator.branches[0].input
-            case _:
-                return None
-    return name
 
 
 def _conditions(operator: Operator) -> list[str]:
@@ -355,15 +241,15 @@ def _document(facts: Facts) -> dict[str, Any]:
     return {
         "version": 1,
         "coordinates": graph.coordinates.value if graph.coordinates else None,
-        "reach_us": _whole_reach(graph),
-        "state_events": facts.remembered,
+        "reach_us": facts.whole_reach,
+        "state_events": facts.remembered(),
         "outputs": [
             {
                 "stream": name,
-                "type": _event_type(graph, name),
-                "attributes": _attributes(graph, name),
-                "reach_us": _reach(graph, name),
-                "sources": _sources(graph, name),
+                "type": facts.types[name],
+                "attributes": facts.attributes[name].listed,
+                "reach_us": facts.reach(name),
+                "sources": facts.sources(name),
             }
             for name in graph.outputs
         ],
@@ -378,8 +264,8 @@ def _operator_document(facts: Facts, operator: Operator) -> dict[str, Any]:
         "name": operator.name,
         "kind": _kind(operator),
         "inputs": list(operator.inputs),
-        "event_type": _event_type(facts.graph, operator.name),
-        "attributes": _attributes(facts.graph, operator.name),
+        "event_type": facts.types[operator.name],
+        "attributes": facts.attributes[operator.name].listed,
         "conditions": _conditions(operator),
         "assign": [{"step": step, "values": values} for step, values in _assigned(operator)],
         "having": _having(operator),
@@ -387,7 +273,7 @@ def _operator_document(facts: Facts, operator: Operator) -> dict[str, Any]:
         "selection": _selection_document(policy_of(operator)),
         "consumption": {"kind": consumption_of(operator).kind, "parts": _consumed(operator)},
         "context": operator.context.value if isinstance(operator, Match) else None,
-        "reach_us": _reach(Graph(facts.graph.operators, (operator.name,)), operator.name),
+        "reach_us": facts.reach(operator.name),
         "rate_per_s": facts.rates[operator.name],
         "state": {"events": state.events, "formula": state.formula},
     }
@@ -416,37 +302,35 @@ def _text(facts: Facts) -> str:
 
 
 def _head(facts: Facts, name: str) -> str:
-    graph = facts.graph
-    attributes = _attributes(graph, name)
-    if attributes is None:
-        made = f"the attributes of {' and '.join(_origins(graph, name))}"
-    else:
-        made = ", ".join(attributes) or "no attributes"
-    below = Graph(graph.operators, (name,)).without_unused()
-    amounts = [facts.states[operator.name].events for operator in below.operators]
-    if None in amounts:
+    attributes, total = facts.attributes[name], facts.remembered(name)
+    taken = [f"the attributes of {' and '.join(attributes.of)}"] if attributes.of else []
+    made = ", ".join([*attributes.names, *taken]) or "no attributes"
+    if total is None:
         kept = ", remembers without bound"
     else:
-        total = sum(amount or 0.0 for amount in amounts)
         kept = f", remembers about {rounded(total)} {'event' if total == 1 else 'events'}" if total else ""
-    return f"{_event_type(graph, name) or name}: {made}; {_reach_words(_reach(graph, name))}{kept}"
+    return f"{facts.types[name] or name}: {made}; {_reach_words(facts.reach(name))}{kept}"
 
 
-def _tree(facts: Facts, name: str, seen: set[str]) -> Iterator[str]:
+def _tree(facts: Facts, output: str, seen: set[str]) -> Iterator[str]:
     """Write a stream and what is below it; what was written before is only named."""
-    operator = facts.graph[name]
-    if name in seen:
-        yield f"{_kind(operator)} {name} (above)"
-        return
-    seen.add(name)
-    yield _title(operator)
-    bar = "│ " if operator.inputs else "  "
-    yield from (f"{bar}{label:<11} {text}" for label, text in _details(facts, operator))
-    for number, below in enumerate(operator.inputs, start=1):
-        is_last = number == len(operator.inputs)
-        lines = _tree(facts, below, seen)
-        yield ("└─ " if is_last else "├─ ") + next(lines)
-        yield from (("   " if is_last else "│  ") + line for line in lines)
+    todo = [(output, "", "")]
+    while todo:
+        name, before, margin = todo.pop()
+        operator = facts.graph[name]
+        if name in seen:
+            yield f"{before}{_kind(operator)} {name} (above)"
+            continue
+        seen.add(name)
+        yield before + _title(operator)
+        bar = "│ " if operator.inputs else "  "
+        yield from (f"{margin}{bar}{label:<11} {text}" for label, text in _details(facts, operator))
+        corners = [("├─ ", "│  ")] * (len(operator.inputs) - 1) + [("└─ ", "   ")]
+        below = [
+            (each, margin + corner, margin + side)
+            for each, (corner, side) in zip(operator.inputs, corners, strict=False)
+        ]
+        todo += reversed(below)
 
 
 def _title(operator: Operator) -> str:
@@ -476,7 +360,7 @@ def _details(facts: Facts, operator: Operator) -> Iterator[tuple[str, str]]:
         yield "having", having
     state = facts.states[operator.name]
     if state != NOTHING:
-        length = _reach(Graph(facts.graph.operators, (operator.name,)), operator.name)
+        length = facts.reach(operator.name)
         yield "reaches", "back without bound" if length is None else f"back {format_duration(length)}"
         yield "remembers", str(state)
 
@@ -555,8 +439,8 @@ def _label(facts: Facts, operator: Operator) -> list[str]:
         case Filter():
             return [format_expr(operator.condition)]
         case Derive():
-            attributes = _attributes(facts.graph, operator.name)
-            return [operator.event_type, *([", ".join(attributes)] if attributes else [])]
+            names = facts.attributes[operator.name].names
+            return [operator.event_type, *([", ".join(names)] if names else [])]
     policy = policy_of(operator)
     lines = [f"{_kind(operator)} {operator.name}", *map(str, policy.dependencies), *_conditions(operator)]
     if having := _having(operator):
