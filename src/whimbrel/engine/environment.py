@@ -15,13 +15,12 @@ leaves freedom:
   input, cells of the time grid that hold no event are not opened any more.
 * A window that a predicate wants empty lasts until its end: so does the detection. Of a selection without
   events, the detection has the times of the restriction window.
-
-Snapshots of partitions are not written yet.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from heapq import heappop, heappush
 from types import MappingProxyType
@@ -30,11 +29,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from whimbrel.engine.arrivals import Arrived
 from whimbrel.engine.buffered import Buffered
+from whimbrel.engine.environment_state import items_of, state_of, take_up
 from whimbrel.engine.environment_steps import Emitted, Plan, Steps
 from whimbrel.engine.environment_windows import Item
 from whimbrel.engine.identity import detection_ids, event_ids
+from whimbrel.engine.snapshot import Blocks
 from whimbrel.engine.store import Lineage, Store, offsets_of
 from whimbrel.engine.streams import CASE, WINDOW, RowsFrame, Stream, Surroundings
 from whimbrel.engine.values import Column, Int64Array, from_arrow, to_arrow
@@ -114,13 +114,16 @@ class Environment:
         self.stream.new = self._flush()
 
     def _feed(self, key: Key, item: Item) -> None:
-        partition = self.partitions.get(key)
-        if partition is None:
-            names = (each.name for each in self.op.partitioning.keys)
-            values = MappingProxyType(dict(zip(names, key, strict=False)))
-            partition = self.partitions[key] = Steps(self.plan, values, self.outbox.append)
+        partition = self.partitions.get(key) or self._begin(key)
         partition.feed(item)
         self._wake(key, partition)
+
+    def _begin(self, key: Key) -> Steps:
+        """Make a partition."""
+        names = [each.name for each in self.op.partitioning.keys]
+        values = MappingProxyType(dict(zip(names, key, strict=True)))
+        partition = self.partitions[key] = Steps(self.plan, values, self.outbox.append)
+        return partition
 
     def _wake(self, key: Key, partition: Steps) -> None:
         """Remember when to look after a partition."""
@@ -145,6 +148,35 @@ class Environment:
             if partition.is_idle:
                 del self.partitions[key]
 
+    # -- snapshots -----------------------------------------------------------------------------------------
+
+    def save(self, blocks: Blocks, name: str) -> None:
+        """Write the state."""
+        self.buffer.save(blocks, f"{name}/buffer")
+        states = [(key, state_of(partition)) for key, partition in self.partitions.items()]
+        blocks.put_json(f"{name}/partitions", {"swept": self.swept, "states": states})
+        known = [(owner, i) for owner, p in enumerate(self.partitions.values()) for i in items_of(p).values()]
+        rows = [(owner, item.place, item.inputs, item.root, item.row) for owner, item in known]
+        blocks.put_array(f"{name}/items", np.array(rows, np.int64).reshape(-1, 5))
+
+    def load(self, blocks: Blocks, name: str) -> None:
+        """Read what `save` wrote; the streams that the events came from are there already."""
+        self.buffer.load(blocks, f"{name}/buffer")
+        about = blocks.json(f"{name}/partitions")
+        self.swept = about["swept"]
+        self.partitions, self._dues = {}, []
+        owners, places, inputs, root, row = blocks.array(f"{name}/items").T
+        items: list[dict[int, Item]] = [{} for _ in about["states"]]
+        made = self._made(root, row)
+        for owner, place, mask, make in zip(
+            owners.tolist(), places.tolist(), inputs.tolist(), made, strict=True
+        ):
+            items[owner][place] = make(place, mask)
+        for (key, state), known in zip(about["states"], items, strict=True):
+            partition = self._begin(tuple(key))
+            take_up(partition, state, known)
+            self._wake(tuple(key), partition)
+
     # -- events in -----------------------------------------------------------------------------------------
 
     def _items(self) -> Iterator[tuple[Key, Item]]:
@@ -153,13 +185,10 @@ class Environment:
         if not len(arrived):
             return
         keys = self._keys()
-        events, refs = self._events(arrived)
-        for at, (key, event) in enumerate(zip(keys, events, strict=True)):
+        made = self._made(arrived.root, arrived.row)
+        for key, mask, make in zip(keys, arrived.mask.tolist(), made, strict=True):
             partition = self.partitions.get(key)
-            place = partition.places if partition is not None else 0
-            object.__setattr__(event, "place", place)  # it was not handed out yet
-            root, row, mask = (int(column[at]) for column in (arrived.root, arrived.row, arrived.mask))
-            yield key, Item(place, event.start, event.end, mask, event, refs[at], root, row)
+            yield key, make(partition.places if partition is not None else 0, mask)
 
     def _keys(self) -> list[Key]:
         columns = [
@@ -168,21 +197,19 @@ class Environment:
         ]
         return list(zip(*columns, strict=True)) if columns else [()] * len(self.buffer)
 
-    def _events(self, arrived: Arrived) -> tuple[list[Event], list[Int64Array]]:
-        """Make the objects that operators see, and list the atomic events below each."""
-        events: list[Event] = [None] * len(arrived)  # type: ignore[list-item]  # all filled below
-        refs: list[Int64Array] = [np.zeros(0, np.int64)] * len(arrived)
+    def _made(self, root: Int64Array, row: Int64Array) -> list[Callable[[int, int], Item]]:
+        """Make the events at some rows; each is complete once it has a place and the inputs it fits."""
+        made: dict[int, Callable[[int, int], Item]] = {}
         for number, stream in enumerate(self.buffer.arrivals.roots):
-            at = np.nonzero(arrived.root == number)[0]
+            at = np.nonzero(root == number)[0]
             if not len(at):
                 continue
-            rows = arrived.row[at]
-            lineage = stream.store.lineage(rows)
+            lineage = stream.store.lineage(row[at])
             below = np.split(lineage.refs, lineage.offsets[1:-1])
-            made = _events_of(self.around, stream, rows)
-            for place, event, atoms in zip(at.tolist(), made, below, strict=True):
-                events[place], refs[place] = event, atoms
-        return events, refs
+            events = _events_of(self.around, stream, row[at])
+            for index, event, refs in zip(at.tolist(), events, below, strict=True):
+                made[index] = partial(_item, number, int(row[index]), event, refs)
+        return [made[index] for index in range(len(row))]
 
     # -- detections out ------------------------------------------------------------------------------------
 
@@ -220,6 +247,10 @@ class Environment:
             problem = f"is not declared; declared: {', '.join(self.op.attributes)}"
         if problem is not None:
             raise QueryError(f"operator {self.op.function!r}: the attribute {name!r} {problem}")
+
+
+def _item(root: int, row: int, event: Event, refs: Int64Array, place: int, inputs: int) -> Item:
+    return Item(place, event.start, event.end, inputs, replace(event, place=place), refs, root, row)
 
 
 def _together(emitted: Emitted) -> Int64Array:

@@ -100,7 +100,8 @@ class CustomOperator:
 
 def function_name(operator: type[CustomOperator]) -> str:
     """Give the name under which a class is registered, having checked that it is an operator."""
-    if not (isinstance(operator, type) and issubclass(operator, CustomOperator)):
+    given: Any = operator
+    if not isinstance(given, type) or not issubclass(given, CustomOperator):
         raise QueryError(f"{operator!r} is not a subclass of CustomOperator")
     if operator.process is CustomOperator.process:
         raise QueryError(
