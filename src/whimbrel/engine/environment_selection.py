@@ -131,12 +131,10 @@ class Selection:
         """
         moved: dict[str, int | None] = {}
         for window in self.windows:
-            if not window.is_placed or any(kappa.other in moved for kappa in window.kappas):
-                continue
-            items, limits = _seen(window, buffer, stretch), self._limits(window, stretch)
-            anchor = window.setting.shifted(View(window.anchor, window.found, items, stretch, limits))
-            if anchor != window.anchor:
-                moved[window.name] = anchor
+            if window.is_placed and not any(kappa.other in moved for kappa in window.kappas):
+                anchor = self._next_anchor(window, buffer, stretch)
+                if anchor != window.anchor:
+                    moved[window.name] = anchor
         if moved:
             for window in self.windows:
                 window.is_initial = window.is_initial and not window.is_placed
@@ -144,6 +142,14 @@ class Selection:
                 if window.is_placed:
                     window.anchor = moved.get(window.name, window.anchor)
         return bool(moved)
+
+    def _next_anchor(self, window: Running, buffer: Sequence[Item], stretch: Stretch) -> int | None:
+        """Give where a window can shift to by itself: where no dependency cuts its shift short."""
+        items = _seen(window, buffer, stretch)
+        limits = self._limits(window, stretch)
+        held = window.setting.shifted(View(window.anchor, window.found, items, stretch, limits))
+        free = window.setting.shifted(View(window.anchor, window.found, items, stretch, ()))
+        return held if held == free else window.anchor
 
     # -- times ---------------------------------------------------------------------------------------------
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -108,17 +109,29 @@ def together(tables: Sequence[pa.Table], coordinates: Coordinates | None) -> pa.
     if not tables:
         return _EMPTY.replace_schema_metadata(_metadata(tables, coordinates))
     joined = pa.concat_tables(tables, promote_options="permissive")
-    attributes = [name for name in joined.column_names if name not in (*FIXED, "events")]
-    joined = joined.select([*FIXED, *attributes, "events"])
-    order = _order(joined)
-    joined = joined if order is None else joined.take(pa.array(order))
+    joined = joined.select([*FIXED, *_attributes(joined), "events"])
+    if not _follow_each_other(tables):
+        order = _order(joined)
+        joined = joined if order is None else joined.take(pa.array(order))
     return joined.replace_schema_metadata(_metadata(tables, coordinates))
+
+
+def _follow_each_other(tables: Sequence[pa.Table]) -> bool:
+    """Tell whether tables that were joined before, and so are in order, follow each other in time."""
+    if not all(ATTRIBUTES_KEY in (table.schema.metadata or {}) for table in tables):
+        return False
+    ends = [table.column("end") for table in tables]
+    return all(one[-1].value < other[0].value for one, other in pairwise(ends))
+
+
+def _attributes(table: pa.Table) -> list[str]:
+    return [name for name in table.column_names if name not in (*FIXED, "events")]
 
 
 def _order(table: pa.Table) -> Int64Array | None:
     """Give the order (end, start, type, events, id); None where the rows are in it already."""
     end, start = (_numbers(table.column(name)) for name in ("end", "start"))
-    kind = pc.rank(table.column("type"), tiebreaker="dense").to_numpy().astype(np.int64)
+    kind = _ranks(table.column("type"))
     order = np.lexsort((kind, start, end))
     end, start, kind = end[order], start[order], kind[order]
     tied = np.zeros(len(order), np.bool_)
@@ -141,19 +154,25 @@ def _with_ties_in_order(table: pa.Table, order: Int64Array, tied: np.ndarray) ->
     return order
 
 
+def _ranks(types: pa.ChunkedArray) -> Int64Array:
+    """Give the place of every row's type in the order of the types."""
+    names = sorted(pc.unique(types).to_pylist())
+    ranks: Int64Array = pc.index_in(types, pa.array(names, pa.string())).to_numpy().astype(np.int64)
+    return ranks
+
+
 def _numbers(column: pa.ChunkedArray) -> Int64Array:
     numbers: Int64Array = column.cast(pa.int64()).to_numpy()
     return numbers
 
 
 def _metadata(tables: Sequence[pa.Table], coordinates: Coordinates | None) -> dict[bytes, bytes]:
-    owned: dict[str, dict[str, None]] = {}
+    owned: dict[str, list[str]] = {}
     for table in tables:
-        kind = table.column("type")[0].as_py()
-        for name in table.column_names:
-            if name not in (*FIXED, "events"):
-                owned.setdefault(kind, {}).setdefault(name)
-    attributes = {kind: list(names) for kind, names in owned.items()}
+        known = (table.schema.metadata or {}).get(ATTRIBUTES_KEY)
+        of_table = json.loads(known) if known else {table.column("type")[0].as_py(): _attributes(table)}
+        for kind, names in of_table.items():
+            owned[kind] = list(dict.fromkeys([*owned.get(kind, []), *names]))
     place = "none" if coordinates is None else coordinates.value
-    return {COORDINATES_KEY: place.encode(), ATTRIBUTES_KEY: json.dumps(attributes).encode()}
+    return {COORDINATES_KEY: place.encode(), ATTRIBUTES_KEY: json.dumps(owned).encode()}
 

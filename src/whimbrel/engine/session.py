@@ -24,7 +24,7 @@ from whimbrel.model.frames import batches
 from whimbrel.model.schema import Coordinates, EventSchema
 from whimbrel.model.time import END_OF_TIME, duration, instant
 
-SLICE = 262_144
+SLICE = 131_072
 """Events processed at once: few enough to stay in the cache, many enough to be worth a call."""
 
 
@@ -146,7 +146,7 @@ class Session:
     @property
     def slice_rows(self) -> int:
         """How many events to process at once: many queries share the work on one slice."""
-        return SLICE if len(self._pipelines) < 64 else 4 * SLICE
+        return SLICE if len(self._pipelines) < 64 else 8 * SLICE
 
     def _push(self, batch: pa.RecordBatch) -> list[pa.Table]:
         self._intake.accept(self.conform(batch).events)
@@ -205,7 +205,8 @@ class Session:
         self._atoms.clear()
         found += self._step(self._due_by(watermark))
         self._forget(watermark)
-        return found
+        # In order already here, a long result need not be copied to be sorted as a whole.
+        return [together(found, self._intake.coordinates)] if len(found) else []
 
     def _due_by(self, watermark: int) -> dict[str, None]:
         """Name the queries in which something happens by `watermark` even without events."""
