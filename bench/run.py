@@ -57,12 +57,16 @@ def throughput(options: argparse.Namespace) -> Iterator[str]:
     del events
     yield sequence_line("(a) the same, events with ids (checked for duplicates)", SEQUENCE,
                         sequence_events(options.events, ids=True), options)  # fmt: skip
-    yield sequence_line("(a) the same, every event an A, B or C", SEQUENCE, dense_events(options.events), options)
+    yield sequence_line(
+        "(a) the same, every event an A, B or C", SEQUENCE, dense_events(options.events), options
+    )
 
 
 def correlated(options: argparse.Namespace) -> Iterator[str]:
     """(b) The same with a condition between A and B."""
-    yield sequence_line("(b) with b.speed < a.speed * 0.5", CORRELATED, sequence_events(options.events), options)
+    yield sequence_line(
+        "(b) with b.speed < a.speed * 0.5", CORRELATED, sequence_events(options.events), options
+    )
 
 
 def sequence_line(what: str, text: str, events: pa.Table, options: argparse.Namespace) -> str:
@@ -73,7 +77,9 @@ def sequence_line(what: str, text: str, events: pa.Table, options: argparse.Name
     spent = median(lambda: wb.detect(query, events), options.repeat)
     one_pass = median(lambda: numpy_pass(events), options.repeat)
     rate = events.num_rows / spent / 1e6
-    return f"| {what} | {rate:.1f} M events/s ({found:,} detections) | {spent / one_pass:.1f} x one NumPy pass |"
+    return (
+        f"| {what} | {rate:.1f} M events/s ({found:,} detections) | {spent / one_pass:.1f} x one NumPy pass |"
+    )
 
 
 def numpy_pass(events: pa.Table) -> float:

@@ -12,9 +12,7 @@ RATE = 5_000
 """Events a second: each object reports once a second on average."""
 
 SEQUENCE = "define S detect A as a then B as b then C as c within 100 s group by source"
-CORRELATED = (
-    "define S detect A as a then B as b then C as c within 100 s where b.speed < a.speed * 0.5 group by source"
-)
+CORRELATED = "define S detect A as a then B as b then C as c within 100 s where b.speed < a.speed * 0.5 group by source"
 
 
 def sequence_events(number: int, *, ids: bool = False) -> pa.Table:
@@ -59,7 +57,9 @@ def zone_events(number: int) -> pa.Table:
             "type": pa.DictionaryArray.from_arrays(pa.array(kinds), pa.array([f"T{n}" for n in range(20)])),
             "time": pa.array(times).cast(pa.timestamp("us", "UTC")),
             "source": _sources(rng, number),
-            "zone": pa.DictionaryArray.from_arrays(pa.array(zones), pa.array([f"z{n}" for n in range(1_000)])),
+            "zone": pa.DictionaryArray.from_arrays(
+                pa.array(zones), pa.array([f"z{n}" for n in range(1_000)])
+            ),
             "speed": pa.array(rng.random(number) * 100),
         }
     )

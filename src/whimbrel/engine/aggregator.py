@@ -292,7 +292,9 @@ class Aggregator:
             inner = self._only(slot, segments)
             if call.function == "count":
                 return count_rows(inner)
-            raise QueryError(f"{format_expr(call)!r} needs an attribute, as in {call.function}(a.speed)", call.at)
+            raise QueryError(
+                f"{format_expr(call)!r} needs an attribute, as in {call.function}(a.speed)", call.at
+            )
         column = self.buffer.column(argument, slot, self.op.parts[slot].alias)
         return reduce(call.function, column, segments, self.around.functions, call)
 

@@ -92,7 +92,11 @@ class Arrivals:
         return len(self.roots) == 1 and self.roots[0].store is self.around.atoms.store
 
     def _of_root(self, number: int) -> Arrived:
-        bits = [(slot, s.new) for slot, s in enumerate(self.inputs) if self._root_of[slot] == number and len(s.new)]
+        bits = [
+            (slot, s.new)
+            for slot, s in enumerate(self.inputs)
+            if self._root_of[slot] == number and len(s.new)
+        ]
         if not bits:
             return _empty()
         rows, mask = _with_bits(bits)
@@ -127,7 +131,9 @@ class Arrivals:
                 texts.append([None] * len(rows))
             lineages.append(stream.store.lineage(rows))
             places.append(at)
-        ranks = {text: rank for rank, text in enumerate(sorted({t for ts in texts for t in ts if t is not None}))}
+        ranks = {
+            text: rank for rank, text in enumerate(sorted({t for ts in texts for t in ts if t is not None}))
+        }
         depth = max(int(np.diff(lineage.offsets).max(initial=0)) for lineage in lineages)
         refs = np.full((depth, size), -1, np.int64)
         for at, values, lineage in zip(places, texts, lineages, strict=True):
@@ -179,5 +185,3 @@ def _with_bits(selections: list[tuple[int, Int64Array]]) -> tuple[Int64Array, Ma
         mask[inverse[begin : begin + len(rows)]] |= np.uint64(1 << slot)
         begin += len(rows)
     return united, mask
-
-

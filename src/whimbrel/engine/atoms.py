@@ -99,7 +99,11 @@ def _columns(released: Released, wanted: Iterable[str] | None) -> dict[Expr, Col
     """Read the columns of a batch that any query needs."""
     batch = released.batch
     always = ("id", "type", "source", "x", "y")
-    names = batch.schema.names if wanted is None else [n for n in batch.schema.names if n in always or n in wanted]
+    names = (
+        batch.schema.names
+        if wanted is None
+        else [n for n in batch.schema.names if n in always or n in wanted]
+    )
     columns: dict[Expr, Column] = {}
     for name in names:
         if name not in ("start", "end", "geometry"):

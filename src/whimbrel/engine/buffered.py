@@ -35,7 +35,9 @@ class Buffered:
     def save(self, blocks: Blocks, name: str) -> None:
         """Write the waiting events and their groups."""
         self.arrivals.save(blocks, f"{name}/held")
-        blocks.put_arrays(f"{name}/events", {field: getattr(self.events, field) for field in Arrived.__slots__})
+        blocks.put_arrays(
+            f"{name}/events", {field: getattr(self.events, field) for field in Arrived.__slots__}
+        )
         blocks.put_array(f"{name}/group", self.group)
         blocks.put_json(f"{name}/groups", self.groups.values())
 
@@ -122,5 +124,3 @@ class Buffered:
     def by_group(self) -> Int64Array:
         """Give the order of the events by group, and inside a group by the total order."""
         return np.argsort(self.group, kind="stable")
-
-

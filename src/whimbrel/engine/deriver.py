@@ -10,7 +10,7 @@ from whimbrel.engine.snapshot import Blocks
 from whimbrel.engine.store import Store
 from whimbrel.engine.streams import CASE, WINDOW, RowsFrame, Stream, Surroundings
 from whimbrel.engine.values import Column
-from whimbrel.graph.expressions import GROUP, Attribute, Expr
+from whimbrel.graph.expressions import Attribute, Expr
 from whimbrel.graph.operators import Case, Derive, Graph
 from whimbrel.graph.scope import is_composite
 from whimbrel.model.schema import TYPE_NAMES, Type

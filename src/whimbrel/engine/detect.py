@@ -80,7 +80,11 @@ def run(
         query, lateness=lateness, coordinates=coordinates, time_unit=time_unit, default_type=default_type
     )
     with RejectedWriter(rejected) as writer:
-        source = _files(session, events, writer, progress) if _is_path(events) else _rows(session, events, writer, progress)
+        source = (
+            _files(session, events, writer, progress)
+            if _is_path(events)
+            else _rows(session, events, writer, progress)
+        )
         table = run_bounded(session, source) if lateness is None else _replay(session, source)
     return Outcome(table, session.counts)
 
@@ -95,7 +99,11 @@ def _replay(session: Session, source: Iterator[pa.RecordBatch]) -> pa.Table:
 def _is_path(events: Any) -> bool:
     if isinstance(events, str | os.PathLike):
         return True
-    return isinstance(events, Sequence) and bool(events) and all(isinstance(e, str | os.PathLike) for e in events)
+    return (
+        isinstance(events, Sequence)
+        and bool(events)
+        and all(isinstance(e, str | os.PathLike) for e in events)
+    )
 
 
 def _files(

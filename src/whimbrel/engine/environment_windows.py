@@ -184,12 +184,10 @@ class Counting:
         now = bisect_left(view.items, view.anchor, key=_place)
         wish = self._wish(view.anchor, view)
         held_back = any(limit.upper and limit.on_all for limit in view.limits)
-        if wish < 0 or (wish >= len(view.items) and not held_back):
-            wish = now
-        place = self._limited(wish, view)
+        stays = wish < 0 or (wish >= len(view.items) and not held_back)
+        place = self._limited(now if stays else wish, view)
         # What was consumed under a window that does not move leaves it where it is.
-        stays = wish == now < len(view.items) and place == view.items[now].place
-        return view.anchor if stays else place
+        return view.anchor if stays and now < len(view.items) and place == view.items[now].place else place
 
     def _wish(self, anchor: int, view: View) -> int:
         """Give the index that the shift policy asks for; outside of the items if there is no such event."""

@@ -11,7 +11,17 @@ import pyarrow.compute as pc
 
 from whimbrel.engine.values import BoolArray, Column, decoded, from_arrow, nothing, to_arrow
 from whimbrel.errors import QueryError, QueryTypeError
-from whimbrel.graph.expressions import AGGREGATES, Attribute, Binary, Call, Expr, Literal, Part, Unary, format_expr
+from whimbrel.graph.expressions import (
+    AGGREGATES,
+    Attribute,
+    Binary,
+    Call,
+    Expr,
+    Literal,
+    Part,
+    Unary,
+    format_expr,
+)
 from whimbrel.graph.functions import Function
 from whimbrel.model.schema import Coordinates, Type
 
@@ -37,8 +47,11 @@ _TIMES = (Type.TIMESTAMP, Type.DURATION)
 class Frame(Protocol):
     """What an expression is evaluated over: rows, and the columns its names stand for."""
 
-    functions: Mapping[str, Function]
-    coordinates: Coordinates | None
+    @property
+    def functions(self) -> Mapping[str, Function]: ...
+
+    @property
+    def coordinates(self) -> Coordinates | None: ...
 
     def __len__(self) -> int: ...
 
@@ -62,7 +75,9 @@ def evaluate(expr: Expr, frame: Frame) -> Column:
         case Unary(_, operand):
             return _negative(evaluate(operand, frame), expr)
         case Binary("and" | "or" as operator, left, right):
-            return _logic(operator, as_truth(evaluate(left, frame), expr), as_truth(evaluate(right, frame), expr))
+            return _logic(
+                operator, as_truth(evaluate(left, frame), expr), as_truth(evaluate(right, frame), expr)
+            )
         case Binary(operator, left, right) if operator in COMPARISONS:
             return compare(operator, evaluate(left, frame), evaluate(right, frame), expr)
         case Binary(operator, left, right):
@@ -122,7 +137,11 @@ def _comparable(left: Type, right: Type) -> bool:
 
 
 def _compare_texts(operator: str, left: Any, right: Any) -> BoolArray:
-    if pa.types.is_dictionary(right.type) and len(right.dictionary) == 1 and pa.types.is_dictionary(left.type):
+    if (
+        pa.types.is_dictionary(right.type)
+        and len(right.dictionary) == 1
+        and pa.types.is_dictionary(left.type)
+    ):
         # One constant: compare the few different texts, then spread the answer over the rows.
         verdict = _TEXT_COMPARISONS[operator](decoded(left.dictionary), right.dictionary[0])
         flags = verdict.fill_null(False).to_numpy(zero_copy_only=False)
@@ -175,7 +194,8 @@ def arithmetic(operator: str, left: Column, right: Column, expr: Expr) -> Column
     kind = arithmetic_type(operator, left.type, right.type)
     if kind is None:
         raise QueryTypeError(
-            f"{format_expr(expr)!r}: {operator!r} does not go with {left.type.value} and {right.type.value}", expr.at
+            f"{format_expr(expr)!r}: {operator!r} does not go with {left.type.value} and {right.type.value}",
+            expr.at,
         )
     null = either_null(left, right)
     a, b = left.values, right.values
@@ -288,7 +308,10 @@ def _pick(name: str, columns: list[Column], expr: Expr) -> Column:
             picked = pc.if_else(pc.fill_null(take_other, False), other, either)
         return from_arrow(picked)
     kind = Type.FLOAT if any(c.type is Type.FLOAT for c in known) else known[0].type
-    values, null = known[0].values.astype(np.float64) if kind is Type.FLOAT else known[0].values, known[0].nulls
+    values, null = (
+        known[0].values.astype(np.float64) if kind is Type.FLOAT else known[0].values,
+        known[0].nulls,
+    )
     for other in known[1:]:
         better = null.copy()
         if name != "coalesce":
@@ -303,25 +326,36 @@ _NUMERIC = {"abs", "sqrt", "floor", "ceil", "round", "sign", "pow", "exp", "ln"}
 _TEXT = {"lower", "upper", "length", "contains", "startswith", "endswith"}
 
 
+_OF_FLOATS: dict[str, Callable[[Any], Any]] = {
+    "abs": np.abs,
+    "sqrt": np.sqrt,
+    "floor": np.floor,
+    "ceil": np.ceil,
+    "round": np.rint,
+    "sign": np.sign,
+    "exp": np.exp,
+    "ln": lambda x: np.where(x > 0, np.log(x), np.nan),
+}
+
+
 def _numeric(name: str, columns: list[Column], expr: Expr) -> Column:
     first = columns[0]
     if any(column.type is None for column in columns):
         return nothing(len(first))
     for column in columns:
-        if column.type is None or not (column.type.is_number or (column.type is Type.DURATION and name == "abs")):
+        if column.type is None or not (
+            column.type.is_number or (column.type is Type.DURATION and name == "abs")
+        ):
             raise QueryTypeError(f"{format_expr(expr)!r} needs numbers", expr.at)
     if first.type is not Type.FLOAT and name in ("abs", "floor", "ceil", "round", "sign"):
-        change = {"abs": np.abs, "sign": np.sign}.get(name)
-        return first if change is None else Column(first.type, change(first.values), first.null)
+        if name not in ("abs", "sign"):
+            return first
+        return Column(first.type, _OF_FLOATS[name](first.values), first.null)
     floats = [column.values.astype(np.float64) for column in columns]
     with np.errstate(all="ignore"):
         if name == "pow":
             return clean(np.power(floats[0], floats[1]), either_null(*columns))
-        change = {
-            "abs": np.abs, "sqrt": np.sqrt, "floor": np.floor, "ceil": np.ceil, "round": np.rint,
-            "sign": np.sign, "exp": np.exp, "ln": lambda x: np.where(x > 0, np.log(x), np.nan),
-        }[name]
-        return clean(change(floats[0]), first.null)
+        return clean(_OF_FLOATS[name](floats[0]), first.null)
 
 
 def _text(name: str, columns: list[Column], expr: Expr) -> Column:
@@ -360,7 +394,8 @@ def _distance(expr: Call, frame: Frame) -> Column:
         places += [frame.column(argument.name, "x"), frame.column(argument.name, "y")]
     if any(place.type is None for place in places):
         return nothing(len(frame))
-    values = distance_m(*(place.values for place in places), frame.coordinates or Coordinates.PLANE)
+    (x1, y1), (x2, y2) = [(p.values, q.values) for p, q in zip(places[::2], places[1::2], strict=True)]
+    values = distance_m(x1, y1, x2, y2, frame.coordinates or Coordinates.PLANE)
     return clean(np.asarray(values, np.float64), either_null(*places))
 
 
@@ -400,7 +435,9 @@ def _python_values(argument: Expr, frame: Frame) -> list[Any]:
         values: list[Any] = to_arrow(evaluate(argument, frame)).to_pylist()
         return values
     columns = {name: to_arrow(column).to_pylist() for name, column in frame.attributes(argument.name).items()}
-    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)] or [{}] * len(frame)
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)] or [
+        {}
+    ] * len(frame)
 
 
 def _guarded(function: Function, row: tuple[Any, ...], expr: Expr) -> Any:
@@ -433,7 +470,9 @@ def cast(column: Column, kind: Type, what: str) -> Column:
         return from_arrow(_as_text(column))
     if kind is Type.TIMESTAMP and column.type is Type.INT:
         return Column(kind, column.values, column.null)
-    raise QueryTypeError(f"{what} is a {column.type.value if column.type else 'null'} and cannot become a {kind.value}")
+    raise QueryTypeError(
+        f"{what} is a {column.type.value if column.type else 'null'} and cannot become a {kind.value}"
+    )
 
 
 def _as_text(column: Column) -> pa.Array:

@@ -47,7 +47,9 @@ def _made_ids(atoms: Store, rows: Int64Array) -> pa.Array:
     source = _texts(atoms.column(Attribute(None, "source"), rows), len(rows))
     kind = _texts(atoms.column(Attribute(None, "type"), rows), len(rows))
     number = atoms.column(NUMBER, rows)
-    numbers = np.zeros(len(rows), np.int64) if number.type is None else np.where(number.nulls, 0, number.values)
+    numbers = (
+        np.zeros(len(rows), np.int64) if number.type is None else np.where(number.nulls, 0, number.values)
+    )
     times = _digits(end)
     if (start != end).any():
         spans = pc.binary_join_element_wise(_digits(start), times, "-")

@@ -131,10 +131,13 @@ def _first(values: list[Any], bound: float | int | None, from_left: bool, defaul
 def _places(ordered: Any, bounds: list[tuple[float | int | None, bool]], default: int) -> list[int]:
     found = [default] * len(bounds)
     for side in ("left", "right"):
-        asked = [n for n, (bound, left) in enumerate(bounds) if bound is not None and left == (side == "left")]
-        places = np.searchsorted(ordered, np.array([bounds[n][0] for n in asked]), side=side) if asked else []
-        for number, place in zip(asked, places, strict=True):
-            found[number] = int(place)
+        asked = [
+            n for n, (bound, left) in enumerate(bounds) if bound is not None and left == (side == "left")
+        ]
+        if asked:
+            places = np.searchsorted(ordered, np.array([bounds[n][0] for n in asked]), side=side)
+            for number, place in zip(asked, places.tolist(), strict=True):
+                found[number] = place
     return found
 
 

@@ -241,7 +241,9 @@ class Intake:
         """Read what `save` wrote."""
         about = blocks.json(name)
         if about["lateness"] != self.lateness:
-            raise StateError("the snapshot was made with another lateness; open the session with the same one")
+            raise StateError(
+                "the snapshot was made with another lateness; open the session with the same one"
+            )
         self.watermark = about["watermark"]
         self.counts = Counts(**about["counts"] | {"reasons": Counter(about["counts"]["reasons"])})
         self.coordinates = None if about["coordinates"] is None else Coordinates(about["coordinates"])
@@ -259,9 +261,9 @@ class Intake:
             batch, start, end = batch.take(pa.array(order)), start[order], end[order]
             state = sortedness(end, start)
         if state == TIED and self.exact:
-            order = _tie_order(batch, start, end)
-            if order is not None:
-                batch, start, end = batch.take(pa.array(order)), start[order], end[order]
+            by_source = _tie_order(batch, start, end)
+            if by_source is not None:
+                batch, start, end = batch.take(pa.array(by_source)), start[by_source], end[by_source]
         if "id" in batch.schema.names:
             return self._once(batch, start, end)
         self.counts.processed += len(end)
@@ -283,7 +285,6 @@ class Intake:
         self.counts.processed += len(end)
         return Released(batch, start, end, number)
 
-
     def _repeated(self, ids: pa.Array, end: Int64Array) -> np.ndarray | None:
         """Mark the events whose id was there already."""
         if self.suspects is None:
@@ -293,7 +294,9 @@ class Intake:
         high, low = hashes(ids)
         suspected = np.isin(high, self.suspects)
         found = np.zeros(len(end), np.bool_)
-        found[suspected] = self.recent.repeated(high[suspected], low[suspected], end[suspected], self.watermark)
+        found[suspected] = self.recent.repeated(
+            high[suspected], low[suspected], end[suspected], self.watermark
+        )
         return found
 
     def look_ahead(self, batches: list[pa.RecordBatch]) -> None:

@@ -57,7 +57,9 @@ class Interner:
     def row_codes(self, columns: list[Column]) -> Int64Array:
         """Give one code for every different row of several columns."""
         locals_ = [Interner() for _ in columns]
-        stacked = np.stack([local.codes(column) for local, column in zip(locals_, columns, strict=True)], axis=1)
+        stacked = np.stack(
+            [local.codes(column) for local, column in zip(locals_, columns, strict=True)], axis=1
+        )
         rows, inverse = np.unique(stacked, axis=0, return_inverse=True)
         values = [local.values() for local in locals_]
         found = [tuple(values[c][code] for c, code in enumerate(row)) for row in rows.tolist()]

@@ -11,7 +11,6 @@ from whimbrel.engine.values import FloatArray, Int64Array
 from whimbrel.graph.expressions import Attribute
 from whimbrel.model.schema import Type
 
-
 _PLACE = {Attribute(None, "x"), Attribute(None, "@wkb")}
 
 

@@ -30,7 +30,7 @@ from whimbrel.graph.expressions import (
     parts_of,
     transform,
 )
-from whimbrel.graph.operators import Graph, Match
+from whimbrel.graph.operators import Absent, Graph, Match, PatternPart
 from whimbrel.graph.policies import Context, Select
 from whimbrel.graph.reach import match_retention
 from whimbrel.graph.scope import scope
@@ -85,7 +85,8 @@ class Matcher:
         """Find out which slot every part name belongs to."""
         self.owner: dict[str, int] = {}
         self.alias: list[str | None] = []
-        for slot, part in enumerate([*self.op.parts, *self.op.absent]):
+        members: list[PatternPart | Absent] = [*self.op.parts, *self.op.absent]
+        for slot, part in enumerate(members):
             self.alias.append(part.alias)
             for name in [*scope(graph, part.input), *([part.alias] if part.alias else [])]:
                 self.owner.setdefault(name, slot)
@@ -118,7 +119,8 @@ class Matcher:
             [(o.first, o.second, -1 if o.gap is None else o.gap) for o in op.orders], np.int64
         ).reshape(-1, 3)
         self.absents = np.array(
-            [tuple(-1 if n is None else n for n in (a.after, a.before, a.duration)) for a in op.absent], np.int64
+            [tuple(-1 if n is None else n for n in (a.after, a.before, a.duration)) for a in op.absent],
+            np.int64,
         ).reshape(-1, 3)
         self.select = np.array([_SELECTS[part.select] for part in op.parts], np.int64)
         self.consume = np.array([part in op.consuming for part in range(parts)], np.uint8)
@@ -135,7 +137,9 @@ class Matcher:
         for trigger in range(parts):
             bound = [trigger]
             while len(bound) < parts:
-                later = next((b for b in bound if self.before_part[b] >= 0 and self.before_part[b] not in bound), None)
+                later = next(
+                    (b for b in bound if self.before_part[b] >= 0 and self.before_part[b] not in bound), None
+                )
                 if later is None:
                     chosen = max(n for n in range(parts) if n not in bound)
                 else:
@@ -259,7 +263,9 @@ class Matcher:
         ]
         place = max(taken, default=-1) + 1
         if place > MOST_COLUMNS:
-            raise QueryError(f"the conditions of {self.op.name!r} read more than {MOST_COLUMNS} values an event")
+            raise QueryError(
+                f"the conditions of {self.op.name!r} read more than {MOST_COLUMNS} values an event"
+            )
         return place
 
     def _widen(self, number: int) -> None:
@@ -294,7 +300,8 @@ class Matcher:
         self.arrivals.load(blocks, f"{name}/held")
         about = blocks.json(f"{name}/columns")
         self._columns = {
-            (root, expr_from_json(expr), slot): number for number, (root, expr, slot) in enumerate(about["columns"])
+            (root, expr_from_json(expr), slot): number
+            for number, (root, expr, slot) in enumerate(about["columns"])
         }
         self._types = [Type(kind) if kind else None for kind in about["types"]]
         self._places = about["places"]
@@ -411,12 +418,16 @@ class Matcher:
         present = [(number, column) for number, column in columns if column.type is Type.STRING]
         moved = self._texts.learn([column for _, column in present])
         if moved is not None:
-            places = [p for p, kind in zip(self._places, self._types, strict=True) if kind is Type.STRING and p >= 0]
+            places = [
+                p for p, kind in zip(self._places, self._types, strict=True) if kind is Type.STRING and p >= 0
+            ]
             used = self.pool.ints[: self.pool.entries, places]
             self.pool.ints[: self.pool.entries, places] = moved[np.minimum(used, len(moved) - 1)]
         return {number: self._texts.codes(column) for number, column in present}
 
-    def _feed(self, arrived: Arrived, watermark: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    def _feed(
+        self, arrived: Arrived, watermark: int
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         pool = self.pool
         keys = self._keys(arrived)
         ints, floats, nulls = self._values(arrived)

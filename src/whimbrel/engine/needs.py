@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from whimbrel.graph.expressions import AGGREGATES, GROUP, Attribute, Call, Expr, Part, children
 from whimbrel.graph.functions import Function
 from whimbrel.graph.operators import (
+    Absent,
     Aggregate,
     Case,
     Custom,
@@ -17,6 +18,7 @@ from whimbrel.graph.operators import (
     Match,
     Merge,
     Operator,
+    PatternPart,
     Repeat,
     Source,
 )
@@ -104,9 +106,7 @@ class Needs:
 
     def _leaves(self, expr: Expr) -> Iterable[Expr]:
         """Give the attributes, parts and aggregates that `expr` is made of."""
-        if isinstance(expr, Attribute | Part):
-            yield expr
-        elif isinstance(expr, Call) and self.is_aggregate(expr):
+        if isinstance(expr, Attribute | Part) or (isinstance(expr, Call) and self.is_aggregate(expr)):
             yield expr
         elif isinstance(expr, Call) and expr.function in ("distance", "within_region"):
             for argument in expr.arguments:
@@ -135,7 +135,7 @@ class Needs:
             self._expr(case.input, case.alias, assign.value, case.partitioning)
 
     def _match(self, op: Match) -> None:
-        members = [*op.parts, *op.absent]
+        members: list[PatternPart | Absent] = [*op.parts, *op.absent]
         expressions = [*op.conditions, *(c for a in op.absent for c in a.conditions), *self.of[op.name]]
         for part in members:
             self._keys(part.input, op.partitioning)

@@ -22,7 +22,18 @@ from whimbrel.engine.streams import RowsFrame, Stream, Surroundings
 from whimbrel.errors import QueryError, StateError
 from whimbrel.graph.expressions import Call, Expr, children
 from whimbrel.graph.functions import Function
-from whimbrel.graph.operators import Aggregate, Custom, Derive, Filter, Graph, Match, Merge, Operator, Repeat, Source
+from whimbrel.graph.operators import (
+    Aggregate,
+    Custom,
+    Derive,
+    Filter,
+    Graph,
+    Match,
+    Merge,
+    Operator,
+    Repeat,
+    Source,
+)
 from whimbrel.graph.query import Query
 from whimbrel.graph.reach import reach
 from whimbrel.graph.scope import selection
@@ -61,7 +72,14 @@ class Sieve:
         self.op = op
         self.source = source
         self.around = around
-        self.stream = Stream(op.name, source.store, source.composite, source.event_type, branches=source.branches, number=source.number)
+        self.stream = Stream(
+            op.name,
+            source.store,
+            source.composite,
+            source.event_type,
+            branches=source.branches,
+            number=source.number,
+        )
 
     def save(self, blocks: Blocks, name: str) -> None:
         """Write the state: there is none."""

@@ -167,4 +167,3 @@ def _longer(array: np.ndarray, size: int) -> np.ndarray:
 def bits(column: int, is_float: bool) -> np.uint64:
     """Give the null bit of a pool column."""
     return np.uint64(1 << (column + (32 if is_float else 0)))
-

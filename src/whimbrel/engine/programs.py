@@ -88,7 +88,7 @@ class Programs:
         names = parts_of(expr)
         if len(names) == 1 and not isinstance(expr, Part):
             (name,) = names
-            if name in self.slots:
+            if name is not None and name in self.slots:
                 return self._push_column(self.slots[name], expr)
         match expr:
             case Literal(value, kind):
@@ -177,7 +177,8 @@ class Programs:
         kind = arithmetic_type(operator, first, second)
         if kind is None:
             raise QueryTypeError(
-                f"{format_expr(expr)!r}: {operator!r} does not go with {first.value} and {second.value}", expr.at
+                f"{format_expr(expr)!r}: {operator!r} does not go with {first.value} and {second.value}",
+                expr.at,
             )
         scaled = kind is Type.DURATION and operator in "*/"
         if kind is Type.FLOAT or scaled:

@@ -117,4 +117,6 @@ def _user_aggregate(function: Function, column: Column, segments: Segments, expr
     try:
         return from_arrow(pa.array(results, ARROW_TYPES[function.returns], from_pandas=True))
     except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
-        raise QueryTypeError(f"{function.name!r} should return {function.returns.value}: {error}", expr.at) from error
+        raise QueryTypeError(
+            f"{function.name!r} should return {function.returns.value}: {error}", expr.at
+        ) from error

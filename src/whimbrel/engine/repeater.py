@@ -55,7 +55,7 @@ class Repeater:
         buffer, op = self.buffer, self.op
         order = buffer.by_group()
         events = buffer.events.take(order)
-        fresh = (order >= before)
+        fresh = order >= before
         offsets, places = stretches(
             buffer.group[order],
             (events.mask & np.uint64(1)) != 0,

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from whimbrel.engine.identity import detection_ids, event_ids
 from whimbrel.engine.locations import hull_wkb
-from whimbrel.engine.store import Lineage, Store, offsets_of
+from whimbrel.engine.store import Lineage, offsets_of
 from whimbrel.engine.streams import CASE, WINDOW, Stream, Surroundings
 from whimbrel.engine.values import Int64Array, to_arrow
 from whimbrel.graph.expressions import Attribute
@@ -145,7 +145,9 @@ def _order(table: pa.Table) -> Int64Array | None:
 def _with_ties_in_order(table: pa.Table, order: Int64Array, tied: np.ndarray) -> Int64Array:
     """Order the rows with the same times and type by their events, then by id."""
     places = np.nonzero(tied)[0]
-    rows = table.select(["end", "start", "type", "events", "id"]).take(pa.array(order[places])).combine_chunks()
+    rows = (
+        table.select(["end", "start", "type", "events", "id"]).take(pa.array(order[places])).combine_chunks()
+    )
     events = pc.binary_join(rows.column("events").combine_chunks(), "\x00")
     keys = rows.set_column(3, "events", events)
     within = pc.sort_indices(keys, sort_keys=[(name, "ascending") for name in keys.column_names])
@@ -175,4 +177,3 @@ def _metadata(tables: Sequence[pa.Table], coordinates: Coordinates | None) -> di
             owned[kind] = list(dict.fromkeys([*owned.get(kind, []), *names]))
     place = "none" if coordinates is None else coordinates.value
     return {COORDINATES_KEY: place.encode(), ATTRIBUTES_KEY: json.dumps(owned).encode()}
-

@@ -39,7 +39,10 @@ class Blocks:
     def put_array(self, name: str, array: np.ndarray) -> None:
         """Add an array."""
         array = np.ascontiguousarray(array)
-        self._blocks[name] = ({"kind": "array", "dtype": array.dtype.str, "shape": array.shape}, array.tobytes())
+        self._blocks[name] = (
+            {"kind": "array", "dtype": array.dtype.str, "shape": array.shape},
+            array.tobytes(),
+        )
 
     def put_arrays(self, name: str, arrays: Mapping[str, np.ndarray]) -> None:
         """Add several arrays below one name."""
@@ -133,7 +136,11 @@ def save_store(blocks: Blocks, name: str, store: Store) -> None:
 
 
 def _rows(chunk: Chunk) -> pa.RecordBatch:
-    arrays = [pa.array(chunk.start), pa.array(chunk.end), *(to_arrow(column) for column in chunk.columns.values())]
+    arrays = [
+        pa.array(chunk.start),
+        pa.array(chunk.end),
+        *(to_arrow(column) for column in chunk.columns.values()),
+    ]
     return pa.RecordBatch.from_arrays(arrays, names=[str(number) for number in range(len(arrays))])
 
 

@@ -214,13 +214,15 @@ class Store:
         whole = concat(pieces)
         if isinstance(located[0], slice):
             return whole
-        return whole.take(np.argsort(np.concatenate(located), kind="stable"))
+        places = np.concatenate([np.arange(len(rows))[at] for at in located])
+        return whole.take(np.argsort(places, kind="stable"))
 
 
 def _merged(older: Chunk, newer: Chunk) -> Chunk:
     keys = dict.fromkeys([*older.columns, *newer.columns])
     columns = {
-        key: concat([chunk.columns.get(key) or nothing(len(chunk)) for chunk in (older, newer)]) for key in keys
+        key: concat([chunk.columns.get(key) or nothing(len(chunk)) for chunk in (older, newer)])
+        for key in keys
     }
     lineage = None
     if older.lineage is not None and newer.lineage is not None:

@@ -161,7 +161,9 @@ class RowsFrame:
     def _derived(self, name: str) -> Column:
         if name == "type" and self.stream.event_type is not None:
             index = pa.array(np.zeros(len(self.rows), np.int32))
-            return Column(Type.STRING, pa.DictionaryArray.from_arrays(index, pa.array([self.stream.event_type])))
+            return Column(
+                Type.STRING, pa.DictionaryArray.from_arrays(index, pa.array([self.stream.event_type]))
+            )
         if name == "source":
             return common_source(self.around, self.stream, self.rows)
         if name in ("x", "y"):

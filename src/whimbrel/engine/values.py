@@ -141,4 +141,6 @@ def concat(columns: list[Column]) -> Column:
             pa.nulls(len(c), pa.string()) if c.type is not Type.STRING else decoded(c.values) for c in columns
         ]
         return Column(kind, pa.concat_arrays(parts), null)
-    return Column(kind, np.concatenate([c.values.astype(NUMPY_TYPES[kind], copy=False) for c in columns]), null)
+    return Column(
+        kind, np.concatenate([c.values.astype(NUMPY_TYPES[kind], copy=False) for c in columns]), null
+    )

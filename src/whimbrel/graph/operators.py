@@ -8,7 +8,7 @@ turns a composite into an event of a named type.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -258,7 +258,9 @@ class Graph:
         for operator in self.operators:
             missing = [name for name in operator.inputs if name not in seen]
             if missing:
-                raise QueryError(f"operator {operator.name!r} reads {missing[0]!r}, which does not come before it")
+                raise QueryError(
+                    f"operator {operator.name!r} reads {missing[0]!r}, which does not come before it"
+                )
             if operator.name in seen:
                 raise QueryError(f"two operators are named {operator.name!r}")
             seen.add(operator.name)
@@ -286,5 +288,5 @@ class Graph:
         return tuple(operator for operator in self.operators if name in operator.inputs)
 
 
-def _unique(names: Iterator[str] | list[str]) -> tuple[str, ...]:
+def _unique(names: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))

@@ -19,7 +19,7 @@ from whimbrel.engine.kernels.pattern import (
 
 
 @kernel
-def choose(spec, consume, rows, fine, number, chosen, consumed, pool_ident, hot, entries):  # type: ignore[no-untyped-def]
+def choose(spec, consume, rows, fine, number, chosen, consumed, pool_ident, hot, entries):
     """Apply the context to the combinations of one trigger; write the chosen ones, give how many.
 
     `fine` tells which hold; only a chronicle looks at the others. Marks the consumed events.
@@ -74,7 +74,7 @@ def choose(spec, consume, rows, fine, number, chosen, consumed, pool_ident, hot,
 
 
 @kernel
-def use_up(e, consumed, pool_ident, hot, entries):  # type: ignore[no-untyped-def]
+def use_up(e, consumed, pool_ident, hot, entries):
     """Mark an event as consumed, also where it is in the pool a second time as an alternative."""
     consumed[e] = 1
     for step in (-1, 1):
@@ -86,7 +86,7 @@ def use_up(e, consumed, pool_ident, hot, entries):  # type: ignore[no-untyped-de
 
 
 @kernel
-def used_up(rows, i, consumed):  # type: ignore[no-untyped-def]
+def used_up(rows, i, consumed):
     """Tell whether combination i contains a consumed event."""
     for part in range(rows.shape[1]):
         if consumed[rows[i, part]] == 1:
@@ -95,7 +95,7 @@ def used_up(rows, i, consumed):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def newer_from_the_end(rows, i, j):  # type: ignore[no-untyped-def]
+def newer_from_the_end(rows, i, j):
     """Tell whether combination i is newer than j, compared from the last part to the first."""
     for part in range(rows.shape[1] - 1, -1, -1):
         if rows[i, part] != rows[j, part]:
@@ -104,7 +104,7 @@ def newer_from_the_end(rows, i, j):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def older(rows, i, j):  # type: ignore[no-untyped-def]
+def older(rows, i, j):
     """Tell whether combination i comes before j, oldest first, part by part."""
     for part in range(rows.shape[1]):
         if rows[i, part] != rows[j, part]:
@@ -113,7 +113,7 @@ def older(rows, i, j):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def sort_oldest_first(rows, number):  # type: ignore[no-untyped-def]
+def sort_oldest_first(rows, number):
     """Give the order of the first `number` combinations, oldest first (heap sort)."""
     order = np.arange(number)
     for root in range(number // 2 - 1, -1, -1):
@@ -125,7 +125,7 @@ def sort_oldest_first(rows, number):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def sift(rows, order, root, size):  # type: ignore[no-untyped-def]
+def sift(rows, order, root, size):
     """Let the entry at `root` sink to its place in the heap order[:size]."""
     while True:
         child = 2 * root + 1

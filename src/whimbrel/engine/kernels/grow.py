@@ -8,7 +8,7 @@ from whimbrel.engine.kernels.jit import kernel
 
 
 @kernel
-def grow(array, size):  # type: ignore[no-untyped-def]
+def grow(array, size):
     """Give a longer copy of a one-dimensional array."""
     longer = np.empty(size, array.dtype)
     for i in range(array.size):
@@ -17,7 +17,7 @@ def grow(array, size):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def grow_rows(array, size):  # type: ignore[no-untyped-def]
+def grow_rows(array, size):
     """Give a copy of a table with room for `size` rows."""
     # Loops, because a slice assignment takes the compiler seconds.
     longer = np.empty((size, array.shape[1]), array.dtype)

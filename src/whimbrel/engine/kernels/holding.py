@@ -8,7 +8,7 @@ from whimbrel.engine.kernels.pattern import ABSENT, END, PARTS, PREV, START, TAK
 
 
 @kernel
-def deadline_of(spec, absents, a, bound, hot):  # type: ignore[no-untyped-def]
+def deadline_of(spec, absents, a, bound, hot):
     """Give the time until which absent part `a` must not occur."""
     if absents[a, 2] >= 0:
         return hot[bound[absents[a, 0]], END] + absents[a, 2]
@@ -19,7 +19,7 @@ def deadline_of(spec, absents, a, bound, hot):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def violated(spec, absents, absent_code, final, bound, largest, key, hot, tail, machine):  # type: ignore[no-untyped-def]
+def violated(spec, absents, absent_code, final, bound, largest, key, hot, tail, machine):
     """Tell whether an event lies where an absent part forbids it.
 
     `final` picks the absences to test: 1 those that wait for a deadline, 0 the others. `largest` is the
@@ -45,8 +45,19 @@ def violated(spec, absents, absent_code, final, bound, largest, key, hot, tail, 
             if inside:
                 bound[slot] = n
                 if absent_code[a, 0] == absent_code[a, 1] or holds(
-                    code, absent_code[a, 0], absent_code[a, 1], int_constants, float_constants, bound,
-                    hot, ints, floats, nulls, si, sf, sn,
+                    code,
+                    absent_code[a, 0],
+                    absent_code[a, 1],
+                    int_constants,
+                    float_constants,
+                    bound,
+                    hot,
+                    ints,
+                    floats,
+                    nulls,
+                    si,
+                    sf,
+                    sn,
                 ):
                     return True
             n = hot[n, PREV + slot]
@@ -54,20 +65,31 @@ def violated(spec, absents, absent_code, final, bound, largest, key, hot, tail, 
 
 
 @kernel
-def conditions_hold(condition_code, bound, hot, machine):  # type: ignore[no-untyped-def]
+def conditions_hold(condition_code, bound, hot, machine):
     """Tell whether every condition of the pattern holds on a whole combination."""
     code, int_constants, float_constants, ints, floats, nulls, si, sf, sn = machine
     for c in range(condition_code.shape[0]):
         if not holds(
-            code, condition_code[c, 0], condition_code[c, 1], int_constants, float_constants, bound,
-            hot, ints, floats, nulls, si, sf, sn,
+            code,
+            condition_code[c, 0],
+            condition_code[c, 1],
+            int_constants,
+            float_constants,
+            bound,
+            hot,
+            ints,
+            floats,
+            nulls,
+            si,
+            sf,
+            sn,
         ):
             return False
     return True
 
 
 @kernel
-def order_holds(orders, o, bound, hot):  # type: ignore[no-untyped-def]
+def order_holds(orders, o, bound, hot):
     """Tell whether order `o` holds between the events bound to its two parts."""
     first = bound[orders[o, 0]]
     second = bound[orders[o, 1]]
@@ -77,7 +99,9 @@ def order_holds(orders, o, bound, hot):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def combination_holds(pool_ident, spec, orders, condition_code, absents, absent_code, bound, key, hot, tail, machine):  # type: ignore[no-untyped-def]
+def combination_holds(
+    pool_ident, spec, orders, condition_code, absents, absent_code, bound, key, hot, tail, machine
+):
     """Tell whether a whole combination holds (all but the absences that wait for a deadline)."""
     parts = spec[PARTS]
     least = hot[bound[0], START]
@@ -95,13 +119,13 @@ def combination_holds(pool_ident, spec, orders, condition_code, absents, absent_
             return False
     if not conditions_hold(condition_code, bound, hot, machine):
         return False
-    return not violated(
-        spec, absents, absent_code, 0, bound, largest, key, hot, tail, machine
-    )
+    return not violated(spec, absents, absent_code, 0, bound, largest, key, hot, tail, machine)
 
 
 @kernel
-def selected(pool_ident, spec, select, orders, condition_code, absents, absent_code, bound, key, hot, tail, machine):  # type: ignore[no-untyped-def]
+def selected(
+    pool_ident, spec, select, orders, condition_code, absents, absent_code, bound, key, hot, tail, machine
+):
     """Tell whether the marks `first` and `last` keep this combination."""
     for part in range(spec[PARTS]):
         if select[part] == TAKE_EACH:
@@ -113,8 +137,17 @@ def selected(pool_ident, spec, select, orders, condition_code, absents, absent_c
             if better:
                 bound[part] = rival
                 beaten = combination_holds(
-                    pool_ident, spec, orders, condition_code, absents, absent_code, bound, key,
-                    hot, tail, machine,
+                    pool_ident,
+                    spec,
+                    orders,
+                    condition_code,
+                    absents,
+                    absent_code,
+                    bound,
+                    key,
+                    hot,
+                    tail,
+                    machine,
                 )
                 bound[part] = own
                 if beaten:

@@ -8,7 +8,7 @@ from whimbrel.engine.kernels.jit import kernel
 
 
 @kernel
-def hulls(offsets, x, y):  # type: ignore[no-untyped-def]
+def hulls(offsets, x, y):
     """Give the corners of the convex hull of every segment of points, NaN points left out.
 
     Corners run counter-clockwise from the least (x, y); points on an edge are dropped. One corner
@@ -71,13 +71,13 @@ def hulls(offsets, x, y):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def turn(hx, hy, k, x, y):  # type: ignore[no-untyped-def]
+def turn(hx, hy, k, x, y):
     """Tell which way the path over the last two corners to (x, y) turns: positive is left."""
     return (hx[k - 1] - hx[k - 2]) * (y - hy[k - 2]) - (hy[k - 1] - hy[k - 2]) * (x - hx[k - 2])
 
 
 @kernel
-def write_wkb(offsets, numbers, out_offsets, out):  # type: ignore[no-untyped-def]
+def write_wkb(offsets, numbers, out_offsets, out):
     """Write every hull as little-endian well-known binary; `numbers` are the bytes of x, y pairs."""
     for s in range(offsets.size - 1):
         n = offsets[s + 1] - offsets[s]

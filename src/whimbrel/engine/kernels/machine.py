@@ -30,7 +30,7 @@ EARTH_RADIUS_M = 6_371_008.8
 
 
 @kernel
-def holds(code, begin, stop, int_constants, float_constants, bound, hot, ints, floats, nulls, si, sf, sn):  # type: ignore[no-untyped-def]
+def holds(code, begin, stop, int_constants, float_constants, bound, hot, ints, floats, nulls, si, sf, sn):
     """Run the program code[begin:stop] on the bound events; true only if its result is true.
 
     `hot` has the ends and starts of the events in its first two columns.
@@ -226,7 +226,7 @@ def holds(code, begin, stop, int_constants, float_constants, bound, hot, ints, f
 
 
 @kernel
-def sphere(lon1, lat1, lon2, lat2):  # type: ignore[no-untyped-def]
+def sphere(lon1, lat1, lon2, lat2):
     """Great-circle distance in metres between two points in degrees (haversine)."""
     p1 = math.radians(lat1)
     p2 = math.radians(lat2)

@@ -52,13 +52,56 @@ _DEADLINES, _KEEP, _WALK = 0, 1, 2
 
 
 @kernel
-def match_step(  # type: ignore[no-untyped-def]
-    spec, count, plan, link, before_part, orders, order_at, order_list, condition_code, condition_at, condition_list,
-    absents, absent_code, select, consume, triggers, code, int_constants, float_constants,
-    new_start, new_end, new_key, new_ident, new_mask, new_ints, new_floats, new_nulls,
-    hot, pool_key, pool_ident, pool_ints, pool_floats, pool_nulls, consumed, tail,
-    wait_deadline, wait_serial, wait_trigger, wait_fine, wait_bound, watermark, entry_of,
-    scratch, fine, chosen, out_bound, out_end, out_offset, out_member,
+def match_step(
+    spec,
+    count,
+    plan,
+    link,
+    before_part,
+    orders,
+    order_at,
+    order_list,
+    condition_code,
+    condition_at,
+    condition_list,
+    absents,
+    absent_code,
+    select,
+    consume,
+    triggers,
+    code,
+    int_constants,
+    float_constants,
+    new_start,
+    new_end,
+    new_key,
+    new_ident,
+    new_mask,
+    new_ints,
+    new_floats,
+    new_nulls,
+    hot,
+    pool_key,
+    pool_ident,
+    pool_ints,
+    pool_floats,
+    pool_nulls,
+    consumed,
+    tail,
+    wait_deadline,
+    wait_serial,
+    wait_trigger,
+    wait_fine,
+    wait_bound,
+    watermark,
+    entry_of,
+    scratch,
+    fine,
+    chosen,
+    out_bound,
+    out_end,
+    out_offset,
+    out_member,
 ):
     """Feed new events, in total order, to a pattern; then let time pass to `watermark`.
 
@@ -113,7 +156,9 @@ def match_step(  # type: ignore[no-untyped-def]
                 taken = choose(
                     spec, consume, scratch, fine, number, chosen, consumed, pool_ident, hot, count[ENTRIES]
                 )
-                report(spec, count, scratch, chosen, taken, deadline, out_bound, out_end, out_offset, out_member)
+                report(
+                    spec, count, scratch, chosen, taken, deadline, out_bound, out_end, out_offset, out_member
+                )
         if i == rows:
             return DONE
 
@@ -171,8 +216,19 @@ def match_step(  # type: ignore[no-untyped-def]
                 for k in range(condition_at[t, 0, 0], condition_at[t, 0, 1]):
                     c = condition_list[k]
                     if not holds(
-                        code, condition_code[c, 0], condition_code[c, 1], int_constants, float_constants, bound,
-                        hot, pool_ints, pool_floats, pool_nulls, si, sf, sn,
+                        code,
+                        condition_code[c, 0],
+                        condition_code[c, 1],
+                        int_constants,
+                        float_constants,
+                        bound,
+                        hot,
+                        pool_ints,
+                        pool_floats,
+                        pool_nulls,
+                        si,
+                        sf,
+                        sn,
                     ):
                         okay = False
                         break
@@ -207,8 +263,19 @@ def match_step(  # type: ignore[no-untyped-def]
                         for k in range(condition_at[t, depth, 0], condition_at[t, depth, 1]):
                             q = condition_list[k]
                             if not holds(
-                                code, condition_code[q, 0], condition_code[q, 1], int_constants, float_constants,
-                                bound, hot, pool_ints, pool_floats, pool_nulls, si, sf, sn,
+                                code,
+                                condition_code[q, 0],
+                                condition_code[q, 1],
+                                int_constants,
+                                float_constants,
+                                bound,
+                                hot,
+                                pool_ints,
+                                pool_floats,
+                                pool_nulls,
+                                si,
+                                sf,
+                                sn,
                             ):
                                 okay = False
                                 break
@@ -227,9 +294,23 @@ def match_step(  # type: ignore[no-untyped-def]
                     good = not violated(spec, absents, absent_code, 0, bound, now, key, hot, tail, machine)
                 if not good and not late:
                     continue
-                if good and spec[SELECTING] == 1 and not selected(
-                    pool_ident, spec, select, orders, condition_code, absents, absent_code, bound, key,
-                    hot, tail, machine,
+                if (
+                    good
+                    and spec[SELECTING] == 1
+                    and not selected(
+                        pool_ident,
+                        spec,
+                        select,
+                        orders,
+                        condition_code,
+                        absents,
+                        absent_code,
+                        bound,
+                        key,
+                        hot,
+                        tail,
+                        machine,
+                    )
                 ):
                     continue
                 if simple:
@@ -287,7 +368,7 @@ def match_step(  # type: ignore[no-untyped-def]
 
 
 @kernel
-def head(plan, link, hot, slots, tail, bound, t, depth, key):  # type: ignore[no-untyped-def]
+def head(plan, link, hot, slots, tail, bound, t, depth, key):
     """Give the newest pool entry to try for the part at `depth`."""
     later = link[t, depth]
     if later >= 0:
@@ -296,14 +377,14 @@ def head(plan, link, hot, slots, tail, bound, t, depth, key):  # type: ignore[no
 
 
 @kernel
-def has_room(count, number, parts, out_end, out_offset, out_member):  # type: ignore[no-untyped-def]
+def has_room(count, number, parts, out_end, out_offset, out_member):
     """Tell whether `number` more combinations surely fit into the output."""
     found = count[FOUND]
     return found + number <= out_end.size and out_offset[found] + number * parts <= out_member.size
 
 
 @kernel
-def report(spec, count, rows, chosen, taken, end, out_bound, out_end, out_offset, out_member):  # type: ignore[no-untyped-def]
+def report(spec, count, rows, chosen, taken, end, out_bound, out_end, out_offset, out_member):
     """Append the chosen combinations to the output, all as one where detections are cumulative."""
     if taken == 0:
         return
@@ -338,7 +419,24 @@ def report(spec, count, rows, chosen, taken, end, out_bound, out_end, out_offset
 
 
 @kernel
-def shift_pool(dropped, entries, links, hot, pool_key, pool_ident, pool_ints, pool_floats, pool_nulls, consumed, rows, roots, tail, waiting, wait_bound, wait_trigger):  # type: ignore[no-untyped-def]
+def shift_pool(
+    dropped,
+    entries,
+    links,
+    hot,
+    pool_key,
+    pool_ident,
+    pool_ints,
+    pool_floats,
+    pool_nulls,
+    consumed,
+    rows,
+    roots,
+    tail,
+    waiting,
+    wait_bound,
+    wait_trigger,
+):
     """Forget the oldest `dropped` pool entries and move the others to the front."""
     for i in range(entries - dropped):
         j = i + dropped

@@ -10,7 +10,7 @@ UNSORTED, TIED, SORTED = 0, 1, 2
 
 
 @kernel
-def sortedness(end, start):  # type: ignore[no-untyped-def]
+def sortedness(end, start):
     """Tell whether rows are in order of (end, start), and whether any two have the same times."""
     found = SORTED
     for i in range(1, end.size):
@@ -22,7 +22,7 @@ def sortedness(end, start):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def number_among_equals(end, start, source, sources):  # type: ignore[no-untyped-def]
+def number_among_equals(end, start, source, sources):
     """Number the events of one source with the same times 0, 1, 2, ...; rows are sorted by time."""
     number = np.zeros(end.size, np.int64)
     seen = np.full(sources, -1, np.int64)
@@ -42,7 +42,7 @@ def number_among_equals(end, start, source, sources):  # type: ignore[no-untyped
 
 
 @kernel
-def mix(h):  # type: ignore[no-untyped-def]
+def mix(h):
     """Scramble 64 bits so that every input bit reaches every output bit."""
     h ^= h >> np.uint64(33)
     h *= np.uint64(0xFF51AFD7ED558CCD)
@@ -53,7 +53,7 @@ def mix(h):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def hash_texts(offsets, data, high, low):  # type: ignore[no-untyped-def]
+def hash_texts(offsets, data, high, low):
     """Give two independent 64-bit hashes of every text (FNV-1a with a final scramble)."""
     for i in range(high.size):
         a = np.uint64(0xCBF29CE484222325)
@@ -67,7 +67,7 @@ def hash_texts(offsets, data, high, low):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def hash_lists(seed_high, seed_low, offsets, high, low, out_high, out_low):  # type: ignore[no-untyped-def]
+def hash_lists(seed_high, seed_low, offsets, high, low, out_high, out_low):
     """Fold the hashes of every list, in order, into one."""
     for i in range(out_high.size):
         a = seed_high[i]
@@ -80,7 +80,7 @@ def hash_lists(seed_high, seed_low, offsets, high, low, out_high, out_low):  # t
 
 
 @kernel
-def first_of_its_kind(high, low, end, table_high, table_low, table_end, used, wait):  # type: ignore[no-untyped-def]
+def first_of_its_kind(high, low, end, table_high, table_low, table_end, used, wait):
     """Mark the rows whose identity was seen at most `wait` before; remember the others in the table.
 
     The table is open addressing with a power of two of places, at most half full.

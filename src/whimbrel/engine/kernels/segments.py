@@ -14,7 +14,7 @@ SUM, MIN, MAX = 0, 1, 2
 
 
 @kernel
-def reduce_segments(how, values, null, offsets, places):  # type: ignore[no-untyped-def]
+def reduce_segments(how, values, null, offsets, places):
     """Give the sum, least or largest value of every segment, and whether it has none."""
     size = offsets.size - 1
     found = np.zeros(size, values.dtype)
@@ -38,7 +38,7 @@ def reduce_segments(how, values, null, offsets, places):  # type: ignore[no-unty
 
 
 @kernel
-def pick_segments(null, offsets, places, last):  # type: ignore[no-untyped-def]
+def pick_segments(null, offsets, places, last):
     """Give the place of the first (or last) value of every segment; -1 where there is none."""
     size = offsets.size - 1
     found = np.full(size, -1, np.int64)
@@ -52,7 +52,7 @@ def pick_segments(null, offsets, places, last):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def count_segments(null, offsets, places):  # type: ignore[no-untyped-def]
+def count_segments(null, offsets, places):
     """Count the values of every segment."""
     size = offsets.size - 1
     found = np.zeros(size, np.int64)
@@ -64,7 +64,7 @@ def count_segments(null, offsets, places):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def distinct_segments(codes, null, offsets, places):  # type: ignore[no-untyped-def]
+def distinct_segments(codes, null, offsets, places):
     """Count the different values of every segment; values come as codes."""
     size = offsets.size - 1
     found = np.zeros(size, np.int64)
@@ -84,7 +84,7 @@ def distinct_segments(codes, null, offsets, places):  # type: ignore[no-untyped-
 
 
 @kernel
-def trailing(group, end, fresh, length, count, within):  # type: ignore[no-untyped-def]
+def trailing(group, end, fresh, length, count, within):
     """For rows sorted by group and then by order: how far back the window of each fresh row reaches.
 
     At most `length` microseconds, or, where `count` is positive, that many rows and `within`. Gives the
@@ -111,7 +111,7 @@ def trailing(group, end, fresh, length, count, within):  # type: ignore[no-untyp
 
 
 @kernel
-def stretches(group, item, until, start, end, fresh, least, most, within):  # type: ignore[no-untyped-def]
+def stretches(group, item, until, start, end, fresh, least, most, within):
     """Give the runs of successive items that end in a fresh one, for rows sorted by group and order.
 
     A run has `least` to `most` items (`most` < 0: any number), spans at most `within`, and has no `until`

@@ -6,13 +6,13 @@ from whimbrel.engine.kernels.jit import kernel
 
 
 @kernel
-def heap_less(deadline, serial, i, j):  # type: ignore[no-untyped-def]
+def heap_less(deadline, serial, i, j):
     """Tell whether waiting combination i fires before j."""
     return deadline[i] < deadline[j] or (deadline[i] == deadline[j] and serial[i] < serial[j])
 
 
 @kernel
-def heap_swap(deadline, serial, trigger, fine, bound, i, j):  # type: ignore[no-untyped-def]
+def heap_swap(deadline, serial, trigger, fine, bound, i, j):
     """Exchange two waiting combinations."""
     deadline[i], deadline[j] = deadline[j], deadline[i]
     serial[i], serial[j] = serial[j], serial[i]
@@ -23,7 +23,7 @@ def heap_swap(deadline, serial, trigger, fine, bound, i, j):  # type: ignore[no-
 
 
 @kernel
-def heap_up(deadline, serial, trigger, fine, bound, i):  # type: ignore[no-untyped-def]
+def heap_up(deadline, serial, trigger, fine, bound, i):
     """Let the newest waiting combination rise to its place."""
     while i > 0:
         parent = (i - 1) // 2
@@ -34,7 +34,7 @@ def heap_up(deadline, serial, trigger, fine, bound, i):  # type: ignore[no-untyp
 
 
 @kernel
-def heap_pop(deadline, serial, trigger, fine, bound, size):  # type: ignore[no-untyped-def]
+def heap_pop(deadline, serial, trigger, fine, bound, size):
     """Move the first waiting combination to place size - 1 and mend the heap before it."""
     heap_swap(deadline, serial, trigger, fine, bound, 0, size - 1)
     size -= 1
