@@ -12,7 +12,7 @@ RATE = 5_000
 """Events a second: each object reports once a second on average."""
 
 SEQUENCE = "define S detect A as a then B as b then C as c within 100 s group by source"
-CORRELATED = "define S detect A as a then B as b then C as c within 100 s where b.speed < a.speed * 0.5 group by source"
+CORRELATED = SEQUENCE.replace("group by", "where b.speed < a.speed * 0.5 group by")
 
 
 def sequence_events(number: int, *, ids: bool = False) -> pa.Table:
@@ -66,7 +66,7 @@ def zone_events(number: int) -> pa.Table:
 
 
 def zone_query(number: int) -> wb.Query:
-    """A query that differs from every other: its own zone, its own threshold."""
+    """Make a query that differs from every other: its own zone, its own threshold."""
     first, second = f"T{number % 20}", f"T{(7 * number + 3) % 20}"
     fast = 99 + number % 97 / 100
     return wb.compile(

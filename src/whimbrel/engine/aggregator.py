@@ -97,7 +97,6 @@ class Aggregator:
         self.stream = Stream(op.name, Store())
         self.closed = BEGINNING_OF_TIME
         """Windows with `every`: the number of the last window that was computed."""
-        self.counts: dict[int, int] = {}
         self.names = [{part.alias, *scope(graph, part.input)} for part in op.parts]
         self.outer = [part.outer for part in op.parts]
 
@@ -138,13 +137,15 @@ class Aggregator:
     def save(self, blocks: Blocks, name: str) -> None:
         """Write the state."""
         self.buffer.save(blocks, f"{name}/buffer")
-        blocks.put_json(f"{name}/progress", {"closed": self.closed, "counts": list(self.counts.items())})
+        blocks.put_json(
+            f"{name}/progress", {"closed": self.closed, "counts": list(self.buffer.counts.items())}
+        )
 
     def load(self, blocks: Blocks, name: str) -> None:
         """Read what `save` wrote."""
         self.buffer.load(blocks, f"{name}/buffer")
         progress = blocks.json(f"{name}/progress")
-        self.closed, self.counts = progress["closed"], dict(progress["counts"])
+        self.closed, self.buffer.counts = progress["closed"], dict(progress["counts"])
 
     # -- windows ---------------------------------------------------------------------------------------
 
@@ -178,7 +179,7 @@ class Aggregator:
         return Windows(Segments(np.append(begin, len(place)), place), group[begin], number[begin] * every)
 
     def _at_each_event(self, before: int) -> Windows:
-        """A window that ends with each new event."""
+        """Find the window that ends with each new event."""
         window = self.op.window
         order = self.buffer.by_group()
         fresh = self._fresh(before)[order]
@@ -199,8 +200,10 @@ class Aggregator:
         if self.op.window.kind == "counting" and every is not None:
             for place in range(before, len(self.buffer)):
                 group = int(self.buffer.group[place])
-                self.counts[group] = number = self.counts.get(group, 0) + 1
-                fresh[place] = number % every == 0
+                number = self.buffer.counts.pop(group, 0) + 1
+                fresh[place] = number == every
+                if number < every:
+                    self.buffer.counts[group] = number
         return fresh
 
     def _still_needed(self, watermark: int) -> np.ndarray:

@@ -75,7 +75,7 @@ class Arrivals:
         found = [arrived for arrived in [self.held, *found] if len(arrived)]
         if not found:
             return _empty()
-        if len(found) == 1 and self._is_ordered(found[0]):
+        if len(found) == 1 and self._is_ordered():
             arrived = found[0]
         else:
             arrived = joined(found)
@@ -87,7 +87,7 @@ class Arrivals:
         self.held = arrived.take(np.arange(ready, len(arrived)))
         return arrived.take(np.arange(ready))
 
-    def _is_ordered(self, arrived: Arrived) -> bool:
+    def _is_ordered(self) -> bool:
         # Atomic events are numbered in total order.
         return len(self.roots) == 1 and self.roots[0].store is self.around.atoms.store
 
@@ -162,6 +162,7 @@ class Arrivals:
 
 
 def joined(found: list[Arrived]) -> Arrived:
+    """Put arrived events one after the other."""
     return Arrived(*(np.concatenate([getattr(a, name) for a in found]) for name in Arrived.__slots__))
 
 

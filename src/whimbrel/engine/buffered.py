@@ -28,6 +28,8 @@ class Buffered:
         self.groups = Interner()
         self.events = self.arrivals.held
         self.group = np.zeros(0, np.int64)
+        self.counts: dict[int, int] = {}
+        """Where every n-th event of a group counts: how many events came since the last that did."""
 
     def __len__(self) -> int:
         return len(self.group)
@@ -113,9 +115,11 @@ class Buffered:
             return
         self.events = self.events.take(keep)
         self.group = self.group[keep]
-        live = np.unique(self.group)
+        live = np.union1d(self.group, np.fromiter(self.counts, np.int64, len(self.counts)))
         if len(self.groups) > 1024 and len(self.groups) > 2 * len(live):
-            self.group = self.groups.keep(live)[self.group]
+            table = self.groups.keep(live)
+            self.group = table[self.group]
+            self.counts = {int(table[group]): number for group, number in self.counts.items()}
 
     def forget_before(self, time: int) -> None:
         """Forget the events that ended before `time`; the streams they came from do so too."""

@@ -23,7 +23,7 @@ from whimbrel.model.schema import Coordinates
 from whimbrel.model.time import END_OF_TIME
 
 Progress = Callable[[int, int | None], None]
-"""Called with what has been read so far and, where it is known, the whole (bytes of files, rows of tables)."""
+"""Called with what has been read so far and, if known, the whole (bytes of files, rows of tables)."""
 
 
 @dataclass(frozen=True)
@@ -38,13 +38,15 @@ def detect(query: Query, events: Any, **settings: Any) -> pa.Table:
     """Find all detections of a query in a bounded input; see `run` for the settings.
 
     The result has the columns `id`, `type`, `start`, `end`, `geometry` (WKB), the attributes of the
-    detections, and `events` (the ids of the atomic events each depends on), in the order (end, start, type, events).
+    detections, and `events` (the ids of the atomic events each depends on), in the order (end, start, type,
+    events).
 
     Examples
     --------
     >>> import whimbrel as wb
     >>> query = wb.compile("define Warm detect Temp(val > 25)")
-    >>> wb.detect(query, [{"type": "Temp", "time": 0, "val": 30.5}, {"type": "Temp", "time": 1, "val": 20.0}]).to_pydict()["val"]
+    >>> events = [{"type": "Temp", "time": 0, "val": 30.5}, {"type": "Temp", "time": 1, "val": 20.0}]
+    >>> wb.detect(query, events).to_pydict()["val"]
     [30.5]
     """
     return run(query, events, **settings).detections

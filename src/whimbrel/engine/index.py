@@ -194,9 +194,10 @@ class TypeIndex:
         if None in self.streams:
             self.streams[None].new = rows
             touched.append(self.streams[None])
-        for test, passing in self._candidates(frame):
+        for test, candidates in self._candidates(frame):
+            passing = candidates
             if test.rest is not None:
-                passing = passing[true_rows(test.rest, RowsFrame(around, around.atoms, passing))]
+                passing = candidates[true_rows(test.rest, RowsFrame(around, around.atoms, candidates))]
             if len(passing):
                 test.stream.new = passing
                 touched.append(test.stream)

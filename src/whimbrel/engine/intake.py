@@ -300,7 +300,7 @@ class Intake:
         return found
 
     def look_ahead(self, batches: list[pa.RecordBatch]) -> None:
-        """Find out which ids occur more than once in a whole input, so that the others need not be remembered."""
+        """Find out which ids occur more than once in a whole input; the others need not be remembered."""
         parts = [hashes(batch.column("id"))[0] for batch in batches if "id" in batch.schema.names]
         every = np.concatenate(parts) if parts else np.zeros(0, np.uint64)
         every.sort()

@@ -168,8 +168,7 @@ class Matcher:
         """Compile the conditions for the column types known so far."""
         programs = Programs(self._operand, self.owner | {GROUP: 0}, self.around.coordinates)
         codes, needs, residual = [], [], []
-        for condition in self.op.conditions:
-            condition = spell_out_relations(condition)
+        for condition in map(spell_out_relations, self.op.conditions):
             try:
                 codes.append(programs.add(condition))
                 needs.append({self.owner.get(name or "", 0) for name in parts_of(condition)})

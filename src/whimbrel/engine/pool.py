@@ -93,8 +93,8 @@ class Pool:
         if not dropped or 2 * dropped < self.entries or (dropped < 1024 and dropped != self.entries):
             return
         shift_pool(
-            dropped, self.entries, self.hot.shape[1] - PREV, self.hot, self.key, self.ident, self.ints, self.floats,
-            self.nulls, self.consumed, self.row, self.root, self.tail, self.waiting, self.bound, self.trigger,
+            dropped, self.entries, self.hot.shape[1] - PREV,
+            self.hot, self.key, self.ident, self.ints, self.floats, self.nulls, self.consumed, self.row, self.root, self.tail, self.waiting, self.bound, self.trigger,
         )  # fmt: skip
         self.count[ENTRIES] -= dropped
         self._shrink()

@@ -1,8 +1,8 @@
 """The state of a session as one self-describing block of bytes.
 
 Layout: the mark `WBSNAP`, the version, the length of a JSON directory, the directory, then the blocks one
-after the other. A block is a NumPy array (its raw bytes), Arrow record batches (IPC stream) or JSON. No pickle:
-a snapshot can be read by other versions and languages, and reading one cannot run code.
+after the other. A block is a NumPy array (its raw bytes), Arrow record batches (IPC stream) or JSON. No
+pickle: a snapshot can be read by other versions and languages, and reading one cannot run code.
 """
 
 from __future__ import annotations

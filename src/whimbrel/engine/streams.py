@@ -172,7 +172,7 @@ class RowsFrame:
 
 
 def identities(around: Surroundings, stream: Stream, rows: Int64Array) -> Int64Array:
-    """Number events so that the same event has the same number in every stream that passes it on."""
+    """Give events numbers, the same in every stream that passes an event on."""
     if stream.store is around.atoms.store:
         return rows
     origin = stream.store.column(IDENTITY, rows)

@@ -8,7 +8,7 @@ from whimbrel.model.time import END_OF_TIME
 
 
 def reach(graph: Graph, name: str) -> int:
-    """Give the longest time between the end of an atomic event and the moment a result of stream `name` that contains it is known.
+    """Give how long after its end an atomic event can still become part of a result of stream `name`.
 
     Raises
     ------
@@ -45,7 +45,7 @@ def _window_reach(op: Aggregate) -> int:
     if op.window.within is None:
         raise UnboundedError(
             f"the window of {op.name!r} counts events and would have to remember them for ever",
-            hint=f"write `over {op.window.length} events within 1 h` (or another time), or run it with a horizon",
+            hint=f"write `over {op.window.length} events within 1 h`, or run it with a horizon",
         )
     return op.window.within
 

@@ -23,7 +23,7 @@ def sortedness(end, start):
 
 @kernel
 def number_among_equals(end, start, source, sources):
-    """Number the events of one source with the same times 0, 1, 2, ...; rows are sorted by time."""
+    """Count the events of one source with the same times: 0, 1, 2, ...; rows are sorted by time."""
     number = np.zeros(end.size, np.int64)
     seen = np.full(sources, -1, np.int64)
     count = np.zeros(sources, np.int64)
