@@ -12,7 +12,15 @@ from tests.reference.strategies import graphs
 
 from whimbrel.errors import QueryError
 from whimbrel.graph.explain import FORMATS, explain, summary
-from whimbrel.graph.operators import Derive, Graph, Match, PatternPart, Source
+from whimbrel.graph.operators import Custom, Derive, Graph, Match, PatternPart, Source
+from whimbrel.graph.policies import (
+    Consumption,
+    ProcessWhen,
+    RestrictionWindow,
+    SelectionPolicy,
+    SelectionWindow,
+    Shift,
+)
 from whimbrel.lang.wbl import compile_text
 from whimbrel.model.time import END_OF_TIME, HOUR
 
@@ -158,3 +166,23 @@ def test_a_long_chain_of_definitions_is_explained():
     graph = compile_text(text).graph
     assert explain(graph).endswith("source A (any attributes)")
     assert len(json.loads(explain(graph, "json"))["operators"]) == len(graph.operators)
+
+
+def test_a_custom_operator_shows_its_function_and_its_own_policy():
+    window = SelectionWindow("recent", "A", "counting", 3, Shift("newest"))
+    policy = SelectionPolicy((window,), RestrictionWindow(HOUR), (), (ProcessWhen("recent", "=", 3),))
+    custom = Custom("c", ("A",), "Mean", policy, Consumption("first", 2), parameters={"weight": 2})
+    graph = Graph((Source("A", "A"), custom), ("c",))
+    assert explain(graph).splitlines()[2:-1] == [
+        "custom c",
+        "│ window      recent: 3 events of A (counting), shifts to the newest event",
+        "│ processed   when |recent| = 3",
+        "│ restricted  to 1 h, shifts by 1 event",
+        "│ calls       Mean(weight=2)",
+        "│ consumes    the first 2 of the selected events",
+        "│ reaches     back 2 h",
+        "│ remembers   about 3,600 events (1 h x 1 event/s)",
+    ]
+    _, found = json.loads(explain(graph, "json"))["operators"]
+    assert (found["function"], found["consumption"]) == ("Mean", {"kind": "first", "count": 2, "parts": []})
+    assert "consumes the first 2 of the selected events" in explain(graph, "mermaid")

@@ -153,8 +153,10 @@ def find(
     from whimbrel.engine.detect import run
 
     rejected.unlink(missing_ok=True)
+    if quiet:
+        return run(query, events, rejected=rejected, **settings)
     with ProgressBar() as bar:
-        return run(query, events, rejected=rejected, progress=None if quiet else bar, **settings)
+        return run(query, events, rejected=rejected, progress=bar, **settings)
 
 
 def write(

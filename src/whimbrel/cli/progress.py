@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 import time
 from collections.abc import Callable
 from types import TracebackType
@@ -10,52 +11,71 @@ from typing import IO, Self
 
 PATIENCE_S = 1.0
 """Nobody needs a bar for less."""
-_REDRAW_S = 0.1
+_REDRAW_S = 0.2
 _WIDTH = 30
 
 
 class ProgressBar:
-    """How far the input has been read; drawn only on a terminal, and only after a second.
+    """How far a run has come; drawn only on a terminal, and only after a second.
 
-    Use it as a context: it wipes itself away at the end.
+    Call it with what has been read so far. Inside its context a thread redraws it, because detecting, which
+    follows the reading, has no measure of its own: there the seconds go on. At the end it wipes itself away.
     """
 
     def __init__(self, out: IO[str] | None = None, clock: Callable[[], float] = time.monotonic) -> None:
         self._out = sys.stderr if out is None else out
         self._clock = clock
         self._began = clock()
-        self._drawn_at = float("-inf")
+        self._read: tuple[int, int | None] = (0, None)
         self._width = 0
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._keep_drawing, daemon=True)
 
     def __call__(self, done: int, total: int | None) -> None:
-        """Show that `done` of `total` has been read."""
-        now = self._clock()
-        if now - self._began < PATIENCE_S or now - self._drawn_at < _REDRAW_S or not self._out.isatty():
-            return
-        self._drawn_at = now
-        self._draw(f"{_bar(done, total)}  {now - self._began:.0f} s")
+        """Take note that `done` of `total` has been read."""
+        self._read = (done, total)
 
-    def _draw(self, text: str) -> None:
+    def draw(self) -> None:
+        """Show how far it is, if it takes long enough."""
+        seconds = self._clock() - self._began
+        if seconds >= PATIENCE_S:
+            self._write(f"{stage(*self._read)}  {seconds:.0f} s")
+
+    def _write(self, text: str) -> None:
         self._out.write("\r" + text.ljust(self._width))
         self._out.flush()
         self._width = len(text)
 
+    def _keep_drawing(self) -> None:
+        while not self._ended.wait(_REDRAW_S):
+            self.draw()
+
     def __enter__(self) -> Self:
+        if self._out.isatty():
+            self._thread.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._ended.set()
+        if self._thread.is_alive():
+            self._thread.join()
         if self._width:
-            self._draw("")
+            self._write("")
             self._out.write("\r")
             self._out.flush()
 
 
-def _bar(done: int, total: int | None) -> str:
+def stage(done: int, total: int | None) -> str:
+    """Say what is going on when `done` of `total` has been read.
+
+    >>> stage(50, 200)
+    'reading [########                      ]  25%'
+    """
     if not total:
-        return f"reading: {done:,} so far"
-    share = min(done / total, 1.0)
-    # Reading comes first, and detecting follows without a measure of its own.
-    filled = "#" * round(share * _WIDTH)
-    return f"reading [{filled:<{_WIDTH}}] {share:4.0%}" if share < 1 else "detecting".ljust(_WIDTH + 15)
+        return f"reading: {done:,} so far" if done else "reading"
+    if done >= total:
+        return "detecting"
+    share = done / total
+    return f"reading [{'#' * round(share * _WIDTH):<{_WIDTH}}] {share:4.0%}"

@@ -24,6 +24,7 @@ from whimbrel.graph.expressions import format_expr
 from whimbrel.graph.facts import Facts
 from whimbrel.graph.operators import (
     Aggregate,
+    Custom,
     Derive,
     Filter,
     Graph,
@@ -37,7 +38,6 @@ from whimbrel.graph.operators import (
 from whimbrel.graph.policies import (
     WHOLE,
     Assign,
-    Consumption,
     Context,
     Partitioning,
     RestrictionWindow,
@@ -82,8 +82,9 @@ def explain(query: Query | Graph, format: str = "text", *, rates: Mapping[str, f
     - `operators`, each after its inputs: `name`, `kind` (source, filter, merge, repeat, match, aggregate,
       custom or derive), `inputs`, `event_type` (null for composites), `attributes`, `conditions` and
       `having` (texts), `assign` (list of `step` and `values`), `partitioning` (list of `kind`, `name`,
-      `cell_m`), `selection`, `consumption` (`kind`, and `parts`: the windows whose events are used up),
-      `context` (null if it has none), `reach_us`, `rate_per_s` and `state` (`events`, `formula`).
+      `cell_m`), `selection`, `function` (of custom ones, else null), `consumption` (`kind`, `count`, and
+      `parts`: the windows whose events are used up), `context` (null if it has none), `reach_us`,
+      `rate_per_s` and `state` (`events`, `formula`).
     - `selection`: `windows` (`name`, `input`, `kind`: counting or temporal, `length`: events or
       microseconds, null for infinite, `shift`: `by` and `amount`, ...), `restriction` (`length_us`,
       `shift`, ...), `dependencies` (`window`, `bound`, `relation`, `other`, `other_bound`),
@@ -271,7 +272,8 @@ def _operator_document(facts: Facts, operator: Operator) -> dict[str, Any]:
         "having": _having(operator),
         "partitioning": [asdict(key) for key in _partitioning(operator).keys],
         "selection": _selection_document(policy_of(operator)),
-        "consumption": {"kind": consumption_of(operator).kind, "parts": _consumed(operator)},
+        "function": operator.function if isinstance(operator, Custom) else None,
+        "consumption": {**asdict(consumption_of(operator)), "parts": _consumed(operator)},
         "context": operator.context.value if isinstance(operator, Match) else None,
         "reach_us": facts.reach(operator.name),
         "rate_per_s": facts.rates[operator.name],
@@ -353,8 +355,12 @@ def _details(facts: Facts, operator: Operator) -> Iterator[tuple[str, str]]:
     yield from (("where", condition) for condition in _conditions(operator))
     if keys := _partitioning(operator).keys:
         yield "parted by", ", ".join(map(str, keys))
-    if isinstance(operator, Match):
-        yield from _match_lines(operator)
+    if isinstance(operator, Match) and operator.context is not Context.EACH:
+        yield "context", operator.context.value
+    if isinstance(operator, Custom):
+        yield "calls", _call(operator)
+    if isinstance(operator, Match | Custom):
+        yield "consumes", _consumption_text(operator)
     yield from ((step, ", ".join(values)) for step, values in _assigned(operator))
     if having := _having(operator):
         yield "having", having
@@ -365,10 +371,22 @@ def _details(facts: Facts, operator: Operator) -> Iterator[tuple[str, str]]:
         yield "remembers", str(state)
 
 
-def _match_lines(operator: Match) -> Iterator[tuple[str, str]]:
-    if operator.context is not Context.EACH:
-        yield "context", operator.context.value
-    yield "consumes", ", ".join(_consumed(operator)) or "nothing"
+def _call(operator: Custom) -> str:
+    given = ", ".join(f"{name}={value!r}" for name, value in operator.parameters.items())
+    return f"{operator.function}({given})"
+
+
+def _consumption_text(operator: Operator) -> str:
+    consumption = consumption_of(operator)
+    match consumption.kind:
+        case "none":
+            return "nothing"
+        case "first" | "last":
+            return f"the {consumption.kind} {consumption.count:,} of the selected events"
+        case "before":
+            return "what ends before the time it gives"
+    listed = ", ".join(_consumed(operator))
+    return listed or ("the selected events" if consumption.kind == "selected" else "the events it names")
 
 
 def _selection_lines(operator: Operator) -> Iterator[tuple[str, str]]:
@@ -447,9 +465,8 @@ def _label(facts: Facts, operator: Operator) -> list[str]:
         lines.append(f"having {having}")
     if keys := _partitioning(operator).keys:
         lines.append(f"parted by {', '.join(map(str, keys))}")
-    consumption: Consumption = consumption_of(operator)
-    if consumption.kind != "none":
-        lines.append(f"consumes {', '.join(_consumed(operator)) or consumption.kind}")
+    if consumption_of(operator).kind != "none":
+        lines.append(f"consumes {_consumption_text(operator)}")
     if facts.states[operator.name] != NOTHING:
         lines.append(f"remembers {facts.states[operator.name]}")
     return lines
