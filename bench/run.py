@@ -26,7 +26,7 @@ from workloads import CORRELATED, SEQUENCE, dense_events, sequence_events, zone_
 import whimbrel as wb
 
 DOCS = Path(__file__).parents[1] / "docs" / "benchmarks.md"
-BEGIN, END = "<!-- figures: made by `make bench-docs` -->", "<!-- end of figures -->"
+BEGIN, END = "<!-- figures: made by `make bench ARGS=--write` -->", "<!-- end of figures -->"
 
 
 def main() -> None:
@@ -51,7 +51,7 @@ def main() -> None:
 
 
 def throughput(options: argparse.Namespace) -> Iterator[str]:
-    """Measure (a): A then B then C within 100 s per object; also with ids, and with nothing but A, B and C."""
+    """Measure (a): A then B then C within 100 s per object; with ids, and with nothing but those."""
     events = sequence_events(options.events)
     yield sequence_line("(a) A then B then C, 100 s, per object", SEQUENCE, events, options)
     del events

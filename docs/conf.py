@@ -5,6 +5,10 @@ from __future__ import annotations
 import tomllib
 from pathlib import Path
 
+from pygments.lexer import RegexLexer, words
+from pygments.token import Comment, Keyword, Name, Number, Operator, String, Text
+from sphinx.application import Sphinx
+
 _project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text(encoding="utf-8"))[
     "project"
 ]
@@ -32,3 +36,72 @@ html_show_copyright = False
 html_show_sphinx = False
 pygments_style = "friendly"
 pygments_dark_style = "monokai"
+
+
+class QueryLexer(RegexLexer):
+    """Colours for the Whimbrel language."""
+
+    name = "Whimbrel"
+    aliases = ("wbl",)
+    _KEYWORDS = (
+        *(
+            "aggr",
+            "all",
+            "and",
+            "as",
+            "assign",
+            "between",
+            "by",
+            "case",
+            "consuming",
+            "context",
+            "coordinates",
+        ),
+        *(
+            "define",
+            "detect",
+            "each",
+            "event",
+            "every",
+            "false",
+            "first",
+            "for",
+            "from",
+            "group",
+            "having",
+            "in",
+        ),
+        *(
+            "is",
+            "last",
+            "not",
+            "null",
+            "or",
+            "outer",
+            "over",
+            "param",
+            "range",
+            "region",
+            "seq",
+            "Subscription",
+        ),
+        *("subscription", "then", "this", "timestamp", "to", "true", "until", "where", "within"),
+    )
+    tokens = {  # noqa: RUF012 (Pygments reads it from the class)
+        "root": [
+            (r"(#|//).*$", Comment.Single),
+            (r"<\s*(pre|post)\s*>", Keyword),
+            (words(_KEYWORDS, prefix=r"\b", suffix=r"\b"), Keyword),
+            (r"'(\\.|[^'\\])*'|\"(\\.|[^\"\\])*\"", String),
+            (r"\d+(\.\d+)?", Number),
+            (r"[A-Z]\w*", Name.Class),
+            (r"\w+", Name),
+            (r"[^\w\s]", Operator),
+            (r"\s+", Text),
+        ]
+    }
+
+
+def setup(app: Sphinx) -> None:
+    """Teach Sphinx the Whimbrel language."""
+    app.add_lexer("wbl", QueryLexer)

@@ -63,7 +63,7 @@ class ResultsFrame:
         found = self.groups if part == GROUP else self.named
         return found.get(name) or nothing(self.size)
 
-    def attributes(self, part: str | None) -> dict[str, Column]:
+    def attributes(self, part: str | None) -> dict[str, Column]:  # noqa: ARG002 (asked of every frame)
         """Give the names assigned before."""
         return dict(self.named)
 

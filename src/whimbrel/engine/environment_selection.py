@@ -46,9 +46,10 @@ class Selection:
         self.goes_back = any(window.goes_back for window in policy.windows)
 
     def restart(self) -> None:
-        """Put all windows anew, the restriction window having shifted."""
+        """Forget where the windows were, the restriction window being over."""
         for window in self.windows:
             window.anchor, window.is_initial, window.is_placed = None, True, False
+            window.found, window.before = [], []
 
     def open(self) -> None:
         """Begin an empty selection."""

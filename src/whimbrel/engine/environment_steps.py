@@ -143,7 +143,6 @@ class Steps:
             return False
         self.step, self.is_touched = 0, False
         self._evict()
-        self.selection.restart()
         self._open()
         return True
 
@@ -180,6 +179,7 @@ class Steps:
     def _leave(self) -> None:
         assert self.stretch is not None
         self.restriction.leave(self.stretch)
+        self.selection.restart()
         self.stretch = None
         self.phase = Phase.WAITING
 

@@ -21,7 +21,7 @@ def hull_wkb(atoms: Store, lineage: Lineage) -> pa.Array:
     offsets, x, y = _points(atoms, lineage)
     corners, hx, hy = hulls(offsets, x, y)
     count = np.diff(corners)
-    # 5 bytes of header; for lines a count of points; for polygons a count of rings and the first corner again.
+    # 5 bytes of header; lines have a count of points, polygons also one of rings and the first corner again.
     sizes = np.where(count == 0, 0, 5 + 16 * count + 4 * (count > 1) + (4 + 16) * (count > 2))
     places = offsets_of(sizes)
     content = np.zeros(int(places[-1]), np.uint8)
