@@ -286,7 +286,9 @@ def test_a_map_is_drawn(folder, columns):
         (["late.wbl", "--events", "trips.csv", "--engine", "spark"], "not part of this version"),
         (["late.wbl", "--events", "trips.csv", "--engine", "steam"], "'steam' is no engine"),
         (["late.wbl", "--events", "trips.csv", "--out", "trips.csv"], "would overwrite a file that is read"),
-        (["late.wbl", "--events", "trips.csv", "--map", "./late.wbl"], "would overwrite a file that is read"),
+        (["late.wbl", "--events", "*.csv", "--out", "./trips.csv"], "would overwrite a file that is read"),
+        (["late.wbl", "--events", "trips.csv", "--map", "./late.wbl"], "would overwrite the query"),
+        (["late.wbl", "--events", "trips.csv", "--out", "a.csv", "--rejected", "a.csv"], "that of --out"),
         (["late.wbl", "other.wbl", "--events", "trips.csv"], "unexpected extra argument"),
     ],
 )  # fmt: skip

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -93,9 +92,9 @@ def detect(
     """
     del engine  # there is one so far
     refused = Path(rejected) if rejected else default_rejected(out, events)
-    refuse_overwriting([query, *events], {"--out": out, "--rejected": str(refused), "--map": page})
     refuse_bad_output(out, form)
     compiled = read_query(query, **compiling)
+    refuse_overwriting(query, events, {"--out": out, "--rejected": str(refused), "--map": page})
     if not quiet:
         show_warnings(compiled, query)
         announce_compiling()
@@ -119,12 +118,18 @@ def _stem(path: str) -> str:
     return plain.strip("-_.") or "events"
 
 
-def refuse_overwriting(read: Iterable[str], written: dict[str, str | None]) -> None:
-    """Stop before a result would replace what is read."""
-    needed = {Path(path).resolve() for path in read if path != STDOUT}
+def refuse_overwriting(query: str, events: tuple[str, ...], written: dict[str, str | None]) -> None:
+    """Stop before a result would replace what is read, or another result."""
+    from whimbrel.io.files import find_files
+
+    taken = {file.resolve(): "a file that is read" for path in events for file in find_files(path)}
+    taken[Path(query).resolve()] = "the query"
     for option, path in written.items():
-        if path is not None and path != STDOUT and Path(path).resolve() in needed:
-            raise click.UsageError(f"{option} {path} would overwrite a file that is read; name another")
+        if path is None or path == STDOUT:
+            continue
+        if what := taken.get(Path(path).resolve()):
+            raise click.UsageError(f"{option} {path} would overwrite {what}; name another file")
+        taken[Path(path).resolve()] = f"that of {option}"
 
 
 def refuse_bad_output(out: str, form: str | None) -> None:
