@@ -415,19 +415,23 @@ def _within_region(expr: Call, frame: Frame) -> Column:
 def _user_function(function: Function, expr: Call, frame: Frame) -> Column:
     if function.vectorised:
         columns = [evaluate(argument, frame) for argument in expr.arguments]
-        return _vectorised(function, columns, expr)
+        return _vectorised(function, columns, len(frame), expr)
     arguments = [_python_values(argument, frame) for argument in expr.arguments]
     # A scalar function is Python by the user's choice: it is called row by row.
-    results = [_guarded(function, row, expr) for row in zip(*arguments, strict=True)]
+    rows = zip(*arguments, strict=True) if arguments else [()] * len(frame)
+    results = [_guarded(function, row, expr) for row in rows]
     return from_arrow(_typed(results, function, expr))
 
 
-def _vectorised(function: Function, columns: list[Column], expr: Expr) -> Column:
+def _vectorised(function: Function, columns: list[Column], size: int, expr: Expr) -> Column:
     try:
         result = function.call(*(to_arrow(c).to_numpy(zero_copy_only=False) for c in columns))
     except Exception as error:
         raise QueryError(f"the function {function.name!r} failed: {error}", expr.at) from error
-    return from_arrow(_typed(result, function, expr))
+    typed = _typed(result, function, expr)
+    if len(typed) != size:
+        raise QueryError(f"the function {function.name!r} gave {len(typed)} values for {size} events", expr.at)
+    return from_arrow(typed)
 
 
 def _python_values(argument: Expr, frame: Frame) -> list[Any]:
