@@ -149,6 +149,8 @@ class Selection:
         items = _seen(window, buffer, stretch)
         limits = self._limits(window, stretch)
         held = window.setting.shifted(View(window.anchor, window.found, items, stretch, limits))
+        if not limits:
+            return held
         free = window.setting.shifted(View(window.anchor, window.found, items, stretch, ()))
         return held if held == free else window.anchor
 
