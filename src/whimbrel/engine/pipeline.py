@@ -34,6 +34,7 @@ from whimbrel.graph.operators import (
     Repeat,
     Source,
 )
+from whimbrel.graph.passes import rewrite
 from whimbrel.graph.query import Query
 from whimbrel.graph.reach import reach
 from whimbrel.graph.scope import selection
@@ -102,7 +103,7 @@ class Pipeline:
     def __init__(self, query: Query, atoms: Atoms, name: str) -> None:
         self.query = query
         self.name = name
-        self.graph = query.graph.without_unused()
+        self.graph = rewrite(query.graph)
         self.atoms = atoms
         self.around = Surroundings(atoms.stream, query.functions, query.graph.coordinates)
         self.needs = Needs(self.graph, query.functions)

@@ -19,6 +19,7 @@ from whimbrel.graph.operators import (
     Operator,
     Source,
 )
+from whimbrel.graph.passes.drop_unused import drop_unused
 from whimbrel.graph.reach import reach
 from whimbrel.graph.scope import is_composite, scope
 from whimbrel.model.time import END_OF_TIME
@@ -77,7 +78,7 @@ class Facts:
 
     def below(self, name: str) -> Graph:
         """Give the part of the graph that makes one stream."""
-        return Graph(self.graph.operators, (name,)).without_unused()
+        return drop_unused(Graph(self.graph.operators, (name,)))
 
     def sources(self, name: str) -> list[str]:
         """Name the event types that a stream is made from, in the order of the graph."""

@@ -274,15 +274,6 @@ class Graph:
                 return operator
         raise KeyError(name)
 
-    def without_unused(self) -> Graph:
-        """Give the graph without the operators that no output needs."""
-        needed = set(self.outputs)
-        for operator in reversed(self.operators):
-            if operator.name in needed:
-                needed.update(operator.inputs)
-        kept = tuple(operator for operator in self.operators if operator.name in needed)
-        return Graph(kept, self.outputs, self.coordinates)
-
     def consumers(self, name: str) -> tuple[Operator, ...]:
         """Give the operators that read the stream `name`."""
         return tuple(operator for operator in self.operators if name in operator.inputs)

@@ -12,6 +12,7 @@ from whimbrel.graph.custom import CustomOperator, function_name
 from whimbrel.graph.expressions import Attribute
 from whimbrel.graph.functions import Function
 from whimbrel.graph.operators import Case, Custom, Derive, Graph
+from whimbrel.graph.passes.drop_unused import drop_unused
 from whimbrel.graph.policies import WHOLE, Assign, Consumption, Partitioning, SelectionPolicy
 from whimbrel.graph.query import Query
 from whimbrel.graph.scope import is_composite
@@ -82,7 +83,7 @@ def custom_query(
         tuple(attributes),
     )
     derive = Derive(name, name, (Case(custom.name, None, _assigned(attributes)),))
-    graph = Graph((*below.graph.operators, custom, derive), (name,), below.graph.coordinates).without_unused()
+    graph = drop_unused(Graph((*below.graph.operators, custom, derive), (name,), below.graph.coordinates))
     return replace(below, graph=graph, text="", subscriptions=(), operators={function: operator})
 
 
