@@ -108,6 +108,9 @@ class Environment:
         for key, item in self._items():
             self._feed(key, item)
         self.buffer.let_go(np.zeros(len(self.buffer), np.bool_))
+        if watermark >= END_OF_TIME:
+            # Before the input is over, time passes everywhere up to its last event, whatever its type.
+            self._advance(max((chunk.last for chunk in self.around.atoms.store.chunks), default=watermark))
         self._advance(watermark)
         length = self.op.policy.restriction.length
         self.stream.watermark = watermark if watermark >= END_OF_TIME else watermark - length
