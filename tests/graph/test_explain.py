@@ -186,3 +186,10 @@ def test_a_custom_operator_shows_its_function_and_its_own_policy():
     _, found = json.loads(explain(graph, "json"))["operators"]
     assert (found["function"], found["consumption"]) == ("Mean", {"kind": "first", "count": 2, "parts": []})
     assert "consumes the first 2 of the selected events" in explain(graph, "mermaid")
+
+
+def test_attributes_that_all_parts_share_are_told():
+    parts = (PatternPart("A", "a"), PatternPart("A", "b"))
+    graph = Graph((Source("A", "A"), Match("m", parts, HOUR, joins=("vehicle",))), ("m",))
+    assert "│ joined on   vehicle" in explain(graph)
+    assert json.loads(explain(graph, "json"))["operators"][1]["joins"] == ["vehicle"]

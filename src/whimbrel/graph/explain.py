@@ -82,9 +82,10 @@ def explain(query: Query | Graph, format: str = "text", *, rates: Mapping[str, f
     - `operators`, each after its inputs: `name`, `kind` (source, filter, merge, repeat, match, aggregate,
       custom or derive), `inputs`, `event_type` (null for composites), `attributes`, `conditions` and
       `having` (texts), `assign` (list of `step` and `values`), `partitioning` (list of `kind`, `name`,
-      `cell_m`), `selection`, `function` (of custom ones, else null), `consumption` (`kind`, `count`, and
-      `parts`: the windows whose events are used up), `context` (null if it has none), `reach_us`,
-      `rate_per_s` and `state` (`events`, `formula`).
+      `cell_m`), `joins` (attributes that all parts of a match have in common), `selection`, `function`
+      (of custom ones, else null), `consumption` (`kind`, `count`, and `parts`: the windows whose events
+      are used up), `context` (null if it has none), `reach_us`, `rate_per_s` and `state` (`events`,
+      `formula`).
     - `selection`: `windows` (`name`, `input`, `kind`: counting or temporal, `length`: events or
       microseconds, null for infinite, `shift`: `by` and `amount`, ...), `restriction` (`length_us`,
       `shift`, ...), `dependencies` (`window`, `bound`, `relation`, `other`, `other_bound`),
@@ -271,6 +272,7 @@ def _operator_document(facts: Facts, operator: Operator) -> dict[str, Any]:
         "assign": [{"step": step, "values": values} for step, values in _assigned(operator)],
         "having": _having(operator),
         "partitioning": [asdict(key) for key in _partitioning(operator).keys],
+        "joins": list(operator.joins) if isinstance(operator, Match) else [],
         "selection": _selection_document(policy_of(operator)),
         "function": operator.function if isinstance(operator, Custom) else None,
         "consumption": {**asdict(consumption_of(operator)), "parts": _consumed(operator)},
@@ -355,6 +357,8 @@ def _details(facts: Facts, operator: Operator) -> Iterator[tuple[str, str]]:
     yield from (("where", condition) for condition in _conditions(operator))
     if keys := _partitioning(operator).keys:
         yield "parted by", ", ".join(map(str, keys))
+    if isinstance(operator, Match) and operator.joins:
+        yield "joined on", ", ".join(operator.joins)
     if isinstance(operator, Match) and operator.context is not Context.EACH:
         yield "context", operator.context.value
     if isinstance(operator, Custom):
