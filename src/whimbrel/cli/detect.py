@@ -46,6 +46,10 @@ FORMATS = (".jsonl", ".ndjson", ".json", ".csv", ".parquet", ".geoparquet", ".ge
     help="Where rows go that are no events. By default NAME.rejected.jsonl beside --out, made if needed.",
 )  # fmt: skip
 @click.option(
+    "--type", "default_type", metavar="NAME",
+    help="The type of all events, for files that have no column `type`.",
+)  # fmt: skip
+@click.option(
     "--time-unit", type=click.Choice(["s", "ms", "us"]), default="s", show_default=True,
     help="The unit of times that are plain numbers (since 1970 UTC).",
 )  # fmt: skip
@@ -68,6 +72,7 @@ def detect(
     form: str | None,
     page: str | None,
     rejected: str | None,
+    default_type: str | None,
     time_unit: str,
     coordinates: str | None,
     lateness: str | None,
@@ -98,7 +103,12 @@ def detect(
     if not quiet:
         show_warnings(compiled, query)
         announce_compiling()
-    settings = {"time_unit": time_unit, "coordinates": coordinates, "lateness": lateness}
+    settings = {
+        "time_unit": time_unit,
+        "coordinates": coordinates,
+        "lateness": lateness,
+        "default_type": default_type,
+    }
     outcome = find(compiled, events, refused, quiet=quiet, settings=settings)
     write(outcome, events, out, form, page, time_unit)
     if not quiet:
