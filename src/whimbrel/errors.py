@@ -1,14 +1,14 @@
 """Every error Whimbrel raises on purpose, and the place in a query that an error points at.
 
-    WhimbrelError
-    ├── QueryError            a query that cannot be compiled; knows line, column and a hint
-    │   ├── QuerySyntaxError  the text is not a query
-    │   ├── UnknownNameError  a name that nothing binds
-    │   ├── QueryTypeError    an expression whose types do not fit
-    │   └── UnboundedError    a query that would have to remember for ever
-    ├── DataError             events that cannot be read
-    ├── StateError            a snapshot that does not fit
-    └── MissingDependency     an optional package that this feature needs
+WhimbrelError
+├── QueryError            a query that cannot be compiled; knows line, column and a hint
+│   ├── QuerySyntaxError  the text is not a query
+│   ├── UnknownNameError  a name that nothing binds
+│   ├── QueryTypeError    an expression whose types do not fit
+│   └── UnboundedError    a query that would have to remember for ever
+├── DataError             events that cannot be read
+├── StateError            a snapshot that does not fit
+└── MissingDependency     an optional package that this feature needs
 """
 
 from __future__ import annotations
@@ -75,9 +75,7 @@ class QuerySyntaxError(QueryError):
 class UnknownNameError(QueryError):
     """A query uses a name that nothing binds."""
 
-    def __init__(
-        self, what: str, name: str, known: Collection[str], at: Span | None = None
-    ) -> None:
+    def __init__(self, what: str, name: str, known: Collection[str], at: Span | None = None) -> None:
         self.name = name
         self.known = tuple(sorted(known))
         super().__init__(f"no {what} is named {name!r}", at, did_you_mean(name, self.known))

@@ -73,10 +73,21 @@ def _value(value: Any) -> Any:
 def plain(detections: Sequence[Detection]) -> list[tuple[Any, ...]]:
     """Everything about detections that backends report, comparable and readable."""
     return sorted(
-        (d.type, d.start, d.end, d.events, tuple(sorted((k, _number(v)) for k, v in d.attributes.items())), d.hull)
+        (
+            d.type,
+            d.start,
+            d.end,
+            d.events,
+            tuple(sorted((k, _number(v)) for k, v in d.attributes.items())),
+            d.hull,
+        )
         for d in detections
     )
 
 
 def _number(value: Any) -> Any:
-    return repr(float(value) + 0.0) if isinstance(value, int | float) and not isinstance(value, bool) else repr(value)
+    return (
+        repr(float(value) + 0.0)
+        if isinstance(value, int | float) and not isinstance(value, bool)
+        else repr(value)
+    )

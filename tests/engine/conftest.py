@@ -21,7 +21,8 @@ def compiled_kernels() -> None:
     """Run one query of each kind."""
     session = Session(compile_text(_QUERIES, emit="all"))
     rows = [
-        {"id": str(n), "type": "AB"[n % 2], "time": n, "v": n, "w": n / 4, "x": 1.0 * n, "y": float(n * n)} for n in range(9)
+        {"id": str(n), "type": "AB"[n % 2], "time": n, "v": n, "w": n / 4, "x": 1.0 * n, "y": float(n * n)}
+        for n in range(9)
     ]
     session.push(rows)
     session.close()

@@ -161,7 +161,21 @@ def conjunction(conditions: tuple[Expr, ...]) -> Expr | None:
     return joined
 
 
-_PRECEDENCE = {"or": 1, "and": 2, "=": 4, "!=": 4, "<": 4, "<=": 4, ">": 4, ">=": 4, "+": 5, "-": 5, "*": 6, "/": 6, "%": 6}
+_PRECEDENCE = {
+    "or": 1,
+    "and": 2,
+    "=": 4,
+    "!=": 4,
+    "<": 4,
+    "<=": 4,
+    ">": 4,
+    ">=": 4,
+    "+": 5,
+    "-": 5,
+    "*": 6,
+    "/": 6,
+    "%": 6,
+}
 _NOT, _COMPARISON, _NEGATIVE, _ATOM = 3, 4, 7, 8
 
 

@@ -26,15 +26,37 @@ class Function:
     aggregate: bool = False
 
 
-BUILT_IN = frozenset(
-    {
-        "abs", "sqrt", "floor", "ceil", "round", "sign", "pow", "exp", "ln",
-        "least", "greatest", "coalesce",
-        "lower", "upper", "length", "contains", "startswith", "endswith",
-        "distance", "within_region",
-        "in", "between", "is_null",
-    }
-) | AGGREGATES | frozenset(RELATIONS)
+BUILT_IN = (
+    frozenset(
+        {
+            "abs",
+            "sqrt",
+            "floor",
+            "ceil",
+            "round",
+            "sign",
+            "pow",
+            "exp",
+            "ln",
+            "least",
+            "greatest",
+            "coalesce",
+            "lower",
+            "upper",
+            "length",
+            "contains",
+            "startswith",
+            "endswith",
+            "distance",
+            "within_region",
+            "in",
+            "between",
+            "is_null",
+        }
+    )
+    | AGGREGATES
+    | frozenset(RELATIONS)
+)
 """Names that a registered function may not take."""
 
 
@@ -56,6 +78,7 @@ def function(
 
     Hand it over when compiling: `whimbrel.compile(text, functions=[knots])`.
     """
+
     def register(inner: Callable[..., Any]) -> Function:
         chosen = (name or inner.__name__).lower()
         if chosen in BUILT_IN:

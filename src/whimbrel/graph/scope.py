@@ -3,7 +3,18 @@
 from __future__ import annotations
 
 from whimbrel.graph.expressions import Expr, conjunction
-from whimbrel.graph.operators import Aggregate, Custom, Derive, Filter, Graph, Match, Merge, Operator, Repeat, Source
+from whimbrel.graph.operators import (
+    Aggregate,
+    Custom,
+    Derive,
+    Filter,
+    Graph,
+    Match,
+    Merge,
+    Operator,
+    Repeat,
+    Source,
+)
 
 
 def is_composite(operator: Operator) -> bool:

@@ -70,7 +70,14 @@ def format_duration(microseconds: int) -> str:
     if microseconds == 0:
         return "0 s"
     sign, rest, parts = ("-" if microseconds < 0 else ""), abs(microseconds), []
-    for name, size in (("d", DAY), ("h", HOUR), ("min", MINUTE), ("s", SECOND), ("ms", MILLISECOND), ("us", 1)):
+    for name, size in (
+        ("d", DAY),
+        ("h", HOUR),
+        ("min", MINUTE),
+        ("s", SECOND),
+        ("ms", MILLISECOND),
+        ("us", 1),
+    ):
         count, rest = divmod(rest, size)
         if count:
             parts.append(f"{count} {name}")
