@@ -12,7 +12,7 @@ FOUND = {
     "overdue.wbl": [("Overdue", "T1"), ("Overdue", "T3")],
     "trips.wbl": [("Trip", "T2"), ("Trip", "T1")],
     "hourly.wbl": [("Hourly", None)],
-    "after_all.wbl": [("AfterAll", "T1")],
+    "at_last.wbl": [("AtLast", "T1")],
 }
 
 

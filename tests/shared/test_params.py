@@ -38,5 +38,5 @@ def test_a_parameter_may_be_the_length_of_a_window(backend):
 
 
 def test_a_parameter_that_is_not_used_is_told():
-    query = wb.compile("param limit = 2 define D detect A(v >= limit)", params={"limt": 3})
-    assert "limt" in "".join(query.warnings)
+    query = wb.compile("param limit = 2 define D detect A(v >= limit)", params={"bound": 3})
+    assert "bound" in "".join(query.warnings)
