@@ -216,6 +216,16 @@ def test_an_error_in_one_query_is_told():
         session.push(table("A@1s:v=0 A@2s:v=1"))
 
 
+@pytest.mark.xfail(strict=True, reason="the queries that come after the broken one are not run for that step")
+def test_an_error_in_one_query_takes_no_events_from_the_others():
+    broken = wb.function(lambda value: 1 / value, name="broken")
+    session = wb.Session(wb.compile("define D detect A assign v = broken(A.v)", functions=[broken]))
+    session.add(PAIR)
+    with pytest.raises(QueryError):
+        push(session, "A@1s#a:v=0 C@2s")
+    assert all_of(session, "B@3s#b") == expect("Pair@1..3s: a b")
+
+
 # State goes back.
 
 HISTORY = 200_000
