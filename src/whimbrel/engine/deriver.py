@@ -11,8 +11,8 @@ from whimbrel.engine.store import Store
 from whimbrel.engine.streams import CASE, WINDOW, RowsFrame, Stream, Surroundings
 from whimbrel.engine.values import Column
 from whimbrel.graph.expressions import Attribute, Expr
-from whimbrel.graph.operators import Case, Derive, Graph
-from whimbrel.graph.scope import is_composite
+from whimbrel.graph.operators import Case, Derive, Graph, Source
+from whimbrel.graph.scope import is_composite, selection
 from whimbrel.model.schema import TYPE_NAMES, Type
 from whimbrel.model.time import END_OF_TIME
 
@@ -72,4 +72,11 @@ class Deriver:
         part = only_part(self.graph, case)
         if part is None and is_composite(self.graph[case.input]) and case.alias is None:
             return {key.name: frame.key(key) for key in case.partitioning.keys}
-        return frame.attributes(part)
+        attributes = frame.attributes(part)
+        root, _ = selection(self.graph, case.input)
+        if isinstance(root, Source) and root.schema is not None:
+            return {name: column for name, column in attributes.items() if name in root.schema.attributes}
+        if isinstance(root, Source) or part is not None:
+            # The data may have columns of other types; only those with a value are this one's.
+            return {name: column for name, column in attributes.items() if not column.nulls.all()}
+        return attributes

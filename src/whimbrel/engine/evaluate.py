@@ -430,7 +430,8 @@ def _vectorised(function: Function, columns: list[Column], size: int, expr: Expr
         raise QueryError(f"the function {function.name!r} failed: {error}", expr.at) from error
     typed = _typed(result, function, expr)
     if len(typed) != size:
-        raise QueryError(f"the function {function.name!r} gave {len(typed)} values for {size} events", expr.at)
+        given = f"{len(typed)} values for {size} events"
+        raise QueryError(f"the function {function.name!r} gave {given}", expr.at)
     return from_arrow(typed)
 
 

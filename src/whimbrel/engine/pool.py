@@ -94,8 +94,8 @@ class Pool:
             return
         shift_pool(
             dropped, self.entries, self.hot.shape[1] - PREV,
-            self.hot, self.key, self.ident, self.ints, self.floats, self.nulls, self.consumed, self.row, self.root,
-            self.tail, self.waiting, self.bound, self.trigger,
+            self.hot, self.key, self.ident, self.ints, self.floats, self.nulls, self.consumed,
+            self.row, self.root, self.tail, self.waiting, self.bound, self.trigger,
         )  # fmt: skip
         self.count[ENTRIES] -= dropped
         self._shrink()

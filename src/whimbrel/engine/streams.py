@@ -182,6 +182,9 @@ def identities(around: Surroundings, stream: Stream, rows: Int64Array) -> Int64A
 def common_source(around: Surroundings, stream: Stream, rows: Int64Array) -> Column:
     """Give the source that all atomic events below a row share; null if they differ."""
     lineage = stream.store.lineage(rows)
+    filled = np.diff(lineage.offsets) > 0
+    if not filled.all():
+        return _spread(common_source(around, stream, rows[filled]), filled)
     sources = around.atoms.store.column(Attribute(None, "source"), lineage.refs)
     if sources.type is None or not len(rows):
         return nothing(len(rows))
@@ -221,6 +224,9 @@ def centre(around: Surroundings, stream: Stream, rows: Int64Array, axis: str) ->
     lineage = stream.store.lineage(rows)
     if not len(rows):
         return nothing(0)
+    filled = np.diff(lineage.offsets) > 0
+    if not filled.all():
+        return _spread(centre(around, stream, rows[filled], axis), filled)
     x0, y0, x1, y1 = bounds(around, lineage.refs)
     low, high = (x0, x1) if axis == "x" else (y0, y1)
     with np.errstate(invalid="ignore"):
@@ -231,6 +237,14 @@ def centre(around: Surroundings, stream: Stream, rows: Int64Array, axis: str) ->
     if null.all():
         return nothing(len(rows))
     return Column(Type.FLOAT, middle, null if null.any() else None)
+
+
+def _spread(column: Column, filled: BoolArray) -> Column:
+    """Give a value to the rows that are made of any event, and null to those that are made of none."""
+    if column.type is None:
+        return nothing(len(filled))
+    spread = column.take(np.maximum(np.cumsum(filled) - 1, 0))
+    return Column(spread.type, spread.values, spread.nulls | ~filled)
 
 
 def cell_names(x: Column, y: Column, size_m: float, coordinates: Coordinates | None) -> Column:
