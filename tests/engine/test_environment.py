@@ -1,5 +1,7 @@
 """Operators written in Python: windows, shifts, dependencies, predicates, consumption, partitions, state."""
 
+# ruff: noqa: ARG002 - an operator need not look at what is new
+
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
@@ -21,7 +23,9 @@ from whimbrel.graph.custom import (
     restriction,
     window,
 )
-from whimbrel.graph.policies import Consumption, ProcessWhen, SelectionPolicy, SelectionWindow, Shift
+from whimbrel.graph.expressions import Attribute
+from whimbrel.graph.operators import Case, Derive, Graph, Match, Order, PatternPart
+from whimbrel.graph.policies import Assign, Consumption, ProcessWhen, SelectionPolicy, SelectionWindow, Shift
 from whimbrel.graph.query import Query
 from whimbrel.lang.custom import custom_query
 from whimbrel.model.time import SECOND, instant
@@ -107,7 +111,7 @@ def test_a_happens_before_b_as_in_figure_3_2():
 class Trend(CustomOperator):
     """Compares the mean of the last three speeds with that of the three before the last one."""
 
-    def process(self, events):  # noqa: ARG002
+    def process(self, events):
         speeds = [event["v"] for event in self.selected["recent"]]
         if len(speeds) == 4:
             before, now = sum(speeds[:3]) / 3, sum(speeds[1:]) / 3
@@ -274,6 +278,20 @@ def test_silence_is_detected_when_time_has_passed():
     assert sorted(session.advance(30 * SECOND)["who"].to_pylist()) == ["bus", "tram"]
     # The input is over: the silence behind its end would last for ever.
     assert session.close().num_rows == 0
+
+
+def test_a_pattern_may_stand_on_silence():
+    chosen = policy(
+        window("A", None, shift="none"), within=restriction("10 s", shift="10 s"), when=["|A| = 0"]
+    )
+    below = query(chosen, giving({"quiet": True})).graph
+    parts = (PatternPart("X", "x"), PatternPart("A", "a"))
+    match = Match("M", parts, within=60 * SECOND, orders=(Order(0, 1),))
+    derive = Derive("Y", "Y", (Case("M", None, (Assign("quiet", Attribute("x", "quiet")),)),))
+    graph = Graph((*below.operators, match, derive), ("Y",))
+    asked = Query(graph, operators=registered(giving({"quiet": True})))
+    found = wb.detect(asked, table("A@1s#1!bus(1,1) A@25s#2!bus(2,2) A@41s#3!bus(3,3)")).to_pylist()
+    assert [(row["quiet"], row["events"]) for row in found] == [(True, ["2"]), (True, ["3"]), (True, ["3"])]
 
 
 def test_an_absence_is_known_at_its_deadline():
@@ -532,7 +550,7 @@ def test_an_operator_needs_process():
         ),
         (lambda: policy(window("A", None), window("B"), after=["end(B) < end(A)"]), "has no length"),
         (lambda: policy(window("A"), window("A")), "different names"),
-        (lambda: policy(), "at least one selection window"),
+        (policy, "at least one selection window"),
         (lambda: query(policy(window("B")), inputs=["A"]), "no input is named 'B'"),
         (lambda: query(policy(window("A")), inputs=["A", "B"]), "'B' has no selection window"),
         (lambda: query(policy(window("A")), inputs=["A", "A"]), "give them names"),

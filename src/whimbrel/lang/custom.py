@@ -13,7 +13,6 @@ from whimbrel.graph.expressions import Attribute
 from whimbrel.graph.functions import Function
 from whimbrel.graph.operators import Case, Custom, Derive, Graph
 from whimbrel.graph.passes.drop_unused import drop_unused
-from whimbrel.graph.passes.drop_unused import drop_unused
 from whimbrel.graph.policies import WHOLE, Assign, Consumption, Partitioning, SelectionPolicy
 from whimbrel.graph.query import Query
 from whimbrel.graph.scope import is_composite
