@@ -253,6 +253,8 @@ class Aggregator:
         lineage = self.buffer.lineage(segments.places, segments.offsets).take(keep)
         columns: dict[Expr, Column] = {Attribute(None, n): c.take(keep) for n, c in frame.named.items()}
         columns |= {Attribute(GROUP, n): c.take(keep) for n, c in frame.groups.items()}
+        hashes = self.buffer.hashes(segments.places, segments.offsets)
+        columns |= {key: column.take(keep) for key, column in hashes.items()}
         if windows.end is not None:
             columns[WINDOW] = Column(Type.INT, windows.end[keep])
         self.stream.new = self.stream.store.append(start[keep], end[keep], columns, lineage)

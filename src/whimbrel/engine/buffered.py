@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from whimbrel.engine.arrivals import Arrivals, Arrived, joined
 from whimbrel.engine.evaluate import evaluate
+from whimbrel.engine.identity import fold, row_hashes
 from whimbrel.engine.interner import Interner
 from whimbrel.engine.snapshot import Blocks
 from whimbrel.engine.store import Lineage
@@ -108,6 +109,16 @@ class Buffered:
         if len(pieces) > 1:
             joined = joined.take(np.argsort(np.concatenate(order), kind="stable"))
         return Lineage(joined.offsets[offsets], joined.refs)
+
+    def hashes(self, places: Int64Array, offsets: Int64Array) -> dict[Expr, Column]:
+        """Hash the events at `places`, segment by segment."""
+        root, row = self.events.root[places], self.events.row[places]
+        high, low = np.empty(len(places), np.uint64), np.empty(len(places), np.uint64)
+        for number, stream in enumerate(self.arrivals.roots):
+            at = np.nonzero(root == number)[0]
+            if len(at):
+                high[at], low[at] = row_hashes(self.around, stream, row[at])
+        return fold(offsets, high, low)
 
     def let_go(self, keep: np.ndarray) -> None:
         """Forget all events but those that `keep` marks."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from whimbrel.engine.evaluate import cast, evaluate
+from whimbrel.engine.identity import named, row_hashes
 from whimbrel.engine.needs import only_part
 from whimbrel.engine.snapshot import Blocks
 from whimbrel.engine.store import Store
@@ -51,8 +52,12 @@ class Deriver:
             columns[Attribute(None, name)] = column
         columns[CASE] = Column(Type.INT, np.full(len(frame), number, np.int64))
         window = stream.store.column(WINDOW, stream.new)
+        ends = np.zeros(len(frame), np.int64)
         if window.type is not None:
             columns[WINDOW] = window
+            ends = window.values
+        made_of = row_hashes(self.around, stream, stream.new)
+        columns |= named(self.op.event_type, number, ends, *made_of)
         start, end = stream.store.spans(stream.new)
         return self.stream.store.append(start, end, columns, stream.store.lineage(stream.new))
 

@@ -81,6 +81,7 @@ def run(
     session = Session(
         query, lateness=lateness, coordinates=coordinates, time_unit=time_unit, default_type=default_type
     )
+    session.reads_once = True
     with RejectedWriter(rejected) as writer:
         source = (
             _files(session, events, writer, progress)

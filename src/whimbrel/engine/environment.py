@@ -33,10 +33,10 @@ from whimbrel.engine.buffered import Buffered
 from whimbrel.engine.environment_state import items_of, state_of, take_up
 from whimbrel.engine.environment_steps import Emitted, Plan, Steps
 from whimbrel.engine.environment_windows import Item
-from whimbrel.engine.identity import detection_ids, event_ids
+from whimbrel.engine.identity import event_ids, fold, hashes, row_ids
 from whimbrel.engine.snapshot import Blocks
 from whimbrel.engine.store import Lineage, Store, offsets_of
-from whimbrel.engine.streams import CASE, WINDOW, RowsFrame, Stream, Surroundings
+from whimbrel.engine.streams import WINDOW, RowsFrame, Stream, Surroundings
 from whimbrel.engine.values import Column, Int64Array, from_arrow, to_arrow
 from whimbrel.errors import QueryError, UnknownNameError
 from whimbrel.graph.custom import CustomOperator, Event, function_name
@@ -227,6 +227,7 @@ class Environment:
         columns[WINDOW] = Column(Type.INT, np.array([each.number for each in found], np.int64))
         refs = [_together(each) for each in found]
         lineage = Lineage(offsets_of(np.array([len(each) for each in refs])), np.concatenate(refs))
+        columns |= fold(lineage.offsets, *hashes(event_ids(self.around.atoms.store, lineage.refs)))
         return self.stream.store.append(start, end, columns, lineage)
 
     def _attributes(self, found: list[Emitted]) -> dict[str, Column]:
@@ -267,7 +268,7 @@ def _events_of(around: Surroundings, stream: Stream, rows: Int64Array) -> list[E
     start, end = stream.store.spans(rows)
     attributes = {name: _plain(column) for name, column in frame.attributes(None).items()}
     types, sources, x, y = (_plain(frame.column(None, name)) for name in ("type", "source", "x", "y"))
-    ids = _ids(around, stream, rows).to_pylist()
+    ids = row_ids(around, stream, rows).to_pylist()
     made = []
     for at in range(len(rows)):
         known = {name: values[at] for name, values in attributes.items() if values[at] is not None}
@@ -283,15 +284,3 @@ def _events_of(around: Surroundings, stream: Stream, rows: Int64Array) -> list[E
 def _plain(column: Column) -> list[Any]:
     found: list[Any] = to_arrow(column).to_pylist()
     return found
-
-
-def _ids(around: Surroundings, stream: Stream, rows: Int64Array) -> pa.Array:
-    """Give the ids of events, atomic or derived."""
-    atoms = around.atoms.store
-    if stream.store is atoms:
-        return event_ids(atoms, rows)
-    lineage = stream.store.lineage(rows)
-    case, window = (stream.store.column(key, rows) for key in (CASE, WINDOW))
-    cases, windows = (np.where(column.nulls, 0, column.values).astype(np.int64) for column in (case, window))
-    name = stream.event_type or stream.name
-    return detection_ids(name, cases, windows, lineage.offsets, event_ids(atoms, lineage.refs))

@@ -1,8 +1,8 @@
 """Ids: of atomic events that came without one, and of detections.
 
-A detection's id is a 128-bit hash of its type, its case and the ids of its constituents in the order
-of the parts, written as 32 hexadecimal digits. It depends on nothing else, so it is the same on every
-backend, replay and restart.
+A detection's id is a 128-bit hash of its type, its case, its window and the ids of its constituents in the
+order of the parts, written as 32 hexadecimal digits; constituents that are detections themselves count with
+their own ids. It depends on nothing else, so it is the same on every backend, replay and restart.
 """
 
 from __future__ import annotations
@@ -14,11 +14,15 @@ import pyarrow.compute as pc
 
 from whimbrel.engine.kernels.ordering import hash_lists, hash_texts
 from whimbrel.engine.store import Store
+from whimbrel.engine.streams import Stream, Surroundings
 from whimbrel.engine.values import Column, Int64Array, decoded, to_arrow
-from whimbrel.graph.expressions import Attribute
+from whimbrel.graph.expressions import Attribute, Expr
+from whimbrel.model.schema import Type
 
 HashArray = npt.NDArray[np.uint64]
 NUMBER = Attribute(None, "@number")
+HASH = (Attribute(None, "@high"), Attribute(None, "@low"))
+"""Where a stream of derived events or composites keeps the hashes of its rows."""
 
 
 def hashes(texts: pa.Array) -> tuple[HashArray, HashArray]:
@@ -68,17 +72,48 @@ def _texts(column: Column, size: int) -> pa.Array:
     return to_arrow(column).fill_null("")
 
 
-def detection_ids(
-    event_type: str, case: Int64Array, window: Int64Array, offsets: Int64Array, constituents: pa.Array
-) -> pa.Array:
-    """Give the ids of detections: hash of type, case, window and the constituents' ids."""
+def row_hashes(around: Surroundings, stream: Stream, rows: Int64Array) -> tuple[HashArray, HashArray]:
+    """Give what events count with in the ids of the detections they are part of."""
+    if stream.store is around.atoms.store:
+        return hashes(event_ids(stream.store, rows))
+    high, low = (stream.store.column(key, rows) for key in HASH)
+    return high.values.view(np.uint64), low.values.view(np.uint64)
+
+
+def hash_columns(high: HashArray, low: HashArray) -> dict[Expr, Column]:
+    """Make the columns in which a stream keeps the hashes of its rows."""
+    return {key: Column(Type.INT, value.view(np.int64)) for key, value in zip(HASH, (high, low), strict=True)}
+
+
+def fold(offsets: Int64Array, high: HashArray, low: HashArray) -> dict[Expr, Column]:
+    """Fold the hashes of the constituents of every row, in order, into one."""
+    seeds = np.zeros(len(offsets) - 1, np.uint64)
+    return _folded(seeds, seeds, offsets, high, low)
+
+
+def named(
+    event_type: str, case: int, window: Int64Array, high: HashArray, low: HashArray
+) -> dict[Expr, Column]:
+    """Give the hashes of events of a definition, made from those of what it was found in."""
     seed_high, seed_low = hashes(pa.array([event_type]))
-    shift = case.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) + window.astype(np.uint64)
-    high, low = hashes(constituents)
-    size = len(offsets) - 1
-    out_high, out_low = np.empty(size, np.uint64), np.empty(size, np.uint64)
-    hash_lists(seed_high[0] + shift, seed_low[0] ^ shift, offsets, high, low, out_high, out_low)
-    return _hexadecimal(out_high, out_low)
+    shift = np.uint64(case) * np.uint64(0x9E3779B97F4A7C15) + window.astype(np.uint64)
+    each = np.arange(len(high) + 1)
+    return _folded(seed_high[0] + shift, seed_low[0] ^ shift, each, high, low)
+
+
+def _folded(
+    seed_high: HashArray, seed_low: HashArray, offsets: Int64Array, high: HashArray, low: HashArray
+) -> dict[Expr, Column]:
+    out_high, out_low = np.empty(len(offsets) - 1, np.uint64), np.empty(len(offsets) - 1, np.uint64)
+    hash_lists(seed_high, seed_low, offsets, high, low, out_high, out_low)
+    return hash_columns(out_high, out_low)
+
+
+def row_ids(around: Surroundings, stream: Stream, rows: Int64Array) -> pa.Array:
+    """Give the ids of events, atomic or derived."""
+    if stream.store is around.atoms.store:
+        return event_ids(stream.store, rows)
+    return _hexadecimal(*row_hashes(around, stream, rows))
 
 
 def _hexadecimal(high: HashArray, low: HashArray) -> pa.Array:

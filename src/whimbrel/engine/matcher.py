@@ -9,6 +9,7 @@ import numpy as np
 
 from whimbrel.engine.arrivals import Arrivals, Arrived
 from whimbrel.engine.evaluate import evaluate, true_rows
+from whimbrel.engine.identity import fold, row_hashes
 from whimbrel.engine.interner import Interner, Texts
 from whimbrel.engine.kernels import match as k
 from whimbrel.engine.kernels import pattern as p
@@ -485,7 +486,7 @@ class Matcher:
             starts = np.minimum.reduceat(self.pool.start[members[: offsets[-1]]], offsets[:-1])
         else:
             lineage = Lineage.zip([f.stream.store.lineage(f.rows) for f in frame.frames])
-        columns: dict[Expr, Column] = {}
+        columns: dict[Expr, Column] = self._hashes(frame, offsets, members)
         for need in self.needs:
             columns |= self._needed(need, frame)
         self.stream.new = self.stream.store.append(starts, ends, columns, lineage)
@@ -505,6 +506,19 @@ class Matcher:
         if isinstance(need, Attribute) and need.name == "*":
             return {Attribute(need.part, name): c for name, c in frame.attributes(need.part).items()}
         return {need: evaluate(need, frame)}
+
+    def _hashes(self, frame: PartsFrame, offsets: np.ndarray, members: np.ndarray) -> dict[Expr, Column]:
+        """Hash what each detection is made of: the events of its parts, or all members if cumulative."""
+        if self.op.context is not Context.CUMULATIVE:
+            pairs = [row_hashes(self.around, part.stream, part.rows) for part in frame.frames]
+            high, low = (np.stack(column, axis=1).reshape(-1) for column in zip(*pairs, strict=True))
+            return fold(np.arange(len(frame) + 1) * len(frame.frames), high, low)
+        members = members[: offsets[-1]]
+        high, low = np.empty(len(members), np.uint64), np.empty(len(members), np.uint64)
+        for number, root in enumerate(self.arrivals.roots):
+            at = np.nonzero(self.pool.root[members] == number)[0]
+            high[at], low[at] = row_hashes(self.around, root, self.pool.row[members[at]])
+        return fold(offsets, high, low)
 
     def _members_lineage(self, offsets: np.ndarray, members: np.ndarray) -> Lineage:
         """Join the lineages of all members of each cumulative detection."""

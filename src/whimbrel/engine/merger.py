@@ -11,6 +11,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from whimbrel.engine.arrivals import Arrivals, Arrived
+from whimbrel.engine.identity import hash_columns, row_hashes
 from whimbrel.engine.snapshot import Blocks
 from whimbrel.engine.store import Lineage, Store
 from whimbrel.engine.streams import IDENTITY, RowsFrame, Stream, Surroundings, identities
@@ -85,6 +86,7 @@ class Merger:
         self.stream.new = np.zeros(0, np.int64)
         if len(arrived):
             columns = {need: self._needed(need, arrived) for need in self.needs}
+            columns |= self._hashes(arrived)
             columns[IDENTITY] = Column(Type.INT, self._identities(arrived))
             lineage = self._lineage(arrived)
             self.stream.new = self.stream.store.append(arrived.start, arrived.end, columns, lineage)
@@ -100,6 +102,12 @@ class Merger:
         for at, stream in self._roots(arrived):
             found[at] = identities(self.around, stream, arrived.row[at])
         return found
+
+    def _hashes(self, arrived: Arrived) -> dict[Expr, Column]:
+        high, low = np.empty(len(arrived), np.uint64), np.empty(len(arrived), np.uint64)
+        for at, stream in self._roots(arrived):
+            high[at], low[at] = row_hashes(self.around, stream, arrived.row[at])
+        return hash_columns(high, low)
 
     def _lineage(self, arrived: Arrived) -> Lineage:
         pieces, places = [], []

@@ -72,6 +72,7 @@ class Repeater:
         end = np.maximum.reduceat(events.end[segments.places], segments.offsets[:-1])
         lineage = self.buffer.lineage(segments.places, segments.offsets)
         columns = {need: self._needed(need, segments) for need in self.needs}
+        columns |= self.buffer.hashes(segments.places, segments.offsets)
         self.stream.new = self.stream.store.append(start, end, columns, lineage)
 
     def _needed(self, need: Expr, segments: Segments) -> Column:

@@ -10,10 +10,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from whimbrel.engine.identity import detection_ids, event_ids
+from whimbrel.engine.identity import event_ids, row_ids
 from whimbrel.engine.locations import hull_wkb
 from whimbrel.engine.store import Lineage, offsets_of
-from whimbrel.engine.streams import CASE, WINDOW, Stream, Surroundings
+from whimbrel.engine.streams import Stream, Surroundings
 from whimbrel.engine.values import Int64Array, to_arrow
 from whimbrel.graph.expressions import Attribute
 from whimbrel.model.schema import Coordinates
@@ -31,21 +31,17 @@ def report(stream: Stream, rows: Int64Array, around: Surroundings) -> pa.Table:
     lineage = stream.store.lineage(rows)
     refs, inverse = different(lineage.refs)
     ids = event_ids(atoms, refs)
-    constituents = ids.take(pa.array(inverse))
     columns = {
-        "id": detection_ids(
-            str(stream.event_type), _whole(stream, CASE, rows), _whole(stream, WINDOW, rows),
-            lineage.offsets, constituents,
-        ),
+        "id": row_ids(around, stream, rows),
         "type": pa.repeat(str(stream.event_type), len(rows)),
         "start": pa.array(start).cast(UTC),
         "end": pa.array(end).cast(UTC),
         "geometry": hull_wkb(atoms, lineage),
-    }  # fmt: skip
+    }
     names = [name for name in stream.store.names() if not name.startswith("@")]
     for name in names:
         columns[_free_name(name)] = to_arrow(stream.store.column(Attribute(None, name), rows))
-    columns["events"] = _event_lists(lineage, refs, constituents, ids)
+    columns["events"] = _event_lists(lineage, refs, inverse, ids)
     return pa.table(columns)
 
 
@@ -69,15 +65,12 @@ def _free_name(name: str) -> str:
     return f"{name}_" if name in (*FIXED, "events") else name
 
 
-def _whole(stream: Stream, key: Attribute, rows: Int64Array) -> Int64Array:
-    column = stream.store.column(key, rows)
-    return np.zeros(len(rows), np.int64) if column.type is None else np.where(column.nulls, 0, column.values)
-
-
-def _event_lists(lineage: Lineage, refs: Int64Array, constituents: pa.Array, ids: pa.Array) -> pa.Array:
+def _event_lists(lineage: Lineage, refs: Int64Array, inverse: Int64Array, ids: pa.Array) -> pa.Array:
     """Give each row's atomic events once, in total order (atomic events are numbered in it)."""
     if _is_in_order(lineage):
-        return pa.ListArray.from_arrays(pa.array(lineage.offsets.astype(np.int32)), constituents)
+        return pa.ListArray.from_arrays(
+            pa.array(lineage.offsets.astype(np.int32)), ids.take(pa.array(inverse))
+        )
     owner = np.repeat(np.arange(len(lineage)), np.diff(lineage.offsets))
     order = np.lexsort((lineage.refs, owner))
     owner, members = owner[order], lineage.refs[order]

@@ -16,7 +16,7 @@ from whimbrel.engine.report import report, together
 from whimbrel.engine.snapshot import Blocks, load_store, save_store
 from whimbrel.engine.store import Store
 from whimbrel.engine.streams import Stream, Surroundings
-from whimbrel.errors import QueryError, StateError
+from whimbrel.errors import QueryError, StateError, WhimbrelError
 from whimbrel.graph.operators import Derive, Filter, Match, Source
 from whimbrel.graph.query import Query
 from whimbrel.model.batch import Conformed
@@ -80,6 +80,11 @@ class Session:
         self._pipelines: dict[str, Pipeline] = {}
         self._reach = 0
         self._is_planned = False
+        self._columns: set[str] | None = None
+        self.reads_once = False
+        """Whether the queries are final when events come, so that columns nobody reads can be left out."""
+        self._kept: list[pa.Table] = []
+        """Detections of a step in which another query failed."""
         self._timers: list[tuple[int, str]] = []
         """When queries want to run even without events; may hold times that have become meaningless."""
         if query is not None:
@@ -131,7 +136,8 @@ class Session:
             return
         self._is_planned = True
         self._reach = max((pipeline.reach for pipeline in self._pipelines.values()), default=0)
-        self._intake.columns = columns_needed(self._pipelines)
+        self._columns = columns_needed(self._pipelines)
+        self._intake.columns = self._columns if self.reads_once else None
         self._intake.exact = not all(_ignores_ties(p.query) for p in self._pipelines.values())
 
     # -- events ------------------------------------------------------------------------------------------
@@ -200,7 +206,7 @@ class Session:
         released = self._intake.release()
         self._atoms.advance(watermark)
         for batch in released:
-            touched = self._atoms.feed(batch, self._intake.columns)
+            touched = self._atoms.feed(batch, self._columns)
             found += self._step(dict.fromkeys(name for stream in touched for name in stream.users))
         self._atoms.clear()
         found += self._step(self._due_by(watermark))
@@ -223,18 +229,27 @@ class Session:
 
     def _step(self, names: Iterable[str]) -> list[pa.Table]:
         """Run some queries once, and take note of when they want to run again."""
-        found = []
+        found, self._kept = self._kept, []
+        failure: WhimbrelError | None = None
         for name in names:
             pipeline = self._pipelines.get(name)
             if pipeline is None:
                 continue
-            pipeline.step()
+            try:
+                pipeline.step()
+            except WhimbrelError as error:
+                failure = failure or error
+                continue
             if pipeline.due < END_OF_TIME:
                 heappush(self._timers, (pipeline.due, name))
             found += [
                 report(stream, stream.new, pipeline.around) for stream in pipeline.outputs if len(stream.new)
             ]
             pipeline.clear_made()
+        if failure is not None:
+            # The other queries have done their work; what they found comes with the next call.
+            self._kept = found
+            raise failure
         return found
 
     def _forget(self, watermark: int) -> None:
