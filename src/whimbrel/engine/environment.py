@@ -33,7 +33,7 @@ from whimbrel.engine.buffered import Buffered
 from whimbrel.engine.environment_state import items_of, state_of, take_up
 from whimbrel.engine.environment_steps import Emitted, Plan, Steps
 from whimbrel.engine.environment_windows import Item
-from whimbrel.engine.identity import event_ids, fold, hashes, row_ids
+from whimbrel.engine.identity import event_hashes, fold, row_ids
 from whimbrel.engine.snapshot import Blocks
 from whimbrel.engine.store import Lineage, Store, offsets_of
 from whimbrel.engine.streams import WINDOW, RowsFrame, Stream, Surroundings
@@ -109,9 +109,9 @@ class Environment:
             self._feed(key, item)
         self.buffer.let_go(np.zeros(len(self.buffer), np.bool_))
         if watermark >= END_OF_TIME:
-            # Before the input is over, time passes everywhere up to its last event, whatever its type.
-            self._advance(max((chunk.last for chunk in self.around.atoms.store.chunks), default=watermark))
-        self._advance(watermark)
+            self._finish()
+        else:
+            self._advance(watermark)
         length = self.op.policy.restriction.length
         self.stream.watermark = watermark if watermark >= END_OF_TIME else watermark - length
         self.stream.new = self._flush()
@@ -142,6 +142,14 @@ class Environment:
             self._wake(key, self.partitions[key])
         if watermark - self.swept > self.op.policy.restriction.length:
             self._sweep(watermark)
+
+    def _finish(self) -> None:
+        """End the input. Before, time passes everywhere up to the last event, whatever its type."""
+        last = max((chunk.last for chunk in self.around.atoms.store.chunks), default=BEGINNING_OF_TIME)
+        self._advance(last)
+        for partition in self.partitions.values():
+            partition.finish()
+        self.partitions, self._dues = {}, []
 
     def _sweep(self, watermark: int) -> None:
         """Forget partitions that a new one can take the place of."""
@@ -227,7 +235,7 @@ class Environment:
         columns[WINDOW] = Column(Type.INT, np.array([each.number for each in found], np.int64))
         refs = [_together(each) for each in found]
         lineage = Lineage(offsets_of(np.array([len(each) for each in refs])), np.concatenate(refs))
-        columns |= fold(lineage.offsets, *hashes(event_ids(self.around.atoms.store, lineage.refs)))
+        columns |= fold(lineage.offsets, *event_hashes(self.around.atoms.store, lineage.refs))
         return self.stream.store.append(start, end, columns, lineage)
 
     def _attributes(self, found: list[Emitted]) -> dict[str, Column]:

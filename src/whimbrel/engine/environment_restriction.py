@@ -15,8 +15,8 @@ class Restriction:
     """Where the restriction window of a partition comes next.
 
     By events, it lies on every so-many-th event; the first starts with the first event, or ends with the
-    so-many-th. By time, it ends at multiples of its shift; those that hold no event are passed over,
-    unless `every_cell` is asked for, and then too at the end of the input.
+    so-many-th. By time, it ends at multiples of its shift; those that hold no event are passed over at the
+    end of the input, and everywhere unless `every_cell` is asked for.
     """
 
     window: RestrictionWindow
@@ -51,9 +51,9 @@ class Restriction:
         """How many events to pass until the first restriction window."""
         return self.jump if self.at_end else 1
 
-    def next(self, buffer: Iterable[Item], clock: int) -> Stretch | None:
-        """Give the next restriction window, if the events so far say where it lies."""
-        return self._next_cell(buffer, clock) if self.by_time else self._next_anchor(buffer)
+    def next(self, buffer: Iterable[Item], is_over: bool) -> Stretch | None:
+        """Give the next restriction window, if the events so far (or all, `is_over`) say where it lies."""
+        return self._next_cell(buffer, is_over) if self.by_time else self._next_anchor(buffer)
 
     def _next_anchor(self, buffer: Iterable[Item]) -> Stretch | None:
         for item in buffer:
@@ -71,10 +71,10 @@ class Restriction:
             return Stretch(item.end - length, item.end, label, item.place, last=item.place)
         return Stretch(item.end, item.end + length, label, item.place, first=item.place)
 
-    def _next_cell(self, buffer: Iterable[Item], clock: int) -> Stretch | None:
+    def _next_cell(self, buffer: Iterable[Item], is_over: bool) -> Stretch | None:
         least = None if self.after is None else self.after + 1
         if least is not None and self.every_cell:
-            is_known = clock < END_OF_TIME or any(item.end >= self._cell(least).low for item in buffer)
+            is_known = not is_over or any(item.end >= self._cell(least).low for item in buffer)
             return self._cell(least) if is_known else None
         for item in buffer:
             number = item.end // self.window.shift.amount + 1

@@ -3,8 +3,8 @@
 A partition is in one of three phases. *Waiting*: there is no restriction window; the event that the next
 one is anchored at has not come. *Open*: a selection is open and takes in events. *Between*: a selection is
 closed, and neither can a window shift yet nor is the restriction window known to be complete. Events are
-taken one by one in the total order, and before each the clock is put to the last instant before its end,
-so that nothing depends on how events and watermarks come in.
+taken one by one in the total order, and before each the clock goes to the last instant before its end. It
+stops at every deadline on the way, so that nothing depends on how events and watermarks come in.
 """
 
 from __future__ import annotations
@@ -73,6 +73,7 @@ class Steps:
         self.selection = Selection(plan.op.policy, plan.slots)
         self.phase = Phase.WAITING
         self.clock = BEGINNING_OF_TIME
+        self.is_over = False
         self.buffer: list[Item] = []
         self.places = 0
         """How many events there were so far."""
@@ -98,10 +99,15 @@ class Steps:
 
     def advance(self, clock: int) -> None:
         """Say that every event up to `clock` has been fed."""
-        due = self.due
-        self.clock = max(self.clock, clock)
-        if due <= self.clock:
+        while (due := self.due) <= clock and due < END_OF_TIME:
+            self.clock = due
             self._run()
+        self.clock = max(self.clock, clock)
+
+    def finish(self) -> None:
+        """Say that the input is over."""
+        self.is_over = True
+        self.advance(END_OF_TIME)
 
     @property
     def due(self) -> int:
@@ -138,7 +144,7 @@ class Steps:
 
     def _enter(self) -> bool:
         """Put the restriction window where it comes next, if that is known."""
-        self.stretch = self.restriction.next(self.buffer, self.clock)
+        self.stretch = self.restriction.next(self.buffer, self.is_over)
         if self.stretch is None:
             return False
         self.step, self.is_touched = 0, False
@@ -189,7 +195,7 @@ class Steps:
         if self.is_touched or not self.restriction.by_time:
             return False
         self.is_touched = any(self.stretch.holds(item) for item in self.buffer)
-        return self.clock >= END_OF_TIME and not self.is_touched
+        return self.is_over and not self.is_touched
 
     # -- a selection ---------------------------------------------------------------------------------------
 

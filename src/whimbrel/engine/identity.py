@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from whimbrel.engine.kernels.ordering import hash_lists, hash_texts
+from whimbrel.engine.kernels.ordering import hash_lists, hash_made, hash_texts
 from whimbrel.engine.store import Store
 from whimbrel.engine.streams import Stream, Surroundings
 from whimbrel.engine.values import Column, Int64Array, decoded, to_arrow
@@ -75,9 +75,46 @@ def _texts(column: Column, size: int) -> pa.Array:
 def row_hashes(around: Surroundings, stream: Stream, rows: Int64Array) -> tuple[HashArray, HashArray]:
     """Give what events count with in the ids of the detections they are part of."""
     if stream.store is around.atoms.store:
-        return hashes(event_ids(stream.store, rows))
+        return event_hashes(stream.store, rows)
     high, low = (stream.store.column(key, rows) for key in HASH)
     return high.values.view(np.uint64), low.values.view(np.uint64)
+
+
+def event_hashes(atoms: Store, rows: Int64Array) -> tuple[HashArray, HashArray]:
+    """Hash the identity of atomic events: their id, or what one would be made of."""
+    own = atoms.column(Attribute(None, "id"), rows)
+    if own.type is not None and own.null is None:
+        return hashes(own.values)
+    start, end = atoms.spans(rows)
+    source, kind = (_text_hashes(atoms.column(Attribute(None, name), rows)) for name in ("source", "type"))
+    number = atoms.column(NUMBER, rows)
+    numbers = (
+        np.zeros(len(rows), np.int64) if number.type is None else np.where(number.nulls, 0, number.values)
+    )
+    high, low = np.empty(len(rows), np.uint64), np.empty(len(rows), np.uint64)
+    hash_made(*source, *kind, start, end, numbers, high, low)
+    if own.type is None:
+        return high, low
+    own_high, own_low = hashes(to_arrow(own))
+    return np.where(own.nulls, high, own_high), np.where(own.nulls, low, own_low)
+
+
+def _text_hashes(column: Column) -> tuple[HashArray, HashArray]:
+    """Hash texts, each different one once; null hashes as the empty text."""
+    if column.type is None:
+        high, low = hashes(pa.array([""]))
+        return np.repeat(high, len(column)), np.repeat(low, len(column))
+    if not pa.types.is_dictionary(column.values.type):
+        return hashes(to_arrow(column))
+    indices = column.values.indices
+    codes = (indices.fill_null(0) if indices.null_count else indices).to_numpy(zero_copy_only=False)
+    high, low = hashes(column.values.dictionary)
+    if column.null is None:
+        return high[codes], low[codes]
+    if not len(high):
+        return _text_hashes(Column(None, codes))
+    empty_high, empty_low = hashes(pa.array([""]))
+    return np.where(column.null, empty_high[0], high[codes]), np.where(column.null, empty_low[0], low[codes])
 
 
 def hash_columns(high: HashArray, low: HashArray) -> dict[Expr, Column]:

@@ -134,6 +134,9 @@ class Intake:
         self.default_type = default_type
         self.exact = True
         self.columns: set[str] | None = None
+        """The attributes to keep of an event that comes in; None: all."""
+        self.read: set[str] | None = None
+        """The attributes that any query reads; None: all."""
         self.watermark = BEGINNING_OF_TIME
         self.counts = Counts()
         self.late = SetAside()
@@ -191,12 +194,15 @@ class Intake:
             known = self._types.get(name, kind)
             if kind is known or (kind.is_number and known.is_number):
                 continue
-            if name not in ("id", "type", "source", "geometry"):
+            if name not in ("id", "type", "source", "geometry") and self._is_read(name):
                 raise DataError(
                     f"attribute {name!r} is {kind.value} here and was {known.value} before; "
                     f"declare its type in the query, or give the two attributes different names"
                 )
         self._types = kinds | self._types
+
+    def _is_read(self, name: str) -> bool:
+        return self.read is None or name in self.read
 
     def _without_late(self, events: pa.RecordBatch) -> pa.RecordBatch:
         late = _int64(events, "end") <= self.watermark
@@ -221,8 +227,8 @@ class Intake:
         if not ready:
             return []
         # A long list of small batches would be looked through again and again.
-        self._waiting = rest if len(rest) < 16 else [_concat(rest)]
-        together = ready[0] if len(ready) == 1 else _concat(ready)
+        self._waiting = rest if len(rest) < 16 else [_concat(rest, self.read)]
+        together = ready[0] if len(ready) == 1 else _concat(ready, self.read)
         self.counts.waiting -= together.num_rows
         return [self._ordered(together)]
 
@@ -312,12 +318,27 @@ def _int64(batch: pa.RecordBatch, name: str) -> Int64Array:
     return values
 
 
-def _concat(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
-    """Put batches one after the other, whatever columns and dictionaries each has."""
+def _concat(batches: list[pa.RecordBatch], read: set[str] | None) -> pa.RecordBatch:
+    """Put batches one after the other, whatever columns and dictionaries each has.
+
+    An attribute that no query reads may have different types; it is left out then.
+    """
     tables = [pa.Table.from_batches([_plain(batch)]) for batch in batches]
+    if read is not None:
+        spare = _of_several_types(tables) - read - RESERVED_COLUMNS
+        tables = [table.drop_columns([n for n in table.column_names if n in spare]) for table in tables]
     whole = pa.concat_tables(tables, promote_options="permissive")
     combined = whole.combine_chunks().to_batches()
     return combined[0] if combined else _plain(batches[0])
+
+
+def _of_several_types(tables: list[pa.Table]) -> set[str]:
+    """Name the columns that have different types in different tables."""
+    kinds: dict[str, set[pa.DataType]] = {}
+    for table in tables:
+        for column in table.schema:
+            kinds.setdefault(column.name, set()).add(column.type)
+    return {name for name, types in kinds.items() if len(types) > 1}
 
 
 def _plain(batch: pa.RecordBatch) -> pa.RecordBatch:

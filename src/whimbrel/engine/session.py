@@ -137,6 +137,7 @@ class Session:
         self._is_planned = True
         self._reach = max((pipeline.reach for pipeline in self._pipelines.values()), default=0)
         self._columns = columns_needed(self._pipelines)
+        self._intake.read = self._columns
         self._intake.columns = self._columns if self.reads_once else None
         self._intake.exact = not all(_ignores_ties(p.query) for p in self._pipelines.values())
 

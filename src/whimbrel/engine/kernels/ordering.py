@@ -80,6 +80,20 @@ def hash_lists(seed_high, seed_low, offsets, high, low, out_high, out_low):
 
 
 @kernel
+def hash_made(source_high, source_low, type_high, type_low, start, end, number, high, low):
+    """Hash events that came without an id, from what an id would be made of."""
+    for i in range(high.size):
+        a = mix(source_high[i] * np.uint64(31) + np.uint64(start[i]))
+        a = mix(a * np.uint64(31) + np.uint64(end[i]))
+        a = mix(a * np.uint64(31) + np.uint64(number[i]))
+        high[i] = mix(a * np.uint64(31) + type_high[i])
+        b = mix(source_low[i] * np.uint64(37) + np.uint64(start[i]))
+        b = mix(b * np.uint64(37) + np.uint64(end[i]))
+        b = mix(b * np.uint64(37) + np.uint64(number[i]))
+        low[i] = mix(b * np.uint64(37) + type_low[i])
+
+
+@kernel
 def first_of_its_kind(high, low, end, table_high, table_low, table_end, used, wait):
     """Mark the rows whose identity was seen at most `wait` before; remember the others in the table.
 
