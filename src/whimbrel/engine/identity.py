@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from whimbrel.engine.kernels.ordering import hash_lists, hash_made, hash_texts
-from whimbrel.engine.store import Store
+from whimbrel.engine.store import Store, different
 from whimbrel.engine.streams import Stream, Surroundings
 from whimbrel.engine.values import Column, Int64Array, decoded, to_arrow
 from whimbrel.graph.expressions import Attribute, Expr
@@ -75,9 +75,11 @@ def _texts(column: Column, size: int) -> pa.Array:
 def row_hashes(around: Surroundings, stream: Stream, rows: Int64Array) -> tuple[HashArray, HashArray]:
     """Give what events count with in the ids of the detections they are part of."""
     if stream.store is around.atoms.store:
-        return event_hashes(stream.store, rows)
-    high, low = (stream.store.column(key, rows) for key in HASH)
-    return high.values.view(np.uint64), low.values.view(np.uint64)
+        found, inverse = different(rows)
+        high, low = event_hashes(stream.store, found)
+        return high[inverse], low[inverse]
+    kept = [stream.store.column(key, rows).values.view(np.uint64) for key in HASH]
+    return kept[0], kept[1]
 
 
 def event_hashes(atoms: Store, rows: Int64Array) -> tuple[HashArray, HashArray]:

@@ -109,6 +109,8 @@ class Released:
     end: Int64Array
     number: Int64Array | None
     """For events without an id: the number among those of its source with the same times."""
+    watermark: int
+    """Up to which time everything has been released with it."""
 
 
 class Intake:
@@ -213,24 +215,22 @@ class Intake:
         return events.filter(pa.array(~late))
 
     def release(self) -> list[Released]:
-        """Give the events that the watermark has reached, in total order."""
+        """Give the events that the watermark has reached, in total order, each batch after the one before."""
         ready, rest = [], []
         for batch in self._waiting:
-            reached = _int64(batch, "end") <= self.watermark
-            if reached.all():
-                ready.append(batch)
-            elif reached.any():
-                ready.append(batch.filter(pa.array(reached)))
-                rest.append(batch.filter(pa.array(~reached)))
-            else:
-                rest.append(batch)
+            reached, later = _split(batch, self.watermark)
+            ready += [reached] if reached.num_rows else []
+            rest += [later] if later.num_rows else []
         if not ready:
             return []
         # A long list of small batches would be looked through again and again.
         self._waiting = rest if len(rest) < 16 else [_concat(rest, self.read)]
-        together = ready[0] if len(ready) == 1 else _concat(ready, self.read)
-        self.counts.waiting -= together.num_rows
-        return [self._ordered(together)]
+        self.counts.waiting -= sum(batch.num_rows for batch in ready)
+        if len(ready) > 1 and not _follow_each_other(ready):
+            ready = [_concat(ready, self.read)]
+        firsts = [int(_int64(batch, "end")[0]) for batch in ready[1:]]
+        watermarks = [*(first - 1 for first in firsts), self.watermark]
+        return [self._ordered(batch, until) for batch, until in zip(ready, watermarks, strict=True)]
 
     def save(self, blocks: Blocks, name: str) -> None:
         """Write everything that later events and results depend on."""
@@ -259,7 +259,7 @@ class Intake:
         for key, array in blocks.arrays(f"{name}/recent").items():
             setattr(self.recent, key, array)
 
-    def _ordered(self, batch: pa.RecordBatch) -> Released:
+    def _ordered(self, batch: pa.RecordBatch, until: int) -> Released:
         start, end = _int64(batch, "start"), _int64(batch, "end")
         state = sortedness(end, start)
         if state == UNSORTED:
@@ -271,12 +271,12 @@ class Intake:
             if by_source is not None:
                 batch, start, end = batch.take(pa.array(by_source)), start[by_source], end[by_source]
         if "id" in batch.schema.names:
-            return self._once(batch, start, end)
+            return self._once(batch, start, end, until)
         self.counts.processed += len(end)
         number = None if state == SORTED else _number(batch, start, end)
-        return Released(batch, start, end, number)
+        return Released(batch, start, end, number, until)
 
-    def _once(self, batch: pa.RecordBatch, start: Int64Array, end: Int64Array) -> Released:
+    def _once(self, batch: pa.RecordBatch, start: Int64Array, end: Int64Array, until: int) -> Released:
         own = batch.column("id")
         repeated = self._repeated(own, end)
         number = None
@@ -289,7 +289,7 @@ class Intake:
             batch, start, end = batch.filter(pa.array(~repeated)), start[~repeated], end[~repeated]
             number = None if number is None else number[~repeated]
         self.counts.processed += len(end)
-        return Released(batch, start, end, number)
+        return Released(batch, start, end, number, until)
 
     def _repeated(self, ids: pa.Array, end: Int64Array) -> np.ndarray | None:
         """Mark the events whose id was there already."""
@@ -316,6 +316,33 @@ class Intake:
 def _int64(batch: pa.RecordBatch, name: str) -> Int64Array:
     values: Int64Array = batch.column(name).to_numpy(zero_copy_only=False)
     return values
+
+
+SMALL = 4_096
+"""Batches that together have fewer events are joined rather than processed one after the other."""
+
+
+def _split(batch: pa.RecordBatch, watermark: int) -> tuple[pa.RecordBatch, pa.RecordBatch]:
+    """Part a batch into the events that the watermark has reached and the others; no copy if it is sorted."""
+    end = _int64(batch, "end")
+    reached = end <= watermark
+    count = int(np.count_nonzero(reached))
+    if count in (0, len(end)) or bool(reached[:count].all()):
+        return batch.slice(0, count), batch.slice(count)
+    return batch.filter(pa.array(reached)), batch.filter(pa.array(~reached))
+
+
+def _follow_each_other(batches: list[pa.RecordBatch]) -> bool:
+    """Tell whether batches are sorted, do not overlap in time, and are worth processing one by one."""
+    if sum(batch.num_rows for batch in batches) < SMALL:
+        return False
+    last = BEGINNING_OF_TIME
+    for batch in batches:
+        end = _int64(batch, "end")
+        if end[0] <= last or bool((end[1:] < end[:-1]).any()):
+            return False
+        last = int(end[-1])
+    return True
 
 
 def _concat(batches: list[pa.RecordBatch], read: set[str] | None) -> pa.RecordBatch:

@@ -510,15 +510,23 @@ class Matcher:
     def _hashes(self, frame: PartsFrame, offsets: np.ndarray, members: np.ndarray) -> dict[Expr, Column]:
         """Hash what each detection is made of: the events of its parts, or all members if cumulative."""
         if self.op.context is not Context.CUMULATIVE:
-            pairs = [row_hashes(self.around, part.stream, part.rows) for part in frame.frames]
-            high, low = (np.stack(column, axis=1).reshape(-1) for column in zip(*pairs, strict=True))
-            return fold(np.arange(len(frame) + 1) * len(frame.frames), high, low)
+            return fold(np.arange(len(frame) + 1) * len(frame.frames), *self._part_hashes(frame))
         members = members[: offsets[-1]]
         high, low = np.empty(len(members), np.uint64), np.empty(len(members), np.uint64)
         for number, root in enumerate(self.arrivals.roots):
             at = np.nonzero(self.pool.root[members] == number)[0]
             high[at], low[at] = row_hashes(self.around, root, self.pool.row[members[at]])
         return fold(offsets, high, low)
+
+    def _part_hashes(self, frame: PartsFrame) -> tuple[np.ndarray, np.ndarray]:
+        """Hash the events of all parts, detection by detection."""
+        streams = [part.stream for part in frame.frames]
+        if all(stream.store is streams[0].store for stream in streams):
+            rows = np.stack([part.rows for part in frame.frames], axis=1).reshape(-1)
+            return row_hashes(self.around, streams[0], rows)
+        pairs = [row_hashes(self.around, part.stream, part.rows) for part in frame.frames]
+        high, low = (np.stack(column, axis=1).reshape(-1) for column in zip(*pairs, strict=True))
+        return high, low
 
     def _members_lineage(self, offsets: np.ndarray, members: np.ndarray) -> Lineage:
         """Join the lineages of all members of each cumulative detection."""

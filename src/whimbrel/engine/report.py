@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from whimbrel.engine.identity import event_ids, row_ids
 from whimbrel.engine.locations import hull_wkb
-from whimbrel.engine.store import Lineage, offsets_of
+from whimbrel.engine.store import Lineage, different, offsets_of
 from whimbrel.engine.streams import Stream, Surroundings
 from whimbrel.engine.values import Int64Array, to_arrow
 from whimbrel.graph.expressions import Attribute
@@ -43,21 +43,6 @@ def report(stream: Stream, rows: Int64Array, around: Surroundings) -> pa.Table:
         columns[_free_name(name)] = to_arrow(stream.store.column(Attribute(None, name), rows))
     columns["events"] = _event_lists(lineage, refs, inverse, ids)
     return pa.table(columns)
-
-
-def different(numbers: Int64Array) -> tuple[Int64Array, Int64Array]:
-    """Give the different numbers in order, and for each number its place among them."""
-    if not len(numbers):
-        return numbers, numbers
-    low = int(numbers.min())
-    span = int(numbers.max()) - low + 1
-    if span > 16 * len(numbers) + 1024:
-        found, inverse = np.unique(numbers, return_inverse=True)
-        return found, inverse
-    # They lie close together: mark them on a line instead of sorting.
-    marked = np.zeros(span, np.bool_)
-    marked[numbers - low] = True
-    return np.nonzero(marked)[0] + low, (np.cumsum(marked) - 1)[numbers - low]
 
 
 def _free_name(name: str) -> str:

@@ -24,7 +24,7 @@ from whimbrel.model.frames import batches
 from whimbrel.model.schema import Coordinates, EventSchema
 from whimbrel.model.time import END_OF_TIME, duration, instant
 
-SLICE = 131_072
+SLICE = 196_608
 """Events processed at once: few enough to stay in the cache, many enough to be worth a call."""
 
 
@@ -204,12 +204,12 @@ class Session:
         watermark = self._intake.watermark
         if self._around.coordinates is not self._intake.coordinates:
             self._settle_around()
-        released = self._intake.release()
-        self._atoms.advance(watermark)
-        for batch in released:
+        for batch in self._intake.release():
+            self._atoms.advance(batch.watermark)
             touched = self._atoms.feed(batch, self._columns)
             found += self._step(dict.fromkeys(name for stream in touched for name in stream.users))
         self._atoms.clear()
+        self._atoms.advance(watermark)
         found += self._step(self._due_by(watermark))
         self._forget(watermark)
         # In order already here, a long result need not be copied to be sorted as a whole.

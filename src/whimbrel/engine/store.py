@@ -77,6 +77,21 @@ offsets_of = _offsets
 ranges = _ranges
 
 
+def different(numbers: Int64Array) -> tuple[Int64Array, Int64Array]:
+    """Give the different numbers in order, and for each number its place among them."""
+    if not len(numbers):
+        return numbers, numbers
+    low = int(numbers.min())
+    span = int(numbers.max()) - low + 1
+    if span > 16 * len(numbers) + 1024:
+        found, inverse = np.unique(numbers, return_inverse=True)
+        return found, inverse
+    # They lie close together: mark them on a line instead of sorting.
+    marked = np.zeros(span, np.bool_)
+    marked[numbers - low] = True
+    return np.nonzero(marked)[0] + low, (np.cumsum(marked) - 1)[numbers - low]
+
+
 @dataclass(slots=True)
 class Chunk:
     """Successive rows of a stream."""
