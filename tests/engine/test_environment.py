@@ -667,6 +667,24 @@ def test_results_do_not_depend_on_how_events_come_in(asked, history, data):
     assert rows_of(found) == whole
 
 
+def test_time_that_passes_at_once_is_time_that_passes_in_steps():
+    # A waits for B to be complete, which it is only when the restriction window is over.
+    asked = query(
+        policy(
+            window("A", None, shift="none"),
+            window("B", 2, shift="none"),
+            within=restriction("4 s", shift="2 s"),
+            after=["end(A) <= end(B)"],
+        )
+    )
+    history = table("A@1s#1 B@1.5s#2 C@9s#3")
+    session = wb.Session(asked, lateness=0)
+    found = [session.push(history.slice(at, 1)) for at in range(3)]
+    found += [session.advance(second * SECOND) for second in range(9)]
+    assert rows_of([*found, session.close()]) == rows_of([wb.detect(asked, history)])
+    assert seen(asked, "A@1s#1 B@1.5s#2 C@9s#3", "new") == ["1", "1", "2", "2"]
+
+
 @pytest.mark.parametrize(
     ("within", "thousands"),
     [
