@@ -14,7 +14,12 @@ DATA = Path(os.environ.get("WHIMBREL_DATA") or ROOT.parent / "shared" / "data")
 # No deadlines: the first example of a test may wait for a kernel to compile. No explaining: it traces
 # every line, which makes compiling take minutes.
 _PHASES = [phase for phase in Phase if phase is not Phase.explain]
-_COMMON = {"deadline": None, "phases": _PHASES, "report_multiple_bugs": False, "suppress_health_check": [HealthCheck.too_slow]}
+_COMMON = {
+    "deadline": None,
+    "phases": _PHASES,
+    "report_multiple_bugs": False,
+    "suppress_health_check": [HealthCheck.too_slow],
+}
 settings.register_profile("default", max_examples=40, **_COMMON)
 settings.register_profile("ci", max_examples=100, database=None, print_blob=True, **_COMMON)
 settings.register_profile("soak", max_examples=5_000, print_blob=True, **_COMMON)

@@ -7,9 +7,9 @@ from datetime import datetime
 from typing import Any
 
 import pyarrow as pa
-
 from tests.reference import Detection, Event
 from tests.reference.tables import event_table, vertices
+
 from whimbrel.engine.detect import detect
 from whimbrel.engine.session import Session
 from whimbrel.graph.operators import Graph

@@ -8,9 +8,11 @@ from whimbrel.engine.session import Session
 from whimbrel.lang.wbl import compile_text
 
 _QUERIES = """
-define Pairs(n) detect A as a then B as b within 10 s where b.v > a.v assign n = b.v - a.v context cumulative
+define Pairs(n)
+  detect A as a then B as b within 10 s where b.v > a.v assign n = b.v - a.v context cumulative
 define Lone detect A as a then not B as b for 3 s
-define Means(m, d, f, t) over 5 s detect A assign m = avg(A.v), d = distinct(A.w), f = first(A.w), t = max(A.w)
+define Means(m, d, f, t) over 5 s
+  detect A assign m = avg(A.v), d = distinct(A.w), f = first(A.w), t = max(A.w)
 define Runs(n) detect A{2,3} as a within 10 s assign n = sum(a.v)
 define Float(n) every 5 s detect A assign n = sum(A.w)
 """

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
-
 from tests.engine.comparing import in_batches, plain, whole, with_snapshots
 from tests.reference.strategies import arrivals, cuts, event_lists, expected, graphs
 
