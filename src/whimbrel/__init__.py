@@ -31,14 +31,17 @@ if TYPE_CHECKING:
     from whimbrel.engine.detect import Outcome, detect, run
     from whimbrel.engine.session import Session
     from whimbrel.errors import DataError, QueryError, WhimbrelError
+    from whimbrel.graph.custom import CustomOperator
     from whimbrel.graph.explain import explain
     from whimbrel.graph.functions import Function, function
     from whimbrel.graph.query import Query
     from whimbrel.io.frames import show, to_geopandas, to_pandas, to_polars
+    from whimbrel.lang.custom import custom_query
     from whimbrel.lang.reading import read
     from whimbrel.lang.wbl.compile import compile_text as compile
 
 _HOMES = {
+    "CustomOperator": "whimbrel.graph.custom",
     "DataError": "whimbrel.errors",
     "Function": "whimbrel.graph.functions",
     "Outcome": "whimbrel.engine.detect",
@@ -47,6 +50,7 @@ _HOMES = {
     "Session": "whimbrel.engine.session",
     "WhimbrelError": "whimbrel.errors",
     "compile": "whimbrel.lang.wbl.compile:compile_text",
+    "custom_query": "whimbrel.lang.custom",
     "detect": "whimbrel.engine.detect",
     "explain": "whimbrel.graph.explain",
     "function": "whimbrel.graph.functions",
@@ -59,6 +63,7 @@ _HOMES = {
 }
 
 __all__ = [
+    "CustomOperator",
     "DataError",
     "Function",
     "Outcome",
@@ -67,6 +72,7 @@ __all__ = [
     "Session",
     "WhimbrelError",
     "compile",
+    "custom_query",
     "detect",
     "explain",
     "function",
