@@ -31,7 +31,7 @@ check: $(DEV) lint types contracts  ## the quick checks and tests, for while you
 
 test: $(DEV) lint types contracts  ## everything: style, types, contracts, all tests, documentation
 	@echo "Running all tests (they build the documentation too)"
-	@$(PY) -m pytest $(ARGS)
+	@HYPOTHESIS_PROFILE=$${HYPOTHESIS_PROFILE:-ci} $(PY) -m pytest $(ARGS)
 
 bench: $(DEV)  ## measure speed, as ratios
 	@$(PY) bench/run.py $(ARGS)
