@@ -110,8 +110,8 @@ def match_step(
     short, says so and stops where it can go on with longer ones. `entry_of` receives the pool entry of
     each new event, or -1 where it was not kept.
     """
-    # No array is replaced in here, and conditions are called with plain arrays, not through a helper that takes
-    # a tuple of them: either would cost a count of references at every turn of the loops (measured: twice the time).
+    # No array is replaced in here, and conditions get plain arrays, not a tuple of them through a helper:
+    # either makes the compiler count references at every turn of the loops (measured: twice the time).
     parts = spec[PARTS]
     slots = parts + spec[ABSENT]
     si = np.zeros(STACK, np.int64)
