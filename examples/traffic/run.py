@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 import shapely
 
 import whimbrel as wb
+from whimbrel.cli.kernels import must_be_compiled
 from whimbrel.io import write_detections
 from whimbrel.io.map import write_map
 
@@ -55,6 +56,7 @@ class Found:
 def main() -> None:
     arguments = parse_arguments()
     query = wb.read(arguments.query)
+    compile_kernels(query, arguments.events)
     began = perf_counter()
     table = wb.detect(query, arguments.events)
     seconds = perf_counter() - began
@@ -73,6 +75,13 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--query", type=Path, default=HERE / "accident.wbl", help="what to detect")
     parser.add_argument("--events", type=Path, default=HERE / "traffic.parquet", help="the events")
     return parser.parse_args()
+
+
+def compile_kernels(query: wb.Query, events: Path) -> None:
+    """Let the engine compile itself on the first few events, which it does once on every machine."""
+    if must_be_compiled():
+        print("compiling the engine's kernels, once (about half a minute) ...", flush=True)
+    wb.detect(query, pq.read_table(events).slice(0, 50_000))
 
 
 def detections(table: pa.Table) -> list[Found]:
