@@ -197,7 +197,7 @@ def selected(combinations: list[Combination]) -> list[Combination]:
 
 def _stays(one: Combination, part: int, combinations: list[Combination]) -> bool:
     mark = one.match.parts[part].select
-    if mark is Select.EACH:
+    if mark is Select.EACH or len(one.items) == 1:
         return True
     rivals = [
         other for other in combinations if _agree_elsewhere(one, other, part) and _has_completed(other, one)

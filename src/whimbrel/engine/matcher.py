@@ -100,7 +100,7 @@ class Matcher:
         spec[p.WITHIN], spec[p.RETAIN] = op.within, self.retain
         spec[p.CONTEXT] = _CONTEXTS[op.context]
         spec[p.CONSUMING] = bool(op.consuming)
-        spec[p.SELECTING] = any(part.select is not Select.EACH for part in op.parts)
+        spec[p.SELECTING] = parts > 1 and any(part.select is not Select.EACH for part in op.parts)
         spec[p.CONDITIONS_LATE] = op.context is Context.CHRONICLE
         spec[p.WAITS] = any(absent.before is None for absent in op.absent)
         firsts = {order.first for order in op.orders}

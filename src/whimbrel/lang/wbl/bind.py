@@ -79,11 +79,12 @@ class Binder:
             )
         if part.outer and not (self.aggregate and top):
             raise _outer(part)
-        if part.select == "first":
-            # The earliest of all events needs memory, so it is a match of one part.
-            joined = Joined(scope, False, part.at)
-            joined.slots.append(Slot(self._part(part, scope.within(joined)), Select.FIRST))
-            return joined
+        if part.select in ("first", "last"):
+            raise QueryError(
+                f"{part.select!r} chooses among events for the same other parts, and there is no other part",
+                part.at,
+                "write for example 'first A then B', or an aggregate with first(A.start)",
+            )
         return self._part(part, scope)
 
     def _part(self, part: t.PatternPart, scope: Scope) -> Node:
