@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.engine.comparing import in_batches, plain, whole, with_snapshots
+from tests.reference.notation import given as given_events
 from tests.reference.strategies import arrivals, cuts, event_lists, expected, graphs
+
+from whimbrel.lang.wbl import compile_text
 
 SECOND = 1_000_000
 
@@ -26,3 +30,16 @@ def test_batches_and_arrival_order_change_nothing(data, graph, events, lateness)
 def test_snapshot_and_restore_between_batches_change_nothing(data, graph, events, lateness):
     batches = data.draw(cuts(data.draw(arrivals(events, lateness))))
     assert plain(with_snapshots(graph, batches, lateness)) == plain(expected(graph, events))
+
+
+@pytest.mark.xfail(
+    strict=True,
+    reason="an event that an alternative over different streams shares with another part is two triggers",
+)
+def test_an_alternative_over_different_streams_is_one_trigger():
+    query = compile_text("""
+        define Copy detect A
+        define Pair(v) detect (A as a or Copy as c) and A as b within 5 s assign v = 1 context recent
+    """)
+    events = given_events("A@0s A@0s")
+    assert plain(whole(query.graph, events)) == plain(expected(query.graph, events))
