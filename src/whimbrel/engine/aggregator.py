@@ -110,12 +110,6 @@ class Aggregator:
         number = max(earliest // window.every + 1, self.closed + 1)
         return number * window.every - 1
 
-    @property
-    def reach(self) -> int:
-        """How far back the events of a result lie."""
-        window = self.op.window
-        return window.length if window.kind == "temporal" else window.within or END_OF_TIME
-
     def step(self) -> None:
         """Take in what is new and compute the windows that are complete."""
         before = self.buffer.collect()

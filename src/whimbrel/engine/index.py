@@ -2,8 +2,9 @@
 
 A test is a condition on one event. If it demands that an attribute equals a constant, or lies in a
 range, that part goes into the index (equality first, it selects more) and the rest is only tried on
-the events the index lets through. Large batches are sorted once by each indexed attribute and the tests
-look themselves up in the batch; small batches go the other way and look themselves up among the tests.
+the events the index lets through. A batch is sorted once by each indexed attribute, and the tests find
+their rows in it: equalities by the values that occur, ranges by binary search, one search a test. So the
+cost of an event in a large batch follows the matches, while a batch of one event still visits every range.
 """
 
 from __future__ import annotations
@@ -206,11 +207,10 @@ class TypeIndex:
     def _candidates(self, frame: RowsFrame) -> Iterator[tuple[Test, Int64Array]]:
         for name, by_value in self._values.items():
             column = frame.column(None, name)
-            tests = [test for group in by_value.tests.values() for test in group]
             if _suits(column, by_value.tests):
                 yield from by_value.look_up(column, frame.rows)
             else:
-                yield from _one_by_one(tests, frame)
+                yield from _one_by_one([t for group in by_value.tests.values() for t in group], frame)
         for name, by_range in self._ranges.items():
             column = frame.column(None, name)
             if column.type is not None and column.type.is_number:

@@ -252,7 +252,7 @@ class Matcher:
             name = next(format_expr(expr) for (_, expr, _), n in self._columns.items() if n == number)
             raise QueryTypeError(f"{name!r} was a {known.value} before and is a {kind.value} now")
         self._types[number] = kind
-        self._places[number] = self._free_place(kind is Type.FLOAT)
+        self._places[number] = self._new_place(kind is Type.FLOAT)
         return True
 
     def _free_place(self, is_float: bool) -> int:
@@ -261,8 +261,12 @@ class Matcher:
             for place, kind in zip(self._places, self._types, strict=True)
             if place >= 0 and (kind is Type.FLOAT) == is_float
         ]
-        place = max(taken, default=-1) + 1
-        if place > MOST_COLUMNS:
+        return max(taken, default=-1) + 1
+
+    def _new_place(self, is_float: bool) -> int:
+        """Take the next place for a column; each kind has as many as the null mask has bits for it."""
+        place = self._free_place(is_float)
+        if place >= MOST_COLUMNS:
             raise QueryError(
                 f"the conditions of {self.op.name!r} read more than {MOST_COLUMNS} values an event"
             )
@@ -273,7 +277,7 @@ class Matcher:
         old = self._places[number]
         self._types[number] = Type.FLOAT
         self._places[number] = -1
-        new = self._places[number] = self._free_place(True)
+        new = self._places[number] = self._new_place(True)
         self.pool.add_columns(0, new + 1)
         size = self.pool.entries
         self.pool.floats[:size, new] = self.pool.ints[:size, old]

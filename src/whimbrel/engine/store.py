@@ -37,13 +37,13 @@ class Lineage:
     def take(self, rows: Int64Array) -> Lineage:
         """Give the lineage of some rows."""
         lengths = self.offsets[rows + 1] - self.offsets[rows]
-        return Lineage(_offsets(lengths), self.refs[_ranges(self.offsets[rows], lengths)])
+        return Lineage(offsets_of(lengths), self.refs[ranges(self.offsets[rows], lengths)])
 
     @staticmethod
     def concat(parts: list[Lineage]) -> Lineage:
         """Put the rows of several lineages one after the other."""
         lengths = np.concatenate([np.diff(part.offsets) for part in parts])
-        return Lineage(_offsets(lengths), np.concatenate([part.refs for part in parts]))
+        return Lineage(offsets_of(lengths), np.concatenate([part.refs for part in parts]))
 
     @staticmethod
     def zip(parts: list[Lineage]) -> Lineage:
@@ -55,26 +55,23 @@ class Lineage:
         rows = len(lengths)
         # Row r of part p is row p * rows + r of the concatenation.
         order = (np.arange(len(parts))[None, :] * rows + np.arange(rows)[:, None]).reshape(-1)
-        return Lineage(_offsets(lengths.sum(axis=1)), joined.take(order).refs)
+        return Lineage(offsets_of(lengths.sum(axis=1)), joined.take(order).refs)
 
 
-def _offsets(lengths: Int64Array) -> Int64Array:
+def offsets_of(lengths: Int64Array) -> Int64Array:
+    """Turn the lengths of segments into where each begins and the last one ends."""
     offsets = np.zeros(len(lengths) + 1, np.int64)
     np.cumsum(lengths, out=offsets[1:])
     return offsets
 
 
-def _ranges(starts: Int64Array, lengths: Int64Array) -> Int64Array:
+def ranges(starts: Int64Array, lengths: Int64Array) -> Int64Array:
     """Give starts[0], starts[0] + 1, ... for `lengths[0]` numbers, then the same for the next."""
     total = int(lengths.sum())
     if total == 0:
         return np.zeros(0, np.int64)
-    offsets = _offsets(lengths)[:-1]
+    offsets = offsets_of(lengths)[:-1]
     return np.repeat(starts - offsets, lengths) + np.arange(total)
-
-
-offsets_of = _offsets
-ranges = _ranges
 
 
 def different(numbers: Int64Array) -> tuple[Int64Array, Int64Array]:

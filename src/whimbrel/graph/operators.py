@@ -274,10 +274,6 @@ class Graph:
                 return operator
         raise KeyError(name)
 
-    def consumers(self, name: str) -> tuple[Operator, ...]:
-        """Give the operators that read the stream `name`."""
-        return tuple(operator for operator in self.operators if name in operator.inputs)
-
 
 def _unique(names: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))

@@ -14,14 +14,3 @@ def grow(array, size):
     for i in range(array.size):
         longer[i] = array[i]
     return longer
-
-
-@kernel
-def grow_rows(array, size):
-    """Give a copy of a table with room for `size` rows."""
-    # Loops, because a slice assignment takes the compiler seconds.
-    longer = np.empty((size, array.shape[1]), array.dtype)
-    for i in range(array.shape[0]):
-        for j in range(array.shape[1]):
-            longer[i, j] = array[i, j]
-    return longer
