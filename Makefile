@@ -88,12 +88,12 @@ contracts: $(DEV)
 # Installing. A stamp file in .venv says what is there, so that a second run starts at once. -----------------
 
 $(RUNTIME): pyproject.toml constraints.txt | $(PY)
-	@echo "Installing Whimbrel into .venv (less than a minute the first time)"
-	@$(INSTALL) --editable .
+	@echo "Installing Whimbrel and Spark into .venv (a minute or two the first time)"
+	@$(INSTALL) --editable '.[spark]'
 	@touch $@
 
 $(DEV): pyproject.toml constraints.txt | $(PY)
-	@echo "Installing Whimbrel and its test tools into .venv (about a minute the first time)"
+	@echo "Installing Whimbrel and its test tools into .venv (a minute or two the first time)"
 	@$(INSTALL) --editable '.[dev]'
 	@touch $(RUNTIME) $@
 

@@ -1,0 +1,78 @@
+"""A Spark session on this machine, for examples, tests and the command line."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from whimbrel.errors import WhimbrelError
+
+ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+"""The state store that stateful Python on Spark needs."""
+
+LOOPBACK = "127.0.0.1"
+
+
+def local_session(
+    name: str = "whimbrel", *, cores: int | str = "*", settings: dict[str, str] | None = None
+) -> SparkSession:
+    """Give a Spark session that runs in this process, or the one that is active already.
+
+    Workers use the Python that runs now, so they find Whimbrel where it was found here. Times are UTC, the
+    log shows errors only, and nothing listens outside this machine.
+
+    Parameters
+    ----------
+    cores
+        How many cores to use; "*" for all.
+    settings
+        More Spark settings, which outweigh those made here.
+
+    Raises
+    ------
+    WhimbrelError
+        If there is no Java; the message says what to do.
+    """
+    active = SparkSession.getActiveSession()
+    if active is not None:
+        return active
+    if java() is None:
+        raise WhimbrelError(
+            "Spark needs Java 17 or newer, and none was found; install a JDK and set JAVA_HOME, "
+            "or leave Spark out: the embedded engine gives the same detections"
+        )
+    # Read when the first session of a process starts; the setting spark.pyspark.python would come too late.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    builder = SparkSession.builder.master(f"local[{cores}]").appName(name)
+    for key, value in (_settings() | (settings or {})).items():
+        builder = builder.config(key, value)
+    session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("ERROR")
+    return session
+
+
+def _settings() -> dict[str, str]:
+    parallel = str(2 * (os.cpu_count() or 1))
+    return {
+        "spark.driver.host": LOOPBACK,
+        "spark.driver.bindAddress": LOOPBACK,
+        "spark.driver.memory": "2g",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.shuffle.partitions": parallel,
+        "spark.sql.streaming.stateStore.providerClass": ROCKSDB,
+        "spark.sql.streaming.metricsEnabled": "false",
+    }
+
+
+def java() -> str | None:
+    """Give the path of the Java that Spark would use, or None if there is none."""
+    home = os.environ.get("JAVA_HOME")
+    if home and (Path(home) / "bin" / "java").exists():
+        return str(Path(home) / "bin" / "java")
+    return shutil.which("java")
