@@ -1,0 +1,281 @@
+"""A recording on a tape: the events of files in the order of their replay, ready to be read by row number.
+
+Files may be of any format and in any order, and the driver and the workers of a replay all need some rows
+of them. So the files are read and put in order once, and kept as an Arrow file that any process of the
+machine maps into memory. The same files give the same tape on every machine, after every restart.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from whimbrel.errors import DataError, did_you_mean
+from whimbrel.io.files import Piece, find_files, read_events
+from whimbrel.model import _columns as columns_of
+from whimbrel.model._faults import Faults
+from whimbrel.model.batch import TIME_UNIT_KEY
+
+PIECE_ROWS = 65_536
+"""Rows in one batch of a tape: what a worker reads at a time."""
+RAW = "_raw"
+"""The column of a line that could not be read as an event; all other columns are null then."""
+
+_FORM = "1"
+_KEPT_SECONDS = 24 * 3600
+_TIMES = ("time", "start", "end")
+_NUMBERS = ("x", "y", "lon", "lat")
+Instants = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Recording:
+    """Which files are replayed, in which order.
+
+    Parameters
+    ----------
+    path
+        A file, a folder or a pattern.
+    format
+        The format, if the endings of the files do not tell it.
+    order
+        "time" for event time, "file" for the order of the rows, or the name of a column with times.
+    time_unit
+        The unit of times that are plain numbers.
+    cache
+        The folder for tapes; by default one of this user among the machine's temporary files.
+    """
+
+    path: str
+    format: str | None = None
+    order: str = "time"
+    time_unit: str = "s"
+    cache: str | None = None
+
+    def name(self) -> str:
+        """Name the recording by what it holds, for as far as names and sizes of files tell."""
+        sizes = [f"{path.name}:{path.stat().st_size}" for path in self.files()]
+        return _digest([*self._settings(), *sizes])
+
+    def files(self) -> list[Path]:
+        return find_files(self.path, self.format)
+
+    def _settings(self) -> list[str]:
+        return [_FORM, self.format or "", self.order, self.time_unit]
+
+    def place(self) -> Path:
+        """Return the folder of the tape, which changes whenever a file does."""
+        stats = [(path.resolve(), path.stat()) for path in self.files()]
+        states = [f"{path}:{stat.st_size}:{stat.st_mtime_ns}" for path, stat in stats]
+        return _cache_folder(self.cache) / _digest([*self._settings(), *states])
+
+
+def _digest(parts: Sequence[str]) -> str:
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:20]
+
+
+def _cache_folder(given: str | None) -> Path:
+    folder = Path(given) if given else Path(tempfile.gettempdir()) / f"whimbrel-tapes-{os.getuid()}"
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if folder.stat().st_uid != os.getuid():
+        raise DataError(f"{folder}: belongs to another user; name another folder with the option 'cache'")
+    return folder
+
+
+class Tape:
+    """An opened tape; rows are numbered from 0 in the order of the replay."""
+
+    def __init__(self, folder: Path) -> None:
+        self._file = pa.ipc.open_file(pa.memory_map(str(folder / "events.arrow")))
+        self.schema: pa.Schema = self._file.schema
+        self.due: Instants = np.load(folder / "due.npy", mmap_mode="r", allow_pickle=False)
+        """When each row is due, in microseconds of the recording's own time; never falls."""
+        self.rows = len(self.due)
+
+    def batches(self, first: int, last: int) -> Iterator[pa.RecordBatch]:
+        """Yield the rows from `first` up to, and without, `last`."""
+        for number in range(first // PIECE_ROWS, -(-last // PIECE_ROWS)):
+            start = number * PIECE_ROWS
+            begin = max(first, start)
+            yield self._file.get_batch(number).slice(begin - start, min(last, start + PIECE_ROWS) - begin)
+
+
+def open_tape(recording: Recording) -> Tape:
+    """Open the tape of a recording; it is made first if this machine has none."""
+    folder = recording.place()
+    if not folder.exists():
+        _make(recording, folder)
+    with contextlib.suppress(OSError):
+        os.utime(folder)
+    return Tape(folder)
+
+
+def _make(recording: Recording, folder: Path) -> None:
+    _forget_old(folder.parent)
+    part = Path(tempfile.mkdtemp(prefix=".part-", dir=folder.parent))
+    try:
+        _write(recording, part)
+        # Another process may have made the same tape meanwhile; either will do.
+        with contextlib.suppress(OSError):
+            part.rename(folder)
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+
+
+def _forget_old(cache: Path) -> None:
+    """Remove tapes that nobody has opened for a day; a process that still reads one keeps its mapping."""
+    oldest = time.time() - _KEPT_SECONDS
+    for entry in cache.iterdir():
+        with contextlib.suppress(OSError):
+            if entry.stat().st_mtime < oldest:
+                shutil.rmtree(entry, ignore_errors=True)
+
+
+def _write(recording: Recording, folder: Path) -> None:
+    table, units = _read(recording)
+    chosen, due = _ordered(table, recording, units)
+    np.save(folder / "due.npy", due, allow_pickle=False)
+    with pa.ipc.new_file(str(folder / "events.arrow"), table.schema) as writer:
+        for start in range(0, table.num_rows, PIECE_ROWS):
+            rows = slice(start, start + PIECE_ROWS)
+            part = table.slice(start, PIECE_ROWS) if chosen is None else table.take(pa.array(chosen[rows]))
+            writer.write_batch(_one_batch(part))
+
+
+def _one_batch(table: pa.Table) -> pa.RecordBatch:
+    columns = [_whole(column) for column in table.columns]
+    return pa.RecordBatch.from_arrays(columns, schema=table.schema)
+
+
+def _read(recording: Recording) -> tuple[pa.Table, int]:
+    """Read all files into one table whose types Spark has, and return the unit of its plain times."""
+    batches: list[pa.RecordBatch] = []
+    factor = columns_of.TIME_UNITS.get(recording.time_unit)
+    if factor is None:
+        known = ", ".join(columns_of.TIME_UNITS)
+        raise DataError(f"time unit {recording.time_unit!r} is not known; use one of: {known}")
+    for piece in read_events(recording.path, format=recording.format).pieces():
+        batches += _usable(piece)
+    kinds = _kinds(batches)
+    schema = pa.schema(list(kinds.items()))
+    alike = [_alike(batch, schema) for batch in batches if batch.num_rows]
+    table = pa.Table.from_batches(alike, schema=schema)
+    for name in (name for name in _TIMES if name in kinds):
+        table = _as_timestamps(table, name, factor)
+    return table, factor
+
+
+def _as_timestamps(table: pa.Table, name: str, factor: int) -> pa.Table:
+    """Make timestamps of times; a column with one that cannot be read stays, so that Whimbrel shows it."""
+    faults = Faults(table.num_rows)
+    made = columns_of.as_instants(name, _whole(table[name]), factor, faults)
+    if faults:
+        return table
+    return table.set_column(table.schema.names.index(name), name, made.view(columns_of.INSTANT))
+
+
+def _whole(column: pa.ChunkedArray) -> pa.Array:
+    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.nulls(0, column.type)
+
+
+def _usable(piece: Piece) -> list[pa.RecordBatch]:
+    """Bring a piece into types that Spark has; lines that could not be read become rows of `_raw` alone."""
+    said = (piece.batch.schema.metadata or {}).get(TIME_UNIT_KEY, b"").decode()
+    columns = {
+        name: _column(name, column, columns_of.TIME_UNITS.get(said))
+        for name, column in zip(piece.batch.schema.names, piece.batch.columns, strict=True)
+    }
+    made = [pa.RecordBatch.from_pydict(columns)] if columns else []
+    if piece.rejected is not None and piece.rejected.num_rows:
+        made.append(pa.RecordBatch.from_pydict({RAW: piece.rejected.column("event")}))
+    return made
+
+
+def _column(name: str, column: pa.Array, said_factor: int | None) -> pa.Array:
+    faults = Faults(len(column))
+    plain = columns_of.decoded(column)
+    if name in _TIMES:
+        is_instant = pa.types.is_temporal(plain.type) or (said_factor and pa.types.is_integer(plain.type))
+        if not is_instant:
+            return plain
+        made = columns_of.as_instants(name, plain, said_factor or 1, faults).view(columns_of.INSTANT)
+    elif name in _NUMBERS:
+        return plain if pa.types.is_string(plain.type) else columns_of.as_numbers(name, plain, faults)
+    elif pa.types.is_binary(plain.type):
+        return plain
+    else:
+        made = columns_of.decoded(columns_of.natural(name, plain, faults))
+    return columns_of.with_nulls(made, faults.bad()) if faults else made
+
+
+def _kinds(batches: list[pa.RecordBatch]) -> dict[str, pa.DataType]:
+    """Find one type for each column; text holds what different files write in different types."""
+    found: dict[str, set[pa.DataType]] = {}
+    for batch in batches:
+        for field in batch.schema:
+            found.setdefault(field.name, set()).add(field.type)
+    kinds = {}
+    for name, types in found.items():
+        types.discard(pa.null())
+        numbers = all(pa.types.is_integer(kind) or pa.types.is_floating(kind) for kind in types)
+        wide = pa.float64() if numbers and types else pa.string()
+        kinds[name] = types.pop() if len(types) == 1 else wide
+    return kinds
+
+
+def _alike(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    columns = [
+        batch.column(field.name).cast(field.type)
+        if field.name in batch.schema.names
+        else pa.nulls(batch.num_rows, field.type)
+        for field in schema
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _ordered(table: pa.Table, recording: Recording, factor: int) -> tuple[Instants | None, Instants]:
+    """Return the rows in the order of the replay (None if they are), and when each of them is due."""
+    if recording.order in ("time", "file"):
+        last = "time" if "time" in table.schema.names else "end"
+        if last not in table.schema.names:
+            raise DataError(f"{recording.path}: no column says when: give 'time', or 'start' and 'end'")
+        keys = [_instants(table, last, factor)]
+        if recording.order == "file":
+            # When a late row came is not known: no later than the first one that shows a newer time.
+            return None, np.maximum.accumulate(keys[0])
+        keys += [_instants(table, "start", factor)] if last == "end" and "start" in table.schema.names else []
+    else:
+        if recording.order not in table.schema.names:
+            hint = did_you_mean(recording.order, table.schema.names)
+            raise DataError(f"{recording.path}: no column {recording.order!r} to order by; {hint}")
+        keys = [_instants(table, recording.order, factor)]
+    order = np.lexsort(keys[::-1])
+    if (order[1:] > order[:-1]).all():
+        return None, keys[0]
+    return order, keys[0][order]
+
+
+def _instants(table: pa.Table, name: str, factor: int) -> Instants:
+    """Return times in microseconds; a row without a readable one stays with the row before it."""
+    column = _whole(table[name])
+    faults = Faults(len(column))
+    made = columns_of.as_instants(name, column, factor, faults)
+    missing = columns_of.nulls_of(made) | (faults.bad() if faults else False)
+    values = columns_of.values_of(made, "i8")
+    if not missing.any():
+        return values
+    if missing.all():
+        return np.zeros(len(values), "i8")
+    places = np.maximum.accumulate(np.where(missing, -1, np.arange(len(values))))
+    return values[np.where(places < 0, int(np.argmin(missing)), places)]

@@ -1,0 +1,422 @@
+"""Events from an MQTT broker, at least once, through crashes of either side.
+
+Registered as `whimbrel-mqtt`. MQTT has no offsets: a message that is acknowledged is gone. So the driver
+keeps a session on the broker that outlives it, writes what comes to a spool on its disk, and acknowledges
+a message only when it is there. Offsets are numbers of messages in the spool. Tasks carry their messages
+themselves, so that workers need neither the broker nor the spool.
+"""
+
+from __future__ import annotations
+
+import queue
+import time
+import uuid
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Event, Lock, Thread
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - the name that everybody knows
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxRows,
+    SupportsTriggerAvailableNow,
+)
+from pyspark.sql.types import StructType
+
+from whimbrel.errors import DataError, MissingDependency, WhimbrelError, did_you_mean
+from whimbrel.spark.sources._json import events_from_json, read_schema
+from whimbrel.spark.sources._spool import Message, Spool, unpack
+
+if TYPE_CHECKING:
+    from paho.mqtt.client import Client
+
+NAME = "whimbrel-mqtt"
+OPTIONS = (
+    "host",
+    "port",
+    "topic",
+    "qos",
+    "username",
+    "password",
+    "tls",
+    "ca_file",
+    "client_id",
+    "spool",
+    "max_buffered",
+    "rows_per_batch",
+    "settle",
+)
+_SCHEMA = pa.schema(
+    [("topic", pa.string()), ("received", pa.timestamp("us", "UTC")), ("payload", pa.binary())]
+)
+_PATIENCE = 30.0
+_CHECK_EVERY = 0.05
+
+
+def read_mqtt(
+    spark: SparkSession,
+    host: str,
+    topic: str,
+    *,
+    spool: str,
+    port: int = 1883,
+    schema: str | StructType | None = None,
+    options: Mapping[str, str] | None = None,
+) -> DataFrame:
+    """Read JSON events from an MQTT broker, each message one event or a list of them.
+
+    A message that is no JSON or does not fit the schema becomes a row in which only `_raw` is set, with its
+    text: Whimbrel rejects it and shows it among the rejected events.
+
+    Parameters
+    ----------
+    topic
+        A topic; `+` stands for any one level of it, `#` at the end for all that follow.
+    spool
+        A folder on the driver's disk that keeps messages until they are processed; each query needs its own,
+        and needs it again after a restart.
+    schema
+        The columns of the events: "type STRING, time TIMESTAMP, x DOUBLE, y DOUBLE", or a StructType. If it
+        has the columns `topic` or `received`, they tell where and when the message came. Without a schema
+        the frame has the columns `topic`, `received` and `payload` (text).
+    options
+        More options of the data source: see `OPTIONS` and the documentation.
+
+    Raises
+    ------
+    DataError
+        If an option is wrong. That the broker cannot be reached shows when the query starts.
+    """
+    given = {"host": host, "topic": topic, "spool": spool, "port": str(port), **(options or {})}
+    Settings.of(given)
+    spark.dataSource.register(MqttSource)
+    raw = spark.readStream.format(NAME).options(**given).load()
+    text = F.make_valid_utf8(F.col("payload").cast("string"))
+    if schema is None:
+        return raw.select("topic", "received", text.alias("payload"))
+    wanted = read_schema(spark, schema)
+    own = [name for name in ("topic", "received") if name in wanted.fieldNames()]
+    members = StructType([field for field in wanted.fields if field.name not in own])
+    return events_from_json(raw, text, members, [F.col(name) for name in own])
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The options of the source, checked."""
+
+    host: str
+    port: int
+    topic: str
+    qos: int
+    username: str | None
+    password: str | None
+    tls: bool
+    ca_file: str | None
+    client_id: str | None
+    spool: Path
+    max_buffered: int
+    rows_per_batch: int
+    settle: float
+
+    @classmethod
+    def of(cls, options: Mapping[str, str]) -> Settings:
+        """Read options as Spark gives them: text, with names in any case."""
+        given = {name.lower(): text for name, text in options.items()}
+        for name in given:
+            if name not in OPTIONS:
+                raise DataError(f"mqtt has no option {name!r}; {did_you_mean(name, OPTIONS)}")
+        for name, meaning in _NEEDED.items():
+            if not given.get(name):
+                raise DataError(f"mqtt needs the option {name!r}: {meaning}")
+        qos = given.get("qos", "1")
+        if qos not in ("0", "1"):
+            raise DataError(
+                f"mqtt: qos is {qos}; it must be 1, or 0 where losses do not matter (with 2 the broker "
+                "forgets a message before it is on the disk here; duplicates are dropped by their event ids)"
+            )
+        return cls(
+            given["host"],
+            _whole("port", given.get("port", "1883")),
+            given["topic"],
+            int(qos),
+            given.get("username"),
+            given.get("password"),
+            given.get("tls", "false").lower() in ("true", "1", "yes"),
+            given.get("ca_file"),
+            given.get("client_id"),
+            Path(given["spool"]),
+            _whole("max_buffered", given.get("max_buffered", "100000")),
+            _whole("rows_per_batch", given.get("rows_per_batch", "10000")),
+            float(given.get("settle", "1")),
+        )
+
+
+_NEEDED = {
+    "host": "the broker's address",
+    "topic": "what to subscribe to",
+    "spool": "a folder on the driver's disk that keeps messages until they are processed",
+}
+
+
+def _whole(name: str, text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise DataError(f"mqtt: {name} must be a whole number from 1 on, not {text!r}")
+    return int(text)
+
+
+class MqttSource(DataSource):
+    """The data source `whimbrel-mqtt`: the columns `topic`, `received` and `payload`."""
+
+    @classmethod
+    def name(cls) -> str:
+        return NAME
+
+    def schema(self) -> str:
+        return "topic STRING, received TIMESTAMP, payload BINARY"
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: ARG002, N802 - Spark's
+        return MqttReader(Settings.of(self.options))
+
+
+class MqttReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Give out the messages of a spool, which a link to the broker fills meanwhile."""
+
+    def __init__(self, settings: Settings) -> None:
+        # Spark also makes readers that it only sends to workers, so nothing is opened here.
+        self._settings = settings
+        self._link: Link | None = None
+        self._target: int | None = None
+
+    def initialOffset(self) -> dict[str, int]:  # noqa: N802 - Spark's name
+        return {"message": self._linked(0).spool.first}
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - Spark's name
+        return ReadMaxRows(self._settings.rows_per_batch)
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
+        # Not known yet: where to go on from, and so what the spool must hold. See latestOffset.
+        self._target = -1
+
+    def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:  # noqa: N802
+        first = start["message"]
+        link = self._linked(first)
+        link.check()
+        if self._target is not None and self._target < 0:
+            link.wait_until_quiet(self._settings.settle)
+            self._target = link.spool.next
+        end = link.spool.next if self._target is None else max(first, self._target)
+        if end < first:
+            raise DataError(
+                f"{self._settings.spool}: the checkpoint has come to message {first}, but this spool only to "
+                f"{end}; it belongs to another query, or was changed; keep it with the checkpoint"
+            )
+        return {"message": end if isinstance(limit, ReadAllAvailable) else min(end, first + _rows(limit))}
+
+    def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
+        chunks = self._linked(start["message"]).spool.read(start["message"], end["message"])
+        return [InputPartition(chunk) for chunk in chunks]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        messages = list(unpack(partition.value))
+        columns = [
+            pa.array([message.topic for message in messages], pa.string()),
+            pa.array([message.received for message in messages], pa.timestamp("us", "UTC")),
+            pa.array([message.payload for message in messages], pa.binary()),
+        ]
+        yield pa.RecordBatch.from_arrays(columns, schema=_SCHEMA)
+
+    def commit(self, end: dict[str, int]) -> None:
+        self._linked(end["message"]).processed(end["message"])
+
+    def stop(self) -> None:
+        if self._link is not None:
+            self._link.close()
+            self._link = None
+
+    def _linked(self, least: int) -> Link:
+        if self._link is None:
+            self._link = Link(self._settings, least)
+        return self._link
+
+
+def _rows(limit: ReadLimit) -> int:
+    return int(limit.max_rows) if isinstance(limit, ReadMaxRows) else 2**62
+
+
+class Link:
+    """A connection to the broker that fills a spool; acknowledges what is on the disk, and nothing else.
+
+    Messages wait in a queue for a thread that writes all that have gathered with one sync. Beyond
+    `max_buffered` messages that Spark has not processed, acknowledgements are held back: the broker then
+    stops sending after its window of unacknowledged messages, and queues what comes itself.
+    """
+
+    def __init__(self, settings: Settings, least: int) -> None:
+        self._settings = settings
+        self.spool = Spool(settings.spool, least)
+        self._arrived: queue.SimpleQueue[tuple[int, int, Message] | None] = queue.SimpleQueue()
+        self._unsent: deque[tuple[int, int]] = deque()
+        self._lock = Lock()
+        self._processed = self.spool.first
+        self._connection = 0
+        self._last_arrival = time.monotonic()
+        self._subscribed = Event()
+        self._failure: Exception | None = None
+        self._client = self._new_client()
+        self._writer = Thread(target=self._write_all, name="whimbrel-mqtt-spool", daemon=True)
+        self._writer.start()
+        try:
+            self._connect()
+        except BaseException:
+            self.close()
+            raise
+
+    def check(self) -> None:
+        """Raise what went wrong in another thread."""
+        if self._failure:
+            raise self._failure
+
+    def processed(self, number: int) -> None:
+        """Learn that Spark will not ask for messages below `number` again."""
+        with self._lock:
+            self._processed = max(self._processed, number)
+        self.spool.release(number)
+        self._acknowledge()
+
+    def wait_until_quiet(self, seconds: float) -> None:
+        """Wait until what the broker held for us has come: no message for some seconds, all on the disk."""
+        last_try = time.monotonic() + _PATIENCE
+        while time.monotonic() < last_try:
+            self.check()
+            if time.monotonic() - self._last_arrival > seconds and self._arrived.empty():
+                return
+            time.sleep(_CHECK_EVERY)
+
+    def close(self) -> None:
+        """End the connection; the session stays on the broker, which keeps what comes for us."""
+        self._client.disconnect()
+        self._client.loop_stop()
+        self._arrived.put(None)
+        self._writer.join(_PATIENCE)
+        self.spool.close()
+
+    def _new_client(self) -> Client:
+        try:
+            from paho.mqtt.client import Client
+            from paho.mqtt.enums import CallbackAPIVersion
+        except ImportError as error:
+            raise MissingDependency("paho-mqtt", "the MQTT source", "mqtt") from error
+        settings = self._settings
+        client = Client(
+            CallbackAPIVersion.VERSION2,
+            client_id=settings.client_id or _lasting_id(settings.spool / "client"),
+            clean_session=False,
+            manual_ack=True,
+        )
+        if settings.username is not None:
+            client.username_pw_set(settings.username, settings.password)
+        if settings.tls:
+            client.tls_set(ca_certs=settings.ca_file)
+        client.on_connect = self._on_connect
+        client.on_disconnect = self._on_disconnect
+        client.on_subscribe = self._on_subscribe
+        client.on_message = self._on_message
+        return client
+
+    def _connect(self) -> None:
+        where = f"the MQTT broker at {self._settings.host}:{self._settings.port}"
+        try:
+            self._client.connect(self._settings.host, self._settings.port)
+        except OSError as error:
+            raise WhimbrelError(f"{where} cannot be reached: {error}") from error
+        self._client.loop_start()
+        if not self._subscribed.wait(_PATIENCE):
+            raise WhimbrelError(f"{where} did not answer within {_PATIENCE:g} s")
+        self.check()
+
+    # What follows is called in the client's thread. ---------------------------------------------------------
+
+    def _on_connect(
+        self, client: Client, _data: object, flags: Any, reason: Any, _properties: object
+    ) -> None:
+        if reason.is_failure:
+            self._fail(f"refused the connection: {reason}")
+            return
+        with self._lock:
+            self._connection += 1
+        self._last_arrival = time.monotonic()
+        if flags.session_present:
+            # Subscribing again would bring all retained messages again.
+            self._subscribed.set()
+        else:
+            client.subscribe(self._settings.topic, self._settings.qos)
+
+    def _on_disconnect(self, *_about: object) -> None:
+        with self._lock:
+            # What was not acknowledged comes again; by then its number may mean another message.
+            self._unsent.clear()
+            self._connection += 1
+
+    def _on_subscribe(
+        self, _client: Client, _data: object, _mid: int, reasons: list[Any], _properties: object
+    ) -> None:
+        if reasons[0].is_failure:
+            self._fail(f"refused the subscription to {self._settings.topic!r}: {reasons[0]}")
+        self._subscribed.set()
+
+    def _on_message(self, _client: Client, _data: object, message: Any) -> None:
+        self._last_arrival = time.monotonic()
+        received = Message(message.topic, bytes(message.payload), time.time_ns() // 1000)
+        self._arrived.put((self._connection, message.mid if message.qos else 0, received))
+
+    def _fail(self, problem: str) -> None:
+        self._failure = WhimbrelError(
+            f"the MQTT broker at {self._settings.host}:{self._settings.port} {problem}"
+        )
+        self._subscribed.set()
+
+    # What follows is called in the writing thread. ----------------------------------------------------------
+
+    def _write_all(self) -> None:
+        while (item := self._arrived.get()) is not None:
+            items = [item]
+            ending = False
+            while not ending and not self._arrived.empty():
+                more = self._arrived.get()
+                ending = more is None
+                items += [more] if more else []
+            try:
+                self.spool.append([message for _, _, message in items])
+            except OSError as error:
+                self._failure = WhimbrelError(f"{self._settings.spool}: messages cannot be kept: {error}")
+                return
+            with self._lock:
+                self._unsent += [(at, mid) for at, mid, _ in items if mid]
+            self._acknowledge()
+            if ending:
+                return
+
+    def _acknowledge(self) -> None:
+        with self._lock:
+            if self.spool.next - self._processed > self._settings.max_buffered:
+                return
+            while self._unsent:
+                connection, mid = self._unsent.popleft()
+                if connection == self._connection:
+                    self._client.ack(mid, 1)
+
+
+def _lasting_id(path: Path) -> str:
+    """Make a client id at first, and give the same one ever after: the broker keeps our session under it."""
+    if not path.exists():
+        part = path.with_suffix(".part")
+        part.write_text(f"whimbrel-{uuid.uuid4().hex[:16]}", encoding="utf-8")
+        part.replace(path)
+    return path.read_text(encoding="utf-8")

@@ -1,0 +1,256 @@
+"""Replay event files as a stream, at the speed of the events' own time or faster.
+
+Registered as `whimbrel-replay`. Micro-batches are cut at fixed rows of the recording: never where the clock
+happened to stand, so that every run of a replay has the same micro-batches, restarted or not.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxRows,
+    SupportsTriggerAvailableNow,
+)
+from pyspark.sql.types import StructType
+from pyspark.sql.utils import is_remote
+
+from whimbrel.errors import DataError, did_you_mean
+from whimbrel.spark.sources._tape import PIECE_ROWS, Instants, Recording, Tape, open_tape
+
+NAME = "whimbrel-replay"
+OPTIONS = ("path", "format", "order", "speed", "rows_per_batch", "tick", "time_unit", "cache")
+ROWS_PER_BATCH = 100_000
+
+
+def read_replay(
+    spark: SparkSession,
+    path: str,
+    *,
+    speed: float = 0,
+    rows_per_batch: int = ROWS_PER_BATCH,
+    order: str = "time",
+    tick: float = 1,
+    format: str | None = None,  # noqa: A002 - the name that users of every reader know
+    time_unit: str = "s",
+    cache: str | None = None,
+) -> DataFrame:
+    """Replay event files as a stream; after the last event the stream is silent.
+
+    Parameters
+    ----------
+    path
+        A file, a folder or a pattern, in any format that Whimbrel reads; every worker must find it there.
+    speed
+        How many times as fast as the events' own time; 0 for as fast as possible.
+    rows_per_batch
+        The largest number of rows in a micro-batch.
+    order
+        "time" for event time, "file" for the order of the rows, or the name of a column with times.
+    tick
+        How many seconds of the replay one micro-batch covers, if there is a speed.
+    format
+        The format, if the endings of the files do not tell it.
+    time_unit
+        The unit of times that are plain numbers: "s", "ms" or "us".
+    cache
+        The folder for the recording in order of replay; by default among the machine's temporary files.
+
+    Raises
+    ------
+    DataError
+        If there is no such file or column, or an option is wrong.
+    """
+    given = {"path": path, "speed": speed, "rows_per_batch": rows_per_batch, "order": order, "tick": tick}
+    given |= {"format": format, "time_unit": time_unit, "cache": cache}
+    options = {name: str(value) for name, value in given.items() if value is not None}
+    settings = Settings.of(options)
+    if not is_remote():
+        # Opened here too, because an error of a data source comes wrapped in one of Spark's.
+        open_tape(settings.recording)
+    spark.dataSource.register(ReplaySource)
+    return spark.readStream.format(NAME).options(**options).load()
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The options of a replay, checked."""
+
+    recording: Recording
+    speed: float = 0
+    rows_per_batch: int = ROWS_PER_BATCH
+    tick: float = 1
+
+    @classmethod
+    def of(cls, options: Mapping[str, str]) -> Settings:
+        """Read options as Spark gives them: text, with names in any case."""
+        given = {name.lower(): text for name, text in options.items()}
+        for name in given:
+            if name not in OPTIONS:
+                raise DataError(f"replay has no option {name!r}; {did_you_mean(name, OPTIONS)}")
+        if not given.get("path"):
+            raise DataError("replay needs the option 'path': a file, a folder or a pattern")
+        recording = Recording(
+            given["path"],
+            given.get("format"),
+            given.get("order", "time"),
+            given.get("time_unit", "s"),
+            given.get("cache"),
+        )
+        speed = given.get("speed", "0").lower()
+        return cls(
+            recording,
+            0.0 if speed == "max" else _number("speed", speed),
+            int(_number("rows_per_batch", given.get("rows_per_batch", str(ROWS_PER_BATCH)), least=1)),
+            _number("tick", given.get("tick", "1"), least=1e-3),
+        )
+
+
+def _number(name: str, text: str, least: float = 0) -> float:
+    also = " or 'max'" if name == "speed" else ""
+    try:
+        value = float(text)
+    except ValueError:
+        raise DataError(f"replay: {name} must be a number{also}, not {text!r}") from None
+    if not least <= value < float("inf"):
+        raise DataError(f"replay: {name} is {text}; it must be at least {least:g}{also}")
+    return value
+
+
+class ReplaySource(DataSource):
+    """The data source `whimbrel-replay`; its options are the arguments of `read_replay`."""
+
+    @classmethod
+    def name(cls) -> str:
+        return NAME
+
+    def schema(self) -> StructType:
+        return from_arrow_schema(open_tape(Settings.of(self.options).recording).schema)
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
+        return ReplayReader(Settings.of(self.options), schema.fieldNames())
+
+
+class ReplayReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Give out a recording; an offset is a row number, with the name of the recording that it counts in."""
+
+    def __init__(
+        self, settings: Settings, columns: Sequence[str], clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        # Spark also makes readers that it only sends to workers, so nothing is opened here.
+        self._settings = settings
+        self._columns = list(columns)
+        self._clock = clock
+        self._tape: Tape | None = None
+        self._name = ""
+        self._paced = settings.speed > 0
+        self._began: tuple[float, int] | None = None
+
+    def initialOffset(self) -> dict[str, int | str]:  # noqa: N802 - Spark's name
+        return self._offset(0)
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - Spark's name
+        return ReadMaxRows(self._settings.rows_per_batch)
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
+        # All of a recording is available now: the replay does not wait, and its cuts stay the same.
+        self._paced = False
+
+    def latestOffset(self, start: dict[str, int | str], limit: ReadLimit) -> dict[str, int | str]:  # noqa: N802
+        tape, row = self._opened(), self._row(start)
+        cuts = self._cuts(tape)
+        end = tape.rows if isinstance(limit, ReadAllAvailable) else cuts.after(row)
+        if self._paced and row < tape.rows:
+            end = min(end, self._due_until(tape.due, row, cuts))
+        return self._offset(end)
+
+    def reportLatestOffset(self) -> dict[str, int | str]:  # noqa: N802 - Spark's name
+        return self._offset(self._opened().rows)
+
+    def partitions(self, start: dict[str, int | str], end: dict[str, int | str]) -> Sequence[InputPartition]:
+        first, last = self._row(start), self._row(end)
+        # Cut where the tape's batches are, so that no worker reads one for the sake of a few rows.
+        cuts = [first, *range(first // PIECE_ROWS * PIECE_ROWS + PIECE_ROWS, last, PIECE_ROWS), last]
+        return [InputPartition(pair) for pair in pairwise(cuts) if pair[0] < pair[1]]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        first, last = partition.value
+        for batch in open_tape(self._settings.recording).batches(first, last):
+            yield batch.select(self._columns)
+
+    def _opened(self) -> Tape:
+        if self._tape is None:
+            self._tape = open_tape(self._settings.recording)
+            self._name = self._settings.recording.name()
+        return self._tape
+
+    def _cuts(self, tape: Tape) -> Cuts:
+        speed = self._settings.speed
+        step = max(1, int(self._settings.tick * speed * 1e6)) if speed else None
+        return Cuts(tape.due, self._settings.rows_per_batch, step)
+
+    def _offset(self, row: int) -> dict[str, int | str]:
+        return {"row": row, "of": self._opened().rows, "recording": self._name}
+
+    def _row(self, offset: dict[str, int | str]) -> int:
+        """Return the row of an offset, which may come from a checkpoint of long ago."""
+        rows = self._opened().rows
+        if (offset["recording"], offset["of"]) != (self._name, rows):
+            raise DataError(
+                f"{self._settings.recording.path}: the checkpoint was made with another recording (it had "
+                f"{offset['of']} rows, this one has {rows}): its files, or the order, the format or the time "
+                "unit have changed; bring them back, or start with a new checkpoint"
+            )
+        return int(offset["row"])
+
+    def _due_until(self, due: Instants, row: int, cuts: Cuts) -> int:
+        """Return the end of the last micro-batch whose events are all due by now."""
+        now = self._clock()
+        if self._began is None:
+            self._began = now, int(due[row])
+        started, from_instant = self._began
+        reached = from_instant + int((now - started) * self._settings.speed * 1e6)
+        return cuts.before(int(np.searchsorted(due, reached, side="right")), row)
+
+
+@dataclass(frozen=True)
+class Cuts:
+    """Where a recording is cut into micro-batches.
+
+    A cut is made after every `rows` rows and, if there is a `step`, wherever another `step` microseconds of
+    the recording's time begin; rows are counted anew from there.
+    """
+
+    due: Instants
+    rows: int
+    step: int | None
+
+    def after(self, row: int) -> int:
+        """Return the first cut behind `row`."""
+        begin, end = self._cell(row)
+        return min(begin + ((row - begin) // self.rows + 1) * self.rows, end)
+
+    def before(self, row: int, least: int) -> int:
+        """Return the last cut that is not behind `row`, or `least` if there is none behind it."""
+        if row >= len(self.due):
+            return len(self.due)
+        begin, _ = self._cell(row)
+        return max(least, begin + (row - begin) // self.rows * self.rows)
+
+    def _cell(self, row: int) -> tuple[int, int]:
+        if self.step is None or row >= len(self.due):
+            return 0, len(self.due)
+        number = (int(self.due[row]) - int(self.due[0])) // self.step
+        edges = int(self.due[0]) + self.step * np.array([number, number + 1])
+        begin, end = np.searchsorted(self.due, edges, side="left").tolist()
+        return begin, end
