@@ -65,9 +65,10 @@ def _found_schema(spark: SparkSession, path: str, form: str, settings: Mapping[s
     try:
         found = spark.read.format(form).options(**settings, **inferring).load(path).schema
     except AnalysisException as error:
+        reason = str(error).strip().splitlines()[0]
         raise DataError(
-            f"{path}: no {form} file tells which columns the events have ({str(error).strip().splitlines()[0]}); "
-            "put a file there first, or give a schema"
+            f"{path}: no {form} file tells which columns the events have; put one there first, or give a "
+            f"schema ({reason})"
         ) from error
     if not found.fields:
         raise DataError(
