@@ -1,0 +1,380 @@
+"""Bring events into the files of a store: conformed, with ids, by day and cell, sorted by their end."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from whimbrel.engine.identity import NUMBER, event_ids
+from whimbrel.engine.store import Store as Rows
+from whimbrel.engine.values import ARROW_TYPES, Column, from_arrow, type_of
+from whimbrel.errors import DataError
+from whimbrel.graph.expressions import Attribute
+from whimbrel.io.files import read_events
+from whimbrel.io.rejected import RejectedWriter
+from whimbrel.model._columns import INSTANT, decoded
+from whimbrel.model.batch import COORDINATES_KEY, Conformed, conform
+from whimbrel.model.frames import batches, row_count
+from whimbrel.model.schema import RESERVED_COLUMNS, Coordinates, Type
+from whimbrel.model.time import DAY
+from whimbrel.store import files, read
+from whimbrel.store.bounds import location_names
+from whimbrel.store.cells import NOWHERE, Grid, Int64Array, cell_name, centres, day_name
+from whimbrel.store.log import StoredFile
+
+CHUNK_ROWS = 4_000_000
+"""Events that are sorted and written together; a larger append makes several files a cell."""
+ROW_GROUP = 65_536
+"""Rows that a reader takes or leaves together: few enough for a short stretch of time to skip most."""
+LISTED_TYPES = 64
+CHECK_BELOW = 2**63
+
+Progress = Callable[[int, int | None], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """How rows become events."""
+
+    coordinates: Coordinates | None = None
+    time_unit: str = "s"
+    default_type: str | None = None
+
+
+def conformed(
+    events: Any, how: Input, writer: RejectedWriter, progress: Progress | None = None
+) -> Iterator[Conformed]:
+    """Read events from paths or a table and bring them into the common form; keep what is rejected."""
+    if _is_path(events):
+        yield from _of_files(events, how, writer, progress)
+        return
+    total, done = row_count(events), 0
+    for batch in batches(events):
+        made = _conform(batch, how, first_row=done)
+        writer.write(made.rejected, "")
+        done += batch.num_rows
+        if progress is not None:
+            progress(done, total)
+        yield made
+
+
+def _is_path(events: Any) -> bool:
+    if isinstance(events, str | os.PathLike):
+        return True
+    listed = isinstance(events, Sequence) and bool(events)
+    return listed and all(isinstance(each, str | os.PathLike) for each in events)
+
+
+def _of_files(
+    events: Any, how: Input, writer: RejectedWriter, progress: Progress | None
+) -> Iterator[Conformed]:
+    opened = read_events(events)
+    for piece in opened.pieces():
+        try:
+            made = _conform(piece.batch, how)
+        except DataError as error:
+            raise DataError(f"{piece.file}: {error}") from error
+        if piece.rejected is not None:
+            writer.write(piece.rejected, piece.file)
+        writer.write(piece.numbered(made.rejected), piece.file)
+        if progress is not None:
+            progress(opened.bytes_read, opened.bytes_total)
+        yield made
+
+
+def _conform(batch: pa.RecordBatch, how: Input, first_row: int = 0) -> Conformed:
+    return conform(
+        batch,
+        coordinates=how.coordinates,
+        time_unit=how.time_unit,
+        default_type=how.default_type,
+        first_row=first_row,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Staged:
+    """Files that are written and not committed, and what is in them."""
+
+    files: tuple[StoredFile, ...]
+    rows: int
+    check: int
+    """The same for the same times of the same number of events, in any order."""
+    attributes: Mapping[str, str]
+    """Attributes that are new, or need a wider type than the store has for them."""
+    coordinates: Coordinates | None
+
+    @staticmethod
+    def together(parts: Sequence[Staged]) -> Staged:
+        """Join what several writers have made of one batch."""
+        places = {part.coordinates for part in parts} - {None}
+        if len(places) > 1:
+            raise DataError(
+                "coordinates are mixed: some of the events are in plane coordinates, some in lonlat"
+            )
+        attributes: dict[str, str] = {}
+        for part in parts:
+            for name, kind in part.attributes.items():
+                attributes[name] = _wider(name, attributes.get(name), Type(kind))
+        return Staged(
+            tuple(file for part in parts for file in part.files),
+            sum(part.rows for part in parts),
+            sum(part.check for part in parts) % CHECK_BELOW,
+            attributes,
+            next(iter(places), None),
+        )
+
+    def discard(self, root: Path) -> None:
+        """Delete the files again."""
+        for file in self.files:
+            path = root / file.path
+            files.staged(path).unlink(missing_ok=True)
+            files.remove_empty(path.parent)
+
+
+@dataclass
+class Writer:
+    """Writes one batch of events to staged files; nobody sees them before they are committed.
+
+    `known` are the attributes that the store has, `before` the files whose events came before this batch.
+    """
+
+    root: Path
+    name: str
+    cell_m: float
+    coordinates: Coordinates | None
+    known: Mapping[str, str]
+    before: Sequence[StoredFile]
+    sequence: int
+    batch: str
+    made: list[StoredFile] = field(default_factory=list)
+    rows: int = 0
+    check: int = 0
+    attributes: dict[str, str] = field(default_factory=dict)
+    _waiting: list[pa.RecordBatch] = field(default_factory=list)
+    _rows_waiting: int = 0
+    _chunks: int = 0
+
+    def add(self, events: Conformed) -> None:
+        """Take in events; write them when there are enough."""
+        self._settle(events.coordinates)
+        batch = events.events
+        if batch.num_rows:
+            self._note_types(batch.schema)
+            self._waiting.append(batch)
+            self._rows_waiting += batch.num_rows
+        if self._rows_waiting >= CHUNK_ROWS:
+            self.flush()
+
+    def _settle(self, found: Coordinates | None) -> None:
+        if self.coordinates is None:
+            self.coordinates = found
+        elif found is not None and found is not self.coordinates:
+            raise DataError(
+                f"coordinates are mixed: the events have {found} coordinates, the store {self.coordinates}"
+            )
+
+    def _note_types(self, schema: pa.Schema) -> None:
+        for column in schema:
+            kind = type_of(column.type)
+            if column.name in RESERVED_COLUMNS or kind is None:
+                continue
+            if column.name in ("day", "cell"):
+                raise DataError(
+                    f"an attribute is named {column.name!r}, as the folders of the store are; rename it"
+                )
+            before = self.attributes.get(column.name, self.known.get(column.name))
+            wider = _wider(column.name, before, kind)
+            if wider != before:
+                self.attributes[column.name] = wider
+
+    def flush(self) -> None:
+        """Write what is waiting."""
+        if not self._waiting:
+            return
+        kinds = {**self.known, **self.attributes}
+        table = pa.concat_tables(
+            [pa.Table.from_batches([_plain(batch, kinds)]) for batch in self._waiting],
+            promote_options="default",
+        ).combine_chunks()
+        self._waiting, self._rows_waiting = [], 0
+        self._count(table)
+        self._write(_with_ids(table, self._same_times))
+        self._chunks += 1
+
+    def _count(self, table: pa.Table) -> None:
+        self.rows += table.num_rows
+        for name, weight in (("start", 31), ("end", 1)):
+            total = int(_int64(table, name).view(np.uint64).sum(dtype=np.uint64))
+            self.check = (self.check + weight * total) % CHECK_BELOW
+
+    def _same_times(self, first: int, last: int) -> pa.Table:
+        """Give source and times of the events that came before and ended between two moments."""
+        schema = pa.schema([("source", pa.string()), ("start", INSTANT), ("end", INSTANT)])
+        wanted = (pc.field("end") >= pa.scalar(first, INSTANT)) & (
+            pc.field("end") <= pa.scalar(last, INSTANT)
+        )
+        near = [f for f in (*self.before, *self.made) if f.first_end <= last and first <= f.last_end]
+        return pa.concat_tables(
+            [schema.empty_table(), *(read.read_file(self.root, file, schema, wanted) for file in near)]
+        )
+
+    def _write(self, table: pa.Table) -> None:
+        x, y = centres(table)
+        grid = Grid.of(self.cell_m, self.coordinates)
+        start, end = _int64(table, "start"), _int64(table, "end")
+        located = ~np.isnan(x)
+        keys: tuple[Any, ...] = (end // DAY, located, grid.places(x), grid.places(y))
+        order = np.lexsort((start, end, *reversed(keys)))
+        keys = tuple(key[order] for key in keys)
+        table, x, y = _named(table.take(pa.array(order)), self.coordinates), x[order], y[order]
+        for begin, stop in _runs(keys):
+            day, is_located, column, row = (key[begin] for key in keys)
+            cell = cell_name(int(column), int(row)) if is_located else NOWHERE
+            path = f"day={day_name(int(day))}/cell={cell}/part-{self.name}-{self._chunks}.parquet"
+            rows = table.slice(begin, stop - begin)
+            box = _box(x[begin:stop], y[begin:stop]) if is_located else None
+            self.made.append(write_file(self.root, path, rows, box, self.sequence, self.batch))
+
+    @property
+    def staged(self) -> Staged:
+        """What was written so far."""
+        return Staged(tuple(self.made), self.rows, self.check, self.attributes, self.coordinates)
+
+
+def _wider(name: str, before: str | None, kind: Type) -> str:
+    """Give the type that holds both what the store has and what comes."""
+    if before is None or before == kind.value:
+        return kind.value
+    if {before, kind.value} == {Type.INT.value, Type.FLOAT.value}:
+        return Type.FLOAT.value
+    raise DataError(
+        f"attribute {name!r} is {kind.value} here and {before} in the store; "
+        "convert it, or give the two attributes different names"
+    )
+
+
+def _plain(batch: pa.RecordBatch, kinds: Mapping[str, str]) -> pa.RecordBatch:
+    """Give a conformed batch the types that files have: texts without dictionaries, times as timestamps."""
+    columns = {}
+    for name, column in zip(batch.schema.names, batch.columns, strict=True):
+        if name in ("start", "end"):
+            columns[name] = column.view(INSTANT)
+        elif name in RESERVED_COLUMNS:
+            columns[name] = decoded(column)
+        elif type_of(column.type) is not None:
+            columns[name] = decoded(column).cast(ARROW_TYPES[Type(kinds[name])])
+    for name in ("id", "source"):
+        columns.setdefault(name, pa.nulls(batch.num_rows, pa.string()))
+    return pa.RecordBatch.from_pydict(columns)
+
+
+def _int64(table: pa.Table, name: str) -> Int64Array:
+    values: Int64Array = table.column(name).to_numpy().view("i8")
+    return values
+
+
+def _with_ids(table: pa.Table, same_times: Callable[[int, int], pa.Table]) -> pa.Table:
+    """Give the events that came without an id the one that the engine would make for them."""
+    missing = table.column("id").is_null()
+    if not table.column("id").null_count:
+        return table
+    bare = table.filter(missing).combine_chunks()
+    start, end = _int64(bare, "start"), _int64(bare, "end")
+    earlier = same_times(int(end.min()), int(end.max()))
+    # Those with an id count too: the engine numbers all events of a source with the same times.
+    keys = ["source", "start", "end"]
+    number = _numbers(pa.concat_tables([earlier, table.select(keys)]))[earlier.num_rows :]
+    rows = Rows()
+    columns: dict[Any, Column] = {
+        Attribute(None, name): from_arrow(bare.column(name).combine_chunks()) for name in ("type", "source")
+    }
+    columns[NUMBER] = Column(Type.INT, number[missing.to_numpy()])
+    made = event_ids(rows, rows.append(start, end, columns, None))
+    places = np.cumsum(missing.to_numpy()) - 1
+    filled = pc.coalesce(table.column("id"), made.take(pa.array(np.maximum(places, 0))))
+    return table.set_column(table.schema.get_field_index("id"), "id", filled)
+
+
+def _numbers(table: pa.Table) -> Int64Array:
+    """Count the events of one source with the same times, in the order they stand in: 0, 1, 2, ..."""
+    source = table.column("source").combine_chunks().dictionary_encode().indices.fill_null(-1)
+    keys = (source.to_numpy(zero_copy_only=False), _int64(table, "start"), _int64(table, "end"))
+    order = np.lexsort(keys)
+    first = np.ones(len(order), np.bool_)
+    first[1:] = np.any([key[order][1:] != key[order][:-1] for key in keys], axis=0)
+    begins = np.nonzero(first)[0]
+    numbers = np.empty(len(order), np.int64)
+    numbers[order] = np.arange(len(order)) - np.repeat(begins, np.diff([*begins, len(order)]))
+    return numbers
+
+
+def _runs(keys: Sequence[Int64Array]) -> Iterator[tuple[int, int]]:
+    """Give where stretches of equal keys begin and stop."""
+    changes = np.any([key[1:] != key[:-1] for key in keys], axis=0)
+    bounds = [0, *(np.nonzero(changes)[0] + 1).tolist(), len(keys[0])]
+    yield from pairwise(bounds)
+
+
+def _box(x: Any, y: Any) -> tuple[float, float, float, float]:
+    return float(x.min()), float(y.min()), float(x.max()), float(y.max())
+
+
+def _named(table: pa.Table, coordinates: Coordinates | None) -> pa.Table:
+    """Name the coordinates so that they say what they are, and put the columns in their usual order."""
+    names = dict(zip(("x", "y"), location_names(coordinates), strict=True))
+    table = table.rename_columns([names.get(name, name) for name in table.column_names])
+    if coordinates is not None:
+        # Every file can be asked for points and polygons, whichever it has.
+        for name, kind in (*((n, pa.float64()) for n in names.values()), ("geometry", pa.binary())):
+            if name not in table.column_names:
+                table = table.append_column(name, pa.nulls(table.num_rows, kind))
+    fixed = ("id", "type", "source", "start", "end", *names.values(), "geometry")
+    order = [name for name in fixed if name in table.column_names]
+    table = table.select([*order, *(name for name in table.column_names if name not in order)])
+    said = "none" if coordinates is None else coordinates.value
+    return table.replace_schema_metadata({COORDINATES_KEY: said.encode()})
+
+
+def write_file(
+    root: Path,
+    path: str,
+    events: pa.Table,
+    box: tuple[float, float, float, float] | None,
+    sequence: int,
+    batch: str | None,
+) -> StoredFile:
+    """Write events, sorted by their end, to a staged file, and say what is in it."""
+    target = files.staged(root / path)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with target.open("wb") as file:
+        pq.write_table(events, file, compression="zstd", row_group_size=ROW_GROUP)
+        file.flush()
+        os.fsync(file.fileno())
+        size = file.tell()
+    start, end = _int64(events, "start"), _int64(events, "end")
+    types = sorted(pc.unique(events.column("type")).to_pylist())
+    points = [name for name in ("x", "lon") if name in events.column_names]
+    return StoredFile(
+        path=path,
+        rows=events.num_rows,
+        size=size,
+        first_end=int(end.min()),
+        last_end=int(end.max()),
+        first_start=int(start.min()),
+        last_start=int(start.max()),
+        box=box,
+        points=any(events.column(name).null_count < events.num_rows for name in points),
+        types=tuple(types) if len(types) <= LISTED_TYPES else None,
+        sequence=sequence,
+        batch=batch,
+    )
