@@ -28,7 +28,8 @@ from typing import TYPE_CHECKING
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from whimbrel.engine.detect import Outcome, detect, run
+    from whimbrel.api import detect
+    from whimbrel.engine.detect import Outcome, run
     from whimbrel.engine.session import Session
     from whimbrel.errors import DataError, QueryError, WhimbrelError
     from whimbrel.graph.custom import CustomOperator
@@ -51,7 +52,7 @@ _HOMES = {
     "WhimbrelError": "whimbrel.errors",
     "compile": "whimbrel.lang.wbl.compile:compile_text",
     "custom_query": "whimbrel.lang.custom",
-    "detect": "whimbrel.engine.detect",
+    "detect": "whimbrel.api",
     "explain": "whimbrel.graph.explain",
     "function": "whimbrel.graph.functions",
     "read": "whimbrel.lang.reading",

@@ -10,7 +10,7 @@ import pyarrow as pa
 from tests.reference import Detection, Event
 from tests.reference.tables import event_table, vertices
 
-from whimbrel.engine.detect import detect
+from whimbrel import detect
 from whimbrel.engine.session import Session
 from whimbrel.graph.operators import Graph
 from whimbrel.graph.query import Query

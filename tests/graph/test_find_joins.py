@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import whimbrel as wb
-from whimbrel.engine.detect import detect
+from whimbrel import detect
 from whimbrel.graph.operators import Match
 from whimbrel.graph.passes import rewrite
 from whimbrel.graph.query import Query

@@ -34,24 +34,6 @@ class Outcome:
     counts: Counts
 
 
-def detect(query: Query, events: Any, **settings: Any) -> pa.Table:
-    """Find all detections of a query in a bounded input; see `run` for the settings.
-
-    The result has the columns `id`, `type`, `start`, `end`, `geometry` (WKB), the attributes of the
-    detections, and `events` (the ids of the atomic events each depends on), in the order (end, start, type,
-    events).
-
-    Examples
-    --------
-    >>> import whimbrel as wb
-    >>> query = wb.compile("define Warm detect Temp(val > 25)")
-    >>> events = [{"type": "Temp", "time": 0, "val": 30.5}, {"type": "Temp", "time": 1, "val": 20.0}]
-    >>> wb.detect(query, events).to_pydict()["val"]
-    [30.5]
-    """
-    return run(query, events, **settings).detections
-
-
 def run(
     query: Query,
     events: Any,
@@ -64,6 +46,10 @@ def run(
     progress: Progress | None = None,
 ) -> Outcome:
     """Find all detections of a query in a bounded input, and count what became of the events.
+
+    The detections are a table with the columns `id`, `type`, `start`, `end`, `geometry` (WKB), the
+    attributes, and `events` (the ids of the atomic events each depends on), in the order (end, start, type,
+    events).
 
     Parameters
     ----------

@@ -135,6 +135,8 @@ class Intake:
         self.time_unit = time_unit
         self.default_type = default_type
         self.exact = True
+        self.follows_events = lateness is not None
+        """Whether time moves with the events that come; else with `advance` only."""
         self.columns: set[str] | None = None
         """The attributes to keep of an event that comes in; None: all."""
         self.read: set[str] | None = None
@@ -175,7 +177,7 @@ class Intake:
         if events.num_rows:
             self._waiting.append(events)
             self.counts.waiting += events.num_rows
-            if self.lateness is not None:
+            if self.follows_events and self.lateness is not None:
                 newest = int(_int64(events, "end").max())
                 self.advance(newest - self.lateness - 1)
 

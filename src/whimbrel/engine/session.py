@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from heapq import heappop, heappush
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from whimbrel.engine.atoms import Atoms
@@ -16,7 +17,9 @@ from whimbrel.engine.report import report, together
 from whimbrel.engine.snapshot import Blocks, load_store, save_store
 from whimbrel.engine.store import Store
 from whimbrel.engine.streams import Stream, Surroundings
+from whimbrel.engine.values import Int64Array
 from whimbrel.errors import QueryError, StateError, WhimbrelError
+from whimbrel.graph.expressions import Attribute
 from whimbrel.graph.operators import Derive, Filter, Match, Source
 from whimbrel.graph.query import Query
 from whimbrel.model.batch import Conformed
@@ -45,6 +48,12 @@ class Session:
         "plane" or "lonlat"; None takes what the query or the events say.
     time_unit
         The unit of times given as plain numbers: "s", "ms" or "us".
+    follows_events
+        Whether time moves with the events that are pushed. If not, it moves with `advance` only, for sessions
+        that see some of the events and are told the time by whoever sees them all.
+    owned
+        Where several sessions get some of the same events: an attribute that is true in one of them only. A
+        detection is reported by the session in which its first event has it.
 
     Examples
     --------
@@ -66,6 +75,8 @@ class Session:
         time_unit: str = "s",
         default_type: str | None = None,
         name: str | None = None,
+        follows_events: bool = True,
+        owned: str | None = None,
     ) -> None:
         place = None if coordinates is None else Coordinates(coordinates)
         self._intake = Intake(
@@ -75,10 +86,12 @@ class Session:
             time_unit=time_unit,
             default_type=default_type,
         )
+        self._intake.follows_events &= follows_events
         self._around = Surroundings(Stream("events", Store()), {}, place)
         self._atoms = Atoms(self._around)
         self._pipelines: dict[str, Pipeline] = {}
         self._reach = 0
+        self._owned = None if owned is None else Attribute(None, owned)
         self._is_planned = False
         self._columns: set[str] | None = None
         self.reads_once = False
@@ -137,6 +150,8 @@ class Session:
         self._is_planned = True
         self._reach = max((pipeline.reach for pipeline in self._pipelines.values()), default=0)
         self._columns = columns_needed(self._pipelines)
+        if self._columns is not None and self._owned is not None:
+            self._columns.add(self._owned.name)
         self._intake.read = self._columns
         self._intake.columns = self._columns if self.reads_once else None
         self._intake.exact = not all(_ignores_ties(p.query) for p in self._pipelines.values())
@@ -173,13 +188,15 @@ class Session:
         """Take note of the ids of a whole input before it is fed."""
         self._intake.look_ahead(batches)
 
-    def feed(self, events: pa.RecordBatch | None, watermark: int | None = None) -> list[pa.Table]:
+    def feed(
+        self, events: pa.RecordBatch | Iterable[pa.RecordBatch] | None, watermark: int | None = None
+    ) -> list[pa.Table]:
         """Take in events that are in the common form, and let time pass to `watermark`.
 
         Gives the detections as they come, one table an output; `whimbrel.engine.report.together` joins them.
         """
-        if events is not None:
-            self._intake.accept(events)
+        for batch in (events,) if isinstance(events, pa.RecordBatch) else events or ():
+            self._intake.accept(batch)
         if watermark is not None:
             self._intake.advance(watermark)
         return self._run()
@@ -243,15 +260,26 @@ class Session:
                 continue
             if pipeline.due < END_OF_TIME:
                 heappush(self._timers, (pipeline.due, name))
-            found += [
-                report(stream, stream.new, pipeline.around) for stream in pipeline.outputs if len(stream.new)
-            ]
+            for stream in pipeline.outputs:
+                rows = self._reported(stream)
+                if len(rows):
+                    found.append(report(stream, rows, pipeline.around))
             pipeline.clear_made()
         if failure is not None:
             # The other queries have done their work; what they found comes with the next call.
             self._kept = found
             raise failure
         return found
+
+    def _reported(self, stream: Stream) -> Int64Array:
+        """Give the new rows of an output that are this session's to report."""
+        rows = stream.new
+        if self._owned is None or not len(rows):
+            return rows
+        lineage = stream.store.lineage(rows)
+        first = np.minimum.reduceat(lineage.refs, lineage.offsets[:-1])  # atomic events are numbered in order
+        mine = self._around.atoms.store.column(self._owned, first)
+        return rows[mine.values & ~mine.nulls]
 
     def _forget(self, watermark: int) -> None:
         before = watermark - self._reach

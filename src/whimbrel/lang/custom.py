@@ -62,7 +62,7 @@ def custom_query(
     ...         return [{"v": 2 * event["v"]} for event in events]
     >>> policy = SelectionPolicy((window("A"),), restriction("1 s"))
     >>> query = custom_query("Twice", Double, ["A"], policy)
-    >>> from whimbrel.engine.detect import detect
+    >>> from whimbrel import detect
     >>> detect(query, [{"type": "A", "time": 0, "v": 21}])["v"].to_pylist()
     [42]
     """

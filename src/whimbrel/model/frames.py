@@ -62,6 +62,11 @@ def row_count(data: Any) -> int | None:
     return len(data) if isinstance(data, list | tuple) else None
 
 
+def is_spark_frame(data: Any) -> bool:
+    """Tell whether `data` is a Spark DataFrame, of a local session or over Spark Connect."""
+    return _is_of(data, "pyspark", "DataFrame")
+
+
 def _is_of(data: Any, package: str, *names: str) -> bool:
     """Tell whether `data` is of a class of a package, looking at names only: nothing is imported."""
     return any(

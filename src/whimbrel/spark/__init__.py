@@ -1,1 +1,8 @@
 """The same queries on Spark: batch and streaming DataFrames in, DataFrames of detections out."""
+
+from __future__ import annotations
+
+from whimbrel.spark.detecting import detect, outcomes
+from whimbrel.spark.session import local_session
+
+__all__ = ["detect", "local_session", "outcomes"]

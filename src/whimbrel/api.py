@@ -1,0 +1,35 @@
+"""The front door: one call, whatever the events are in."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from whimbrel.engine.detect import run
+from whimbrel.graph.query import Query
+from whimbrel.model.frames import is_spark_frame
+
+
+def detect(query: Query, events: Any, **settings: Any) -> Any:
+    """Find all detections of a query.
+
+    Files, Arrow tables, pandas and polars frames and lists of dicts run on the embedded engine and give an
+    Arrow table; see `run` for the settings. A Spark DataFrame gives a Spark DataFrame: a static one for a
+    static one, a streaming one for a streaming one; see `whimbrel.spark.detect`.
+
+    The result has the columns `id`, `type`, `start`, `end`, `geometry` (WKB), the attributes of the
+    detections, and `events` (the ids of the atomic events each depends on). A table is in the order (end,
+    start, type, events).
+
+    Examples
+    --------
+    >>> import whimbrel as wb
+    >>> query = wb.compile("define Warm detect Temp(val > 25)")
+    >>> events = [{"type": "Temp", "time": 0, "val": 30.5}, {"type": "Temp", "time": 1, "val": 20.0}]
+    >>> wb.detect(query, events).to_pydict()["val"]
+    [30.5]
+    """
+    if is_spark_frame(events):
+        from whimbrel.spark import detect as detect_on_spark
+
+        return detect_on_spark(query, events, **settings)
+    return run(query, events, **settings).detections

@@ -1,0 +1,230 @@
+"""Detection over a static DataFrame: events of one shard in one partition, an engine in each."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as fn
+from pyspark.sql import types as sql
+
+from whimbrel.engine.streams import METRES_PER_DEGREE
+from whimbrel.errors import WhimbrelError
+from whimbrel.graph.policies import Key
+from whimbrel.graph.query import Query
+from whimbrel.graph.sharding import Anyhow, ByKeys, BySpace, Together
+from whimbrel.model.batch import conform
+from whimbrel.model.schema import Coordinates, Type
+from whimbrel.space.dealing import deal
+from whimbrel.spark.frames import Columns, Prepared, prepare, quoted
+from whimbrel.spark.outcomes import outcome_schema
+from whimbrel.spark.types import detection_schema
+from whimbrel.spark.worker import HOME, SHARD, Batches, Job, run_partition
+
+
+class OnePartition(UserWarning):
+    """All events go to one worker, because the query compares all of them."""
+
+
+def detect(query: Query, frame: DataFrame, **settings: Any) -> DataFrame:
+    """Find all detections of a query in a static DataFrame; see `outcomes` for the settings."""
+    return _run(query, frame, whole=False, **settings)
+
+
+def outcomes(query: Query, frame: DataFrame, **settings: Any) -> DataFrame:
+    """Find all detections, and also give the events that were set aside, and counts.
+
+    The column `kind` says what a row is: `detection`; `duplicate` or `rejected` with the event as JSON in
+    `event` and a `reason`; `progress` with counts in `progress`.
+
+    Parameters
+    ----------
+    columns
+        Names for the columns of frames that name them otherwise: `{"source": "vehicle_id", "time": "ts"}`.
+    partitions
+        Into how many partitions the events are dealt out; None leaves it to Spark.
+    coordinates, time_unit, default_type
+        As for `whimbrel.run`.
+    """
+    return _run(query, frame, whole=True, **settings)
+
+
+def _run(
+    query: Query,
+    frame: DataFrame,
+    *,
+    whole: bool,
+    columns: Columns | None = None,
+    partitions: int | None = None,
+    coordinates: Coordinates | str | None = None,
+    time_unit: str = "s",
+    default_type: str | None = None,
+) -> DataFrame:
+    if partitions is not None and partitions < 1:
+        raise WhimbrelError(f"partitions is {partitions}; it must be at least 1")
+    place = None if coordinates is None else Coordinates(coordinates).value
+    settings = {"coordinates": place, "time_unit": time_unit, "default_type": default_type}
+    prepared = prepare(query, frame, columns=columns, **settings)  # type: ignore[arg-type]
+    job = Job(query, prepared.attributes, settings, whole=whole)
+    dealt = deal_out(prepared, partitions, job)
+    sorted_ = dealt.sorted()
+    job = replace(job, is_sorted=sorted_.is_sorted, by_space=dealt.by_space)
+    schema = outcome_schema(job.attributes) if whole else detection_schema(job.attributes)
+    return sorted_.frame.mapInArrow(run_partition(job), schema)
+
+
+@dataclass(frozen=True)
+class Dealt:
+    """Events of which those that belong together are in one partition."""
+
+    prepared: Prepared
+    frame: DataFrame
+    by_space: bool = False
+
+    def sorted(self) -> Sorted:
+        """Sort partitions by time, where Spark's order is that of event time."""
+        time = ["time"] if "time" in self.frame.columns else ["end", "start"]
+        if not all(_is_ordered(self.prepared.kind(name)) for name in time):
+            order = [SHARD] if self.by_space else []
+            return Sorted(_sorted(self.frame, order), is_sorted=False)
+        order = [SHARD, *time] if self.by_space else time
+        if not self.prepared.has_id:
+            # The ids of events that bring none depend on the order of those with the same times.
+            order += [name for name in self.frame.columns if name not in order]
+        return Sorted(_sorted(self.frame, order), is_sorted=True)
+
+
+@dataclass(frozen=True)
+class Sorted:
+    """Partitions sorted as far as Spark can."""
+
+    frame: DataFrame
+    is_sorted: bool
+
+
+def _sorted(frame: DataFrame, names: list[str]) -> DataFrame:
+    return frame.sortWithinPartitions(*(fn.col(quoted(name)) for name in names)) if names else frame
+
+
+def _is_ordered(kind: sql.DataType | None) -> bool:
+    return isinstance(kind, sql.TimestampType | sql.TimestampNTZType | sql.NumericType)
+
+
+def deal_out(prepared: Prepared, partitions: int | None, job: Job) -> Dealt:
+    """Put the events that a query compares into one partition."""
+    frame = prepared.frame
+    match prepared.sharding:
+        case Anyhow():
+            # Where events bring ids, those that were delivered twice must meet.
+            return Dealt(prepared, _by(frame, partitions, [fn.col("id")]) if prepared.has_id else frame)
+        case ByKeys(keys):
+            found = [(key, key_column(key, prepared)) for key in keys]
+            usable = [column for _, column in found if column is not None]
+            if usable:
+                return Dealt(prepared, _by(frame, partitions, usable))
+            why = f"the events have no column for {', '.join(str(key) for key, _ in found)}"
+        case BySpace(reach_m):
+            if prepared.kind("geometry") is None:
+                return _by_space(prepared, partitions, reach_m, job)
+            why = "locations come as geometries, which Spark cannot deal out; give points as columns"
+        case Together(why):
+            pass
+    if partitions != 1:
+        warnings.warn(
+            f"all events go to one partition, so that one core does all the work: {why}",
+            OnePartition,
+            stacklevel=5,
+        )
+    return Dealt(prepared, frame.repartition(1))
+
+
+def _by(frame: DataFrame, partitions: int | None, columns: list[Column]) -> DataFrame:
+    return frame.repartition(*columns) if partitions is None else frame.repartition(partitions, *columns)
+
+
+def key_column(key: Key, prepared: Prepared) -> Column | None:
+    """Give a value that is equal wherever a key is; None if the frame has none, or Spark sees it otherwise."""
+    if key.kind == "cell":
+        return _cell_column(key, prepared)
+    name = key.name if prepared.kind(key.name) is not None else "source"
+    kind = prepared.kind(name) if key.kind == "attribute" and key.name != "srcid" else prepared.kind("source")
+    name = name if key.kind == "attribute" else "source"
+    if kind is None:
+        return None
+    column = fn.col(quoted(name))
+    if isinstance(kind, sql.FloatType | sql.DoubleType):
+        # To the engine NaN is a missing value, and -0.0 is 0.0.
+        return fn.when(fn.isnan(column), fn.lit(None)).otherwise(column + fn.lit(0.0))
+    return column
+
+
+def _cell_column(key: Key, prepared: Prepared) -> Column | None:
+    """Give the row of cells an event lies in: coarser than the cell, but the same for all its events."""
+    y = "lat" if prepared.kind("lat") is not None else "y"
+    if prepared.kind("geometry") is not None or prepared.types.get(y, Type.FLOAT) is not Type.FLOAT:
+        return None
+    if not isinstance(prepared.kind(y), sql.FloatType | sql.DoubleType):
+        return None
+    is_lonlat = y == "lat" or prepared.graph.coordinates is Coordinates.LONLAT
+    step = key.cell_m / METRES_PER_DEGREE if is_lonlat else key.cell_m
+    return fn.floor(fn.col(y).cast("double") / fn.lit(float(step)))
+
+
+# -- by space ---------------------------------------------------------------------------------------------
+
+
+def _by_space(prepared: Prepared, partitions: int | None, reach_m: float, job: Job) -> Dealt:
+    """Send every event to the shards that have a cell within reach of it."""
+    session = prepared.frame.sparkSession
+    shards = partitions or int(session.conf.get("spark.sql.shuffle.partitions") or 8)
+    schema = sql.StructType(
+        [
+            *prepared.frame.schema.fields,
+            sql.StructField(SHARD, sql.IntegerType()),
+            sql.StructField(HOME, sql.BooleanType()),
+        ]
+    )
+    copies = prepared.frame.mapInArrow(copy_to_shards(job, reach_m, shards), schema)
+    return Dealt(prepared, copies.repartition(shards, fn.col(quoted(SHARD))), by_space=True)
+
+
+def copy_to_shards(job: Job, reach_m: float, shards: int) -> Callable[[Batches], Batches]:
+    """Give the function that adds to every event the shards it is for."""
+
+    def run(batches: Batches) -> Batches:
+        for batch in batches:
+            x, y, coordinates = places(batch, job)
+            dealt = deal(x, y, reach_m, shards, coordinates)
+            copies = batch.take(pa.array(dealt.row))
+            arrays = [*copies.columns, pa.array(dealt.shard.astype(np.int32)), pa.array(dealt.home)]
+            yield pa.RecordBatch.from_arrays(arrays, names=[*copies.schema.names, SHARD, HOME])
+
+    return run
+
+
+def places(batch: pa.RecordBatch, job: Job) -> tuple[np.ndarray, np.ndarray, Coordinates | None]:
+    """Give the points of a batch of raw events, NaN where a row has none or is no event."""
+    point = ("lon", "lat") if "lon" in batch.schema.names else ("x", "y")
+    plain = batch.select([name for name in point if name in batch.schema.names])
+    times = pa.array(np.zeros(batch.num_rows, np.int64))
+    probe = pa.RecordBatch.from_arrays([*plain.columns, times], names=[*plain.schema.names, "time"])
+    x, y = np.full(batch.num_rows, np.nan), np.full(batch.num_rows, np.nan)
+    wanted = job.settings["coordinates"]
+    asked = Coordinates(wanted) if wanted else job.query.graph.coordinates
+    conformed = conform(probe, coordinates=asked, default_type="probe")
+    bad = set(conformed.rejected.column("row").to_pylist())
+    good = np.array([row not in bad for row in range(batch.num_rows)]) if bad else np.ones(len(x), np.bool_)
+    if "x" in conformed.events.schema.names:
+        x[good] = _floats(conformed.events.column("x"))
+        y[good] = _floats(conformed.events.column("y"))
+    return x, y, conformed.coordinates
+
+
+def _floats(column: pa.Array) -> np.ndarray:
+    values = column.to_numpy(zero_copy_only=False)
+    return np.asarray(values, np.float64)

@@ -1,0 +1,156 @@
+"""Frames of events: which columns are which, which of them a query reads, and which rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as fn
+from pyspark.sql import types as sql
+
+from whimbrel.engine.needs import Needs
+from whimbrel.errors import DataError, did_you_mean
+from whimbrel.graph.operators import Graph
+from whimbrel.graph.passes import rewrite
+from whimbrel.graph.query import Query
+from whimbrel.graph.sharding import Sharding, sharding
+from whimbrel.lang.outputs import Types, merged, output_types
+from whimbrel.model.batch import conform
+from whimbrel.model.schema import RESERVED_COLUMNS, Coordinates, Type
+from whimbrel.spark.pushdown import rows_wanted, selections
+from whimbrel.spark.types import attributes_of, type_of
+
+Columns = Mapping[str, "str | Column"]
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A frame of events that has the columns a query reads, and what the query asks of it."""
+
+    frame: DataFrame
+    graph: Graph
+    types: dict[str, Type]
+    """The attributes of the events."""
+    attributes: Types
+    """Those of the detections."""
+    sharding: Sharding
+
+    @property
+    def has_id(self) -> bool:
+        """Whether the events bring ids of their own."""
+        return "id" in self.frame.columns
+
+    def kind(self, name: str) -> sql.DataType | None:
+        """Give the Spark type of a column; None if there is none."""
+        return next((each.dataType for each in self.frame.schema.fields if each.name == name), None)
+
+
+def prepare(
+    query: Query,
+    frame: DataFrame,
+    *,
+    columns: Columns | None = None,
+    coordinates: str | None = None,
+    time_unit: str = "s",
+    default_type: str | None = None,
+    filtered: bool = True,
+) -> Prepared:
+    """Rename columns, leave out what the query does not read, and check that the rest makes events.
+
+    `filtered` also leaves out the rows that no part of the query reads.
+    """
+    frame = renamed(frame, columns or {})
+    graph = rewrite(query.graph)
+    types = attributes_of(frame.schema)
+    frame = frame.select([fn.col(_quoted(name)) for name in _read(graph, query, frame)])
+    _check(frame, query, coordinates, time_unit, default_type)
+    if filtered:
+        has_type = "type" in frame.columns
+        wanted = rows_wanted(
+            selections(graph), types, query.schemas, has_type=has_type, default_type=default_type
+        )
+        frame = frame if wanted is None else frame.where(wanted)
+    declared = {name: kind for schema in query.schemas.values() for name, kind in schema.attributes.items()}
+    attributes = merged(output_types(query, types | declared))
+    return Prepared(frame, graph, types, attributes, sharding(graph))
+
+
+def renamed(frame: DataFrame, columns: Columns) -> DataFrame:
+    """Give columns the names that events have: `{"source": "vehicle_id", "time": "ts"}`.
+
+    A value is the name of a column or an expression over columns. The column keeps its old name no longer.
+    """
+    if not columns:
+        return frame
+    taken = set()
+    for name, column in columns.items():
+        if isinstance(column, str) and column not in frame.columns:
+            hint = did_you_mean(column, frame.columns)
+            raise DataError(
+                f"columns={{{name!r}: {column!r}}}: the frame has no column {column!r}"
+                + (f"; {hint}" if hint else f"; it has {', '.join(frame.columns)}")
+            )
+        taken |= {column} if isinstance(column, str) else set()
+    made = [
+        (fn.col(_quoted(column)) if isinstance(column, str) else column).alias(name)
+        for name, column in columns.items()
+    ]
+    kept = [name for name in frame.columns if name not in taken and name not in columns]
+    return frame.select(*(fn.col(_quoted(name)) for name in kept), *made)
+
+
+def _read(graph: Graph, query: Query, frame: DataFrame) -> list[str]:
+    """Name the columns that a query reads, in their order."""
+    needs = Needs(graph, query.functions)
+    usable = {field.name for field in frame.schema.fields if type_of(field.dataType) is not None}
+    wanted = usable if needs.all_atoms else needs.atoms
+    refused = sorted(needs.atoms & set(frame.columns) - usable - RESERVED_COLUMNS)
+    if refused and not needs.all_atoms:
+        kind = frame.schema[refused[0]].dataType.simpleString()
+        raise DataError(
+            f"column {refused[0]!r} has the type {kind}, which no attribute of an event can have; "
+            f"select the values you need from it first"
+        )
+    return [name for name in frame.columns if name in RESERVED_COLUMNS or name in wanted & usable]
+
+
+def _check(
+    frame: DataFrame, query: Query, coordinates: str | None, time_unit: str, default_type: str | None
+) -> None:
+    """Refuse columns that cannot make events before any job starts."""
+    conform(
+        empty_batch(frame),
+        schemas=query.schemas,
+        coordinates=Coordinates(coordinates) if coordinates else query.graph.coordinates,
+        time_unit=time_unit,
+        default_type=default_type,
+    )
+
+
+def empty_batch(frame: DataFrame) -> pa.RecordBatch:
+    """Give a batch without rows that has the columns of a frame."""
+    fields = [pa.field(field.name, _arrow_type(field.dataType)) for field in frame.schema.fields]
+    return pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in fields], schema=pa.schema(fields))
+
+
+def _arrow_type(kind: sql.DataType) -> pa.DataType:
+    simple = {
+        Type.BOOL: pa.bool_(),
+        Type.INT: pa.int64(),
+        Type.FLOAT: pa.float64(),
+        Type.STRING: pa.string(),
+        Type.TIMESTAMP: pa.timestamp("us", "UTC"),
+    }
+    known = type_of(kind)
+    if known is not None:
+        return simple[known]
+    return pa.binary() if isinstance(kind, sql.BinaryType) else pa.null()
+
+
+def _quoted(name: str) -> str:
+    return f"`{name.replace('`', '``')}`"
+
+
+quoted = _quoted

@@ -1,0 +1,125 @@
+"""What comes of events, as rows: detections, events that were set aside, and counts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import date, datetime
+
+import pyarrow as pa
+from pyspark.sql import types as sql
+
+from whimbrel.engine.intake import Counts
+from whimbrel.engine.session import Session
+from whimbrel.engine.values import decoded
+from whimbrel.lang.outputs import Types
+from whimbrel.model.time import format_instant
+from whimbrel.spark.types import arrow_schema, detection_schema
+
+DETECTION, LATE, DUPLICATE, REJECTED, PROGRESS = "detection", "late", "duplicate", "rejected", "progress"
+
+COUNTED = ("received", "processed", "waiting", "late", "duplicate", "rejected")
+"""The counts of a row of progress: what has become of the events since the row before."""
+PROGRESS_COLUMNS = (*COUNTED, "detections", "shard", "state_bytes", "watermark", "engine_us")
+
+_SIDE = pa.schema([("event", pa.string()), ("reason", pa.string())])
+_PROGRESS = pa.struct([(name, pa.int64()) for name in PROGRESS_COLUMNS])
+
+
+def outcome_schema(attributes: Types) -> sql.StructType:
+    """Give the columns of a frame of outcomes: `kind`, those of detections, `event` and `reason`, `progress`."""
+    progress = sql.StructType([sql.StructField(name, sql.LongType()) for name in PROGRESS_COLUMNS])
+    return sql.StructType(
+        [
+            sql.StructField("kind", sql.StringType()),
+            *detection_schema(attributes).fields,
+            sql.StructField("event", sql.StringType()),
+            sql.StructField("reason", sql.StringType()),
+            sql.StructField("progress", progress),
+        ]
+    )
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Writes outcomes as record batches of one schema; `whole` adds everything besides detections."""
+
+    attributes: Types
+    whole: bool = True
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of the batches."""
+        columns = list(arrow_schema(self.attributes))
+        if not self.whole:
+            return pa.schema(columns)
+        return pa.schema(
+            [pa.field("kind", pa.string()), *columns, *_SIDE, pa.field("progress", _PROGRESS)]
+        )
+
+    def detections(self, table: pa.Table) -> Iterator[pa.RecordBatch]:
+        """Write detections."""
+        for batch in table.to_batches():
+            if batch.num_rows:
+                columns = {name: batch.column(name) for name in batch.schema.names}
+                yield self._batch(DETECTION, columns, batch.num_rows)
+
+    def set_aside(self, session: Session) -> Iterator[pa.RecordBatch]:
+        """Write the events that a session has set aside since the last time, as JSON with a reason."""
+        rejected = session.take_rejected()
+        others = {LATE: session.take_late(), DUPLICATE: session.take_duplicates()}
+        if not self.whole:
+            return
+        if rejected is not None:
+            columns = {name: rejected.column(name).combine_chunks() for name in ("event", "reason")}
+            yield self._batch(REJECTED, columns, rejected.num_rows)
+        for kind, table in others.items():
+            if table is not None:
+                yield self._batch(kind, {"event": pa.array(_texts(table), pa.string())}, table.num_rows)
+
+    def progress(self, values: Mapping[str, int]) -> Iterator[pa.RecordBatch]:
+        """Write one row of counts."""
+        if self.whole:
+            yield self._batch(PROGRESS, {"progress": pa.array([dict(values)], _PROGRESS)}, 1)
+
+    def _batch(self, kind: str, columns: Mapping[str, pa.Array], rows: int) -> pa.RecordBatch:
+        arrays = []
+        for field in self.schema:
+            if self.whole and field.name == "kind":
+                arrays.append(pa.repeat(kind, rows))
+            elif field.name in columns:
+                arrays.append(_cast(columns[field.name], field.type))
+            else:
+                arrays.append(pa.nulls(rows, field.type))
+        return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+
+
+def _cast(column: pa.Array, kind: pa.DataType) -> pa.Array:
+    if pa.types.is_dictionary(column.type):
+        column = decoded(column)
+    return column if column.type == kind else column.cast(kind)
+
+
+def counts_since(now: Counts, before: Counts) -> dict[str, int]:
+    """Give what has changed in the counts of a session."""
+    return {name: getattr(now, name) - getattr(before, name) for name in COUNTED}
+
+
+def _texts(table: pa.Table) -> list[str]:
+    """Write events as JSON, times as ISO 8601."""
+    return [json.dumps(_plain(row), default=_other) for row in table.to_pylist()]
+
+
+def _plain(row: Mapping[str, object]) -> dict[str, object]:
+    kept = {name: value for name, value in row.items() if value is not None and not name.startswith("@")}
+    for name in ("start", "end"):
+        if isinstance(moment := kept.get(name), int):
+            kept[name] = format_instant(moment)
+    return kept
+
+
+def _other(value: object) -> str:
+    if isinstance(value, datetime | date):
+        return value.isoformat()
+    return value.hex() if isinstance(value, bytes) else str(value)

@@ -1,0 +1,272 @@
+"""Packing events for the shuffle: one row for each shard, with all its events as one Arrow block.
+
+A million events travel as a few dozen rows. Every row also carries the time up to which the packing task has
+seen everything, and every shard gets one even if it has no events, so that time is the same in all shards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import types as sql
+
+from whimbrel.engine.identity import hashes
+from whimbrel.engine.intake import Intake
+from whimbrel.engine.streams import cell_names
+from whimbrel.engine.values import Column, decoded, from_arrow
+from whimbrel.graph.policies import Key
+from whimbrel.graph.sharding import ByKeys, BySpace, Sharding, Together
+from whimbrel.model.schema import Coordinates, EventSchema
+from whimbrel.model.time import BEGINNING_OF_TIME
+from whimbrel.space.dealing import deal
+from whimbrel.spark.worker import HOME, Batches, larger
+
+PACKED = pa.schema(
+    [
+        ("shard", pa.int32()),
+        ("watermark", pa.int64()),
+        ("received", pa.int64()),
+        ("events", pa.binary()),
+        ("rejected", pa.binary()),
+        ("control", pa.string()),
+    ]
+)
+PACKED_SPARK = sql.StructType(
+    [
+        sql.StructField("shard", sql.IntegerType()),
+        sql.StructField("watermark", sql.LongType()),
+        sql.StructField("received", sql.LongType()),
+        sql.StructField("events", sql.BinaryType()),
+        sql.StructField("rejected", sql.BinaryType()),
+        sql.StructField("control", sql.StringType()),
+    ]
+)
+
+ROWS_AT_ONCE = 1_000_000
+"""Events packed together: more would make blocks larger than Spark likes to move as one."""
+
+
+@dataclass(frozen=True)
+class Packing:
+    """How events are brought into the common form and dealt out: plain data that is sent to the workers."""
+
+    sharding: Sharding
+    shards: int
+    lateness: int
+    schemas: Mapping[str, EventSchema] = field(default_factory=dict)
+    coordinates: Coordinates | None = None
+    time_unit: str = "s"
+    default_type: str | None = None
+    columns: frozenset[str] | None = None
+    """The attributes that any query reads; None: all."""
+
+    def intake(self) -> Intake:
+        """Open the gate that events pass."""
+        intake = Intake(
+            lateness=self.lateness,
+            schemas=self.schemas,
+            coordinates=self.coordinates,
+            time_unit=self.time_unit,
+            default_type=self.default_type,
+        )
+        intake.columns = None if self.columns is None else set(self.columns)
+        return intake
+
+
+def pack_partition(packing: Packing) -> Callable[[Batches], Batches]:
+    """Give the function that packs one partition of a DataFrame of events."""
+
+    def run(batches: Batches) -> Batches:
+        for batch in larger(batches, ROWS_AT_ONCE):
+            yield pack(batch, packing)
+
+    return run
+
+
+def pack(batch: pa.RecordBatch, packing: Packing) -> pa.RecordBatch:
+    """Pack events: one row for each shard."""
+    conformed = packing.intake().conform(batch)
+    events = conformed.events
+    watermark = BEGINNING_OF_TIME
+    if events.num_rows:
+        newest = int(events.column("end").to_numpy(zero_copy_only=False).max())
+        watermark = newest - packing.lateness - 1
+    blocks = dict(_dealt(events, packing, conformed.coordinates)) if events.num_rows else {}
+    rows = []
+    for shard in range(packing.shards):
+        piece = blocks.get(shard)
+        rows.append(
+            {
+                "shard": shard,
+                "watermark": watermark,
+                "received": _at_home(piece),
+                "events": None if piece is None else to_block(piece),
+                "rejected": None,
+                "control": None,
+            }
+        )
+    if conformed.rejected.num_rows:
+        # Any shard will do: this one counts them and passes them on.
+        rows[0]["rejected"] = to_block(conformed.rejected)
+        rows[0]["received"] += conformed.rejected.num_rows
+    return packed(rows)
+
+
+def packed(rows: Sequence[Mapping[str, Any]]) -> pa.RecordBatch:
+    """Write rows as a batch."""
+    return pa.RecordBatch.from_pylist(list(rows), schema=PACKED)
+
+
+def _at_home(events: pa.RecordBatch | None) -> int:
+    """Count events; a copy for a neighbouring shard does not count."""
+    if events is None:
+        return 0
+    if HOME not in events.schema.names:
+        return int(events.num_rows)
+    return int(np.count_nonzero(events.column(HOME).to_numpy(zero_copy_only=False)))
+
+
+def _dealt(
+    events: pa.RecordBatch, packing: Packing, coordinates: Coordinates | None
+) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """Part events by shard, those of a shard staying in their order."""
+    if isinstance(packing.sharding, BySpace):
+        x, y = centres(events)
+        dealt = deal(x, y, packing.sharding.reach_m, packing.shards, coordinates)
+        events = events.take(pa.array(dealt.row)).append_column(HOME, pa.array(dealt.home))
+        numbers = dealt.shard
+    else:
+        numbers = shard_numbers(events, packing.sharding, packing.shards, coordinates)
+    if packing.shards == 1:
+        yield 0, events
+        return
+    order = np.argsort(numbers.astype(np.int16) if packing.shards < 32_768 else numbers, kind="stable")
+    sizes = np.bincount(numbers, minlength=packing.shards)
+    events, begin = events.take(pa.array(order)), 0
+    for shard, size in enumerate(sizes.tolist()):
+        if size:
+            yield shard, events.slice(begin, size)
+        begin += size
+
+
+def shard_numbers(
+    events: pa.RecordBatch, sharding: Sharding, shards: int, coordinates: Coordinates | None
+) -> np.ndarray:
+    """Give every event the number of its shard: the same for all events that belong together."""
+    if shards == 1 or isinstance(sharding, Together):
+        return np.zeros(events.num_rows, np.int64)
+    if isinstance(sharding, ByKeys):
+        parts = [_key_hashes(events, key, coordinates) for key in sharding.keys]
+    else:
+        # Every event is judged alone; those that were delivered twice must meet.
+        name = "id" if "id" in events.schema.names else "end"
+        parts = [_value_hashes(events.column(name))]
+    total = np.zeros(events.num_rows, np.uint64)
+    for part in parts:
+        total = total * np.uint64(31) + part
+    total ^= total >> np.uint64(29)
+    return (total % np.uint64(shards)).astype(np.int64)
+
+
+def _key_hashes(events: pa.RecordBatch, key: Key, coordinates: Coordinates | None) -> np.ndarray:
+    if key.kind == "cell":
+        x, y = (pa.array(axis, from_pandas=True) for axis in centres(events))
+        names = cell_names(from_arrow(x), from_arrow(y), key.cell_m, coordinates)
+        return _value_hashes(_arrow(names, events.num_rows))
+    name = "source" if key.kind == "source" else key.name
+    if name not in events.schema.names and name == "srcid":
+        name = "source"
+    if name not in events.schema.names:
+        return np.zeros(events.num_rows, np.uint64)
+    return _value_hashes(events.column(name))
+
+
+def _arrow(column: Column, rows: int) -> pa.Array:
+    if column.type is None:
+        return pa.nulls(rows, pa.string())
+    if column.null is None:
+        return column.values
+    return pa.compute.if_else(pa.array(~column.null), decoded(column.values), None)
+
+
+_NULL = np.uint64(0x5BF03635)
+
+
+def _value_hashes(column: pa.Array) -> np.ndarray:
+    """Hash values so that equal ones, be they whole or not, have equal hashes."""
+    if pa.types.is_dictionary(column.type):
+        own = _value_hashes(decoded(column.dictionary))
+        codes = column.indices
+        missing = codes.is_null().to_numpy(zero_copy_only=False)
+        if not len(own):
+            return np.full(len(column), _NULL, np.uint64)
+        return np.where(missing, _NULL, own[codes.fill_null(0).to_numpy(zero_copy_only=False)])
+    missing = column.is_null().to_numpy(zero_copy_only=False)
+    if pa.types.is_string(column.type):
+        found = hashes(column)[0]
+    else:
+        numbers = column.cast(pa.int64()) if not pa.types.is_floating(column.type) else column
+        values = numbers.fill_null(0).to_numpy(zero_copy_only=False).astype(np.float64) + 0.0
+        bits = values.view(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+        found = bits ^ (bits >> np.uint64(31))
+    return np.where(missing, _NULL, found)
+
+
+def centres(events: pa.RecordBatch) -> tuple[np.ndarray, np.ndarray]:
+    """Give the centres of the locations of events in the common form, NaN for those without one."""
+    x, y = (_floats(events, name) for name in ("x", "y"))
+    if "geometry" in events.schema.names:
+        import shapely
+
+        shapes = shapely.from_wkb(events.column("geometry").to_numpy(zero_copy_only=False))
+        x0, y0, x1, y1 = shapely.bounds(shapes).T
+        x, y = np.where(np.isnan(x), (x0 + x1) / 2, x), np.where(np.isnan(y), (y0 + y1) / 2, y)
+    return x, y
+
+
+def _floats(events: pa.RecordBatch, name: str) -> np.ndarray:
+    if name not in events.schema.names:
+        return np.full(events.num_rows, np.nan)
+    column = events.column(name)
+    values = column.fill_null(np.nan) if column.null_count else column
+    return np.asarray(values.to_numpy(zero_copy_only=False), np.float64)
+
+
+# -- blocks -----------------------------------------------------------------------------------------------
+
+
+def to_block(batch: pa.RecordBatch) -> bytes:
+    """Write a batch as one block of bytes (an Arrow stream)."""
+    batch = _lean(batch)
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batch.schema) as writer:
+        writer.write_batch(batch)
+    return bytes(sink.getvalue().to_pybytes())
+
+
+def from_block(block: bytes) -> pa.RecordBatch:
+    """Read what `to_block` wrote."""
+    with pa.ipc.open_stream(block) as reader:
+        return reader.read_next_batch()
+
+
+def _lean(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Leave out dictionaries that are longer than the columns they serve."""
+    long = [
+        place
+        for place, column in enumerate(batch.columns)
+        if pa.types.is_dictionary(column.type) and len(column.dictionary) > len(column)
+    ]
+    for place in long:
+        name = batch.schema.names[place]
+        batch = batch.set_column(place, name, decoded(batch.column(place)))
+    return batch
+
+
+def blocks_to_batches(blocks: Iterable[bytes | None]) -> list[pa.RecordBatch]:
+    """Read blocks in an order that depends on their content alone, not on how they arrived."""
+    return [from_block(block) for block in sorted(bytes(block) for block in blocks if block is not None)]

@@ -1,0 +1,133 @@
+"""What runs on Spark's workers in a stream: the engine of one shard, its state kept by Spark."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from time import perf_counter
+from typing import Any
+from uuid import uuid4
+
+import pandas as pd
+import pyarrow as pa
+from pyspark.sql import types as sql
+from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
+from pyspark.sql.streaming.stateful_processor import TimerValues
+
+from whimbrel.engine.report import together
+from whimbrel.engine.session import Session
+from whimbrel.graph.query import Query
+from whimbrel.lang.outputs import Types
+from whimbrel.spark.outcomes import Rows, counts_since
+from whimbrel.spark.packing import blocks_to_batches, from_block, to_block
+from whimbrel.spark.worker import HOME, remember
+
+ANSWER = sql.StructType([sql.StructField("block", sql.BinaryType())])
+"""What a shard gives for a micro-batch: outcomes as Arrow blocks."""
+
+KEPT_ALIVE = 256
+"""Sessions that a Python worker remembers between micro-batches; others are restored from their state."""
+
+
+@dataclass(frozen=True)
+class StreamJob:
+    """A query over a stream: plain data that is sent to the workers."""
+
+    query: Query
+    attributes: Types
+    lateness: int
+    by_space: bool = False
+    whole: bool = True
+    key: str = field(default_factory=lambda: uuid4().hex)
+    """Tells the sessions of this job from those of others in the same worker."""
+
+    def session(self) -> Session:
+        """Open the session of a shard."""
+        return Session(
+            self.query,
+            lateness=self.lateness,
+            follows_events=False,
+            owned=HOME if self.by_space else None,
+        )
+
+
+_alive: OrderedDict[tuple[str, int], tuple[str, Session]] = OrderedDict()
+"""Sessions as they were after the micro-batch whose mark goes with them."""
+
+
+class ShardProcessor(StatefulProcessor):
+    """Runs the session of each shard, and keeps its snapshot in Spark's state store.
+
+    The state is a mark, new with every micro-batch, and the snapshot. A worker that still has the session with
+    that very mark goes on with it; any other (after a failure, or on another machine) restores the snapshot.
+    """
+
+    def __init__(self, job: StreamJob) -> None:
+        self.job = job
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        """Open the state."""
+        self._mark = handle.getValueState("mark", "mark string")
+        self._snapshot = handle.getValueState("snapshot", "snapshot binary")
+
+    def handleInputRows(  # noqa: N802, Spark's name
+        self, key: Any, rows: Iterator[pd.DataFrame], timerValues: TimerValues  # noqa: ARG002, N803
+    ) -> Iterator[pd.DataFrame]:
+        """Take in what a micro-batch has for a shard."""
+        shard = int(key[0])
+        packed = pd.concat(list(rows), ignore_index=True)
+        session = self._session(shard)
+        blocks = self._run(shard, session, packed)
+        answer = pd.DataFrame({"block": blocks})
+        self._keep(shard, session)
+        yield answer
+
+    def close(self) -> None:
+        """Nothing to let go of: the state is Spark's."""
+
+    def _session(self, shard: int) -> Session:
+        mark = self._mark.get()
+        if mark is not None:
+            known = _alive.get((self.job.key, shard))
+            if known is not None and known[0] == mark[0]:
+                return known[1]
+        session = self.job.session()
+        if mark is not None:
+            session.restore(bytes(self._snapshot.get()[0]))
+        return session
+
+    def _keep(self, shard: int, session: Session) -> None:
+        mark = uuid4().hex
+        self._mark.update((mark,))
+        _alive[self.job.key, shard] = (mark, session)
+        _alive.move_to_end((self.job.key, shard))
+        while len(_alive) > KEPT_ALIVE:
+            _alive.popitem(last=False)
+
+    def _run(self, shard: int, session: Session, packed: pd.DataFrame) -> list[bytes]:
+        before, began = remember(session.counts), perf_counter()
+        for block in packed["rejected"].dropna():
+            session.count_rejected(from_block(bytes(block)))
+        events = blocks_to_batches(packed["events"].dropna())
+        found = together(session.feed(events, int(packed["watermark"].max())), session.coordinates)
+        rows = Rows(self.job.attributes, whole=True)
+        snapshot = session.snapshot()
+        self._snapshot.update((snapshot,))
+        progress = counts_since(session.counts, before) | {
+            "received": int(packed["received"].sum()),
+            "detections": found.num_rows,
+            "shard": shard,
+            "state_bytes": len(snapshot),
+            "watermark": session.watermark,
+            "engine_us": int((perf_counter() - began) * 1e6),
+        }
+        batches = [*rows.detections(found), *rows.set_aside(session), *rows.progress(progress)]
+        return [to_block(batch) for batch in batches]
+
+
+def unpack_partition(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Turn the answers of shards back into rows."""
+    for batch in batches:
+        for block in batch.column("block"):
+            yield from_block(block.as_py())

@@ -1,0 +1,140 @@
+"""Which rows a query can do without, said in Spark's words, so that Spark need not even read them.
+
+What is pushed down may keep more rows than the query needs, never fewer: the engine tests everything again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import reduce
+from operator import and_, or_
+
+from pyspark.sql import Column
+from pyspark.sql import functions as fn
+
+from whimbrel.graph.expressions import Attribute, Binary, Call, Expr, Literal, conjuncts
+from whimbrel.graph.operators import Filter, Graph, Source
+from whimbrel.graph.scope import selection
+from whimbrel.model.schema import RESERVED_COLUMNS, EventSchema, Type
+
+Types = Mapping[str, Type]
+Selections = dict[str, list[Expr | None]]
+"""Event types, each with the conditions one of which an event of it has to fit; None: every event fits."""
+
+
+def selections(graph: Graph) -> Selections:
+    """Find out which atomic events the operators of a graph read."""
+    found: Selections = {}
+    for operator in graph.operators:
+        if isinstance(operator, Filter):
+            continue
+        for input in operator.inputs:
+            root, condition = selection(graph, input)
+            if isinstance(root, Source):
+                found.setdefault(root.event_type, []).append(condition)
+    return found
+
+
+def rows_wanted(
+    wanted: Selections,
+    types: Types,
+    schemas: Mapping[str, EventSchema],
+    *,
+    has_type: bool,
+    default_type: str | None,
+) -> Column | None:
+    """Say which rows any operator reads; None if that cannot be said, and all must be kept.
+
+    Rows without a type pass, so that they are rejected with a reason and counted.
+    """
+    cases = []
+    for event_type, conditions in wanted.items():
+        if not has_type and event_type != default_type:
+            continue
+        tests = [_all_of(condition, _readable(event_type, types, schemas)) for condition in conditions]
+        known = [test for test in tests if test is not None]
+        of_type = fn.col("type") == event_type if has_type else fn.lit(value=True)
+        cases.append(of_type & reduce(or_, known) if len(known) == len(tests) else of_type)
+    if not has_type:
+        return reduce(or_, cases) if cases else None
+    return reduce(or_, [fn.col("type").isNull(), fn.col("type") == "", *cases])
+
+
+def _readable(event_type: str, types: Types, schemas: Mapping[str, EventSchema]) -> Types:
+    """Name the columns that Spark and the engine read as the same values."""
+    declared = schemas[event_type].attributes if event_type in schemas else {}
+    return {
+        name: kind
+        for name, kind in types.items()
+        if name not in RESERVED_COLUMNS and (declared.get(name, kind) is kind)
+    }
+
+
+def _all_of(condition: Expr | None, types: Types) -> Column | None:
+    """Give a test that every event which fits passes; None if there is none."""
+    tests = [test for part in conjuncts(condition) if (test := _test(part, types)) is not None]
+    return reduce(and_, tests) if tests else None
+
+
+def _test(expr: Expr, types: Types) -> Column | None:
+    match expr:
+        case Binary("or", left, right):
+            tests = [_all_of(left, types), _all_of(right, types)]
+            known = [test for test in tests if test is not None]
+            return reduce(or_, known) if len(known) == 2 else None
+        case Binary("and", _, _):
+            return _all_of(expr, types)
+        case Binary(operator, Attribute(None, name), Literal() as value) if operator in _COMPARED:
+            return _compared(operator, name, value, types)
+        case Binary(operator, Literal() as value, Attribute(None, name)) if operator in _COMPARED:
+            return _compared(_TURNED.get(operator, operator), name, value, types)
+        case Call("between", (Attribute(None, name), Literal() as low, Literal() as high)):
+            bounds = [_compared(">=", name, low, types), _compared("<=", name, high, types)]
+            known = [bound for bound in bounds if bound is not None]
+            return reduce(and_, known) if known else None
+        case Call("in", (Attribute(None, name), *choices)):
+            return _among(name, choices, types)
+    return None
+
+
+_COMPARED = frozenset({"=", "!=", "<", "<=", ">", ">="})
+_TURNED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
+
+
+def _fit(name: str, value: Literal, types: Types) -> bool:
+    """Tell whether Spark compares a column with a constant as the engine does."""
+    kind = types.get(name)
+    if kind is None or value.value is None or value.type is None:
+        return False
+    if kind.is_number:
+        return value.type.is_number
+    return kind is value.type and kind in (Type.STRING, Type.BOOL)
+
+
+def _compared(operator: str, name: str, value: Literal, types: Types) -> Column | None:
+    if not _fit(name, value, types):
+        return None
+    column, constant = fn.col(_quoted(name)), fn.lit(value.value)
+    match operator:
+        case "=":
+            return column == constant
+        case "!=":
+            return column != constant
+        case "<":
+            return column < constant
+        case "<=":
+            return column <= constant
+        case ">":
+            return column > constant
+    return column >= constant
+
+
+def _among(name: str, choices: Iterable[Expr], types: Types) -> Column | None:
+    values = list(choices)
+    if not all(isinstance(value, Literal) and _fit(name, value, types) for value in values):
+        return None
+    return fn.col(_quoted(name)).isin([value.value for value in values if isinstance(value, Literal)])
+
+
+def _quoted(name: str) -> str:
+    return f"`{name.replace('`', '``')}`"

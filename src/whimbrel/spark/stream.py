@@ -1,0 +1,134 @@
+"""Detection over a streaming DataFrame: events packed by shard, an engine with state for each shard."""
+
+from __future__ import annotations
+
+import warnings
+from datetime import timedelta
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as fn
+
+from whimbrel.engine.needs import Needs
+from whimbrel.errors import WhimbrelError
+from whimbrel.graph.query import Query
+from whimbrel.graph.sharding import BySpace, Together
+from whimbrel.model.schema import Coordinates
+from whimbrel.model.time import duration
+from whimbrel.spark.batch import OnePartition
+from whimbrel.spark.frames import Columns, Prepared, prepare
+from whimbrel.spark.outcomes import COUNTED, DETECTION, outcome_schema
+from whimbrel.spark.packing import PACKED_SPARK, Packing, pack_partition
+from whimbrel.spark.processor import ANSWER, ShardProcessor, StreamJob, unpack_partition
+from whimbrel.spark.session import ROCKSDB
+
+STATE_STORE = "spark.sql.streaming.stateStore.providerClass"
+METRICS = "whimbrel"
+"""The name under which counts stand in the progress of a streaming query (`observedMetrics`)."""
+
+
+def detect(query: Query, frame: DataFrame, **settings: Any) -> DataFrame:
+    """Find detections of a query in a streaming DataFrame as events come; see `outcomes` for the settings."""
+    found = outcomes(query, frame, **settings).where(fn.col("kind") == DETECTION)
+    hidden = ("kind", "event", "reason", "progress")
+    return found.select([name for name in found.columns if name not in hidden])
+
+
+def outcomes(
+    query: Query,
+    frame: DataFrame,
+    *,
+    columns: Columns | None = None,
+    lateness: timedelta | str | int = 0,
+    shards: int | None = None,
+    heartbeat: timedelta | str | int | None = None,
+    coordinates: Coordinates | str | None = None,
+    time_unit: str = "s",
+    default_type: str | None = None,
+) -> DataFrame:
+    """Find detections as events come, and also give the events that were set aside, and counts.
+
+    Parameters
+    ----------
+    columns
+        Names for the columns of frames that name them otherwise: `{"source": "vehicle_id", "time": "ts"}`.
+    lateness
+        How long to wait for events that are out of order. Events that come later are set aside.
+    shards
+        Into how many parts the events and the state are dealt out, for good: a query that has state can only
+        go on with the same number. Several for each core of the cluster is right.
+    heartbeat
+        Let time follow the clock on the wall, this far behind, so that absences are noticed and windows close
+        even while no events come. None: time follows the events alone.
+    """
+    wait = duration(lateness)
+    place = None if coordinates is None else Coordinates(coordinates).value
+    prepared = prepare(
+        query,
+        frame,
+        columns=columns,
+        coordinates=place,
+        time_unit=time_unit,
+        default_type=default_type,
+        filtered=False,
+    )
+    packing = Packing(
+        prepared.sharding,
+        _shards(prepared, shards),
+        wait,
+        schemas=query.schemas,
+        coordinates=Coordinates(place) if place else query.graph.coordinates,
+        time_unit=time_unit,
+        default_type=default_type,
+        columns=_columns_read(prepared, query),
+    )
+    job = StreamJob(query, prepared.attributes, wait, by_space=isinstance(prepared.sharding, BySpace))
+    packed = prepared.frame.mapInArrow(pack_partition(packing), PACKED_SPARK)
+    return run_packed(packed, job)
+
+
+def run_packed(packed: DataFrame, job: StreamJob) -> DataFrame:
+    """Run the engines over packed events."""
+    _use_rocksdb(packed)
+    answers = packed.groupBy("shard").transformWithStateInPandas(
+        ShardProcessor(job), ANSWER, outputMode="append", timeMode="none"
+    )
+    found = answers.mapInArrow(unpack_partition, outcome_schema(job.attributes))
+    return found.observe(METRICS, *_metrics())
+
+
+def _metrics() -> list[Any]:
+    """Say what is counted over a micro-batch."""
+    progress = fn.col("progress")
+    sums = [fn.sum(progress[name]).alias(name) for name in (*COUNTED, "detections", "state_bytes")]
+    return [*sums, fn.max(progress["watermark"]).alias("watermark")]
+
+
+def _shards(prepared: Prepared, shards: int | None) -> int:
+    if shards is not None and shards < 1:
+        raise WhimbrelError(f"shards is {shards}; it must be at least 1")
+    if isinstance(prepared.sharding, Together):
+        if shards != 1:
+            warnings.warn(
+                f"all events go to one shard, so that one core does all the work: {prepared.sharding.why}",
+                OnePartition,
+                stacklevel=4,
+            )
+        return 1
+    if shards is not None:
+        return shards
+    partitions = int(prepared.frame.sparkSession.conf.get("spark.sql.shuffle.partitions") or 8)
+    return min(4 * partitions, 256)
+
+
+def _columns_read(prepared: Prepared, query: Query) -> frozenset[str] | None:
+    needs = Needs(prepared.graph, query.functions)
+    return None if needs.all_atoms else frozenset(needs.atoms)
+
+
+def _use_rocksdb(frame: DataFrame) -> None:
+    """Choose the state store that stateful Python needs; streams that run already keep theirs."""
+    session = frame.sparkSession
+    if session.conf.get(STATE_STORE, None) != ROCKSDB:
+        session.conf.set(STATE_STORE, ROCKSDB)
+

@@ -1,0 +1,82 @@
+"""The types of columns: what Spark calls them, what Whimbrel calls them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pyarrow as pa
+from pyspark.sql import types as sql
+
+from whimbrel.lang.outputs import Types
+from whimbrel.model.schema import RESERVED_COLUMNS, Type
+
+_SPARK: dict[Type, sql.DataType] = {
+    Type.BOOL: sql.BooleanType(),
+    Type.INT: sql.LongType(),
+    Type.FLOAT: sql.DoubleType(),
+    Type.STRING: sql.StringType(),
+    Type.TIMESTAMP: sql.TimestampType(),
+    Type.DURATION: sql.DayTimeIntervalType(),
+}
+
+_ARROW: dict[Type, pa.DataType] = {
+    Type.BOOL: pa.bool_(),
+    Type.INT: pa.int64(),
+    Type.FLOAT: pa.float64(),
+    Type.STRING: pa.string(),
+    Type.TIMESTAMP: pa.timestamp("us", "UTC"),
+    Type.DURATION: pa.duration("us"),
+}
+
+_WHIMBREL: tuple[tuple[tuple[type[sql.DataType], ...], Type], ...] = (
+    ((sql.BooleanType,), Type.BOOL),
+    ((sql.ByteType, sql.ShortType, sql.IntegerType, sql.LongType), Type.INT),
+    ((sql.FloatType, sql.DoubleType, sql.DecimalType), Type.FLOAT),
+    ((sql.StringType, sql.CharType, sql.VarcharType), Type.STRING),
+    ((sql.TimestampType, sql.TimestampNTZType, sql.DateType), Type.TIMESTAMP),
+)
+
+
+def type_of(kind: sql.DataType) -> Type | None:
+    """Give the type that an attribute of a Spark type has; None if events cannot have such an attribute."""
+    return next((mine for theirs, mine in _WHIMBREL if isinstance(kind, theirs)), None)
+
+
+def attributes_of(schema: sql.StructType) -> dict[str, Type]:
+    """Give the attributes among the columns of a frame of events."""
+    kinds = {field.name: type_of(field.dataType) for field in schema.fields}
+    return {name: kind for name, kind in kinds.items() if kind is not None and name not in RESERVED_COLUMNS}
+
+
+def detection_schema(attributes: Types) -> sql.StructType:
+    """Give the columns of a frame of detections."""
+    fields = [
+        sql.StructField("id", sql.StringType()),
+        sql.StructField("type", sql.StringType()),
+        sql.StructField("start", sql.TimestampType()),
+        sql.StructField("end", sql.TimestampType()),
+        sql.StructField("geometry", sql.BinaryType()),
+        *(sql.StructField(name, _SPARK[kind or Type.STRING]) for name, kind in _named(attributes).items()),
+        sql.StructField("events", sql.ArrayType(sql.StringType())),
+    ]
+    return sql.StructType(fields)
+
+
+def arrow_schema(attributes: Types) -> pa.Schema:
+    """Give the same columns as Arrow has them."""
+    fields = [
+        pa.field("id", pa.string()),
+        pa.field("type", pa.string()),
+        pa.field("start", pa.timestamp("us", "UTC")),
+        pa.field("end", pa.timestamp("us", "UTC")),
+        pa.field("geometry", pa.binary()),
+        *(pa.field(name, _ARROW[kind or Type.STRING]) for name, kind in _named(attributes).items()),
+        pa.field("events", pa.list_(pa.string())),
+    ]
+    return pa.schema(fields)
+
+
+def _named(attributes: Mapping[str, Type | None]) -> dict[str, Type | None]:
+    """Keep attributes apart from the fixed columns, as the engine does."""
+    fixed = ("id", "type", "start", "end", "geometry", "events")
+    return {(f"{name}_" if name in fixed else name): kind for name, kind in attributes.items()}

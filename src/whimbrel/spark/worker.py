@@ -1,0 +1,138 @@
+"""What runs on Spark's workers in a batch job: one engine for each shard of the events."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from copy import deepcopy
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from whimbrel.engine.intake import Counts
+from whimbrel.engine.session import SLICE, Session, run_bounded
+from whimbrel.graph.query import Query
+from whimbrel.lang.outputs import Types
+from whimbrel.model.time import BEGINNING_OF_TIME, END_OF_TIME
+from whimbrel.spark.outcomes import Rows, counts_since
+
+SHARD, HOME = "@shard", "@home"
+"""Columns added where nearby events are dealt out together: the shard that a copy of an event is for, and
+whether the event itself lies in it."""
+
+Batches = Iterator[pa.RecordBatch]
+
+
+@dataclass(frozen=True)
+class Job:
+    """A query, and how its events are given: plain data that is sent to the workers."""
+
+    query: Query
+    attributes: Types
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    """Of the session: coordinates, time_unit, default_type."""
+    is_sorted: bool = False
+    """Whether events come in the order of their ends (in each shard)."""
+    by_space: bool = False
+    whole: bool = False
+    """Whether to give everything that comes of the events, or detections only."""
+
+    @property
+    def rows(self) -> Rows:
+        """How results are written."""
+        return Rows(self.attributes, self.whole)
+
+    def session(self) -> Session:
+        """Open a session for one shard."""
+        session = Session(self.query, lateness=None, owned=HOME if self.by_space else None, **self.settings)
+        session.reads_once = True
+        return session
+
+
+def run_partition(job: Job) -> Callable[[Batches], Batches]:
+    """Give the function that detects in one partition of a DataFrame."""
+
+    def run(batches: Batches) -> Batches:
+        if not job.by_space:
+            yield from _run_shard(job, batches)
+            return
+        for shard in _shards(batches):
+            yield from _run_shard(job, shard)
+
+    return run
+
+
+def _run_shard(job: Job, batches: Iterable[pa.RecordBatch]) -> Batches:
+    session, rows, found = job.session(), job.rows, 0
+    tables = _in_order(session, batches) if job.is_sorted else _at_once(session, batches)
+    for table in tables:
+        found += table.num_rows
+        yield from rows.detections(table)
+        yield from rows.set_aside(session)
+    progress = counts_since(session.counts, Counts())
+    yield from rows.progress({**progress, "detections": found})
+
+
+def _in_order(session: Session, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+    """Detect in sorted events, remembering no more of them than the query does."""
+    for batch in larger(batches):
+        events = session.conform(batch).events
+        # More events of the last time may follow.
+        last = events.column("end")[-1].as_py() - 1 if events.num_rows else BEGINNING_OF_TIME
+        yield from session.feed(events, last)
+    yield from session.feed(None, END_OF_TIME)
+
+
+def _at_once(session: Session, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+    """Detect in events in any order."""
+    yield run_bounded(session, [session.conform(batch).events for batch in larger(batches)])
+
+
+def larger(batches: Iterable[pa.RecordBatch], rows: int = SLICE) -> Batches:
+    """Join the small batches that Spark sends: the engine's work for a batch hardly grows with its size."""
+    waiting: list[pa.RecordBatch] = []
+    count = 0
+    for batch in batches:
+        waiting.append(batch)
+        count += batch.num_rows
+        if count >= rows:
+            yield joined(waiting)
+            waiting, count = [], 0
+    if count:
+        yield joined(waiting)
+
+
+def joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+    """Put batches of one schema one after the other."""
+    return batches[0] if len(batches) == 1 else pa.concat_batches(batches)
+
+
+def _shards(batches: Batches) -> Iterator[list[pa.RecordBatch]]:
+    """Part the events of a partition, sorted by shard, into those of one shard each."""
+    shard: list[pa.RecordBatch] = []
+    current: int | None = None
+    for batch in batches:
+        for number, piece in _pieces(batch):
+            if number != current and shard:
+                yield shard
+                shard = []
+            current = number
+            shard.append(piece)
+    if shard:
+        yield shard
+
+
+def _pieces(batch: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
+    import numpy as np
+
+    numbers = batch.column(SHARD).to_numpy()
+    rest = batch.drop_columns([SHARD])
+    bounds = [0, *(np.nonzero(np.diff(numbers))[0] + 1).tolist(), len(numbers)]
+    for begin, end in zip(bounds, bounds[1:], strict=False):
+        if end > begin:
+            yield int(numbers[begin]), rest.slice(begin, end - begin)
+
+
+def remember(counts: Counts) -> Counts:
+    """Copy counts, to compare with later."""
+    return deepcopy(counts)
