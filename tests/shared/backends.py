@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import os
 import random
+import tempfile
+import warnings
 import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
+from itertools import pairwise
+from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import shapely
 
 import whimbrel as wb
+from whimbrel.model._columns import LAST_INSTANT
 from whimbrel.model.time import instant
 from whimbrel.testing import detections, events, table
 
@@ -143,6 +151,82 @@ class EventByEvent(Backend):
         assert session.counts.processed == len(rows)
 
 
+class SparkBatch(Backend):
+    """A static Spark frame, its rows in no order, dealt out to three partitions."""
+
+    name = "spark-batch"
+
+    def run(self, query: wb.Query, rows: Sequence[Row], **settings: Any) -> Iterable[pa.Table]:
+        frame = spark().createDataFrame(table(shuffled(rows)))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # of queries that cannot be dealt out
+            return [wb.detect(query, frame, partitions=3, **settings).toArrow()]
+
+
+class SparkStream(Backend):
+    """A streaming Spark frame: micro-batches cut at random, out of order as far as the lateness allows."""
+
+    name = "spark-stream"
+
+    def run(self, query: wb.Query, rows: Sequence[Row], **settings: Any) -> Iterable[pa.Table]:
+        lateness, arriving = arrivals(rows)
+        names = dict.fromkeys(["type", "start", "end", *(name for row in rows for name in row)])
+        whole = table([{name: row.get(name) for name in names} for row in arriving])
+        with tempfile.TemporaryDirectory() as folder:
+            events = streamed(whole, Path(folder) / "events")
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", UserWarning)
+                late = timedelta(microseconds=lateness)
+                found = wb.detect(query, events, lateness=late, shards=3, **settings)
+            return [collected(found, Path(folder) / "checkpoint")]
+
+
+def spark() -> Any:
+    """The Spark session of the tests."""
+    from whimbrel.spark import local_session
+
+    return local_session()
+
+
+def streamed(whole: pa.Table, folder: Path) -> Any:
+    """A stream of the rows of a table, cut into micro-batches at random, and then of the end of time."""
+    rng = random.Random(whole.num_rows)
+    cuts = sorted(rng.sample(range(1, whole.num_rows), min(2, whole.num_rows - 1))) if whole.num_rows else []
+    pieces = [whole.slice(a, b - a) for a, b in pairwise([0, *cuts, whole.num_rows])]
+    end = table([{"id": "the end", "type": "the end", "start": LAST_INSTANT, "end": LAST_INSTANT}])
+    pieces.append(
+        pa.concat_tables([whole.slice(0, 0), end], promote_options="permissive").select(end_first(whole, end))
+    )
+    folder.mkdir()
+    for number, piece in enumerate(pieces):
+        path = folder / f"{number:03}.parquet"
+        pq.write_table(piece, path)
+        os.utime(path, (1_700_000_000 + number, 1_700_000_000 + number))  # files are read oldest first
+    schema = spark().createDataFrame(pieces[-1]).schema
+    return spark().readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(folder))
+
+
+def end_first(whole: pa.Table, end: pa.Table) -> list[str]:
+    """The columns of both tables."""
+    return list(dict.fromkeys([*whole.column_names, *end.column_names]))
+
+
+def collected(found: Any, checkpoint: Path) -> pa.Table:
+    """Everything that comes of a stream which ends."""
+    name = f"found_{uuid4().hex}"
+    query = (
+        found.writeStream.format("memory")
+        .queryName(name)
+        .option("checkpointLocation", str(checkpoint))
+        .trigger(availableNow=True)
+        .start()
+    )
+    query.awaitTermination()
+    answer = spark().table(name).toArrow()
+    spark().catalog.dropTempView(name)
+    return answer
+
+
 def shuffled(rows: Sequence[Row]) -> list[Row]:
     """Rows in another order, the same on every run."""
     return random.Random(zlib.crc32(repr(rows).encode())).sample(rows, len(rows))
@@ -162,4 +246,6 @@ def arrivals(rows: Sequence[Row]) -> tuple[int, list[Row]]:
     return lateness, [{name: value for name, value in row.items() if value is not None} for row in held_back]
 
 
-BACKENDS: dict[str, type[Backend]] = {kind.name: kind for kind in (Embedded, EventByEvent)}
+BACKENDS: dict[str, type[Backend]] = {
+    kind.name: kind for kind in (Embedded, EventByEvent, SparkBatch, SparkStream)
+}

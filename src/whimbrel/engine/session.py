@@ -96,6 +96,8 @@ class Session:
         self._columns: set[str] | None = None
         self.reads_once = False
         """Whether the queries are final when events come, so that columns nobody reads can be left out."""
+        self.names_queries = False
+        """Whether detections say in a column `@query` which query they are of."""
         self._kept: list[pa.Table] = []
         """Detections of a step in which another query failed."""
         self._timers: list[tuple[int, str]] = []
@@ -263,7 +265,8 @@ class Session:
             for stream in pipeline.outputs:
                 rows = self._reported(stream)
                 if len(rows):
-                    found.append(report(stream, rows, pipeline.around))
+                    table = report(stream, rows, pipeline.around)
+                    found.append(_with_name(table, name) if self.names_queries else table)
             pipeline.clear_made()
         if failure is not None:
             # The other queries have done their work; what they found comes with the next call.
@@ -358,6 +361,10 @@ class Session:
     def take_rejected(self) -> pa.Table | None:
         """Give the rows that are no events, with their reasons, since the last call."""
         return self._intake.rejected.take()
+
+
+def _with_name(table: pa.Table, name: str) -> pa.Table:
+    return table.append_column("@query", pa.repeat(name, table.num_rows))
 
 
 def _ignores_ties(query: Query) -> bool:

@@ -134,7 +134,7 @@ class _Keys:
         return self._trace(stream, "source" if key.kind == "source" else key.name)
 
     def _trace(self, stream: str, name: str) -> Key | None:
-        """The same for an attribute of the row itself."""
+        """Do the same for an attribute of the row itself."""
         operator = self.graph[stream]
         match operator:
             case Source():

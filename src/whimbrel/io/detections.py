@@ -191,6 +191,11 @@ def _geojson_texts(batch: pa.RecordBatch) -> pa.Array:
     return pc.fill_null(pa.array(texts.tolist(), pa.string()), "null")
 
 
+def attribute_texts(batch: pa.RecordBatch) -> pa.Array:
+    """Write the attributes of each detection as a JSON object: those that its own type has."""
+    return _own_attributes(batch, {})
+
+
 def _own_attributes(
     batch: pa.RecordBatch, before: Mapping[str, pa.Array], after: Mapping[str, pa.Array] | None = None
 ) -> pa.Array:

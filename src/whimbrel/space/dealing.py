@@ -42,8 +42,8 @@ def deal(x: Floats, y: Floats, reach_m: float, shards: int, coordinates: Coordin
     numbers[:, nowhere] = 0  # what lies nowhere is near nothing: any home will do
     of_cell = (_scrambled(numbers) % np.uint64(shards)).astype(np.int64)
     new = np.ones(of_cell.shape, np.bool_)
-    for corner in range(1, len(of_cell)):
-        new[corner] = (of_cell[:corner] != of_cell[corner]).all(axis=0)
+    for place in range(1, len(of_cell)):
+        new[place] = (of_cell[:place] != of_cell[place]).all(axis=0)
     corner, row = np.nonzero(new)
     order = np.argsort(row, kind="stable")
     corner, row = corner[order], row[order]
@@ -100,7 +100,7 @@ class _Globe:
 
 
 def _number(row: Floats, column: Floats) -> Ints:
-    """Number cells; two cells may share a number, which puts them into one shard and harms nothing."""
+    """Give cells numbers; two that share one go to one shard, which harms nothing."""
     return row.astype(np.int64) * np.int64(1_000_003) + column.astype(np.int64)
 
 

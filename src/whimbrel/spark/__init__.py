@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from whimbrel.spark.detecting import detect, outcomes
+from whimbrel.spark.live import detect_live, outcomes_live
 from whimbrel.spark.session import local_session
 
-__all__ = ["detect", "local_session", "outcomes"]
+__all__ = ["detect", "detect_live", "local_session", "outcomes", "outcomes_live"]

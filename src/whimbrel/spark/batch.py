@@ -148,12 +148,13 @@ def _by(frame: DataFrame, partitions: int | None, columns: list[Column]) -> Data
 
 
 def key_column(key: Key, prepared: Prepared) -> Column | None:
-    """Give a value that is equal wherever a key is; None if the frame has none, or Spark sees it otherwise."""
+    """Give a value that is equal wherever a key is; None if the frame has none."""
     if key.kind == "cell":
         return _cell_column(key, prepared)
-    name = key.name if prepared.kind(key.name) is not None else "source"
-    kind = prepared.kind(name) if key.kind == "attribute" and key.name != "srcid" else prepared.kind("source")
-    name = name if key.kind == "attribute" else "source"
+    # Without an attribute of that name, `srcid` is the source.
+    is_source = key.kind == "source" or (key.name == "srcid" and prepared.kind("srcid") is None)
+    name = "source" if is_source else key.name
+    kind = prepared.kind(name)
     if kind is None:
         return None
     column = fn.col(quoted(name))

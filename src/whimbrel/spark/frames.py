@@ -88,10 +88,8 @@ def renamed(frame: DataFrame, columns: Columns) -> DataFrame:
     for name, column in columns.items():
         if isinstance(column, str) and column not in frame.columns:
             hint = did_you_mean(column, frame.columns)
-            raise DataError(
-                f"columns={{{name!r}: {column!r}}}: the frame has no column {column!r}"
-                + (f"; {hint}" if hint else f"; it has {', '.join(frame.columns)}")
-            )
+            hint = hint or f"it has {', '.join(frame.columns)}"
+            raise DataError(f"no column of the frame is named {column!r}, to be used as {name!r}; {hint}")
         taken |= {column} if isinstance(column, str) else set()
     made = [
         (fn.col(_quoted(column)) if isinstance(column, str) else column).alias(name)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 
@@ -18,6 +18,8 @@ from whimbrel.model.time import format_instant
 from whimbrel.spark.types import arrow_schema, detection_schema
 
 DETECTION, LATE, DUPLICATE, REJECTED, PROGRESS = "detection", "late", "duplicate", "rejected", "progress"
+REFUSED = "refused"
+"""A change of the queries that could not be made."""
 
 COUNTED = ("received", "processed", "waiting", "late", "duplicate", "rejected")
 """The counts of a row of progress: what has become of the events since the row before."""
@@ -28,7 +30,7 @@ _PROGRESS = pa.struct([(name, pa.int64()) for name in PROGRESS_COLUMNS])
 
 
 def outcome_schema(attributes: Types) -> sql.StructType:
-    """Give the columns of a frame of outcomes: `kind`, those of detections, `event` and `reason`, `progress`."""
+    """Give the columns of outcomes: `kind`, those of detections, `event`, `reason` and `progress`."""
     progress = sql.StructType([sql.StructField(name, sql.LongType()) for name in PROGRESS_COLUMNS])
     return sql.StructType(
         [
@@ -54,9 +56,7 @@ class Rows:
         columns = list(arrow_schema(self.attributes))
         if not self.whole:
             return pa.schema(columns)
-        return pa.schema(
-            [pa.field("kind", pa.string()), *columns, *_SIDE, pa.field("progress", _PROGRESS)]
-        )
+        return pa.schema([pa.field("kind", pa.string()), *columns, *_SIDE, pa.field("progress", _PROGRESS)])
 
     def detections(self, table: pa.Table) -> Iterator[pa.RecordBatch]:
         """Write detections."""
@@ -77,6 +77,12 @@ class Rows:
         for kind, table in others.items():
             if table is not None:
                 yield self._batch(kind, {"event": pa.array(_texts(table), pa.string())}, table.num_rows)
+
+    def refused(self, orders: Sequence[str], reasons: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """Write changes of the queries that could not be made, and why."""
+        if orders:
+            columns = {"event": pa.array(orders, pa.string()), "reason": pa.array(reasons, pa.string())}
+            yield self._batch(REFUSED, columns, len(orders))
 
     def progress(self, values: Mapping[str, int]) -> Iterator[pa.RecordBatch]:
         """Write one row of counts."""

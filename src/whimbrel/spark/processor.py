@@ -12,8 +12,12 @@ from uuid import uuid4
 import pandas as pd
 import pyarrow as pa
 from pyspark.sql import types as sql
-from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
-from pyspark.sql.streaming.stateful_processor import TimerValues
+from pyspark.sql.streaming.stateful_processor import (
+    StatefulProcessor,
+    StatefulProcessorHandle,
+    TimerValues,
+    ValueState,
+)
 
 from whimbrel.engine.report import together
 from whimbrel.engine.session import Session
@@ -34,13 +38,17 @@ KEPT_ALIVE = 256
 class StreamJob:
     """A query over a stream: plain data that is sent to the workers."""
 
-    query: Query
+    query: Query | None
     attributes: Types
     lateness: int
     by_space: bool = False
-    whole: bool = True
     key: str = field(default_factory=lambda: uuid4().hex)
     """Tells the sessions of this job from those of others in the same worker."""
+
+    @property
+    def rows(self) -> Rows:
+        """How results are written."""
+        return Rows(self.attributes)
 
     def session(self) -> Session:
         """Open the session of a shard."""
@@ -59,8 +67,9 @@ _alive: OrderedDict[tuple[str, int], tuple[str, Session]] = OrderedDict()
 class ShardProcessor(StatefulProcessor):
     """Runs the session of each shard, and keeps its snapshot in Spark's state store.
 
-    The state is a mark, new with every micro-batch, and the snapshot. A worker that still has the session with
-    that very mark goes on with it; any other (after a failure, or on another machine) restores the snapshot.
+    The state is a mark, new with every micro-batch, and the snapshot. A worker that still has the session
+    with that very mark goes on with it; any other (after a failure, or on another machine) restores the
+    snapshot.
     """
 
     def __init__(self, job: StreamJob) -> None:
@@ -72,16 +81,18 @@ class ShardProcessor(StatefulProcessor):
         self._snapshot = handle.getValueState("snapshot", "snapshot binary")
 
     def handleInputRows(  # noqa: N802, Spark's name
-        self, key: Any, rows: Iterator[pd.DataFrame], timerValues: TimerValues  # noqa: ARG002, N803
+        self,
+        key: Any,
+        rows: Iterator[pd.DataFrame],
+        timerValues: TimerValues,  # noqa: ARG002, N803
     ) -> Iterator[pd.DataFrame]:
         """Take in what a micro-batch has for a shard."""
         shard = int(key[0])
         packed = pd.concat(list(rows), ignore_index=True)
         session = self._session(shard)
-        blocks = self._run(shard, session, packed)
-        answer = pd.DataFrame({"block": blocks})
+        blocks = [to_block(batch) for batch in self._run(shard, session, packed)]
         self._keep(shard, session)
-        yield answer
+        yield pd.DataFrame({"block": blocks})
 
     def close(self) -> None:
         """Nothing to let go of: the state is Spark's."""
@@ -92,9 +103,13 @@ class ShardProcessor(StatefulProcessor):
             known = _alive.get((self.job.key, shard))
             if known is not None and known[0] == mark[0]:
                 return known[1]
+            return self._restored()
+        return self.job.session()
+
+    def _restored(self) -> Session:
+        """Open a session where its last snapshot left off."""
         session = self.job.session()
-        if mark is not None:
-            session.restore(bytes(self._snapshot.get()[0]))
+        session.restore(bytes(value_of(self._snapshot)))
         return session
 
     def _keep(self, shard: int, session: Session) -> None:
@@ -105,13 +120,12 @@ class ShardProcessor(StatefulProcessor):
         while len(_alive) > KEPT_ALIVE:
             _alive.popitem(last=False)
 
-    def _run(self, shard: int, session: Session, packed: pd.DataFrame) -> list[bytes]:
+    def _run(self, shard: int, session: Session, packed: pd.DataFrame) -> Iterator[pa.RecordBatch]:
         before, began = remember(session.counts), perf_counter()
         for block in packed["rejected"].dropna():
             session.count_rejected(from_block(bytes(block)))
         events = blocks_to_batches(packed["events"].dropna())
         found = together(session.feed(events, int(packed["watermark"].max())), session.coordinates)
-        rows = Rows(self.job.attributes, whole=True)
         snapshot = session.snapshot()
         self._snapshot.update((snapshot,))
         progress = counts_since(session.counts, before) | {
@@ -122,8 +136,21 @@ class ShardProcessor(StatefulProcessor):
             "watermark": session.watermark,
             "engine_us": int((perf_counter() - began) * 1e6),
         }
-        batches = [*rows.detections(found), *rows.set_aside(session), *rows.progress(progress)]
-        return [to_block(batch) for batch in batches]
+        rows = self.job.rows
+        yield from rows.detections(self._written(found))
+        yield from rows.set_aside(session)
+        yield from rows.progress(progress)
+
+    def _written(self, found: pa.Table) -> pa.Table:
+        """Give detections the columns that the job has for them."""
+        return found
+
+
+def value_of(state: ValueState) -> Any:
+    """Give the one value of a state that was written before."""
+    row = state.get()
+    assert row is not None, "the state has lost a value"
+    return row[0]
 
 
 def unpack_partition(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -53,7 +53,7 @@ def rows_wanted(
             continue
         tests = [_all_of(condition, _readable(event_type, types, schemas)) for condition in conditions]
         known = [test for test in tests if test is not None]
-        of_type = fn.col("type") == event_type if has_type else fn.lit(value=True)
+        of_type = fn.col("type") == event_type if has_type else fn.lit(True)
         cases.append(of_type & reduce(or_, known) if len(known) == len(tests) else of_type)
     if not has_type:
         return reduce(or_, cases) if cases else None

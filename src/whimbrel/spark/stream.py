@@ -84,17 +84,29 @@ def outcomes(
     )
     job = StreamJob(query, prepared.attributes, wait, by_space=isinstance(prepared.sharding, BySpace))
     packed = prepared.frame.mapInArrow(pack_partition(packing), PACKED_SPARK)
-    return run_packed(packed, job)
+    if heartbeat is not None:
+        packed = packed.unionByName(_heartbeats(frame, duration(heartbeat), packing.shards))
+    return run_packed(packed, job, ShardProcessor(job))
 
 
-def run_packed(packed: DataFrame, job: StreamJob) -> DataFrame:
+def run_packed(packed: DataFrame, job: StreamJob, processor: ShardProcessor) -> DataFrame:
     """Run the engines over packed events."""
     _use_rocksdb(packed)
     answers = packed.groupBy("shard").transformWithStateInPandas(
-        ShardProcessor(job), ANSWER, outputMode="append", timeMode="none"
+        processor, ANSWER, outputMode="append", timeMode="none"
     )
     found = answers.mapInArrow(unpack_partition, outcome_schema(job.attributes))
     return found.observe(METRICS, *_metrics())
+
+
+def _heartbeats(frame: DataFrame, behind: int, shards: int) -> DataFrame:
+    """Give the time on the wall once a second, as packed rows without events."""
+    ticks = frame.sparkSession.readStream.format("rate").option("rowsPerSecond", 1).load()
+    watermark = fn.unix_micros(fn.col("timestamp")) - fn.lit(behind)
+    shard = fn.explode(fn.sequence(fn.lit(0), fn.lit(shards - 1))).alias("shard")
+    beats = ticks.select(shard, watermark.alias("watermark"), fn.lit(0).cast("long").alias("received"))
+    nothing = [fn.lit(None).cast("binary").alias(name) for name in ("events", "rejected")]
+    return beats.select("*", *nothing, fn.lit(None).cast("string").alias("control"))
 
 
 def _metrics() -> list[Any]:
@@ -105,19 +117,24 @@ def _metrics() -> list[Any]:
 
 
 def _shards(prepared: Prepared, shards: int | None) -> int:
+    if not isinstance(prepared.sharding, Together):
+        return default_shards(prepared.frame, shards)
+    if shards != 1:
+        warnings.warn(
+            f"all events go to one shard, so that one core does all the work: {prepared.sharding.why}",
+            OnePartition,
+            stacklevel=5,
+        )
+    return 1
+
+
+def default_shards(frame: DataFrame, shards: int | None) -> int:
+    """Give the number of shards: what was asked for, or a few for each partition of Spark's."""
     if shards is not None and shards < 1:
         raise WhimbrelError(f"shards is {shards}; it must be at least 1")
-    if isinstance(prepared.sharding, Together):
-        if shards != 1:
-            warnings.warn(
-                f"all events go to one shard, so that one core does all the work: {prepared.sharding.why}",
-                OnePartition,
-                stacklevel=4,
-            )
-        return 1
     if shards is not None:
         return shards
-    partitions = int(prepared.frame.sparkSession.conf.get("spark.sql.shuffle.partitions") or 8)
+    partitions = int(frame.sparkSession.conf.get("spark.sql.shuffle.partitions") or 8)
     return min(4 * partitions, 256)
 
 
@@ -131,4 +148,3 @@ def _use_rocksdb(frame: DataFrame) -> None:
     session = frame.sparkSession
     if session.conf.get(STATE_STORE, None) != ROCKSDB:
         session.conf.set(STATE_STORE, ROCKSDB)
-

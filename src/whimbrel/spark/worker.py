@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from whimbrel.engine.intake import Counts
@@ -123,12 +125,10 @@ def _shards(batches: Batches) -> Iterator[list[pa.RecordBatch]]:
 
 
 def _pieces(batch: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
-    import numpy as np
-
     numbers = batch.column(SHARD).to_numpy()
     rest = batch.drop_columns([SHARD])
     bounds = [0, *(np.nonzero(np.diff(numbers))[0] + 1).tolist(), len(numbers)]
-    for begin, end in zip(bounds, bounds[1:], strict=False):
+    for begin, end in pairwise(bounds):
         if end > begin:
             yield int(numbers[begin]), rest.slice(begin, end - begin)
 
