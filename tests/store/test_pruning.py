@@ -141,7 +141,7 @@ def test_detection_in_a_store_is_detection_in_all_events(coordinates, data):
 
 @pytest.mark.parametrize("coordinates", ["plane", "lonlat"])
 def test_every_condition_keeps_the_events_on_its_border(new_store, coordinates):
-    places = [None, *product(_ACROSS, _ACROSS), (5.0, 5.0, 7.0), (14.0, 0.0, 30.0)]
+    places = [None, *product(_ACROSS, _ACROSS[::2]), (5.0, 5.0, 7.0), (14.0, 0.0, 30.0)]
     drawn = product("A", _HOURS, (0, 1), ("s",), (1,), places)
     rows = [_row(number, *event) for number, event in enumerate(drawn)]
     store = new_store(
@@ -149,14 +149,14 @@ def test_every_condition_keeps_the_events_on_its_border(new_store, coordinates):
     )
     store.append(table(rows))
     read, found = 0, 0
-    for condition in (*_IN_SPACE, *_IN_TIME[::7]):
+    for condition in (*_IN_SPACE, *_IN_TIME[::11]):
         query = wb.compile(
             f"coordinates {coordinates} region R = box(0, 0, 5, 5) define D detect A({condition})"
         )
         expected = wb.detect(query, table(rows))
         assert store.detect(query).to_pylist() == expected.to_pylist(), condition
         read, found = read + store.explain(query).events_read, found + expected.num_rows
-    assert 0 < found <= read < 0.75 * len(rows) * len((*_IN_SPACE, *_IN_TIME[::7]))
+    assert 0 < found <= read < 0.75 * len(rows) * len((*_IN_SPACE, *_IN_TIME[::11]))
 
 
 @given(st.data())

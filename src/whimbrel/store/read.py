@@ -133,7 +133,8 @@ def read_file(
     """Read rows of one file, with the columns of `schema`; columns it does not have are null."""
     fragment = _format().make_fragment(_opened(root, file.path))
     try:
-        table = fragment.to_table(schema=schema, filter=wanted, use_threads=True)
+        # Handing a small file to other threads takes longer than reading it.
+        table = fragment.to_table(schema=schema, filter=wanted, use_threads=file.rows > BATCH_ROWS)
     except pa.ArrowException as error:
         raise DataError(f"{root / file.path}: cannot be read: {error}") from error
     return table.cast(schema) if table.schema != schema else table

@@ -167,7 +167,7 @@ class Writer:
     def add(self, events: Conformed) -> None:
         """Take in events; write them when there are enough."""
         self._settle(events.coordinates)
-        batch = events.events
+        batch = _without_empty(events.events)
         if batch.num_rows:
             self._note_types(batch.schema)
             self._waiting.append(batch)
@@ -249,6 +249,16 @@ class Writer:
     def staged(self) -> Staged:
         """What was written so far."""
         return Staged(tuple(self.made), self.rows, self.check, self.attributes, self.coordinates)
+
+
+def _without_empty(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Leave out attributes without any value: what type they would have is not known."""
+    kept = [
+        name
+        for name, column in zip(batch.schema.names, batch.columns, strict=True)
+        if name in RESERVED_COLUMNS or column.null_count < batch.num_rows
+    ]
+    return batch if len(kept) == batch.num_columns else batch.select(kept)
 
 
 def _wider(name: str, before: str | None, kind: Type) -> str:
