@@ -26,8 +26,9 @@ class WebhookSink:
     """Post JSON arrays of detections, from the driver, in the order in which Whimbrel reports them.
 
     At least once: a post that fails is tried again with growing waits, and if it keeps failing the
-    micro-batch fails, so that a restarted query posts it again. The header `Idempotency-Key` is made from the ids of
-    the detections and is the same for the same post; who receives it can drop what came before.
+    micro-batch fails, so that a restarted query posts it again. The header `Idempotency-Key` is
+    made from the ids of the detections and is the same for the same post; who receives it can drop what
+    came before.
 
     Parameters
     ----------

@@ -1,0 +1,1 @@
+"""Real brokers on the loopback, which end with the test that asked for them."""

@@ -1,0 +1,244 @@
+"""Recordings come in the order asked for, in the same micro-batches every time."""
+
+from __future__ import annotations
+
+import os
+import time
+from itertools import pairwise
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.errors import StreamingQueryException
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
+
+from whimbrel.errors import DataError
+from whimbrel.spark.sources import read_replay
+from whimbrel.spark.sources._tape import PIECE_ROWS, Recording, open_tape
+from whimbrel.spark.sources.replay import ReplayReader, Settings
+
+LIMIT = ReadMaxRows(10)
+
+
+@pytest.fixture
+def recording(tmp_path):
+    """Seven events, one of them out of order, each received a second after the one before it in the file."""
+
+    def make(**options: str) -> Recording:
+        seconds = [0, 1, 2, 5, 3, 6, 9]
+        table = pa.table(
+            {
+                "type": ["A"] * 7,
+                "time": pa.array([second * 1_000_000 for second in seconds], pa.timestamp("us", "UTC")),
+                "t_recv": pa.array(range(20, 13, -1)),
+                "n": range(7),
+            }
+        )
+        pq.write_table(table, tmp_path / "events.parquet")
+        return Recording(str(tmp_path / "events.parquet"), cache=str(tmp_path / "tapes"), **options)
+
+    return make
+
+
+class Clock:
+    """A clock that stands still until it is set."""
+
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def numbers(tape) -> list[int]:
+    return [number for batch in tape.batches(0, tape.rows) for number in batch.column("n").to_pylist()]
+
+
+def cuts(reader: ReplayReader) -> list[int]:
+    """Ask for one micro-batch after another, without waiting."""
+    reader.prepareForTriggerAvailableNow()
+    found = [reader.initialOffset()]
+    while True:
+        offset = reader.latestOffset(found[-1], LIMIT)
+        if offset == found[-1]:
+            return [offset["row"] for offset in found]
+        found.append(offset)
+
+
+def test_rows_come_in_event_time_order(recording):
+    assert numbers(open_tape(recording())) == [0, 1, 2, 4, 3, 5, 6]
+
+
+def test_rows_come_in_file_order(recording):
+    tape = open_tape(recording(order="file"))
+    assert numbers(tape) == list(range(7))
+    # A late row is due when the newest event before it was.
+    assert [due // 1_000_000 for due in tape.due.tolist()] == [0, 1, 2, 5, 5, 6, 9]
+
+
+def test_rows_come_in_the_order_of_receipt(recording):
+    tape = open_tape(recording(order="t_recv"))
+    assert numbers(tape) == list(range(6, -1, -1))
+    assert [due // 1_000_000 for due in tape.due.tolist()] == list(range(14, 21))
+
+
+def test_an_unknown_column_to_order_by_is_named(recording):
+    with pytest.raises(DataError, match="no column 't_rcv' to order by; did you mean 't_recv'"):
+        open_tape(recording(order="t_rcv"))
+
+
+def test_lines_that_cannot_be_read_are_kept_as_they_are(tmp_path):
+    (tmp_path / "a.csv").write_text("type,time,n\nA,2,0\nB,oops,1\nA,1,2\nhalf a line\n", encoding="utf-8")
+    tape = open_tape(Recording(str(tmp_path / "a.csv"), cache=str(tmp_path / "tapes")))
+    rows = [row for batch in tape.batches(0, tape.rows) for row in batch.to_pylist()]
+    # A row without a readable time stays with the row before it.
+    assert [row["n"] for row in rows] == [2, None, 0, 1]
+    assert [row["time"] for row in rows] == ["1", None, "2", "oops"]
+    assert rows[1] == {"type": None, "time": None, "n": None, "_raw": "half a line"}
+
+
+def test_files_of_a_folder_are_one_recording(tmp_path):
+    folder = tmp_path / "events"
+    folder.mkdir()
+    (folder / "a.csv").write_text("type,time,n\nA,3,0\n", encoding="utf-8")
+    (folder / "b.jsonl").write_text('{"type": "A", "time": 1, "n": 1, "extra": true}\n', encoding="utf-8")
+    tape = open_tape(Recording(str(folder), cache=str(tmp_path / "tapes")))
+    assert numbers(tape) == [1, 0]
+    assert tape.schema.field("time").type == pa.timestamp("us", "UTC")
+
+
+def test_reading_by_row_number_crosses_the_pieces(tmp_path):
+    rows = 2 * PIECE_ROWS + 5
+    table = pa.table({"type": ["A"] * rows, "time": range(rows), "n": range(rows)})
+    pq.write_table(table, tmp_path / "many.parquet")
+    recording = Recording(str(tmp_path / "many.parquet"), cache=str(tmp_path / "tapes"))
+    tape = open_tape(recording)
+    found = [n for batch in tape.batches(PIECE_ROWS - 2, rows) for n in batch.column("n").to_pylist()]
+    assert found == list(range(PIECE_ROWS - 2, rows))
+    reader = ReplayReader(Settings(recording), ["n"])
+    first, last = reader.initialOffset(), reader.latestOffset(reader.initialOffset(), ReadAllAvailable())
+    spans = [partition.value for partition in reader.partitions(first, last)]
+    assert spans == [(0, PIECE_ROWS), (PIECE_ROWS, 2 * PIECE_ROWS), (2 * PIECE_ROWS, rows)]
+    assert reader.partitions(last, last) == []
+
+
+def test_micro_batches_are_cut_by_rows(recording):
+    assert cuts(ReplayReader(Settings(recording(), rows_per_batch=3), ["n"])) == [0, 3, 6, 7]
+
+
+def test_micro_batches_are_cut_by_ticks_and_rows(recording):
+    # Twice as fast, a tick of a second covers two: events at 0, 1 | 2, 3 | 5 | 6 | 9.
+    assert cuts(ReplayReader(Settings(recording(), speed=2), ["n"])) == [0, 2, 4, 5, 6, 7]
+    assert cuts(ReplayReader(Settings(recording(), speed=2, rows_per_batch=1), ["n"])) == list(range(8))
+
+
+def test_a_replay_waits_until_events_are_due(recording):
+    clock = Clock()
+    reader = ReplayReader(Settings(recording(), speed=2), ["n"], clock)
+    offset = reader.initialOffset()
+    seen = []
+    for clock.now in (100, 100.4, 100.6, 101, 102, 104, 104, 104.4, 104.5):
+        offset = reader.latestOffset(offset, LIMIT)
+        seen.append(offset["row"])
+    # Late by then, it still goes on cut by cut.
+    assert seen == [0, 0, 2, 2, 4, 5, 6, 6, 7]
+
+
+def test_a_restarted_replay_goes_on_from_where_it_was(recording):
+    clock = Clock()
+    reader = ReplayReader(Settings(recording(), speed=2), ["n"], clock)
+    offset = {**reader.initialOffset(), "row": 4}
+    rows = []
+    for clock.now in (500, 500.5, 501, 502):
+        offset = reader.latestOffset(offset, LIMIT)
+        rows.append(offset["row"])
+    assert rows == [5, 6, 6, 7]
+
+
+def test_a_recording_that_has_changed_is_refused(recording):
+    reader = ReplayReader(Settings(recording()), ["n"])
+    old = {**reader.initialOffset(), "of": 6}
+    with pytest.raises(DataError, match=r"made with another recording \(it had 6 rows, this one has 7"):
+        reader.latestOffset(old, LIMIT)
+
+
+def test_old_tapes_are_forgotten(recording, tmp_path):
+    first = recording()
+    open_tape(first)
+    os.utime(first.place(), (0, 0))
+    open_tape(recording(order="file"))
+    assert not first.place().exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({}, "needs the option 'path'"),
+        ({"path": "x", "sped": "1"}, "no option 'sped'; did you mean 'speed'"),
+        ({"path": "x", "speed": "quick"}, "speed must be a number or 'max', not 'quick'"),
+        ({"path": "x", "speed": "-1"}, "speed is -1; it must be at least 0"),
+        ({"path": "x", "rows_per_batch": "0"}, "rows_per_batch is 0; it must be at least 1"),
+    ],
+)
+def test_wrong_options_are_explained(options, message):
+    with pytest.raises(DataError, match=message):
+        Settings.of(options)
+
+
+def replayed(spark, path, folder, checkpoint, *, fail_at=None, **options) -> dict[int, list[int]]:
+    """Replay until the end and return the rows of each micro-batch; one of them may fail."""
+    batches = {}
+
+    def keep(frame, batch_id):
+        if batch_id == fail_at:
+            raise RuntimeError("as if the driver had died")
+        batches[batch_id] = [row["n"] for row in frame.select("n").collect()]
+
+    frame = read_replay(spark, str(path), cache=str(folder / "tapes"), **options)
+    query = (
+        frame.writeStream.foreachBatch(keep)
+        .option("checkpointLocation", str(folder / checkpoint))
+        .trigger(availableNow=True)
+        .start()
+    )
+    try:
+        query.awaitTermination(60)
+    except StreamingQueryException:
+        assert fail_at is not None
+    return batches
+
+
+@pytest.mark.slow
+def test_a_restart_gives_the_same_micro_batches(spark, tmp_path):
+    rows = [f"A,{(7 * n) % 50},{n}" for n in range(50)]
+    (tmp_path / "a.csv").write_text("\n".join(["type,time,n", *rows]) + "\n", encoding="utf-8")
+    order = sorted(range(50), key=lambda n: (7 * n) % 50)
+    whole = [order[:20], order[20:40], order[40:]]
+    first = replayed(spark, tmp_path / "a.csv", tmp_path, "cut", rows_per_batch=20, fail_at=1)
+    second = replayed(spark, tmp_path / "a.csv", tmp_path, "cut", rows_per_batch=20)
+    assert first == {0: whole[0]}
+    assert second == {1: whole[1], 2: whole[2]}
+
+
+@pytest.mark.slow
+def test_a_replay_keeps_to_its_speed(spark, tmp_path):
+    (tmp_path / "a.csv").write_text(
+        "\n".join(["type,time,n", *(f"A,{n},{n}" for n in range(40))]) + "\n", encoding="utf-8"
+    )
+    frame = read_replay(spark, str(tmp_path / "a.csv"), speed=10, cache=str(tmp_path / "tapes"))
+    arrivals = []
+
+    def note(frame, _batch_id):
+        arrivals.extend((time.monotonic(), row["n"]) for row in frame.select("n").collect())
+
+    query = frame.writeStream.foreachBatch(note).option("checkpointLocation", str(tmp_path / "cp")).start()
+    try:
+        began = time.monotonic()
+        while len(arrivals) < 40 and time.monotonic() < began + 60:
+            assert query.exception() is None
+            time.sleep(0.1)
+    finally:
+        query.stop()
+    assert [n for _, n in arrivals] == list(range(40))
+    # Forty seconds at ten times the speed: the last event is not there before 3.9 seconds after the first.
+    assert all(later >= earlier for (earlier, _), (later, _) in pairwise(arrivals))
+    assert arrivals[-1][0] - began >= 3.0
