@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import zlib
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -56,7 +57,8 @@ class Case:
         """The pattern in Whimbrel's language; the times of the events tell which they were."""
         if self.pattern == "sequence":
             return (
-                f"define S detect A as a then B as b then C as c within {self.window} ms where b.value > a.value "
+                f"define S detect A as a then B as b then C as c within {self.window} ms "
+                "where b.value > a.value "
                 "assign source = group.source, t0 = a.end, t1 = b.end, t2 = c.end group by source"
             )
         return (
@@ -87,7 +89,8 @@ class Files:
 
 def files(stream: Stream, number: int, folder: Path) -> Files:
     """Make the files of a stream, unless they are there."""
-    base = folder / f"{stream.name}-{number}"
+    version = zlib.crc32(Path(__file__).read_bytes())
+    base = folder / f"{stream.name}-{number}-{version:08x}"
     made = Files(base / "events.parquet", base / "parts", base / "events.bin")
     if not (base / "complete").exists():
         shutil.rmtree(base, ignore_errors=True)
@@ -122,8 +125,8 @@ def _write(stream: Stream, number: int, made: Files) -> None:
 def make(stream: Stream, number: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Give type, object, time (milliseconds) and value of events in order of arrival.
 
-    No two events of an object have the same time. Each object's events are in order; between objects they are out
-    of order by less than LATENESS.
+    No two events of an object have the same time. Each object's events are in order; between objects
+    they are out of order by less than LATENESS.
     """
     rng = np.random.default_rng(stream.seed)
     objects = rng.integers(0, OBJECTS, number).astype(np.int32)
@@ -137,11 +140,10 @@ def make(stream: Stream, number: int) -> tuple[np.ndarray, np.ndarray, np.ndarra
 
 
 def _made_distinct(objects: np.ndarray, times: np.ndarray) -> np.ndarray:
-    """Move times of the same object apart, by one millisecond where needed; both come sorted by object, then time."""
+    """Move times of the same object apart where needed; both come sorted by object, then time."""
     count = np.arange(len(times))
-    far = (times[-1] if len(times) else 0) + times.max(initial=0) + len(times)
-    shifted = times - count + objects.astype(np.int64) * far
-    return np.maximum.accumulate(shifted) - objects.astype(np.int64) * far + count
+    apart = objects.astype(np.int64) * (times.max(initial=0) + len(times))
+    return np.maximum.accumulate(times - count + apart) - apart + count
 
 
 def source_name(number: int) -> str:

@@ -67,7 +67,7 @@ public final class FlinkPeer {
             Pattern<Event, ?> pattern, long lateness, String variant, int parallelism, long watermarks)
             throws Exception {
         Configuration settings = new Configuration();
-        settings.set(StateBackendOptions.STATE_BACKEND, variant.equals("rocksdb") ? "rocksdb" : "hashmap");
+        settings.set(StateBackendOptions.STATE_BACKEND, "hashmap");
         settings.set(TaskManagerOptions.NETWORK_MEMORY_MIN, MemorySize.ofMebiBytes(128));
         settings.set(TaskManagerOptions.NETWORK_MEMORY_MAX, MemorySize.ofMebiBytes(128));
         StreamExecutionEnvironment env = StreamExecutionEnvironment.createLocalEnvironment(parallelism, settings);
@@ -90,7 +90,7 @@ public final class FlinkPeer {
      *
      * <ul>
      *   <li>{@code plain}: all events, spread by object;
-     *   <li>{@code filtered}, {@code batch}, {@code rocksdb}: only those whose type the pattern names;
+     *   <li>{@code filtered}, {@code batch}: only those whose type the pattern names;
      *   <li>{@code chained}: the same without an exchange between tasks, since the source is laid out by object
      *       already; the matcher runs in the thread of the source, and no event is ever serialized.
      * </ul>

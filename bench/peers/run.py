@@ -1,0 +1,343 @@
+"""Measure Whimbrel and Flink CEP on the same events and patterns in one run, and compare what they find.
+
+The first run makes a virtual environment with Flink's jars under build/peers and compiles a small Java
+program; needs a JDK. If any system finds other matches than the others, the run fails and says how they
+differ. `--write` puts the tables into docs/benchmarks-peers.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from pathlib import Path
+
+import flink_program
+import numpy as np
+import psutil
+from cases import CASES, LATENESS, Case, Files, files
+from matches import Differ, Reader, check_same
+from whimbrel_worker import BATCH
+
+import whimbrel as wb
+
+ROOT = Path(__file__).parents[2]
+BUILD = ROOT / "build" / "peers"
+DOCS = ROOT / "docs" / "benchmarks-peers.md"
+START, END = "<!-- figures: made by `make bench-peers ARGS=--write` -->", "<!-- end of figures -->"
+QUICK = 200_000
+WATERMARKS = 200
+"""Milliseconds between Flink's watermarks; its default."""
+
+
+@dataclass
+class Row:
+    """One way of running a pattern, and what was measured."""
+
+    title: str
+    system: str
+    """Which worker: flink, whimbrel or spark."""
+    how: str
+    cores: int
+    spent: list[float] = field(default_factory=list)
+    memory: int = 0
+    missing: str = ""
+    """What stands where there are no figures."""
+
+    @property
+    def name(self) -> str:
+        """Which row this is, in messages."""
+        return f"{self.system} {self.how} on {self.cores}"
+
+    @property
+    def seconds(self) -> float:
+        """The median of the runs."""
+        return statistics.median(self.spent)
+
+
+def rows_of(case: Case) -> list[Row]:
+    """Give the rows of a case's table."""
+    rows = [
+        Row("Whimbrel, table in memory", "whimbrel", "table", 1),
+        Row("Whimbrel, Parquet file", "whimbrel", "parquet", 1),
+        Row(f"Whimbrel, session, {BATCH:,} events at once", "whimbrel", "session", 1),
+    ]
+    for cores in (1, 2):
+        rows += [
+            Row("Flink CEP, filtered and chained", "flink", "chained", cores),
+            Row("Flink CEP, filtered", "flink", "filtered", cores),
+        ]
+        if case.name == "sequence":
+            rows += [
+                Row("Flink CEP, batch mode, filtered", "flink", "batch", cores),
+                Row("Flink CEP", "flink", "plain", cores),
+            ]
+        rows += [
+            Row("Whimbrel on Spark, batch", "spark", "batch", cores),
+            Row("Whimbrel on Spark, streaming", "spark", "stream", cores),
+        ]
+    return rows
+
+
+class Worker:
+    """A process that runs patterns as it is told, bound to so many cores."""
+
+    def __init__(self, command: list[str], cores: int) -> None:
+        with bound_to(cores):
+            self._process = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=BUILD
+            )
+
+    def answer(self) -> list[str]:
+        """Wait for a line that is meant for us, and give its words."""
+        for line in self._process.stdout or ():
+            words = line.split()
+            if words and words[0] in ("peer", "unavailable"):
+                return words
+            print(line, end="", file=sys.stderr)
+        return ["failed", f"the process ended with status {self._process.wait()}"]
+
+    def ask(self, line: str) -> tuple[list[str], int]:
+        """Have one job done; give the answer and the most memory that was seen meanwhile."""
+        assert self._process.stdin is not None
+        with peak_memory(self._process.pid) as peak:
+            with suppress(BrokenPipeError):
+                self._process.stdin.write(line + "\n")
+                self._process.stdin.flush()
+            words = self.answer()
+        return words, peak.most
+
+    def close(self) -> None:
+        """Let the process end."""
+        assert self._process.stdin is not None
+        with suppress(BrokenPipeError):
+            self._process.stdin.close()
+        try:
+            self._process.wait(20)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+
+@contextmanager
+def bound_to(cores: int) -> Iterator[None]:
+    """Start processes on the first so many cores: they inherit this."""
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, sorted(before)[:cores])
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
+
+
+class Peak:
+    """The most memory that was seen."""
+
+    most = 0
+
+
+@contextmanager
+def peak_memory(process: int) -> Iterator[Peak]:
+    """Watch the resident memory of a process and those below it, from a thread."""
+    peak, done = Peak(), threading.Event()
+
+    def watch() -> None:
+        while not done.wait(0.1):
+            with suppress(psutil.NoSuchProcess):
+                root = psutil.Process(process)
+                family = [root, *root.children(recursive=True)]
+                peak.most = max(peak.most, sum(each.memory_info().rss for each in family))
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    try:
+        yield peak
+    finally:
+        done.set()
+        watcher.join()
+
+
+class Bench:
+    """The measurements of one case."""
+
+    def __init__(self, case: Case, options: argparse.Namespace) -> None:
+        self._case = case
+        self._options = options
+        say(f"{case.name}: making {options.events:,} events")
+        self._files = files(case.stream, options.events, BUILD / "data")
+        self._reader = Reader.of(case, options.events)
+        self._out = BUILD / "matches"
+        self.rows = [row for row in rows_of(case) if row.system in options.systems]
+        if options.quick:
+            self.rows = [row for row in self.rows if (row.system, row.cores) != ("spark", 1)]
+        self.found = 0
+        """How many matches there are."""
+        self._expected: np.ndarray | None = None
+        self._expected_from = ""
+
+    def run(self) -> None:
+        """Measure all rows in turn, every other time in the opposite order."""
+        keys = sorted({(row.system, row.cores) for row in self.rows})
+        workers = {key: Worker(command(*key, self._case, self._files), key[1]) for key in keys}
+        try:
+            for key, worker in workers.items():
+                said = worker.answer()
+                say(f"{self._case.name}: {key[0]} on {key[1]}: {' '.join(said[1:])}")
+            for row in () if self._options.quick else self.rows:
+                worker = workers[row.system, row.cores]
+                self._do(row, worker, self._line(row, "-", is_warm_up=True))
+            for repetition in range(self._options.repeat):
+                for row in self.rows[::-1] if repetition % 2 else self.rows:
+                    if not row.missing and sum(row.spent) < self._options.patience:
+                        self._measure(row, workers[row.system, row.cores])
+        finally:
+            for worker in workers.values():
+                worker.close()
+
+    def _do(self, row: Row, worker: Worker, line: str) -> tuple[float, int]:
+        """Have one job done; give seconds and memory, or note that it cannot be done."""
+        words, memory = worker.ask(line)
+        if words[0] != "peer":
+            row.missing = "not available" if words[0] == "unavailable" else "FAILED"
+            say(f"{self._case.name}: {row.name}: {row.missing}: {' '.join(words[1:])}")
+            return 0, 0
+        return float(words[1]), memory
+
+    def _measure(self, row: Row, worker: Worker) -> None:
+        self._out.unlink(missing_ok=True)
+        spent, memory = self._do(row, worker, self._line(row, str(self._out)))
+        if row.missing:
+            return
+        row.spent.append(spent)
+        row.memory = max(row.memory, memory)
+        found = self._reader.flink(self._out) if row.system == "flink" else self._reader.whimbrel(self._out)
+        if self._expected is None:
+            self._expected, self._expected_from, self.found = found, row.name, len(found)
+        is_endless = (row.system, row.how) == ("spark", "stream")
+        expected = self._reader.known_at_end(self._expected) if is_endless else self._expected
+        check_same(row.name, found, self._expected_from, expected)
+        say(f"{self._case.name}: {row.name}: {row.spent[-1]:.2f} s, {len(found):,} matches, the same")
+
+    def _line(self, row: Row, out: str, *, is_warm_up: bool = False) -> str:
+        """Say what a worker is to do."""
+        if row.system != "flink":
+            return f"{row.how} {'some' if is_warm_up else 'all'} {out}"
+        number = self._options.events
+        number = min(number, max(QUICK, number // 20)) if is_warm_up else number
+        case = self._case
+        return f"{case.pattern} {case.window} {LATENESS} {row.how} {row.cores} {number} {WATERMARKS} {out}"
+
+    def table(self) -> str:
+        """Give the figures in Markdown."""
+        number = self._options.events
+        peers = [row for row in self.rows if row.system == "flink" and not row.missing]
+        fastest = {
+            cores: min(row.seconds for row in peers if row.cores == cores)
+            for cores in {row.cores for row in peers}
+        }
+        lines = [
+            f"**{self._case.title}**: {self.found:,} matches in {number:,} events, the same from all.\n",
+            "| system | cores | events/s | x the fastest Flink on as many cores | peak memory | runs |",
+            "|---|---|---|---|---|---|",
+        ]
+        for row in self.rows:
+            if row.missing:
+                lines.append(f"| {row.title} | {row.cores} | {row.missing} | | | |")
+                continue
+            ratio = f"{fastest[row.cores] / row.seconds:.2f}" if row.cores in fastest else ""
+            lines.append(
+                f"| {row.title} | {row.cores} | {number / row.seconds / 1e6:.2f} M | {ratio} "
+                f"| {row.memory / 1e6:,.0f} MB | {len(row.spent)} |"
+            )
+        return "\n".join(lines)
+
+
+def command(system: str, cores: int, case: Case, made: Files) -> list[str]:
+    """Give the command that starts a worker."""
+    if system == "flink":
+        return [*flink_program.command(BUILD, cores), str(made.binary)]
+    program = [sys.executable, str(Path(__file__).with_name("whimbrel_worker.py"))]
+    spark = ["--spark", str(cores)] if system == "spark" else []
+    return [*program, *spark, case.name, str(made.parquet), str(made.parts)]
+
+
+def say(line: str) -> None:
+    """Tell how far the run has come."""
+    print(line, file=sys.stderr, flush=True)
+
+
+def facts(options: argparse.Namespace) -> str:
+    """Say what was measured with what."""
+    memory = psutil.virtual_memory().total / 2**30
+    return (
+        f"Whimbrel {wb.__version__} on Python {platform.python_version()}, Spark {version('pyspark')}, "
+        f"Flink {flink_program.VERSION} (heap {flink_program.HEAP}) on Java {flink_program.java_version()}, "
+        f"{os.cpu_count()} cores of {platform.machine()}, {memory:.0f} GB; {options.events:,} events, "
+        f"median of up to {options.repeat} runs (a row that has taken {options.patience:.0f} s is not run "
+        f"again). Made with `make bench-peers{options.arguments}`."
+    )
+
+
+def write_docs(text: str) -> None:
+    """Put the tables between the marks in the docs page."""
+    page = DOCS.read_text()
+    head, rest = page.split(START)
+    DOCS.write_text(f"{head}{START}\n\n{text}\n\n{END}{rest.split(END)[1]}")
+
+
+def parsed() -> argparse.Namespace:
+    """Read the arguments."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--events", type=int, default=10_000_000)
+    parser.add_argument("--repeat", type=int, default=3, help="runs of each row; the median counts")
+    parser.add_argument(
+        "--patience", type=float, default=40, help="seconds after which a row is not run again"
+    )
+    parser.add_argument("--quick", action="store_true", help=f"{QUICK:,} events, once, not warmed up")
+    parser.add_argument("--cases", default=",".join(case.name for case in CASES), help="some of the cases")
+    parser.add_argument("--systems", default="whimbrel,flink,spark", help="some of the systems")
+    parser.add_argument("--write", action="store_true", help="put the tables into docs/benchmarks-peers.md")
+    options = parser.parse_args()
+    options.arguments = f' ARGS="{" ".join(sys.argv[1:])}"' if len(sys.argv) > 1 else ""
+    if options.quick:
+        options.events, options.repeat = QUICK, 1
+    return options
+
+
+def main() -> None:
+    """Run the cases that were asked for and print their tables."""
+    options = parsed()
+    BUILD.mkdir(parents=True, exist_ok=True)
+    if len(os.sched_getaffinity(0)) < 2:
+        sys.exit("the comparison needs two cores")
+    tables, has_failed = [], False
+    try:
+        for case in CASES:
+            if case.name in options.cases.split(","):
+                bench = Bench(case, options)
+                bench.run()
+                tables.append(bench.table())
+                say(tables[-1])
+                has_failed |= any(row.missing == "FAILED" for row in bench.rows)
+    except flink_program.PeerMissing as error:
+        sys.exit(str(error))
+    except Differ as error:
+        sys.exit(f"THE MATCHES DIFFER\n{error}")
+    text = "\n\n".join([facts(options), *tables])
+    print(text)
+    if has_failed:
+        sys.exit("some rows failed; nothing is written")
+    if options.write:
+        write_docs(text)
+
+
+if __name__ == "__main__":
+    main()
