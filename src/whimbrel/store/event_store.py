@@ -419,9 +419,7 @@ class Store:
         region: str | None,
         types: Collection[str] | None,
     ) -> tuple[Bounds, ...]:
-        first = BEGINNING_OF_TIME if since is None else instant(since)
-        last = END_OF_TIME if until is None else instant(until) - 1
-        asked = Bounds(None if types is None else frozenset(types), end=(first, last))
+        asked = asked_for(since, until, types)
         if region is not None:
             if (reason := invalid_reason(region)) is not None:
                 raise DataError(f"the region cannot be used: {reason}")
@@ -552,6 +550,13 @@ class Store:
                 for name, column in columns.items()
             }
         )
+
+
+def asked_for(since: Moment | None, until: Moment | None, types: Collection[str] | None = None) -> Bounds:
+    """Give the bounds of events with since <= end < until, of some types."""
+    first = BEGINNING_OF_TIME if since is None else instant(since)
+    last = END_OF_TIME if until is None else instant(until) - 1
+    return Bounds(None if types is None else frozenset(types), end=(first, last))
 
 
 def _coordinates(name: Coordinates | str) -> Coordinates:

@@ -50,6 +50,16 @@ class StoredFile:
     batch: str | None
     """The batch whose events it holds; None for a merged file."""
 
+    @staticmethod
+    def from_json(fields: dict[str, Any]) -> StoredFile:
+        """Make it of what JSON has of it: lists instead of tuples."""
+        box, types = fields["box"], fields["types"]
+        tuples = {
+            "box": None if box is None else tuple(box),
+            "types": None if types is None else tuple(types),
+        }
+        return StoredFile(**fields | tuples)
+
     @property
     def day(self) -> str:
         """The day on which its events ended."""
@@ -216,18 +226,10 @@ class Log:
                 self._path(version, checkpoint=True).unlink(missing_ok=True)
 
 
-def _file_from(fields: dict[str, Any]) -> StoredFile:
-    box, types = fields["box"], fields["types"]
-    return StoredFile(
-        **fields
-        | {"box": None if box is None else tuple(box), "types": None if types is None else tuple(types)}
-    )
-
-
 def _commit_from(fields: dict[str, Any]) -> Commit:
     return Commit(
         fields["version"],
-        tuple(_file_from(file) for file in fields["add"]),
+        tuple(StoredFile.from_json(file) for file in fields["add"]),
         tuple(fields["remove"]),
         None if fields["batch"] is None else Batch(**fields["batch"]),
         fields["attributes"],
@@ -246,7 +248,7 @@ def _state_to(state: State) -> dict[str, Any]:
 
 
 def _state_from(fields: dict[str, Any]) -> State:
-    files = [_file_from(file) for file in fields["files"]]
+    files = [StoredFile.from_json(file) for file in fields["files"]]
     batches = [Batch(**batch) for batch in fields["batches"]]
     return State(
         fields["version"],

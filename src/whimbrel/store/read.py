@@ -96,7 +96,9 @@ def batches(root: Path, selection: Selection, coordinates: Coordinates | None) -
     for chosen in _by_day(selection.files):
         tables = [read_file(root, file, selection.schema, wanted) for file in chosen]
         table = _in_region(_sorted(pa.concat_tables(tables)), selection.region, coordinates)
-        for batch in table.select(selection.shown.names).to_batches(max_chunksize=BATCH_ROWS):
+        # Many small batches would cost the engine more than joining them.
+        whole = table.select(selection.shown.names).combine_chunks()
+        for batch in whole.to_batches(max_chunksize=BATCH_ROWS):
             given = True
             yield batch
     if not given:

@@ -288,6 +288,14 @@ def _plain(batch: pa.RecordBatch, kinds: Mapping[str, str]) -> pa.RecordBatch:
     return pa.RecordBatch.from_pydict(columns)
 
 
+def storable(events: Conformed) -> pa.RecordBatch:
+    """Give conformed events the columns and types that they have in files."""
+    kinds = {c.name: kind.value for c in events.events.schema if (kind := type_of(c.type)) is not None}
+    table = _named(pa.Table.from_batches([_plain(events.events, kinds)]), events.coordinates)
+    arrays = [column.combine_chunks() for column in table.columns]
+    return pa.RecordBatch.from_arrays(arrays, schema=table.schema)
+
+
 def _int64(table: pa.Table, name: str) -> Int64Array:
     values: Int64Array = table.column(name).to_numpy().view("i8")
     return values

@@ -1,0 +1,360 @@
+"""The event store on Spark: tasks write its files, and Catalyst leaves out what a query cannot use.
+
+The folder of a store has to be seen under one path by the program and by all workers, as the files that
+Spark itself writes. Only the DataFrame API is used, so it also works over Spark Connect.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict, replace
+from functools import reduce
+from importlib.util import find_spec
+from os import PathLike, fspath
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - the name that Spark programs know
+from pyspark.sql import types as T  # noqa: N812
+
+from whimbrel.engine.values import type_of
+from whimbrel.errors import DataError, WhimbrelError
+from whimbrel.graph.query import Query
+from whimbrel.io.rejected import RejectedWriter
+from whimbrel.model.batch import REJECTED_SCHEMA, conform
+from whimbrel.model.schema import Coordinates, Type
+from whimbrel.model.time import BEGINNING_OF_TIME, DAY, END_OF_TIME
+from whimbrel.store.bounds import ANYTHING, EVERYWHERE, Bounds, bounds_of, location_names, simplified
+from whimbrel.store.cells import day_name
+from whimbrel.store.event_store import Appended, Moment, Store, asked_for
+from whimbrel.store.log import StoredFile
+from whimbrel.store.read import Selection
+from whimbrel.store.write import Input, Staged, Writer, storable
+
+FORMATS = ("parquet", "delta")
+MOST_CELLS = 1_000
+"""A longer list of cells would take Catalyst longer than it saves."""
+
+_KINDS: dict[Type, T.DataType] = {
+    Type.BOOL: T.BooleanType(),
+    Type.INT: T.LongType(),
+    Type.FLOAT: T.DoubleType(),
+    Type.STRING: T.StringType(),
+    Type.TIMESTAMP: T.TimestampType(),
+}
+_REPORT = "staged string, rejected string"
+
+
+def read_store(
+    spark: SparkSession,
+    root: str | PathLike[str],
+    query: Query | None = None,
+    *,
+    since: Moment | None = None,
+    until: Moment | None = None,
+    format: str = "parquet",  # noqa: A002 - the name that users of every reader know
+) -> DataFrame:
+    """Give the events of a store as a DataFrame, without those that the query cannot use.
+
+    The frame is of the files that the store has now; what is appended later is not in it. It has the columns
+    of events, the attributes that the query needs (all, without a query), and `day` and `cell`. Which files
+    are read shows in `explain()` under PartitionFilters and PushedFilters.
+
+    Parameters
+    ----------
+    since, until
+        Events with since <= end < until.
+    format
+        "parquet" for a store; "delta" for a Delta table that `write_store` made.
+    """
+    _check_format(format)
+    if format == "delta":
+        return _read_delta(spark, fspath(root), query, since, until)
+    store = Store.open(Path(fspath(root)).absolute())
+    selection = store.selection(query, since=since, until=until)
+    schema = _spark_schema(selection.schema)
+    if not selection.files:
+        return spark.createDataFrame([], schema)
+    paths = [str(store.root / file.path) for file in selection.files]
+    frame = spark.read.schema(schema).option("basePath", str(store.root)).parquet(*paths)
+    return frame.filter(_partitions(selection)).filter(_rows(selection.bounds, store.coordinates))
+
+
+def _spark_schema(arrow: pa.Schema) -> T.StructType:
+    fields = [T.StructField(column.name, _spark_type(column.type)) for column in arrow]
+    partitions = [T.StructField("day", T.DateType()), T.StructField("cell", T.StringType())]
+    return T.StructType([*fields, *partitions])
+
+
+def _spark_type(arrow: pa.DataType) -> T.DataType:
+    if pa.types.is_binary(arrow):
+        return T.BinaryType()
+    kind = type_of(arrow)
+    assert kind is not None, "columns of a store have a type"
+    return _KINDS[kind]
+
+
+def _partitions(selection: Selection) -> Column:
+    """Give the test of the folders: the days, and the cells where the query names a place."""
+    days = sorted({file.day for file in selection.files})
+    test = F.col("day").between(F.lit(days[0]).cast("date"), F.lit(days[-1]).cast("date"))
+    cells = sorted({file.cell for file in selection.files})
+    is_placed = all(bounds.box != EVERYWHERE for bounds in selection.bounds)
+    return test & F.col("cell").isin(cells) if is_placed and len(cells) <= MOST_CELLS else test
+
+
+def _rows(alternatives: tuple[Bounds, ...], coordinates: Coordinates | None) -> Column:
+    """Give the test of single events; polygons pass wherever they lie, as their centre is not in the file."""
+    return reduce(lambda one, other: one | other, [_row(bounds, coordinates) for bounds in alternatives])
+
+
+def _row(bounds: Bounds, coordinates: Coordinates | None) -> Column:
+    tests = [] if bounds.types is None else [F.col("type").isin(sorted(bounds.types))]
+    for name, (low, high) in (("end", bounds.end), ("start", bounds.start)):
+        tests += [F.col(name) >= _moment(low)] if low > BEGINNING_OF_TIME else []
+        tests += [F.col(name) <= _moment(high)] if high < END_OF_TIME else []
+    if bounds.box != EVERYWHERE:
+        x, y = location_names(coordinates)
+        limits = ((x, bounds.box[0], bounds.box[2]), (y, bounds.box[1], bounds.box[3]))
+        inside = [F.col(axis) >= low for axis, low, _ in limits if low > -math.inf]
+        inside += [F.col(axis) <= high for axis, _, high in limits if high < math.inf]
+        tests.append(_all(inside) | F.col("geometry").isNotNull())
+    return _all(tests)
+
+
+def _all(tests: list[Column]) -> Column:
+    return reduce(lambda one, other: one & other, tests) if tests else F.lit(True)
+
+
+def _moment(microseconds: int) -> Column:
+    return F.timestamp_micros(F.lit(microseconds))
+
+
+# -- writing -----------------------------------------------------------------------------------------------
+
+
+def write_store(
+    frame: DataFrame,
+    root: str | PathLike[str],
+    *,
+    batch: str | int | None = None,
+    time_unit: str = "s",
+    default_type: str | None = None,
+    rejected: str | PathLike[str] | None = None,
+    format: str = "parquet",  # noqa: A002
+) -> Appended:
+    """Add the rows of a batch DataFrame to a store: all of them or, if anything goes wrong, none.
+
+    Every task of the frame writes files of its own for the days and cells of its rows, so a frame of few
+    partitions makes few files; `Store.compact` joins them later. The rows need the column `id`: Spark gives
+    them in no order from which ids could be made.
+
+    Parameters
+    ----------
+    batch
+        A name for these events. A batch of the same name takes the place of the one before.
+    rejected
+        A file for rows that are no events, each with its reason (JSON lines); made only if there are any.
+    format
+        "parquet" for a store, which `Store.create` has made; "delta" for a Delta table.
+    """
+    _check_format(format)
+    if frame.isStreaming:
+        raise DataError("the frame is a stream; write it with foreachBatch(batch_writer(root))")
+    if "id" not in frame.columns:
+        raise DataError(
+            "the frame has no column 'id', and rows in Spark have no order to make ids from; add one"
+        )
+    if format == "delta":
+        with RejectedWriter(rejected) as refused:
+            return _write_delta(frame, fspath(root), batch, Input(None, time_unit, default_type), refused)
+    store = Store.open(Path(fspath(root)).absolute())
+    how = Input(store.coordinates, time_unit, default_type)
+    with RejectedWriter(rejected) as refused:
+
+        def stage(writer: Writer) -> Staged:
+            # Earlier files serve to make ids, and these events have theirs.
+            task = _Task(replace(writer, before=()), how)
+            reports = frame.mapInArrow(task, _REPORT).collect()
+            for report in reports:
+                if report["rejected"]:
+                    refused.write(_rejected(report["rejected"]))
+            staged = Staged.together([_staged(row["staged"]) for row in reports if row["staged"]])
+            writer.made = list(staged.files)  # so that they are discarded if the commit fails
+            return staged
+
+        appended = store.append_staged(stage, batch=batch)
+    return replace(appended, rejected=refused.total, reasons=Counter(refused.counts))
+
+
+def batch_writer(
+    root: str | PathLike[str], name: str = "stream", **settings: Any
+) -> Callable[[DataFrame, int], None]:
+    """Give the function that a stream needs to write its micro-batches to a store.
+
+    A micro-batch that Spark repeats after a failure takes the place of its first try. Every stream that
+    writes to the store needs a `name` of its own. The settings are those of `write_store`.
+
+    >>> from pyspark.sql import DataFrame
+    >>> def start(positions: DataFrame) -> None:
+    ...     positions.writeStream.foreachBatch(batch_writer("events", "positions")).start()
+    """
+    path = fspath(root)
+
+    def append_batch(frame: DataFrame, batch_id: int) -> None:
+        write_store(frame, path, batch=f"{name}-{batch_id}", **settings)
+
+    return append_batch
+
+
+class _Task:
+    """Writes the rows of one task to staged files, and reports them as rows of JSON."""
+
+    def __init__(self, writer: Writer, how: Input) -> None:
+        self.writer = writer
+        self.how = how
+
+    def __call__(self, rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        # A task may run twice, one after the other or both at once: each try has files of its own.
+        writer = replace(self.writer, name=f"{self.writer.name}-{uuid4().hex[:12]}", made=[], attributes={})
+        for batch in rows:
+            made = conform(
+                batch,
+                coordinates=self.how.coordinates,
+                time_unit=self.how.time_unit,
+                default_type=self.how.default_type,
+            )
+            if made.rejected.num_rows:
+                yield _report(rejected=json.dumps(made.rejected.to_pylist()))
+            writer.add(made)
+        writer.flush()
+        yield _report(staged=json.dumps(asdict(writer.staged)))
+
+
+def _report(staged: str | None = None, rejected: str | None = None) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pydict(
+        {"staged": pa.array([staged], pa.string()), "rejected": pa.array([rejected], pa.string())}
+    )
+
+
+def _rejected(text: str) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pylist(json.loads(text), schema=REJECTED_SCHEMA)
+
+
+def _staged(text: str) -> Staged:
+    fields = json.loads(text)
+    said = fields["coordinates"]
+    return Staged(
+        tuple(StoredFile.from_json(file) for file in fields["files"]),
+        fields["rows"],
+        fields["check"],
+        fields["attributes"],
+        None if said is None else Coordinates(said),
+    )
+
+
+# -- Delta -------------------------------------------------------------------------------------------------
+
+
+def _check_format(format: str) -> None:  # noqa: A002
+    if format not in FORMATS:
+        raise DataError(f"format {format!r} is not known; use one of: {', '.join(FORMATS)}")
+    if format == "delta" and find_spec("delta") is None:
+        raise WhimbrelError(
+            "Delta tables need the package 'delta-spark', which is not part of Whimbrel; install it with: "
+            "pip install delta-spark, or leave format out to use the store's own Parquet files"
+        )
+
+
+def _write_delta(
+    frame: DataFrame, root: str, batch: str | int | None, how: Input, refused: RejectedWriter
+) -> Appended:
+    conformed = conformed_frame(frame, how)
+    # The frame is computed twice, because a sink of Spark takes rows of one kind only.
+    (counted,) = conformed.agg(
+        F.count("id").alias("events"), F.collect_list("rejected").alias("rejected")
+    ).collect()
+    for text in counted["rejected"]:
+        refused.write(_rejected(text))
+    events = conformed.filter(F.col("rejected").isNull()).drop("rejected")
+    writer = events.write.format("delta").mode("append").option("mergeSchema", "true").partitionBy("day")
+    name, _, number = str(batch).rpartition("-")
+    if number.isdigit():
+        # Delta passes over a transaction that it has seen before.
+        writer = writer.option("txnAppId", name or "whimbrel").option("txnVersion", number)
+    writer.save(root)
+    return Appended("" if batch is None else str(batch), counted["events"], refused.total, 0, refused.counts)
+
+
+def _read_delta(
+    spark: SparkSession, root: str, query: Query | None, since: Moment | None, until: Moment | None
+) -> DataFrame:
+    frame = spark.read.format("delta").load(root)
+    asked = asked_for(since, until)
+    wanted = (ANYTHING,) if query is None else bounds_of(query, frame.columns)
+    bounds = simplified(asked.both(each) for each in wanted)
+    return (
+        frame.filter(_days(asked)).filter(_rows(bounds, _place_of(frame.columns)))
+        if bounds
+        else frame.limit(0)
+    )
+
+
+def _days(asked: Bounds) -> Column:
+    """Give the test of the day that a stretch of time stands for."""
+    first, last = asked.end
+    tests = []
+    if first > BEGINNING_OF_TIME:
+        tests.append(F.col("day") >= F.lit(day_name(first // DAY)).cast("date"))
+    if last < END_OF_TIME:
+        tests.append(F.col("day") <= F.lit(day_name(last // DAY)).cast("date"))
+    return _all(tests)
+
+
+def _place_of(names: list[str]) -> Coordinates:
+    return Coordinates.LONLAT if "lon" in names else Coordinates.PLANE
+
+
+def conformed_frame(frame: DataFrame, how: Input) -> DataFrame:
+    """Bring the rows of a frame into the form that files have, with the `day` that each event ended on.
+
+    A row that is no event has nulls in all columns but `rejected`: what it held and why, as JSON.
+    """
+    schema = frame.limit(0).toArrow().schema
+    task = _Conforming(how)
+    empty = pa.RecordBatch.from_arrays([pa.nulls(0, kind) for kind in schema.types], schema=schema)
+    made = next(iter(task([empty])))
+    fields = [T.StructField(column.name, _spark_type(column.type)) for column in list(made.schema)[:-2]]
+    more = [T.StructField("day", T.DateType()), T.StructField("rejected", T.StringType())]
+    return frame.mapInArrow(task, T.StructType([*fields, *more]))
+
+
+class _Conforming:
+    """Brings the rows of one task into the common form."""
+
+    def __init__(self, how: Input) -> None:
+        self.how = how
+
+    def __call__(self, rows: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in rows:
+            made = conform(
+                batch,
+                coordinates=self.how.coordinates,
+                time_unit=self.how.time_unit,
+                default_type=self.how.default_type,
+            )
+            events = storable(made)
+            day = events.column("end").cast(pa.timestamp("us")).cast(pa.date32(), safe=False)
+            events = events.append_column("day", day)
+            events = events.append_column("rejected", pa.nulls(events.num_rows, pa.string()))
+            yield events
+            if made.rejected.num_rows:
+                text = json.dumps(made.rejected.to_pylist())
+                columns = [pa.nulls(1, column.type) for column in list(events.schema)[:-1]]
+                yield pa.RecordBatch.from_arrays([*columns, pa.array([text])], schema=events.schema)
