@@ -21,6 +21,9 @@ from whimbrel.model.schema import Type
 
 HashArray = npt.NDArray[np.uint64]
 NUMBER = Attribute(None, "@number")
+CONTENT = Attribute(None, "@content")
+"""A hash of all that an event without an id says, where events are dealt out to workers that cannot number
+those of one source and time together."""
 HASH = (Attribute(None, "@high"), Attribute(None, "@low"))
 """Where a stream of derived events or composites keeps the hashes of its rows."""
 
@@ -50,16 +53,24 @@ def _made_ids(atoms: Store, rows: Int64Array) -> pa.Array:
     start, end = atoms.spans(rows)
     source = _texts(atoms.column(Attribute(None, "source"), rows), len(rows))
     kind = _texts(atoms.column(Attribute(None, "type"), rows), len(rows))
-    number = atoms.column(NUMBER, rows)
-    numbers = (
-        np.zeros(len(rows), np.int64) if number.type is None else np.where(number.nulls, 0, number.values)
-    )
     times = _digits(end)
     if (start != end).any():
         spans = pc.binary_join_element_wise(_digits(start), times, "-")
         times = pc.if_else(pa.array(start == end), times, spans)
-    padded = pc.utf8_lpad(_digits(numbers), width=6, padding="0")
-    return pc.binary_join_element_wise(source, times, padded, kind, ":")
+    padded = pc.utf8_lpad(_digits(_whole(atoms, NUMBER, rows)), width=6, padding="0")
+    if atoms.column(CONTENT, rows).type is None:
+        return pc.binary_join_element_wise(source, times, padded, kind, ":")
+    content = _whole(atoms, CONTENT, rows).astype(">i8").tobytes().hex()
+    texts = pa.array([content[place : place + 16] for place in range(0, len(content), 16)], pa.string())
+    return pc.binary_join_element_wise(source, times, texts, padded, kind, ":")
+
+
+def _whole(atoms: Store, key: Attribute, rows: Int64Array) -> Int64Array:
+    """Give the whole numbers of a column, 0 for none."""
+    column = atoms.column(key, rows)
+    if column.type is None:
+        return np.zeros(len(rows), np.int64)
+    return np.where(column.nulls, 0, column.values)
 
 
 def _digits(values: Int64Array) -> pa.Array:
@@ -89,10 +100,7 @@ def event_hashes(atoms: Store, rows: Int64Array) -> tuple[HashArray, HashArray]:
         return hashes(own.values)
     start, end = atoms.spans(rows)
     source, kind = (_text_hashes(atoms.column(Attribute(None, name), rows)) for name in ("source", "type"))
-    number = atoms.column(NUMBER, rows)
-    numbers = (
-        np.zeros(len(rows), np.int64) if number.type is None else np.where(number.nulls, 0, number.values)
-    )
+    numbers = _whole(atoms, NUMBER, rows) + _whole(atoms, CONTENT, rows)
     high, low = np.empty(len(rows), np.uint64), np.empty(len(rows), np.uint64)
     hash_made(*source, *kind, start, end, numbers, high, low)
     if own.type is None:

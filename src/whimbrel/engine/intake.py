@@ -421,5 +421,9 @@ def _number(batch: pa.RecordBatch, start: Int64Array, end: Int64Array) -> Int64A
         sources = len(column.dictionary)
         codes = column.indices.fill_null(sources) if column.null_count else column.indices
         source = codes.to_numpy(zero_copy_only=False).astype(np.int32, copy=False)
+    if "@content" in batch.schema.names:
+        pairs = np.stack([source.astype(np.int64), _int64(batch, "@content")], axis=1)
+        distinct, source = np.unique(pairs, axis=0, return_inverse=True)
+        source, sources = source.astype(np.int32), len(distinct)
     number: Int64Array = number_among_equals(end, start, source, sources + 1)
     return number if number.any() else None

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from whimbrel.engine.atoms import Atoms
+from whimbrel.engine.identity import CONTENT
 from whimbrel.engine.intake import Counts, Intake
 from whimbrel.engine.pipeline import Pipeline, columns_needed
 from whimbrel.engine.report import report, together
@@ -152,8 +153,8 @@ class Session:
         self._is_planned = True
         self._reach = max((pipeline.reach for pipeline in self._pipelines.values()), default=0)
         self._columns = columns_needed(self._pipelines)
-        if self._columns is not None and self._owned is not None:
-            self._columns.add(self._owned.name)
+        if self._columns is not None:
+            self._columns |= {CONTENT.name} | ({self._owned.name} if self._owned is not None else set())
         self._intake.read = self._columns
         self._intake.columns = self._columns if self.reads_once else None
         self._intake.exact = not all(_ignores_ties(p.query) for p in self._pipelines.values())

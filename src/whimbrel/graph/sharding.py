@@ -2,14 +2,16 @@
 
 A way of dealing out is right if every detection can be found by one worker alone, from the events it has.
 By *keys*: events with equal keys go to one worker, because every operator parts its events by them. By
-*space*: nearby events go to one worker, because the parts of every pattern lie close together. Otherwise all
-events go to one.
+*space*: nearby events go to one worker, because the parts of every pattern lie close together. By *meetings*:
+first the meetings of events are found by keys or space, then each goes with its events to where all
+meetings with equal keys go. Otherwise all events go to one worker.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any
 
 from whimbrel.graph.expressions import GROUP, Attribute, Binary, Call, Expr, Literal, Part, conjuncts
 from whimbrel.graph.operators import (
@@ -27,7 +29,8 @@ from whimbrel.graph.operators import (
     Repeat,
     Source,
 )
-from whimbrel.graph.policies import Context, Key
+from whimbrel.graph.passes.drop_unused import drop_unused
+from whimbrel.graph.policies import Context, Key, Select
 from whimbrel.graph.scope import is_composite, scope
 
 SOURCE = Key("source", "source")
@@ -53,13 +56,22 @@ class BySpace:
 
 
 @dataclass(frozen=True, slots=True)
+class ByMeetings:
+    """The events of `streams`, the meetings, are found first, dealt out by `first`; then go by their `keys`."""
+
+    streams: tuple[str, ...]
+    keys: tuple[str, ...]
+    first: Anyhow | ByKeys | BySpace
+
+
+@dataclass(frozen=True, slots=True)
 class Together:
     """All events belong together; `why` says which part of the query asks for it."""
 
     why: str
 
 
-Sharding = Anyhow | ByKeys | BySpace | Together
+Sharding = Anyhow | ByKeys | BySpace | ByMeetings | Together
 
 
 def sharding(graph: Graph) -> Sharding:
@@ -73,7 +85,7 @@ def sharding(graph: Graph) -> Sharding:
     reaches = [_space(graph, name) for name in graph.outputs]
     if all(reach is not None for reach in reaches):
         return BySpace(max(reach.total for reach in reaches if reach is not None))
-    return Together(keys.why(graph.outputs))
+    return _meetings(graph) or Together(keys.why(graph.outputs))
 
 
 # -- by keys ----------------------------------------------------------------------------------------------
@@ -82,8 +94,10 @@ def sharding(graph: Graph) -> Sharding:
 class _Keys:
     """By which values of the atomic events each operator can be parted; None stands for any."""
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, cut: frozenset[str] = frozenset()) -> None:
         self.graph = graph
+        self.cut = cut
+        """Definitions whose events are dealt out as atomic ones are."""
         self.of: dict[str, frozenset[Key] | None] = {}
         for operator in graph.operators:
             self.of[operator.name] = self._of(operator)
@@ -98,6 +112,8 @@ class _Keys:
         return found
 
     def _of(self, operator: Operator) -> frozenset[Key] | None:
+        if operator.name in self.cut:
+            return None
         match operator:
             case Source():
                 return None
@@ -136,6 +152,8 @@ class _Keys:
     def _trace(self, stream: str, name: str) -> Key | None:
         """Do the same for an attribute of the row itself."""
         operator = self.graph[stream]
+        if stream in self.cut:
+            return None if name in _NOT_KEYS or name == "source" else Key("attribute", name)
         match operator:
             case Source():
                 return _atomic_key(operator, name)
@@ -257,12 +275,90 @@ def _why(operator: Operator) -> str:
     return f"{shown} groups by {listed}, which is not a value that all its events share from the beginning"
 
 
-def _below(graph: Graph, outputs: Iterable[str]) -> set[str]:
-    needed = set(outputs)
+def _below(graph: Graph, outputs: Iterable[str], stop: Iterable[str] = ()) -> set[str]:
+    """Name what some operators need, themselves included; not what those of `stop` need."""
+    needed, ends = set(outputs), set(stop)
     for operator in reversed(graph.operators):
-        if operator.name in needed:
+        if operator.name in needed - ends:
             needed.update(operator.inputs)
     return needed
+
+
+# -- by meetings ------------------------------------------------------------------------------------------
+
+
+def _meetings(graph: Graph) -> ByMeetings | None:
+    """Look for definitions that can be found first, and by whose attributes all the rest is parted."""
+    cut = _last_plain(graph)
+    if not cut or set(cut) & set(graph.outputs):
+        return None
+    above = _below(graph, graph.outputs, stop=cut)
+    if any(isinstance(graph[name], Source) for name in above):
+        return None  # the rest also reads events that take part in no meeting
+    common = _Keys(graph, frozenset(cut)).common(graph.outputs)
+    first = sharding(drop_unused(replace(graph, outputs=tuple(cut))))
+    if not common or isinstance(first, ByMeetings | Together):
+        return None
+    return ByMeetings(tuple(cut), tuple(sorted(key.name for key in common)), first)
+
+
+def _last_plain(graph: Graph) -> list[str]:
+    """Name the last definitions that are plain: those that others, which are not, read."""
+    plain = {operator.name for operator in graph.operators if is_plain(graph, operator.name)}
+    readers = [operator for operator in graph.operators if operator.name not in plain]
+    roots = {_definition(graph, input) for reader in readers for input in reader.inputs}
+    return [o.name for o in graph.operators if o.name in roots & plain and isinstance(o, Derive)]
+
+
+def _definition(graph: Graph, name: str) -> str:
+    operator = graph[name]
+    while isinstance(operator, Filter):
+        operator = graph[operator.input]
+    return operator.name
+
+
+def is_plain(graph: Graph, name: str) -> bool:
+    """Tell whether what is found among some events is found among more events too: nothing can prevent it."""
+    operator = graph[name]
+    match operator:
+        case Source():
+            return True
+        case Match():
+            every = all(part.select is Select.EACH for part in operator.parts)
+            free = operator.context is Context.EACH and not operator.consuming and not operator.absent
+            return every and free and all(is_plain(graph, input) for input in operator.inputs)
+        case Filter() | Derive() | Merge():
+            return all(is_plain(graph, input) for input in operator.inputs)
+    return False
+
+
+def among(graph: Graph, streams: Iterable[str], test: str, keys: Iterable[str]) -> Graph:
+    """Let all that is not plain see only those events of some definitions that pass a test of their keys."""
+    arguments = tuple(Attribute(None, key) for key in keys)
+    filtered = {name: f"{name}{test}" for name in streams}
+    operators: list[Operator] = []
+    for operator in graph.operators:
+        reads = not is_plain(graph, operator.name)
+        operators.append(_reading(operator, filtered) if reads else operator)
+        if operator.name in filtered:
+            operators.append(Filter(filtered[operator.name], operator.name, Call(test, arguments)))
+    return replace(graph, operators=tuple(operators))
+
+
+def _reading(operator: Operator, names: Mapping[str, str]) -> Operator:
+    """Give an operator other streams to read."""
+    changed: dict[str, Any] = {}
+    for item in fields(operator):
+        value = getattr(operator, item.name)
+        if item.name in ("input", "until"):
+            changed[item.name] = names.get(value, value)
+        elif isinstance(value, tuple) and any(hasattr(each, "input") for each in value):
+            changed[item.name] = tuple(
+                replace(each, input=names.get(each.input, each.input)) for each in value
+            )
+        elif item.name == "streams":
+            changed[item.name] = tuple(names.get(each, each) for each in value)
+    return replace(operator, **changed)
 
 
 # -- by space ---------------------------------------------------------------------------------------------

@@ -17,11 +17,12 @@ from whimbrel.engine.streams import METRES_PER_DEGREE
 from whimbrel.errors import WhimbrelError
 from whimbrel.graph.policies import Key
 from whimbrel.graph.query import Query
-from whimbrel.graph.sharding import Anyhow, ByKeys, BySpace, Together
+from whimbrel.graph.sharding import Anyhow, ByKeys, ByMeetings, BySpace, Together
 from whimbrel.model.batch import conform
 from whimbrel.model.schema import Coordinates, Type
 from whimbrel.space.dealing import deal
 from whimbrel.spark.frames import Columns, Prepared, prepare, quoted
+from whimbrel.spark.meetings import events_of_meetings, first_query, query_of_shard
 from whimbrel.spark.outcomes import outcome_schema
 from whimbrel.spark.types import detection_schema
 from whimbrel.spark.worker import HOME, SHARD, Batches, Job, run_partition
@@ -73,7 +74,13 @@ def _run(
     job = Job(query, prepared.attributes, settings, whole=whole)
     dealt = deal_out(prepared, partitions, job)
     sorted_ = dealt.sorted()
-    job = replace(job, is_sorted=sorted_.is_sorted, by_space=dealt.by_space)
+    job = replace(
+        job,
+        is_sorted=sorted_.is_sorted,
+        is_sharded=dealt.is_sharded,
+        by_space=dealt.by_space,
+        query_of=dealt.query_of,
+    )
     schema = outcome_schema(job.attributes) if whole else detection_schema(job.attributes)
     return sorted_.frame.mapInArrow(run_partition(job), schema)
 
@@ -84,15 +91,17 @@ class Dealt:
 
     prepared: Prepared
     frame: DataFrame
+    is_sharded: bool = False
     by_space: bool = False
+    query_of: Callable[[int], Query] | None = None
 
     def sorted(self) -> Sorted:
         """Sort partitions by time, where Spark's order is that of event time."""
-        time = ["time"] if "time" in self.frame.columns else ["end", "start"]
+        time = _times(self.frame)
         if not all(_is_ordered(self.prepared.kind(name)) for name in time):
-            order = [SHARD] if self.by_space else []
+            order = [SHARD] if self.is_sharded else []
             return Sorted(_sorted(self.frame, order), is_sorted=False)
-        order = [SHARD, *time] if self.by_space else time
+        order = [SHARD, *time] if self.is_sharded else time
         if not self.prepared.has_id:
             # The ids of events that bring none depend on the order of those with the same times.
             order += [name for name in self.frame.columns if name not in order]
@@ -105,6 +114,10 @@ class Sorted:
 
     frame: DataFrame
     is_sorted: bool
+
+
+def _times(frame: DataFrame) -> list[str]:
+    return ["time"] if "time" in frame.columns else ["end", "start"]
 
 
 def _sorted(frame: DataFrame, names: list[str]) -> DataFrame:
@@ -120,8 +133,11 @@ def deal_out(prepared: Prepared, partitions: int | None, job: Job) -> Dealt:
     frame = prepared.frame
     match prepared.sharding:
         case Anyhow():
-            # Where events bring ids, those that were delivered twice must meet.
-            return Dealt(prepared, _by(frame, partitions, [fn.col("id")]) if prepared.has_id else frame)
+            # Events that were delivered twice must meet, and those that only their number tells apart.
+            same = (
+                ["id"] if prepared.has_id else [n for n in ("source", *_times(frame)) if n in frame.columns]
+            )
+            return Dealt(prepared, _by(frame, partitions, [fn.col(name) for name in same]))
         case ByKeys(keys):
             found = [(key, key_column(key, prepared)) for key in keys]
             usable = [column for _, column in found if column is not None]
@@ -132,6 +148,12 @@ def deal_out(prepared: Prepared, partitions: int | None, job: Job) -> Dealt:
             if prepared.kind("geometry") is None:
                 return _by_space(prepared, partitions, reach_m, job)
             why = "locations come as geometries, which Spark cannot deal out; give points as columns"
+        case ByMeetings() as plan:
+            if prepared.has_id:
+                return _by_meetings(prepared, partitions, plan, job)
+            why = (
+                "without ids, Spark cannot find the events of a meeting again; give the events a column 'id'"
+            )
         case Together(why):
             pass
     if partitions != 1:
@@ -181,8 +203,7 @@ def _cell_column(key: Key, prepared: Prepared) -> Column | None:
 
 def _by_space(prepared: Prepared, partitions: int | None, reach_m: float, job: Job) -> Dealt:
     """Send every event to the shards that have a cell within reach of it."""
-    session = prepared.frame.sparkSession
-    shards = partitions or int(session.conf.get("spark.sql.shuffle.partitions") or 8)
+    shards = _default_partitions(prepared, partitions)
     schema = sql.StructType(
         [
             *prepared.frame.schema.fields,
@@ -191,7 +212,29 @@ def _by_space(prepared: Prepared, partitions: int | None, reach_m: float, job: J
         ]
     )
     copies = prepared.frame.mapInArrow(copy_to_shards(job, reach_m, shards), schema)
-    return Dealt(prepared, copies.repartition(shards, fn.col(quoted(SHARD))), by_space=True)
+    dealt = copies.repartition(shards, fn.col(quoted(SHARD)))
+    return Dealt(prepared, dealt, is_sharded=True, by_space=True)
+
+
+def _by_meetings(prepared: Prepared, partitions: int | None, plan: ByMeetings, job: Job) -> Dealt:
+    """Find the meetings, then send their events to the shards that follow them."""
+    shards = _default_partitions(prepared, partitions)
+    meetings = _run(
+        first_query(job.query, plan), prepared.frame, whole=False, partitions=partitions, **job.settings
+    )
+    events = events_of_meetings(prepared.frame, meetings, plan, shards)
+    dealt = events.repartition(shards, fn.col(quoted(SHARD)))
+    return Dealt(
+        prepared,
+        dealt,
+        is_sharded=True,
+        query_of=lambda shard: query_of_shard(job.query, plan, shard, shards),
+    )
+
+
+def _default_partitions(prepared: Prepared, partitions: int | None) -> int:
+    setting = prepared.frame.sparkSession.conf.get("spark.sql.shuffle.partitions")
+    return partitions or int(setting or 8)
 
 
 def copy_to_shards(job: Job, reach_m: float, shards: int) -> Callable[[Batches], Batches]:

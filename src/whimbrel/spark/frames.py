@@ -10,12 +10,13 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
 from pyspark.sql import types as sql
 
+from whimbrel.engine.identity import CONTENT
 from whimbrel.engine.needs import Needs
 from whimbrel.errors import DataError, did_you_mean
 from whimbrel.graph.operators import Graph
 from whimbrel.graph.passes import rewrite
 from whimbrel.graph.query import Query
-from whimbrel.graph.sharding import Sharding, sharding
+from whimbrel.graph.sharding import SOURCE, Anyhow, ByKeys, Sharding, Together, sharding
 from whimbrel.lang.outputs import Types, merged, output_types
 from whimbrel.model.batch import conform
 from whimbrel.model.schema import RESERVED_COLUMNS, Coordinates, Type
@@ -36,6 +37,8 @@ class Prepared:
     attributes: Types
     """Those of the detections."""
     sharding: Sharding
+    has_content: bool = False
+    """Whether events without ids are told apart by a hash of all their columns."""
 
     @property
     def has_id(self) -> bool:
@@ -64,7 +67,14 @@ def prepare(
     frame = renamed(frame, columns or {})
     graph = rewrite(query.graph)
     types = attributes_of(frame.schema)
-    frame = frame.select([fn.col(_quoted(name)) for name in _read(graph, query, frame)])
+    dealt = sharding(graph)
+    read = _read(graph, query, frame)
+    has_content = _splits_sources(dealt, frame)
+    if has_content:
+        hashed = fn.xxhash64(*(fn.col(_quoted(name)) for name in sorted(frame.columns)))
+        frame = frame.withColumn(CONTENT.name, hashed)
+        read = [*read, CONTENT.name]
+    frame = frame.select([fn.col(_quoted(name)) for name in read])
     _check(frame, query, coordinates, time_unit, default_type)
     if filtered:
         has_type = "type" in frame.columns
@@ -74,7 +84,14 @@ def prepare(
         frame = frame if wanted is None else frame.where(wanted)
     declared = {name: kind for schema in query.schemas.values() for name, kind in schema.attributes.items()}
     attributes = merged(output_types(query, types | declared))
-    return Prepared(frame, graph, types, attributes, sharding(graph))
+    return Prepared(frame, graph, types, attributes, dealt, has_content)
+
+
+def _splits_sources(dealt: Sharding, frame: DataFrame) -> bool:
+    """Tell whether events of one source and time may be parted without an id to tell them by."""
+    if "id" in frame.columns or isinstance(dealt, Anyhow | Together):
+        return False
+    return not (isinstance(dealt, ByKeys) and SOURCE in dealt.keys and "source" in frame.columns)
 
 
 def renamed(frame: DataFrame, columns: Columns) -> DataFrame:
@@ -109,7 +126,7 @@ def _read(graph: Graph, query: Query, frame: DataFrame) -> list[str]:
         kind = frame.schema[refused[0]].dataType.simpleString()
         raise DataError(
             f"column {refused[0]!r} has the type {kind}, which no attribute of an event can have; "
-            f"select the values you need from it first"
+            f"take the values you need out of it first"
         )
     return [name for name in frame.columns if name in RESERVED_COLUMNS or name in wanted & usable]
 

@@ -162,14 +162,22 @@ def shard_numbers(
     if isinstance(sharding, ByKeys):
         parts = [_key_hashes(events, key, coordinates) for key in sharding.keys]
     else:
-        # Every event is judged alone; those that were delivered twice must meet.
-        name = "id" if "id" in events.schema.names else "end"
-        parts = [_value_hashes(events.column(name))]
-    total = np.zeros(events.num_rows, np.uint64)
+        # Events that were delivered twice must meet, and those that only their number tells apart.
+        names = ["id"] if "id" in events.schema.names else ["source", "start", "end"]
+        parts = [_value_hashes(events.column(name)) for name in names if name in events.schema.names]
+    return (_folded(parts, events.num_rows) % np.uint64(shards)).astype(np.int64)
+
+
+def hashed(columns: Sequence[pa.Array]) -> np.ndarray:
+    """Hash the values of several columns together."""
+    return _folded([_value_hashes(column) for column in columns], len(columns[0]))
+
+
+def _folded(parts: Sequence[np.ndarray], rows: int) -> np.ndarray:
+    total = np.zeros(rows, np.uint64)
     for part in parts:
         total = total * np.uint64(31) + part
-    total ^= total >> np.uint64(29)
-    return (total % np.uint64(shards)).astype(np.int64)
+    return total ^ (total >> np.uint64(29))
 
 
 def _key_hashes(events: pa.RecordBatch, key: Key, coordinates: Coordinates | None) -> np.ndarray:

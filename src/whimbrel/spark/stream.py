@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 
+from whimbrel.engine.identity import CONTENT
 from whimbrel.engine.needs import Needs
 from whimbrel.errors import WhimbrelError
 from whimbrel.graph.query import Query
-from whimbrel.graph.sharding import BySpace, Together
+from whimbrel.graph.sharding import ByMeetings, BySpace, Together
 from whimbrel.model.schema import Coordinates
 from whimbrel.model.time import duration
 from whimbrel.spark.batch import OnePartition
@@ -72,6 +74,9 @@ def outcomes(
         default_type=default_type,
         filtered=False,
     )
+    if isinstance(prepared.sharding, ByMeetings):
+        why = f"what {', '.join(prepared.sharding.streams)} finds is followed in one place on a stream"
+        prepared = replace(prepared, sharding=Together(why))
     packing = Packing(
         prepared.sharding,
         _shards(prepared, shards),
@@ -140,7 +145,7 @@ def default_shards(frame: DataFrame, shards: int | None) -> int:
 
 def _columns_read(prepared: Prepared, query: Query) -> frozenset[str] | None:
     needs = Needs(prepared.graph, query.functions)
-    return None if needs.all_atoms else frozenset(needs.atoms)
+    return None if needs.all_atoms else frozenset(needs.atoms | {CONTENT.name})
 
 
 def _use_rocksdb(frame: DataFrame) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import groupby, pairwise
 from typing import Any
 
 import numpy as np
@@ -35,7 +35,12 @@ class Job:
     """Of the session: coordinates, time_unit, default_type."""
     is_sorted: bool = False
     """Whether events come in the order of their ends (in each shard)."""
+    is_sharded: bool = False
+    """Whether events say in a column which shard they are for; then there is a session for each."""
     by_space: bool = False
+    """Whether some of them are copies from a neighbouring shard."""
+    query_of: Callable[[int], Query] | None = None
+    """The query that a shard runs, where each runs another."""
     whole: bool = False
     """Whether to give everything that comes of the events, or detections only."""
 
@@ -44,9 +49,10 @@ class Job:
         """How results are written."""
         return Rows(self.attributes, self.whole)
 
-    def session(self) -> Session:
+    def session(self, shard: int) -> Session:
         """Open a session for one shard."""
-        session = Session(self.query, lateness=None, owned=HOME if self.by_space else None, **self.settings)
+        query = self.query if self.query_of is None else self.query_of(shard)
+        session = Session(query, lateness=None, owned=HOME if self.by_space else None, **self.settings)
         session.reads_once = True
         return session
 
@@ -55,24 +61,24 @@ def run_partition(job: Job) -> Callable[[Batches], Batches]:
     """Give the function that detects in one partition of a DataFrame."""
 
     def run(batches: Batches) -> Batches:
-        if not job.by_space:
-            yield from _run_shard(job, batches)
+        if not job.is_sharded:
+            yield from _run_shard(job, 0, batches)
             return
-        for shard in _shards(batches):
-            yield from _run_shard(job, shard)
+        for number, shard in _shards(batches):
+            yield from _run_shard(job, number, shard)
 
     return run
 
 
-def _run_shard(job: Job, batches: Iterable[pa.RecordBatch]) -> Batches:
-    session, rows, found = job.session(), job.rows, 0
+def _run_shard(job: Job, shard: int, batches: Iterable[pa.RecordBatch]) -> Batches:
+    session, rows, found = job.session(shard), job.rows, 0
     tables = _in_order(session, batches) if job.is_sorted else _at_once(session, batches)
     for table in tables:
         found += table.num_rows
         yield from rows.detections(table)
         yield from rows.set_aside(session)
     progress = counts_since(session.counts, Counts())
-    yield from rows.progress({**progress, "detections": found})
+    yield from rows.progress({**progress, "detections": found, "shard": shard})
 
 
 def _in_order(session: Session, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
@@ -109,19 +115,11 @@ def joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
     return batches[0] if len(batches) == 1 else pa.concat_batches(batches)
 
 
-def _shards(batches: Batches) -> Iterator[list[pa.RecordBatch]]:
+def _shards(batches: Batches) -> Iterator[tuple[int, Iterator[pa.RecordBatch]]]:
     """Part the events of a partition, sorted by shard, into those of one shard each."""
-    shard: list[pa.RecordBatch] = []
-    current: int | None = None
-    for batch in batches:
-        for number, piece in _pieces(batch):
-            if number != current and shard:
-                yield shard
-                shard = []
-            current = number
-            shard.append(piece)
-    if shard:
-        yield shard
+    pieces = (piece for batch in batches for piece in _pieces(batch))
+    for number, group in groupby(pieces, key=lambda piece: piece[0]):
+        yield number, (piece for _, piece in group)
 
 
 def _pieces(batch: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:

@@ -1,1 +1,0 @@
-"""Real brokers on the loopback, which end with the test that asked for them."""
