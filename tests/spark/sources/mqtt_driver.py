@@ -1,19 +1,22 @@
-"""Write what comes from an MQTT broker to a folder: python mqtt_driver.py FOLDER PORT [until-done]."""
+"""Write what comes from an MQTT broker to a folder, without end: mqtt_driver.py FOLDER PORT."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
 
+from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name that everybody knows
+from pyspark.sql.streaming.query import StreamingQuery
 
 from whimbrel.spark.session import local_session
 from whimbrel.spark.sinks import FolderSink, start
 from whimbrel.spark.sources import open_source
 
 
-def main(folder: Path, port: str, until_done: bool) -> None:
-    spark = local_session("whimbrel-mqtt-driver", cores=2)
+def write_messages(
+    spark: SparkSession, folder: Path, port: int, *, available_now: bool = False
+) -> StreamingQuery:
     events = open_source(
         spark,
         f"mqtt://127.0.0.1:{port}/fleet/%23?spool={folder / 'spool'}&client_id=whimbrel-test"
@@ -29,9 +32,9 @@ def main(folder: Path, port: str, until_done: bool) -> None:
         F.array("id").alias("events"),
     )
     sink = FolderSink(str(folder / "found"), "json")
-    query = start(found, sink, checkpoint=folder / "checkpoint", available_now=until_done)
-    query.awaitTermination()
+    return start(found, sink, checkpoint=folder / "checkpoint", available_now=available_now)
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2], len(sys.argv) > 3)
+    session = local_session("whimbrel-mqtt-driver", cores=1, settings={"spark.driver.memory": "1g"})
+    write_messages(session, Path(sys.argv[1]), int(sys.argv[2])).awaitTermination()

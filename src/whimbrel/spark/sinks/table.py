@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name that everybody knows
 from pyspark.sql.types import LongType, StructField, StructType
 
@@ -13,6 +15,7 @@ from whimbrel.errors import DataError
 
 BATCH = "batch_id"
 """The partition column of Parquet tables."""
+_OVERWRITE_MODE = "spark.sql.sources.partitionOverwriteMode"
 _VIEW = "whimbrel_detections_of_batch"
 _NAME = re.compile(r"(\w+|`[^`]+`)(\.(\w+|`[^`]+`)){0,2}")
 _MERGING = ("delta", "iceberg")
@@ -57,9 +60,8 @@ class TableSink:
         if not self._checked:
             self._check(table, batch_id)
             self._checked.append(True)
-        # In this mode the partition is written aside and moved into place.
-        dynamic = frame.select(*self._columns(frame, table)).write.option("partitionOverwriteMode", "dynamic")
-        dynamic.mode("overwrite").insertInto(self.name)
+        with _dynamic_overwrite(frame.sparkSession):
+            frame.select(*self._columns(frame, table)).write.mode("overwrite").insertInto(self.name)
 
     def _merge(self, frame: DataFrame) -> None:
         self._make(frame, [])
@@ -98,3 +100,17 @@ class TableSink:
                 f"table {self.name}: holds micro-batches up to {last}, and this is number {batch_id}: it "
                 "belongs to a query with another checkpoint; write to a new table, or go on from the old one"
             )
+
+
+@contextmanager
+def _dynamic_overwrite(session: SparkSession) -> Iterator[None]:
+    """Have an overwrite replace only the partitions that are written, each aside first and then in one move.
+
+    The writer's option of the same name has no effect on an insert: the whole table would be replaced.
+    """
+    before = session.conf.get(_OVERWRITE_MODE, None) or "static"
+    session.conf.set(_OVERWRITE_MODE, "dynamic")
+    try:
+        yield
+    finally:
+        session.conf.set(_OVERWRITE_MODE, before)
