@@ -214,6 +214,13 @@ def test_names_of_batches_are_names_of_files(new_store, name):
         new_store().append([fix(0)], batch=name)
 
 
+def test_a_name_that_was_given_is_not_made_up_again(new_store):
+    store = new_store()
+    store.append([fix(0)], batch="append-2")
+    store.append([fix(1)])
+    assert sorted(ids(store)) == ["e0", "e1"]
+
+
 def test_many_batches_are_kept_in_checkpoints(new_store, monkeypatch):
     monkeypatch.setattr(log, "CHECKPOINT_EVERY", 4)
     monkeypatch.setattr(log, "REMEMBERED_BATCHES", 3)
@@ -355,6 +362,14 @@ def test_an_empty_store_can_be_read(new_store):
     assert store.scan().read_all().num_rows == 0
     assert store.detect(wb.compile("define D detect A")).num_rows == 0
     assert store.explain(wb.compile("define D detect A")).files == 0
+
+
+def test_a_store_is_a_table_to_whoever_takes_arrow(new_store):
+    store = new_store(cell_m=10)
+    store.append([fix(n, x=10.0 * n, v=n) for n in range(4)])
+    query = wb.compile("define D detect Fix(x > 15)")
+    assert pa.table(store).num_rows == 4
+    assert wb.detect(query, store).to_pylist() == store.detect(query).to_pylist()
 
 
 def test_neighbouring_stretches_of_time_share_no_event(new_store):

@@ -228,7 +228,7 @@ class Store:
         return Appended(writer.batch, staged.rows, 0, len(staged.files), is_repeated=is_repeated)
 
     def _writer(self, state: State, batch: str | int | None) -> Writer:
-        name = f"append-{state.version + 1}" if batch is None else str(batch)
+        name = _free_name(state) if batch is None else str(batch)
         if not _BATCH.fullmatch(name):
             raise DataError(
                 f"{name!r} is no name for a batch; use letters, digits, '.', '_' and '-', at most 100"
@@ -346,6 +346,10 @@ class Store:
         selection = self._select(self._bounds(query, since, until, region, types), query, region, columns)
         rows = read.batches(self.root, selection, self.coordinates)
         return pa.RecordBatchReader.from_batches(selection.shown, rows)
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        """Give all events to whoever takes Arrow: `pa.table(store)`, `pl.DataFrame(store)`."""
+        return self.scan().__arrow_c_stream__(requested_schema)
 
     def detect(self, query: Query, **settings: Any) -> pa.Table:
         """Find all detections of a query in the stored events; see `run` for the settings."""
@@ -582,6 +586,14 @@ def _read_settings(root: Path) -> tuple[float, Coordinates | None]:
         if isinstance(error, DataError):
             raise
         raise DataError(f"{path}: the settings of the store cannot be understood: {error}") from error
+
+
+def _free_name(state: State) -> str:
+    """Name a batch that nobody has named."""
+    name = f"append-{state.version + 1}"
+    while name in state.batches:
+        name += "-"
+    return name
 
 
 def _needed(query: Query) -> set[str] | None:

@@ -375,7 +375,15 @@ def write_file(
     target = files.staged(root / path)
     target.parent.mkdir(parents=True, exist_ok=True)
     with target.open("wb") as file:
-        pq.write_table(events, file, compression="zstd", row_group_size=ROW_GROUP)
+        pq.write_table(
+            events,
+            file,
+            compression="zstd",
+            row_group_size=ROW_GROUP,
+            # Ids differ from each other, and times are sorted: a dictionary would only add to them.
+            use_dictionary=[name for name in events.column_names if name not in ("id", "start", "end")],
+            column_encoding={"start": "DELTA_BINARY_PACKED", "end": "DELTA_BINARY_PACKED"},
+        )
         file.flush()
         os.fsync(file.fileno())
         size = file.tell()
