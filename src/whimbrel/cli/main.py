@@ -14,6 +14,7 @@ from whimbrel.cli.detect import detect
 from whimbrel.cli.explain import explain
 from whimbrel.cli.fmt import fmt
 from whimbrel.cli.options import Command
+from whimbrel.cli.stream import stream
 from whimbrel.errors import WhimbrelError
 
 INTERRUPTED = 130
@@ -66,6 +67,7 @@ def main() -> None:
       2. check    whimbrel check late.wbl
       3. explain  whimbrel explain late.wbl
       4. detect   whimbrel detect late.wbl --events trips.csv --out late.jsonl
+         live     whimbrel stream late.wbl --source kafka://127.0.0.1:9092/trips --sink console:
 
     `whimbrel COMMAND --help` tells more, with examples.
 
@@ -73,5 +75,5 @@ def main() -> None:
     """
 
 
-for _command in (check, detect, explain, fmt):
+for _command in (check, detect, explain, fmt, stream):
     main.add_command(_command)

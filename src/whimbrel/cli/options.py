@@ -65,18 +65,6 @@ class Rate(Pair):
         return name, rate
 
 
-class Engine(Value):
-    """The engines of this version: one."""
-
-    name = "engine"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        if value != "embedded":
-            said = "is not part of this version" if value == "spark" else "is no engine"
-            self.fail(f"{value!r} {said}; leave --engine out, or say embedded", param, ctx)
-        return "embedded"
-
-
 class Command(click.Command):
     """A command in whose help the indented paragraphs (examples, output) stay as they are written."""
 

@@ -57,7 +57,7 @@ class BySpace:
 
 @dataclass(frozen=True, slots=True)
 class ByMeetings:
-    """The events of `streams`, the meetings, are found first, dealt out by `first`; then go by their `keys`."""
+    """The events of `streams`, the meetings, are found first, by `first`; then they go by their `keys`."""
 
     streams: tuple[str, ...]
     keys: tuple[str, ...]

@@ -41,7 +41,8 @@ def outcomes(query: Query, frame: DataFrame, **settings: Any) -> DataFrame:
     """Find all detections, and also give the events that were set aside, and counts.
 
     The column `kind` says what a row is: `detection`; `duplicate` or `rejected` with the event as JSON in
-    `event` and a `reason`; `progress` with counts in `progress`.
+    `event` and a `reason`; `progress` with counts in `progress`. Every row of the frame is accounted for, so
+    no filter is pushed down to the scan, as `detect` does.
 
     Parameters
     ----------
@@ -70,7 +71,8 @@ def _run(
         raise WhimbrelError(f"partitions is {partitions}; it must be at least 1")
     place = None if coordinates is None else Coordinates(coordinates).value
     settings = {"coordinates": place, "time_unit": time_unit, "default_type": default_type}
-    prepared = prepare(query, frame, columns=columns, **settings)  # type: ignore[arg-type]
+    # Whoever wants an account of all events gets one of all; otherwise rows that do not matter are not read.
+    prepared = prepare(query, frame, columns=columns, filtered=not whole, **settings)  # type: ignore[arg-type]
     job = Job(query, prepared.attributes, settings, whole=whole)
     dealt = deal_out(prepared, partitions, job)
     sorted_ = dealt.sorted()

@@ -1,0 +1,39 @@
+"""Spark for the commands that use it."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import click
+
+from whimbrel.errors import MissingDependency
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@contextmanager
+def spark_session(packages: tuple[str, ...] = ()) -> Iterator[SparkSession]:
+    """Start Spark on this machine, with more packages by their Maven coordinates, and stop it in the end."""
+    try:
+        from whimbrel.spark.session import local_session
+    except ImportError as error:
+        raise MissingDependency("pyspark", "running on Spark", "spark") from error
+    settings = {"spark.jars.packages": ",".join(packages)} if packages else {}
+    session = local_session(settings=settings)
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", UserWarning)
+        warnings.showwarning = _show
+        try:
+            yield session
+        finally:
+            session.stop()
+
+
+def _show(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:
+    """Show a warning as the command line shows its own."""
+    if issubclass(category, UserWarning):
+        click.echo(f"warning: {message}", err=True)

@@ -1,0 +1,49 @@
+"""Each kind of outcome of a stream to its own place."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as fn
+
+from whimbrel.spark.outcomes import DETECTION, PROGRESS
+from whimbrel.spark.sinks import Sink
+
+HIDDEN = ("kind", "event", "reason", "progress")
+
+
+@dataclass(frozen=True)
+class Routed:
+    """A sink for frames of outcomes: detections go to some sinks, events that were set aside to another.
+
+    What was set aside has the columns `kind` (late, duplicate, rejected or refused), `event` (JSON) and
+    `reason`.
+    """
+
+    detections: Sequence[Sink]
+    set_aside: Sink | None = None
+
+    def write(self, frame: DataFrame, batch_id: int) -> None:
+        """Write a micro-batch, which is computed once for all sinks."""
+        frame.persist()
+        try:
+            for sink in self.detections:
+                sink.write(detections_of(frame), batch_id)
+            if self.set_aside is not None:
+                self.set_aside.write(set_aside_of(frame), batch_id)
+        finally:
+            frame.unpersist()
+
+
+def detections_of(frame: DataFrame) -> DataFrame:
+    """Give the detections of a frame of outcomes."""
+    names = [name for name in frame.columns if name not in HIDDEN]
+    return frame.where(fn.col("kind") == DETECTION).select(*(fn.col(f"`{name}`") for name in names))
+
+
+def set_aside_of(frame: DataFrame) -> DataFrame:
+    """Give the events of a frame of outcomes that were not processed."""
+    others = ~fn.col("kind").isin(DETECTION, PROGRESS)
+    return frame.where(others).select("kind", "event", "reason")
