@@ -7,6 +7,8 @@ import signal
 import subprocess
 import sys
 import textwrap
+import threading
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
@@ -98,7 +100,7 @@ def test_a_crash_leaves_all_or_nothing(new_store, monkeypatch, change, place, ca
                   "widen": [*old, "w"], "compact": old}[change])  # fmt: skip
     assert ids(again) in ([new] if survived else [old, new])
     held = ids(again)
-    again.repair()
+    again.repair(patience=0)
     assert ids(again) == ids_in_folder(store.root) == held
     assert hidden(store.root) == []
     CHANGES[change](again)
@@ -188,3 +190,35 @@ def test_compaction_gives_way_to_somebody_who_replaces_a_file_meanwhile(new_stor
         patched.setattr(compact, "merge", slow)
         store.compact()
     assert ids(store) == ids_in_folder(store.root) == sorted(r["id"] for r in (*rows(0), *rows(50)))
+
+
+def test_readers_see_whole_appends_while_others_write_and_merge(new_store):
+    store = new_store(cell_m=10)
+    seen: list[list[str]] = []
+    ended = threading.Event()
+
+    def read() -> None:
+        mine = Store.open(store.root)
+        while not ended.is_set():
+            seen.append(ids(mine))
+
+    def append(name: str) -> None:
+        mine = Store.open(store.root)
+        for number in range(6):
+            mine.append(
+                [row | {"id": f"{name}-{number}-{row['id']}"} for row in rows(0)], batch=f"{name}-{number}"
+            )
+
+    writers = [threading.Thread(target=append, args=(name,)) for name in "ab"]
+    reader = threading.Thread(target=read)
+    for thread in (*writers, reader):
+        thread.start()
+    while any(writer.is_alive() for writer in writers):
+        store.compact()
+    ended.set()
+    reader.join()
+    assert len(ids(store)) == 2 * 6 * 8
+    for found in seen:
+        counts = Counter(identity.rpartition("-")[0] for identity in found)
+        assert set(counts.values()) <= {8}
+    assert [len(found) for found in seen] == sorted(len(found) for found in seen)

@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field, replace
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ from whimbrel.graph.query import Query
 from whimbrel.io._atomic import writing
 from whimbrel.io.rejected import RejectedWriter
 from whimbrel.model.schema import Coordinates
-from whimbrel.model.time import BEGINNING_OF_TIME, END_OF_TIME, instant
+from whimbrel.model.time import BEGINNING_OF_TIME, END_OF_TIME, duration, instant
 from whimbrel.space.geometry import invalid_reason
 from whimbrel.store import compact as compaction
 from whimbrel.store import files, read
@@ -35,6 +35,7 @@ SETTINGS = "_store.json"
 FORMAT_VERSION = 1
 CELL_M = 50_000.0
 TARGET_ROWS = 1_000_000
+PATIENCE = "15 min"
 
 _WRITING, _COMPACTING = "_lock", "_compacting"
 _BATCH = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
@@ -308,13 +309,13 @@ class Store:
         files.carry_out(self.root, numbered)
         self._log.tidy()
 
-    def repair(self) -> None:
+    def repair(self, *, patience: timedelta | str | int = PATIENCE) -> None:
         """Finish what a crash has left half done, for those who read the folder without Whimbrel.
 
-        Appending, compacting and retention do it first of all.
+        Appending, compacting and retention do it first of all. For `patience` see `compact`.
         """
         with files.locked(self.root, _COMPACTING), files.locked(self.root, _WRITING):
-            files.sweep(self.root, self._recovered().files)
+            files.sweep(self.root, self._recovered().files, duration(patience))
 
     # -- reading -----------------------------------------------------------------------------------------
 
@@ -449,6 +450,7 @@ class Store:
         before: date | Moment | None = None,
         target_rows: int = TARGET_ROWS,
         drop_duplicates: bool = False,
+        patience: timedelta | str | int = PATIENCE,
         progress: Progress | None = None,
     ) -> Compacted:
         """Join the small files of each day and cell. Others may read and append meanwhile.
@@ -462,13 +464,16 @@ class Store:
         drop_duplicates
             Leave out events whose id another one has that is joined with it and comes before it in the
             total order. Detection passes over them anyway.
+        patience
+            How long files that were merged or replaced stay on disk, hidden, for those who began to read
+            before; a later compaction deletes them.
         """
         if target_rows < 1:
             raise DataError(f"target_rows is {target_rows}; it must be at least 1")
         with files.locked(self.root, _COMPACTING):
             with files.locked(self.root, _WRITING):
                 state = self._recovered()
-                files.sweep(self.root, state.files)
+                files.sweep(self.root, state.files, duration(patience))
             last = None if before is None else day_name(first_whole_day(before))
             groups = [
                 group

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -35,7 +36,7 @@ def find(root: Path, path: str) -> Path:
     Raises
     ------
     DataError
-        If it is gone: the store was compacted twice, or days were deleted, since the reader began.
+        If it is gone: days were deleted since the reader began, or it is slower than a compaction waits for.
     """
     shown = root / path
     for _ in range(3):  # it may get its next name while we look for it under the one before
@@ -81,14 +82,19 @@ def remove_empty(cell: Path) -> None:
             folder.rmdir()
 
 
-def sweep(root: Path, kept: Iterable[str]) -> None:
-    """Delete retired files, and staged ones that no commit names (`kept` are those of the state)."""
+def sweep(root: Path, kept: Iterable[str], patience_us: int) -> None:
+    """Delete staged files that no commit names, and those that were retired so long ago.
+
+    `kept` are the files of the state. The only clock that tells how long a file has been retired is that of
+    the disk, so the clock is asked here; no result depends on it.
+    """
     known = {staged(root / path) for path in kept}
-    for pattern in (".*.old", ".*.new"):
-        for path in root.glob(f"day=*/cell=*/{pattern}"):
-            if path not in known:
-                path.unlink(missing_ok=True)
-                remove_empty(path.parent)
+    stale = [path for path in root.glob("day=*/cell=*/.*.new") if path not in known]
+    limit = time.time() - patience_us / 1e6
+    stale += [path for path in root.glob("day=*/cell=*/.*.old") if path.stat().st_ctime <= limit]
+    for path in stale:
+        path.unlink(missing_ok=True)
+        remove_empty(path.parent)
 
 
 @contextlib.contextmanager
