@@ -381,6 +381,14 @@ def test_neighbouring_stretches_of_time_share_no_event(new_store):
     assert (ids(store, until=middle), ids(store, since=middle)) == (["e0", "e1"], ["e2", "e3"])
 
 
+def test_ids_of_different_events_are_found(new_store):
+    store = new_store(cell_m=10)
+    store.append([fix(0), fix(1), fix(2)])
+    store.append([fix(0), fix(1, x=50.0), fix(2, day=3), fix(2, type="Stop")])
+    assert store.conflicts().to_pylist() == [{"id": "e1", "events": 2}, {"id": "e2", "events": 3}]
+    assert new_store().conflicts().num_rows == 0
+
+
 def test_a_region_that_is_none_is_refused(new_store):
     with pytest.raises(DataError, match="region"):
         new_store().scan(region="LINESTRING (0 0, 1 1)")

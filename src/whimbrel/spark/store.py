@@ -27,7 +27,7 @@ from whimbrel.engine.values import type_of
 from whimbrel.errors import DataError, WhimbrelError
 from whimbrel.graph.query import Query
 from whimbrel.io.rejected import RejectedWriter
-from whimbrel.model.batch import REJECTED_SCHEMA, conform
+from whimbrel.model.batch import REJECTED_SCHEMA
 from whimbrel.model.schema import Coordinates, Type
 from whimbrel.model.time import BEGINNING_OF_TIME, DAY, END_OF_TIME
 from whimbrel.store.bounds import ANYTHING, EVERYWHERE, Bounds, bounds_of, location_names, simplified
@@ -224,12 +224,7 @@ class _Task:
         # A task may run twice, one after the other or both at once: each try has files of its own.
         writer = replace(self.writer, name=f"{self.writer.name}-{uuid4().hex[:12]}", made=[], attributes={})
         for batch in rows:
-            made = conform(
-                batch,
-                coordinates=self.how.coordinates,
-                time_unit=self.how.time_unit,
-                default_type=self.how.default_type,
-            )
+            made = self.how.conform(batch)
             if made.rejected.num_rows:
                 yield _report(rejected=json.dumps(made.rejected.to_pylist()))
             writer.add(made)
@@ -343,12 +338,7 @@ class _Conforming:
 
     def __call__(self, rows: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in rows:
-            made = conform(
-                batch,
-                coordinates=self.how.coordinates,
-                time_unit=self.how.time_unit,
-                default_type=self.how.default_type,
-            )
+            made = self.how.conform(batch)
             events = storable(made)
             day = events.column("end").cast(pa.timestamp("us")).cast(pa.date32(), safe=False)
             events = events.append_column("day", day)

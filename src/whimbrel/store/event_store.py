@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from whimbrel.engine.detect import Outcome, run
 from whimbrel.engine.needs import Needs
@@ -441,6 +442,17 @@ class Store:
     ) -> read.Selection:
         chosen = _needed(query) if columns is None and query is not None else columns
         return read.select(self.state, self.coordinates, bounds, region, chosen)
+
+    def conflicts(self) -> pa.Table:
+        """Find ids that stand for different events: `id`, and how many `events` it stands for.
+
+        Pruning relies on there being none. Every event is read, but for its attributes.
+        """
+        table = self.scan(columns=[]).read_all()
+        place = [name for name in ("x", "y", "lon", "lat", "geometry") if name in table.column_names]
+        different = table.group_by(["id", "type", "start", "end", *place]).aggregate([])
+        counted = different.group_by("id").aggregate([("type", "count")]).rename_columns(["id", "events"])
+        return counted.filter(pc.field("events") > 1).sort_by("id")
 
     # -- maintenance -------------------------------------------------------------------------------------
 

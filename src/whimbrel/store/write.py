@@ -49,6 +49,16 @@ class Input:
     time_unit: str = "s"
     default_type: str | None = None
 
+    def conform(self, batch: pa.RecordBatch, first_row: int = 0) -> Conformed:
+        """Bring a batch into the common form."""
+        return conform(
+            batch,
+            coordinates=self.coordinates,
+            time_unit=self.time_unit,
+            default_type=self.default_type,
+            first_row=first_row,
+        )
+
 
 def conformed(
     events: Any, how: Input, writer: RejectedWriter, progress: Progress | None = None
@@ -59,7 +69,7 @@ def conformed(
         return
     total, done = row_count(events), 0
     for batch in batches(events):
-        made = _conform(batch, how, first_row=done)
+        made = how.conform(batch, first_row=done)
         writer.write(made.rejected, "")
         done += batch.num_rows
         if progress is not None:
@@ -80,7 +90,7 @@ def _of_files(
     opened = read_events(events)
     for piece in opened.pieces():
         try:
-            made = _conform(piece.batch, how)
+            made = how.conform(piece.batch)
         except DataError as error:
             raise DataError(f"{piece.file}: {error}") from error
         if piece.rejected is not None:
@@ -89,16 +99,6 @@ def _of_files(
         if progress is not None:
             progress(opened.bytes_read, opened.bytes_total)
         yield made
-
-
-def _conform(batch: pa.RecordBatch, how: Input, first_row: int = 0) -> Conformed:
-    return conform(
-        batch,
-        coordinates=how.coordinates,
-        time_unit=how.time_unit,
-        default_type=how.default_type,
-        first_row=first_row,
-    )
 
 
 @dataclass(frozen=True, slots=True)
