@@ -19,8 +19,8 @@ TYPES = (*"ABC", *(f"T{n}" for n in range(17)))
 BEGIN = 1_700_000_000_000
 """Milliseconds: when the first event may be."""
 
-PARTS = 8
-"""Into how many files a stream on Spark is cut; it takes them one by one."""
+PART = 1_250_000
+"""Events in a file of those that a stream on Spark takes one by one."""
 
 
 @dataclass(frozen=True)
@@ -117,9 +117,9 @@ def _write(stream: Stream, number: int, made: Files) -> None:
         }
     )
     pq.write_table(table, made.parquet)
-    size = -(-number // PARTS)
-    for n in range(PARTS):
-        pq.write_table(table.slice(n * size, size), made.parts / f"{n:03}.parquet")
+    size = min(PART, -(-number // 2))
+    for n, begin in enumerate(range(0, number, size)):
+        pq.write_table(table.slice(begin, size), made.parts / f"{n:03}.parquet")
 
 
 def make(stream: Stream, number: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:

@@ -48,6 +48,8 @@ class Row:
     how: str
     cores: int
     spent: list[float] = field(default_factory=list)
+    busy: list[float] = field(default_factory=list)
+    """Seconds of processor time, of all threads and processes."""
     memory: int = 0
     missing: str = ""
     """What stands where there are no figures."""
@@ -105,15 +107,16 @@ class Worker:
             print(line, end="", file=sys.stderr)
         return ["failed", f"the process ended with status {self._process.wait()}"]
 
-    def ask(self, line: str) -> tuple[list[str], int]:
-        """Have one job done; give the answer and the most memory that was seen meanwhile."""
+    def ask(self, line: str) -> tuple[list[str], Peak, float]:
+        """Have one job done; give the answer, the memory and the processor time that it took."""
         assert self._process.stdin is not None
+        before = busy(self._process.pid)
         with peak_memory(self._process.pid) as peak:
             with suppress(BrokenPipeError):
                 self._process.stdin.write(line + "\n")
                 self._process.stdin.flush()
             words = self.answer()
-        return words, peak.most
+        return words, peak, busy(self._process.pid) - before
 
     def close(self) -> None:
         """Let the process end."""
@@ -138,6 +141,23 @@ def bound_to(cores: int) -> Iterator[None]:
         os.sched_setaffinity(0, before)
 
 
+def family(process: int) -> list[psutil.Process]:
+    """Give a process and all those below it; none if it has ended."""
+    with suppress(psutil.NoSuchProcess):
+        root = psutil.Process(process)
+        return [root, *root.children(recursive=True)]
+    return []
+
+
+def busy(process: int) -> float:
+    """Give the processor time, in seconds, that a process and those below it have taken."""
+    spent = 0.0
+    for each in family(process):
+        with suppress(psutil.NoSuchProcess):
+            spent += sum(each.cpu_times()[:2])
+    return spent
+
+
 class Peak:
     """The most memory that was seen."""
 
@@ -151,10 +171,11 @@ def peak_memory(process: int) -> Iterator[Peak]:
 
     def watch() -> None:
         while not done.wait(0.1):
-            with suppress(psutil.NoSuchProcess):
-                root = psutil.Process(process)
-                family = [root, *root.children(recursive=True)]
-                peak.most = max(peak.most, sum(each.memory_info().rss for each in family))
+            look()
+
+    def look() -> None:
+        with suppress(psutil.NoSuchProcess):
+            peak.most = max(peak.most, sum(each.memory_info().rss for each in family(process)))
 
     watcher = threading.Thread(target=watch)
     watcher.start()
@@ -163,6 +184,7 @@ def peak_memory(process: int) -> Iterator[Peak]:
     finally:
         done.set()
         watcher.join()
+        look()
 
 
 class Bench:
@@ -202,21 +224,22 @@ class Bench:
             for worker in workers.values():
                 worker.close()
 
-    def _do(self, row: Row, worker: Worker, line: str) -> tuple[float, int]:
-        """Have one job done; give seconds and memory, or note that it cannot be done."""
-        words, memory = worker.ask(line)
+    def _do(self, row: Row, worker: Worker, line: str) -> tuple[float, float, int]:
+        """Have one job done; give seconds, processor time and memory, or note that it cannot be done."""
+        words, peak, busy_since = worker.ask(line)
         if words[0] != "peer":
             row.missing = "not available" if words[0] == "unavailable" else "FAILED"
             say(f"{self._case.name}: {row.name}: {row.missing}: {' '.join(words[1:])}")
-            return 0, 0
-        return float(words[1]), memory
+            return 0, 0, 0
+        return float(words[1]), float(words[2]) if len(words) > 2 else busy_since, peak.most
 
     def _measure(self, row: Row, worker: Worker) -> None:
         self._out.unlink(missing_ok=True)
-        spent, memory = self._do(row, worker, self._line(row, str(self._out)))
+        spent, busy_for, memory = self._do(row, worker, self._line(row, str(self._out)))
         if row.missing:
             return
         row.spent.append(spent)
+        row.busy.append(busy_for)
         row.memory = max(row.memory, memory)
         found = self._reader.flink(self._out) if row.system == "flink" else self._reader.whimbrel(self._out)
         if self._expected is None:
@@ -224,7 +247,7 @@ class Bench:
         is_endless = (row.system, row.how) == ("spark", "stream")
         expected = self._reader.known_at_end(self._expected) if is_endless else self._expected
         check_same(row.name, found, self._expected_from, expected)
-        say(f"{self._case.name}: {row.name}: {row.spent[-1]:.2f} s, {len(found):,} matches, the same")
+        say(f"{self._case.name}: {row.name}: {spent:.2f} s, {len(found):,} matches, the same")
 
     def _line(self, row: Row, out: str, *, is_warm_up: bool = False) -> str:
         """Say what a worker is to do."""
@@ -245,17 +268,18 @@ class Bench:
         }
         lines = [
             f"**{self._case.title}**: {self.found:,} matches in {number:,} events, the same from all.\n",
-            "| system | cores | events/s | x the fastest Flink on as many cores | peak memory | runs |",
-            "|---|---|---|---|---|---|",
+            "| system | cores | events/s | x Flink at its best | processor time a million | peak memory | runs |",
+            "|---|---|---|---|---|---|---|",
         ]
         for row in self.rows:
             if row.missing:
-                lines.append(f"| {row.title} | {row.cores} | {row.missing} | | | |")
+                lines.append(f"| {row.title} | {row.cores} | {row.missing} | | | | |")
                 continue
             ratio = f"{fastest[row.cores] / row.seconds:.2f}" if row.cores in fastest else ""
+            busy_for = statistics.median(row.busy) / number * 1e6
             lines.append(
                 f"| {row.title} | {row.cores} | {number / row.seconds / 1e6:.2f} M | {ratio} "
-                f"| {row.memory / 1e6:,.0f} MB | {len(row.spent)} |"
+                f"| {busy_for:.2f} s | {row.memory / 1e6:,.0f} MB | {len(row.spent)} |"
             )
         return "\n".join(lines)
 

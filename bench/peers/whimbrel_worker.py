@@ -1,7 +1,7 @@
 """Run one query of Whimbrel again and again, as asked on standard input: embedded, or on Spark.
 
 A line says how, whether `all` events or `some` to warm up, and the file for the matches or `-`. The answer is
-`peer` with the seconds and the number of matches, or `unavailable` with a reason.
+`peer` with the seconds, or `unavailable` with a reason.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def main() -> None:
                 if name == "source" or (name[:1] == "t" and name[1:].isdigit())
             ]
             pq.write_table(found.select(kept), out)
-        print("peer", spent, found.num_rows, flush=True)
+        print("peer", spent, flush=True)
 
 
 def input_line() -> str:

@@ -8,12 +8,7 @@ import java.nio.file.Path;
 import java.util.Arrays;
 import org.apache.flink.runtime.state.KeyGroupRangeAssignment;
 
-/**
- * The input, in memory as plain arrays, so that no job spends time on reading or parsing.
- *
- * <p>A source task emits one lane: the rows of the objects that Flink's own hashing gives to the matcher task of the
- * same number, as a topic would be partitioned that was laid out for this job.
- */
+/** The input, in memory as plain arrays, so that no job spends time on reading or parsing. */
 final class Events {
     static byte[] types;
     static int[] objects;
@@ -45,7 +40,10 @@ final class Events {
         return file.map(FileChannel.MapMode.READ_ONLY, at, size).order(ByteOrder.LITTLE_ENDIAN);
     }
 
-    /** Give the rows of each lane, in order, of the first so many rows. */
+    /**
+     * Deal out the first so many rows to lanes, each in order: a lane has the objects that Flink's own hashing gives to
+     * the matcher task of the same number, as a topic would be partitioned that was laid out for this job.
+     */
     static int[][] lanes(int rows, int parallelism) {
         int[][] lanes = new int[parallelism][rows];
         int[] lengths = new int[parallelism];

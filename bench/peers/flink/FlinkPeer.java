@@ -1,7 +1,9 @@
 package peer;
 
+import com.sun.management.OperatingSystemMXBean;
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
+import java.lang.management.ManagementFactory;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.time.Duration;
@@ -33,9 +35,12 @@ import org.apache.flink.util.Collector;
  * <p>A line is {@code pattern window lateness variant parallelism rows watermarks out}: the pattern ({@code sequence}
  * or {@code absence}), its length and the lateness in milliseconds, the variant (see {@link #matcherInput}), the
  * number of rows to take from the input, how often watermarks are sent in milliseconds, and a file for the matches or
- * {@code -}. The answer is {@code peer seconds numbers}, with how many numbers the matches have.
+ * {@code -}. The answer is {@code peer seconds busy}, with the processor time of all threads.
  */
 public final class FlinkPeer {
+    static final OperatingSystemMXBean SYSTEM =
+            (OperatingSystemMXBean) ManagementFactory.getOperatingSystemMXBean();
+
     private static final byte A = 0;
     private static final byte B = 1;
     private static final byte C = 2;
@@ -49,8 +54,7 @@ public final class FlinkPeer {
         for (String line = lines.readLine(); line != null; line = lines.readLine()) {
             String[] words = line.split(" ");
             int parallelism = Integer.parseInt(words[4]);
-            MemorySource.lanes = Events.lanes(Integer.parseInt(words[5]), parallelism);
-            MemorySource.BEGIN.set(0);
+            MemorySource.prepare(Integer.parseInt(words[5]), parallelism, words[3].equals("chained"));
             MatchSink.clear();
             System.gc();
             run(pattern(words[0], Long.parseLong(words[1])), Long.parseLong(words[2]), words[3], parallelism,
@@ -59,7 +63,8 @@ public final class FlinkPeer {
                 MatchSink.write(Path.of(words[7]));
             }
             double seconds = (MatchSink.END.get() - MemorySource.BEGIN.get()) / 1e9;
-            System.out.println("peer " + seconds + " " + MatchSink.size());
+            double busy = (MatchSink.END_BUSY.get() - MemorySource.BEGIN_BUSY.get()) / 1e9;
+            System.out.println("peer " + seconds + " " + busy);
         }
     }
 

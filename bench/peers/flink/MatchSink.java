@@ -21,13 +21,13 @@ final class MatchSink implements Sink<int[]> {
     /** When the last task had seen its last match. */
     static final AtomicLong END = new AtomicLong();
 
+    /** The processor time of all threads until then. */
+    static final AtomicLong END_BUSY = new AtomicLong();
+
     static synchronized void clear() {
         WRITERS.clear();
         END.set(0);
-    }
-
-    static synchronized long size() {
-        return WRITERS.stream().mapToLong(writer -> writer.size).sum();
+        END_BUSY.set(0);
     }
 
     /** Write the numbers to a file, as big-endian ints. */
@@ -69,6 +69,7 @@ final class MatchSink implements Sink<int[]> {
         public void flush(boolean isEndOfInput) {
             if (isEndOfInput) {
                 END.accumulateAndGet(System.nanoTime(), Math::max);
+                END_BUSY.accumulateAndGet(FlinkPeer.SYSTEM.getProcessCpuTime(), Math::max);
             }
         }
 
