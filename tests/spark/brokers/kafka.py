@@ -10,52 +10,88 @@ import subprocess
 import tempfile
 import uuid
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from tests.spark.brokers.processes import LOOPBACK, free_port, running
 
 from whimbrel.spark.session import java
+from whimbrel.spark.sources import KAFKA_PACKAGE
 
-VERSION = "4.0.0"
+BROKER = "org.apache.kafka:kafka_2.13:4.0.0"
+OLDER_CONNECTOR = "org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.0"
+_CONNECTOR_JARS = ("spark-sql-kafka", "spark-token-provider-kafka", "kafka-clients", "commons-pool2")
 _RESOLVE_SECONDS = 240
-_POM = f"""<project>
-  <modelVersion>4.0.0</modelVersion>
-  <groupId>whimbrel.tests</groupId><artifactId>kafka</artifactId><version>1</version>
-  <dependencies>
-    <dependency>
-      <groupId>org.apache.kafka</groupId><artifactId>kafka_2.13</artifactId><version>{VERSION}</version>
-    </dependency>
-  </dependencies>
-</project>
-"""
+
+
+@dataclass(frozen=True)
+class Connector:
+    """The jars that Spark needs for Kafka, and whether they are of the very same version as Spark.
+
+    A connector of another version writes and reads, but cannot be the source of a stream: it calls parts of
+    Spark that have changed.
+    """
+
+    jars: tuple[Path, ...]
+    matches: bool
+
+
+def kafka_connector() -> Connector:
+    """Find the connector for the Spark that is installed, or the nearest older one, or skip."""
+    for coordinates in (KAFKA_PACKAGE, OLDER_CONNECTOR):
+        folder = find_jars(coordinates)
+        if folder is not None:
+            ours = [jar for jar in sorted(folder.iterdir()) if jar.name.startswith(_CONNECTOR_JARS)]
+            return Connector(tuple(ours), coordinates == KAFKA_PACKAGE)
+    pytest.skip(f"Maven could not get {KAFKA_PACKAGE}")
 
 
 def kafka_jars() -> Path:
-    """Find the broker's jars in the user's cache; have Maven bring them there first, or skip."""
+    """Find the folder of the broker's jars, or skip."""
+    found = find_jars(BROKER)
+    if found is None:
+        pytest.skip(f"Maven could not get {BROKER}")
+    return found
+
+
+def find_jars(coordinates: str) -> Path | None:
+    """Find the jars of a package in the user's cache; have Maven bring them there first."""
+    group, artifact, version = coordinates.split(":")
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "whimbrel"
-    jars = cache / f"kafka-{VERSION}"
-    if not jars.is_dir():
-        if shutil.which("mvn") is None or java() is None:
-            pytest.skip("a Kafka broker needs Java, and Maven to get it")
-        cache.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=cache) as folder:
-            (Path(folder) / "pom.xml").write_text(_POM, encoding="utf-8")
-            command = ["mvn", "-q", "-B", "dependency:copy-dependencies", "-DincludeScope=runtime"]
-            try:
-                subprocess.run(
-                    [*command, "-DoutputDirectory=jars"],
-                    cwd=folder,
-                    check=True,
-                    capture_output=True,
-                    timeout=_RESOLVE_SECONDS,
-                )
-            except subprocess.SubprocessError as error:
-                pytest.skip(f"Maven could not get Kafka: {error}")
-            # Another run may have been faster.
-            with contextlib.suppress(OSError):
-                (Path(folder) / "jars").rename(jars)
-    return jars
+    found = cache / f"{artifact}-{version}"
+    if found.is_dir():
+        return found
+    if shutil.which("mvn") is None or java() is None:
+        pytest.skip(f"{artifact} needs Java, and Maven to get it")
+    cache.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=cache) as folder:
+        (Path(folder) / "pom.xml").write_text(_pom(group, artifact, version), encoding="utf-8")
+        command = ["mvn", "-q", "-B", "dependency:copy-dependencies", "-DincludeScope=runtime"]
+        try:
+            subprocess.run(
+                [*command, "-DoutputDirectory=jars"],
+                cwd=folder,
+                check=True,
+                capture_output=True,
+                timeout=_RESOLVE_SECONDS,
+            )
+        except subprocess.SubprocessError:
+            return None
+        # Another run may have been faster.
+        with contextlib.suppress(OSError):
+            (Path(folder) / "jars").rename(found)
+    return found
+
+
+def _pom(group: str, artifact: str, version: str) -> str:
+    wanted = f"<groupId>{group}</groupId><artifactId>{artifact}</artifactId><version>{version}</version>"
+    return f"""<project>
+  <modelVersion>4.0.0</modelVersion>
+  <groupId>whimbrel.tests</groupId><artifactId>jars</artifactId><version>1</version>
+  <dependencies><dependency>{wanted}</dependency></dependencies>
+</project>
+"""
 
 
 @contextlib.contextmanager
