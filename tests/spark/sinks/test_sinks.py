@@ -293,7 +293,7 @@ def test_sinks_have_a_text_form(text, sink):
         ("found.parquet", "names no kind of source or sink; write one of: console:, folder:found"),
         ("foldr:out", "did you mean 'folder'"),
         ("folder:", "nothing follows 'folder'; write it like folder:found"),
-        ("folder:out?fromat=csv", "folder has no option 'fromat'; did you mean 'format'"),
+        ("folder:out?formats=csv", "folder has no option 'formats'; did you mean 'format'"),
         ("folder:out?format=xml", "format 'xml' is not known"),
         ("folder:s3://bucket/x", "a folder must be a path"),
         ("table:a; DROP TABLE b", "is no name of a table"),
