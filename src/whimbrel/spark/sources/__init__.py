@@ -63,9 +63,9 @@ def open_source(spark: SparkSession, text: str, *, schema: str | StructType | No
 
 
 def _open_replay(spark: SparkSession, spec: Spec, schema: str | StructType | None) -> DataFrame:
-    spec.check_options([name for name in replay.OPTIONS if name != "path"])
     if schema:
         raise spec.fail("a replay takes its columns from the files; leave the schema out")
+    spec.check_options([name for name in replay.OPTIONS if name != "path"])
     speed = 0 if spec.options.get("speed", "").lower() == "max" else spec.number("speed", 0)
     return read_replay(
         spark,

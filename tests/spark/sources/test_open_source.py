@@ -1,0 +1,93 @@
+"""Sources have a text form, and folders are streams."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from whimbrel.errors import DataError
+from whimbrel.spark.sources import open_source, read_folder, register
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("traffic.parquet", "names no kind of source or sink; write one of: replay:traffic.parquet"),
+        ("repaly:traffic.parquet", "did you mean 'replay'"),
+        ("replay:", "nothing follows 'replay'; write it like replay:traffic.parquet"),
+        ("replay:a.csv?sped=60", "replay has no option 'sped'; did you mean 'speed'"),
+        ("replay:a.csv?path=b.csv", "replay has no option 'path'"),
+        ("replay:a.csv?speed=quick", "speed must be a number, not 'quick'"),
+        ("replay:a.csv?schema=type STRING", "a replay takes its columns from the files"),
+        ("folder:a?max_files=0", "max_files is 0; it must be at least 1"),
+        ("folder:a?format=xml", "format 'xml' is not known; known names: csv, json, parquet"),
+        ("kafka://h:9092/a?begin=latest", "kafka has no option 'begin'"),
+        ("kafka:///a", "no server is named; write kafka://host:port/topic"),
+        ("mqtt://h:1883/", "no topic is named; write mqtt://h:1883/topic"),
+        ("mqtt://h:port/a?spool=s", "the port must be a number, not 'port'"),
+        ("mqtt://h/a", "mqtt needs the option 'spool'; name a folder"),
+        ("mqtt://h/a?spool=s&qos=2", "qos is 2; it must be 1"),
+    ],
+)
+def test_wrong_text_forms_are_explained(text, message):
+    with pytest.raises(DataError, match=message):
+        open_source(None, text)
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path, spark):
+    with pytest.raises(DataError, match=r"nothing\.csv: no such file"):
+        open_source(spark, f"replay:{tmp_path}/nothing.csv")
+
+
+def streamed(frame, folder: Path) -> list[dict]:
+    """Run a stream over what is there now, and return its rows."""
+    found = []
+    query = (
+        frame.writeStream.foreachBatch(lambda batch, _: found.extend(row.asDict() for row in batch.collect()))
+        .option("checkpointLocation", str(folder / "checkpoint"))
+        .trigger(availableNow=True)
+        .start()
+    )
+    assert query.awaitTermination(90)
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["json", "csv"])
+def test_lines_of_a_folder_that_do_not_fit_are_kept_as_they_are(spark, tmp_path, kind):
+    lines = {
+        "json": ['{"type": "A", "time": "2025-03-03T08:00:00Z", "n": 1}', '{"type": "A", "n": "x"}', "{oops"],
+        "csv": ["type,time,n", "A,2025-03-03T08:00:00Z,1", "A,,x", "{oops"],
+    }[kind]
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    schema = "type STRING, time TIMESTAMP, n LONG"
+    frame = open_source(spark, f"folder:{tmp_path}/in?format={kind}&max_files=1&schema={schema}")
+    rows = streamed(frame, tmp_path)
+    assert [(row["type"], row["n"]) for row in rows if row["_raw"] is None] == [("A", 1)]
+    assert sorted((row["_raw"], row["type"], row["n"]) for row in rows if row["_raw"]) == [
+        (line, None, None) for line in sorted(lines[-2:])
+    ]
+
+
+@pytest.mark.slow
+def test_the_files_of_a_folder_tell_the_schema(spark, tmp_path):
+    with pytest.raises(DataError, match="no parquet file tells which columns the events have; put one there"):
+        read_folder(spark, str(tmp_path / "in"))
+    spark.sql("SELECT 'A' AS type, 1 AS n").write.parquet(str(tmp_path / "in"))
+    assert read_folder(spark, str(tmp_path / "in")).columns == ["type", "n"]
+    with pytest.raises(DataError, match="the schema 'type WORDS' cannot be read; write it like"):
+        read_folder(spark, str(tmp_path / "in"), schema="type WORDS")
+
+
+@pytest.mark.slow
+def test_the_data_sources_can_be_used_by_their_names(spark, tmp_path):
+    register(spark)
+    (tmp_path / "a.csv").write_text("type,time\nA,1\n", encoding="utf-8")
+    options = {"path": str(tmp_path / "a.csv"), "cache": str(tmp_path / "tapes")}
+    frame = spark.readStream.format("whimbrel-replay").options(**options).load()
+    assert frame.isStreaming
+    assert frame.columns == ["type", "time"]
+    raw = spark.readStream.format("whimbrel-mqtt").options(host="h", topic="t", spool=str(tmp_path)).load()
+    assert raw.columns == ["topic", "received", "payload"]
