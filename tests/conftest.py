@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,13 @@ from hypothesis import HealthCheck, Phase, is_hypothesis_test, settings
 
 ROOT = Path(__file__).parents[1]
 DATA = Path(os.environ.get("WHIMBREL_DATA") or ROOT.parent / "shared" / "data")
+
+SPARK_SETTINGS = {
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.adaptive.enabled": "false",  # planning again costs more than these jobs
+    "spark.sql.codegen.wholeStage": "false",  # and so does compiling
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
 
 # No deadlines: the first example of a test may wait for a kernel to compile. No explaining: it traces
 # every line, which makes compiling take minutes.
@@ -50,6 +58,18 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def update_golden(request: pytest.FixtureRequest) -> bool:
     """Whether golden files are to be rewritten instead of compared."""
     return bool(request.config.getoption("--update-golden"))
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[object]:
+    """A local Spark session with two cores; where there is no Java, tests that ask for it are skipped."""
+    from whimbrel.spark.session import java, local_session
+
+    if java() is None:
+        pytest.skip("Spark needs Java, and there is none")
+    session = local_session("whimbrel tests", cores=2, settings=SPARK_SETTINGS)
+    yield session
+    session.stop()
 
 
 @pytest.fixture(scope="session")

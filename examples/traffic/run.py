@@ -1,5 +1,8 @@
 """Find the accidents in a morning's city traffic, say how many were right, and draw them on a map.
 
+The query runs on Spark twice: over the whole morning as history, and over the same morning replayed as a live
+stream. Both must find the same. Without Java it runs on the embedded engine, which finds the same too.
+
 python examples/traffic/run.py --out out/demo
 """
 
@@ -8,10 +11,14 @@ from __future__ import annotations
 import argparse
 import csv
 import json
+import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from time import perf_counter
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -20,7 +27,11 @@ import shapely
 import whimbrel as wb
 from whimbrel.cli.kernels import must_be_compiled
 from whimbrel.io import write_detections
+from whimbrel.io.detections import sorted_detections
 from whimbrel.io.map import write_map
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 HERE = Path(__file__).parent
 NEAR_M = 150.0
@@ -56,15 +67,13 @@ class Found:
 def main() -> None:
     arguments = parse_arguments()
     query = wb.read(arguments.query)
-    compile_kernels(query, arguments.events)
-    began = perf_counter()
-    table = wb.detect(query, arguments.events)
-    seconds = perf_counter() - began
     events = pq.read_table(arguments.events)
+    compile_kernels(query, events)
+    table = find(query, arguments, events.num_rows)
     found, staged = detections(table), staged_accidents(HERE / "accidents.csv")
 
     print_table(found, staged)
-    print_summary(found, staged, events.num_rows, seconds)
+    print_summary(found, staged)
     for path in write_results(arguments.out, table, events):
         print(f"wrote {path}")
 
@@ -74,14 +83,90 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--out", type=Path, default=Path("out/demo"), help="folder for the results")
     parser.add_argument("--query", type=Path, default=HERE / "accident.wbl", help="what to detect")
     parser.add_argument("--events", type=Path, default=HERE / "traffic.parquet", help="the events")
+    parser.add_argument("--engine", choices=["spark", "embedded"], default="spark", help="what runs it")
     return parser.parse_args()
 
 
-def compile_kernels(query: wb.Query, events: Path) -> None:
+def compile_kernels(query: wb.Query, events: pa.Table) -> None:
     """Let the engine compile itself on the first few events, which it does once on every machine."""
     if must_be_compiled():
         print("compiling the engine's kernels, once (about half a minute) ...", flush=True)
-    wb.detect(query, pq.read_table(events).slice(0, 50_000))
+    wb.detect(query, events.slice(0, 50_000))
+
+
+# -- the three ways of running it ----------------------------------------------------------------------------
+
+
+def find(query: wb.Query, arguments: argparse.Namespace, events: int) -> pa.Table:
+    """Detect on Spark, as history and as a stream, and compare; without Java on the embedded engine."""
+    engine = arguments.engine
+    if engine == "spark" and not has_java():
+        print("no Java was found, so Spark is left out; the embedded engine finds the same", flush=True)
+        engine = "embedded"
+    if engine == "embedded":
+        return timed("embedded engine", events, lambda: wb.detect(query, arguments.events))
+    from whimbrel.spark import local_session
+
+    print("starting Spark ...", flush=True)
+    spark = local_session("whimbrel demo")
+    try:
+        history = timed("Spark, history", events, lambda: over_history(spark, query, arguments.events))
+        stream = timed("Spark, live stream", events, lambda: over_stream(spark, query, arguments.events))
+    finally:
+        spark.stop()
+    if ids(history) != ids(stream):
+        sys.exit(f"history has {history.num_rows} detections, the stream has {stream.num_rows}: not the same")
+    print(f"history and live stream gave the same {history.num_rows} detections\n")
+    return history
+
+
+def has_java() -> bool:
+    from whimbrel.spark.session import java
+
+    return java() is not None
+
+
+def over_history(spark: SparkSession, query: wb.Query, events: Path) -> pa.Table:
+    """Detect in the whole file at once. One partition: cars of one lane meet, whoever they are."""
+    return sorted_detections(wb.detect(query, spark.read.parquet(str(events)), partitions=1).toArrow())
+
+
+def over_stream(spark: SparkSession, query: wb.Query, events: Path) -> pa.Table:
+    """Detect in the same events as they come, in micro-batches of some minutes."""
+    from whimbrel.spark.sinks import start
+    from whimbrel.spark.sources import read_replay
+
+    live = read_replay(spark, str(events), rows_per_batch=60_000)
+    with TemporaryDirectory() as folder:
+        found = wb.detect(query, live, shards=1)
+        running = start(
+            found,
+            f"folder:{folder}/found?format=parquet",
+            checkpoint=f"{folder}/checkpoint",
+            available_now=True,
+        )
+        running.awaitTermination()
+        return sorted_detections(spark.read.schema(found.schema).parquet(f"{folder}/found").toArrow())
+
+
+def ids(table: pa.Table) -> list[str]:
+    return sorted(table.column("id").to_pylist())
+
+
+def timed(what: str, events: int, run: Callable[[], pa.Table]) -> pa.Table:
+    """Run, and say how long it took."""
+    began = perf_counter()
+    table = run()
+    seconds = perf_counter() - began
+    rate = f"{events / seconds:,.0f} events/s"
+    print(
+        f"{what + ':':20} {events:,} events, {table.num_rows} detections in {seconds:.1f} s ({rate})",
+        flush=True,
+    )
+    return table
+
+
+# -- what was found ------------------------------------------------------------------------------------------
 
 
 def detections(table: pa.Table) -> list[Found]:
@@ -114,11 +199,10 @@ def print_table(found: list[Found], staged: list[Staged]) -> None:
         )
 
 
-def print_summary(found: list[Found], staged: list[Staged], events: int, seconds: float) -> None:
+def print_summary(found: list[Found], staged: list[Staged]) -> None:
     right = sum(any(accident.matches(each) for accident in staged) for each in found)
     noticed = sum(any(accident.matches(each) for each in found) for accident in staged)
     print()
-    print(f"{events:,} events, {len(found)} detections in {seconds:.1f} s ({events / seconds:,.0f} events/s)")
     print(f"precision {share(right, len(found))}, recall {share(noticed, len(staged))}")
 
 

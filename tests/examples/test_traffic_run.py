@@ -28,6 +28,11 @@ def test_the_demo_finds_the_four_staged_accidents_and_nothing_else(demo):
     assert "277,475" in printed
 
 
+def test_history_and_live_stream_find_the_same(demo):
+    printed, _ = demo
+    assert "history and live stream gave the same 4 detections" in printed or "no Java was found" in printed
+
+
 def test_the_map_of_the_demo_needs_no_network(demo):
     _, out = demo
     (page,) = out.glob("*.html")

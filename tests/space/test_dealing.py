@@ -22,7 +22,9 @@ def check(points: list[tuple[float, float]], reach: float, shards: int, coordina
     dealt = deal(x, y, reach, shards, coordinates)
     held = {shard: set() for shard in range(shards)}
     home = {}
-    for row, shard, is_home in zip(dealt.row.tolist(), dealt.shard.tolist(), dealt.home.tolist(), strict=True):
+    for row, shard, is_home in zip(
+        dealt.row.tolist(), dealt.shard.tolist(), dealt.home.tolist(), strict=True
+    ):
         assert row not in held[shard], "a copy came twice"
         held[shard].add(row)
         if is_home:
@@ -51,7 +53,9 @@ def test_neighbours_in_the_plane_meet(points, shards):
 
 
 @pytest.mark.property
-@given(around(GLOBE | POLES | DATE_LINE, 0.002), st.sampled_from([1, 4, 64]), st.sampled_from([100.0, 90_000.0]))
+@given(
+    around(GLOBE | POLES | DATE_LINE, 0.002), st.sampled_from([1, 4, 64]), st.sampled_from([100.0, 90_000.0])
+)
 def test_neighbours_on_the_globe_meet(points, shards, reach):
     valid = [((x + 180) % 360 - 180, min(max(y, -90), 90)) for x, y in points]
     check(valid, reach, shards, Coordinates.LONLAT)

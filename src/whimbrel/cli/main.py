@@ -14,6 +14,7 @@ from whimbrel.cli.detect import detect
 from whimbrel.cli.explain import explain
 from whimbrel.cli.fmt import fmt
 from whimbrel.cli.options import Command
+from whimbrel.cli.store import store
 from whimbrel.cli.stream import stream
 from whimbrel.errors import WhimbrelError
 
@@ -75,5 +76,5 @@ def main() -> None:
     """
 
 
-for _command in (check, detect, explain, fmt, stream):
+for _command in (check, detect, explain, fmt, store, stream):
     main.add_command(_command)

@@ -5,18 +5,15 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import Any
 
 import click
 
 from whimbrel.errors import MissingDependency
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
 
 @contextmanager
-def spark_session(packages: tuple[str, ...] = ()) -> Iterator[SparkSession]:
+def spark_session(packages: tuple[str, ...] = ()) -> Iterator[Any]:
     """Start Spark on this machine, with more packages by their Maven coordinates, and stop it in the end."""
     try:
         from whimbrel.spark.session import local_session

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -12,9 +12,6 @@ from whimbrel.cli.options import Command, Duration, compile_options
 from whimbrel.cli.queries import read_query, show_warnings
 from whimbrel.cli.spark import spark_session
 from whimbrel.model.time import format_instant
-
-if TYPE_CHECKING:
-    from pyspark.sql.streaming.query import StreamingQuery
 
 EVERY_S = 0.2
 """How often the progress is looked at."""
@@ -137,7 +134,7 @@ def packages_for(specs: tuple[str, ...], more: tuple[str, ...]) -> tuple[str, ..
     return (KAFKA_PACKAGE, *more)
 
 
-def watch(running: StreamingQuery, *, quiet: bool) -> None:
+def watch(running: Any, *, quiet: bool) -> None:
     """Tell every micro-batch until the stream ends, which Ctrl-C asks it to do."""
     told = -1
     try:

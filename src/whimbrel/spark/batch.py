@@ -15,6 +15,7 @@ from pyspark.sql import types as sql
 
 from whimbrel.engine.streams import METRES_PER_DEGREE
 from whimbrel.errors import WhimbrelError
+from whimbrel.graph.operators import Graph, Source
 from whimbrel.graph.policies import Key
 from whimbrel.graph.query import Query
 from whimbrel.graph.sharding import Anyhow, ByKeys, ByMeetings, BySpace, Together
@@ -179,13 +180,20 @@ def key_column(key: Key, prepared: Prepared) -> Column | None:
     is_source = key.kind == "source" or (key.name == "srcid" and prepared.kind("srcid") is None)
     name = "source" if is_source else key.name
     kind = prepared.kind(name)
-    if kind is None:
+    if kind is None or (isinstance(kind, sql.StringType) and _is_declared_otherwise(name, prepared.graph)):
         return None
     column = fn.col(quoted(name))
     if isinstance(kind, sql.FloatType | sql.DoubleType):
         # To the engine NaN is a missing value, and -0.0 is 0.0.
         return fn.when(fn.isnan(column), fn.lit(None)).otherwise(column + fn.lit(0.0))
     return column
+
+
+def _is_declared_otherwise(name: str, graph: Graph) -> bool:
+    """Tell whether texts are to be read as something else, so that different texts may be equal values."""
+    schemas = [op.schema for op in graph.operators if isinstance(op, Source) and op.schema is not None]
+    declared = {schema.attributes[name] for schema in schemas if name in schema.attributes}
+    return bool(declared - {Type.STRING})
 
 
 def _cell_column(key: Key, prepared: Prepared) -> Column | None:

@@ -47,7 +47,9 @@ def run(query: Query, frame: DataFrame, *, rejected: Path | None = None, **setti
     found = outcomes(query, frame, **settings).toArrow()
     kinds = found.column("kind")
     progress = found.filter(pc.equal(kinds, PROGRESS)).column("progress").to_pylist()
-    counts = Counts(*(sum(row[name] or 0 for row in progress) for name in COUNTED))
+    counts = Counts()
+    for name in COUNTED:
+        setattr(counts, name, sum(row[name] or 0 for row in progress))
     refused = found.filter(pc.equal(kinds, REJECTED))
     counts.reasons = Counter(refused.column("reason").to_pylist())
     _write_rejected(refused, rejected)

@@ -5,7 +5,10 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from threading import Thread
 
 from pyspark.sql import SparkSession
 
@@ -50,9 +53,46 @@ def local_session(
     builder = SparkSession.builder.master(f"local[{cores}]").appName(name)
     for key, value in (_settings() | (settings or {})).items():
         builder = builder.config(key, value)
-    session = builder.getOrCreate()
+    with _without_chatter():
+        session = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
     return session
+
+
+CHATTER = (
+    "Using Spark's default log4j profile",
+    "To adjust logging level use sc.setLogLevel",
+    "Setting default log level to",
+    "WARNING: Using incubator modules",
+    "Streaming TransformWithStateInPandas Python worker",
+    " WARN ",
+)
+"""What the lines hold that Spark writes to standard error before its log can be told to be silent."""
+
+
+@contextmanager
+def _without_chatter() -> Iterator[None]:
+    """Let the Java process that is started inside write to standard error only what matters."""
+    reading, writing = os.pipe()
+    real = os.dup(2)
+    os.dup2(writing, 2)
+    os.close(writing)
+    # The process keeps the pipe for as long as it lives.
+    Thread(target=_pass_on, args=(reading, real), daemon=True).start()
+    try:
+        yield
+    finally:
+        os.dup2(real, 2)
+
+
+def _pass_on(reading: int, target: int) -> None:
+    was_chatter = False
+    with open(reading, errors="replace") as lines:
+        for line in lines:
+            is_chatter = any(text in line for text in CHATTER) or (was_chatter and not line.strip())
+            if not is_chatter:
+                os.write(target, line.encode(errors="replace"))
+            was_chatter = is_chatter
 
 
 def _settings() -> dict[str, str]:
