@@ -34,8 +34,8 @@ BUILD = ROOT / "build" / "peers"
 DOCS = ROOT / "docs" / "benchmarks-peers.md"
 START, END = "<!-- figures: made by `make bench-peers ARGS=--write` -->", "<!-- end of figures -->"
 QUICK = 200_000
-WATERMARKS = 200
-"""Milliseconds between Flink's watermarks; its default."""
+WARM = 10
+"""Seconds for which a row may warm up."""
 
 
 @dataclass
@@ -214,8 +214,7 @@ class Bench:
                 said = worker.answer()
                 say(f"{self._case.name}: {key[0]} on {key[1]}: {' '.join(said[1:])}")
             for row in () if self._options.quick else self.rows:
-                worker = workers[row.system, row.cores]
-                self._do(row, worker, self._line(row, "-", is_warm_up=True))
+                self._warm_up(row, workers[row.system, row.cores])
             for repetition in range(self._options.repeat):
                 for row in self.rows[::-1] if repetition % 2 else self.rows:
                     if not row.missing and sum(row.spent) < self._options.patience:
@@ -223,6 +222,13 @@ class Bench:
         finally:
             for worker in workers.values():
                 worker.close()
+
+    def _warm_up(self, row: Row, worker: Worker) -> None:
+        """Run over some of the events, up to three times, so that everything is loaded and compiled."""
+        spent = 0.0
+        for _ in range(3):
+            if not row.missing and spent < WARM:
+                spent += self._do(row, worker, self._line(row, "-", is_warm_up=True))[0]
 
     def _do(self, row: Row, worker: Worker, line: str) -> tuple[float, float, int]:
         """Have one job done; give seconds, processor time and memory, or note that it cannot be done."""
@@ -254,9 +260,9 @@ class Bench:
         if row.system != "flink":
             return f"{row.how} {'some' if is_warm_up else 'all'} {out}"
         number = self._options.events
-        number = min(number, max(QUICK, number // 20)) if is_warm_up else number
-        case = self._case
-        return f"{case.pattern} {case.window} {LATENESS} {row.how} {row.cores} {number} {WATERMARKS} {out}"
+        number = min(number, max(QUICK, number // 10)) if is_warm_up else number
+        case, watermarks = self._case, self._case.stream.watermarks
+        return f"{case.pattern} {case.window} {LATENESS} {row.how} {row.cores} {number} {watermarks} {out}"
 
     def table(self) -> str:
         """Give the figures in Markdown."""
@@ -268,7 +274,7 @@ class Bench:
         }
         lines = [
             f"**{self._case.title}**: {self.found:,} matches in {number:,} events, the same from all.\n",
-            "| system | cores | events/s | x Flink at its best | processor time a million | peak memory | runs |",
+            "| system | cores | events/s | x Flink at its best | busy s a million | peak memory | runs |",
             "|---|---|---|---|---|---|---|",
         ]
         for row in self.rows:
@@ -306,7 +312,8 @@ def facts(options: argparse.Namespace) -> str:
         f"Flink {flink_program.VERSION} (heap {flink_program.HEAP}) on Java {flink_program.java_version()}, "
         f"{os.cpu_count()} cores of {platform.machine()}, {memory:.0f} GB; {options.events:,} events, "
         f"median of up to {options.repeat} runs (a row that has taken {options.patience:.0f} s is not run "
-        f"again). Made with `make bench-peers{options.arguments}`."
+        f"again); the load average before was {options.load:.1f}. "
+        f"Made with `make bench-peers{options.arguments}`."
     )
 
 
@@ -330,6 +337,7 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--systems", default="whimbrel,flink,spark", help="some of the systems")
     parser.add_argument("--write", action="store_true", help="put the tables into docs/benchmarks-peers.md")
     options = parser.parse_args()
+    options.load = os.getloadavg()[0]
     options.arguments = f' ARGS="{" ".join(sys.argv[1:])}"' if len(sys.argv) > 1 else ""
     if options.quick:
         options.events, options.repeat = QUICK, 1
