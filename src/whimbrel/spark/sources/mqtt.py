@@ -264,7 +264,7 @@ class Link:
         self._arrived: queue.SimpleQueue[tuple[int, int, Message] | None] = queue.SimpleQueue()
         self._unsent: deque[tuple[int, int]] = deque()
         self._lock = Lock()
-        self._processed = self.spool.first
+        self._processed = max(self.spool.first, least)
         self._connection = 0
         self._last_arrival = time.monotonic()
         self._subscribed = Event()
