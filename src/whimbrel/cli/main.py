@@ -68,7 +68,7 @@ def main() -> None:
       2. check    whimbrel check late.wbl
       3. explain  whimbrel explain late.wbl
       4. detect   whimbrel detect late.wbl --events trips.csv --out late.jsonl
-         live     whimbrel stream late.wbl --source kafka://127.0.0.1:9092/trips --sink console:
+         live     whimbrel stream late.wbl --source replay:trips.csv --checkpoint state/
 
     `whimbrel COMMAND --help` tells more, with examples.
 

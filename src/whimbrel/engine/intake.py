@@ -135,6 +135,8 @@ class Intake:
         self.time_unit = time_unit
         self.default_type = default_type
         self.exact = True
+        self.owned: str | None = None
+        """Where some events are copies of what another session has: the attribute that its own ones have."""
         self.follows_events = lateness is not None
         """Whether time moves with the events that come; else with `advance` only."""
         self.columns: set[str] | None = None
@@ -166,9 +168,15 @@ class Intake:
         self._check_types(conformed.events.schema)  # a batch that is refused as a whole is not received
         if self.coordinates is None:
             self.coordinates = conformed.coordinates
-        self.counts.received += batch.num_rows
+        self.counts.received += len(self._own(batch))
         self.set_rejected_aside(conformed.rejected)
         return conformed
+
+    def _own(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Give the events that are not copies, which alone are counted and can be looked at."""
+        if self.owned is None or self.owned not in batch.schema.names:
+            return batch
+        return batch.filter(batch.column(self.owned))
 
     def accept(self, events: pa.RecordBatch) -> None:
         """Take in events in the common form; those that are late are set aside."""
@@ -176,7 +184,7 @@ class Intake:
         events = self._without_late(events)
         if events.num_rows:
             self._waiting.append(events)
-            self.counts.waiting += events.num_rows
+            self.counts.waiting += len(self._own(events))
             if self.follows_events and self.lateness is not None:
                 newest = int(_int64(events, "end").max())
                 self.advance(newest - self.lateness - 1)
@@ -212,8 +220,9 @@ class Intake:
         late = _int64(events, "end") <= self.watermark
         if not late.any():
             return events
-        self.counts.late += int(late.sum())
-        self.late.add(events.filter(pa.array(late)))
+        own = self._own(events.filter(pa.array(late)))
+        self.counts.late += own.num_rows
+        self.late.add(own)
         return events.filter(pa.array(~late))
 
     def release(self) -> list[Released]:
@@ -227,7 +236,7 @@ class Intake:
             return []
         # A long list of small batches would be looked through again and again.
         self._waiting = rest if len(rest) < 16 else [_concat(rest, self.read)]
-        self.counts.waiting -= sum(batch.num_rows for batch in ready)
+        self.counts.waiting -= sum(len(self._own(batch)) for batch in ready)
         if len(ready) > 1 and not _follow_each_other(ready):
             ready = [_concat(ready, self.read)]
         firsts = [int(_int64(batch, "end")[0]) for batch in ready[1:]]
@@ -274,23 +283,24 @@ class Intake:
                 batch, start, end = batch.take(pa.array(by_source)), start[by_source], end[by_source]
         if "id" in batch.schema.names:
             return self._once(batch, start, end, until)
-        self.counts.processed += len(end)
+        self.counts.processed += len(self._own(batch))
         number = None if state == SORTED else _number(batch, start, end)
         return Released(batch, start, end, number, until)
 
     def _once(self, batch: pa.RecordBatch, start: Int64Array, end: Int64Array, until: int) -> Released:
-        own = batch.column("id")
-        repeated = self._repeated(own, end)
+        ids = batch.column("id")
+        repeated = self._repeated(ids, end)
         number = None
-        if own.null_count:  # a batch without ids came among others
+        if ids.null_count:  # a batch without ids came among others
             number = _number(batch, start, end)
-            repeated = None if repeated is None else repeated & own.is_valid().to_numpy(zero_copy_only=False)
+            repeated = None if repeated is None else repeated & ids.is_valid().to_numpy(zero_copy_only=False)
         if repeated is not None and repeated.any():
-            self.counts.duplicate += int(repeated.sum())
-            self.duplicates.add(batch.filter(pa.array(repeated)))
+            own = self._own(batch.filter(pa.array(repeated)))
+            self.counts.duplicate += own.num_rows
+            self.duplicates.add(own)
             batch, start, end = batch.filter(pa.array(~repeated)), start[~repeated], end[~repeated]
             number = None if number is None else number[~repeated]
-        self.counts.processed += len(end)
+        self.counts.processed += len(self._own(batch))
         return Released(batch, start, end, number, until)
 
     def _repeated(self, ids: pa.Array, end: Int64Array) -> np.ndarray | None:

@@ -88,6 +88,7 @@ class Session:
             default_type=default_type,
         )
         self._intake.follows_events &= follows_events
+        self._intake.owned = owned
         self._around = Surroundings(Stream("events", Store()), {}, place)
         self._atoms = Atoms(self._around)
         self._pipelines: dict[str, Pipeline] = {}

@@ -2,8 +2,18 @@
 
 from __future__ import annotations
 
+from whimbrel.spark.batch import OnePartition
 from whimbrel.spark.detecting import detect, outcomes
 from whimbrel.spark.live import detect_live, outcomes_live
+from whimbrel.spark.routing import Routed
 from whimbrel.spark.session import local_session
 
-__all__ = ["detect", "detect_live", "local_session", "outcomes", "outcomes_live"]
+__all__ = [
+    "OnePartition",
+    "Routed",
+    "detect",
+    "detect_live",
+    "local_session",
+    "outcomes",
+    "outcomes_live",
+]

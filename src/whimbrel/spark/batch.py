@@ -24,7 +24,7 @@ from whimbrel.model.schema import Coordinates, Type
 from whimbrel.space.dealing import deal
 from whimbrel.spark.frames import Columns, Prepared, prepare, quoted
 from whimbrel.spark.meetings import events_of_meetings, first_query, query_of_shard
-from whimbrel.spark.outcomes import outcome_schema
+from whimbrel.spark.outcomes import DETECTION, outcome_schema
 from whimbrel.spark.types import detection_schema
 from whimbrel.spark.worker import HOME, SHARD, Batches, Job, run_partition
 
@@ -75,6 +75,8 @@ def _run(
     # Whoever wants an account of all events gets one of all; otherwise rows that do not matter are not read.
     prepared = prepare(query, frame, columns=columns, filtered=not whole, **settings)  # type: ignore[arg-type]
     job = Job(query, prepared.attributes, settings, whole=whole)
+    if whole and isinstance(prepared.sharding, ByMeetings) and prepared.has_id:
+        return _meetings_and_all_else(query, frame, prepared.sharding, columns, partitions, settings)
     dealt = deal_out(prepared, partitions, job)
     sorted_ = dealt.sorted()
     job = replace(
@@ -240,6 +242,26 @@ def _by_meetings(prepared: Prepared, partitions: int | None, plan: ByMeetings, j
         is_sharded=True,
         query_of=lambda shard: query_of_shard(job.query, plan, shard, shards),
     )
+
+
+def _meetings_and_all_else(
+    query: Query,
+    frame: DataFrame,
+    plan: ByMeetings,
+    columns: Columns | None,
+    partitions: int | None,
+    settings: dict[str, Any],
+) -> DataFrame:
+    """Give the detections, and the account of all events that the search for meetings gives."""
+    found = _run(query, frame, whole=False, columns=columns, partitions=partitions, **settings)
+    first = _run(
+        first_query(query, plan), frame, whole=True, columns=columns, partitions=partitions, **settings
+    )
+    account = first.where(fn.col("kind") != DETECTION).select("kind", "event", "reason", "progress")
+    detections = found.withColumn("kind", fn.lit(DETECTION))
+    whole = detections.unionByName(account, allowMissingColumns=True)
+    schema = outcome_schema(prepare(query, frame, columns=columns, **settings).attributes)
+    return whole.select(*(fn.col(quoted(name)) for name in schema.names))
 
 
 def _default_partitions(prepared: Prepared, partitions: int | None) -> int:

@@ -71,8 +71,7 @@ def prepare(
     read = _read(graph, query, frame)
     has_content = _splits_sources(dealt, frame)
     if has_content:
-        hashed = fn.xxhash64(*(fn.col(_quoted(name)) for name in sorted(frame.columns)))
-        frame = frame.withColumn(CONTENT.name, hashed)
+        frame = with_content(frame)
         read = [*read, CONTENT.name]
     frame = frame.select([fn.col(_quoted(name)) for name in read])
     _check(frame, query, coordinates, time_unit, default_type)
@@ -85,6 +84,17 @@ def prepare(
     declared = {name: kind for schema in query.schemas.values() for name, kind in schema.attributes.items()}
     attributes = merged(output_types(query, types | declared))
     return Prepared(frame, graph, types, attributes, dealt, has_content)
+
+
+def with_content(frame: DataFrame) -> DataFrame:
+    """Add a hash of all that a row says, to tell events without ids apart."""
+    simple = [f.name for f in frame.schema.fields if is_simple(f.dataType)]
+    return frame.withColumn(CONTENT.name, fn.xxhash64(*(fn.col(_quoted(name)) for name in sorted(simple))))
+
+
+def is_simple(kind: sql.DataType) -> bool:
+    """Tell whether a column of this type can be part of an event."""
+    return type_of(kind) is not None or isinstance(kind, sql.BinaryType)
 
 
 def _splits_sources(dealt: Sharding, frame: DataFrame) -> bool:

@@ -16,7 +16,6 @@ import pandas as pd
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
-from pyspark.sql import types as sql
 from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle
 
 from whimbrel.engine.session import Session
@@ -29,12 +28,11 @@ from whimbrel.io.detections import attribute_texts
 from whimbrel.lang.wbl.compile import compile_text
 from whimbrel.model.schema import Coordinates, Type
 from whimbrel.model.time import BEGINNING_OF_TIME, duration
-from whimbrel.spark.frames import Columns, empty_batch, renamed
+from whimbrel.spark.frames import Columns, is_simple, renamed, with_content
 from whimbrel.spark.outcomes import DETECTION
-from whimbrel.spark.packing import PACKED_SPARK, Packing, pack_partition, packed
+from whimbrel.spark.packing import PACKED_SPARK, Packing, pack_partition, to_packed
 from whimbrel.spark.processor import ShardProcessor, StreamJob, value_of
-from whimbrel.spark.stream import default_shards, run_packed
-from whimbrel.spark.types import type_of
+from whimbrel.spark.stream import default_shards, heartbeats, run_packed
 from whimbrel.spark.worker import Batches
 
 ACTIONS = ("add", "replace", "remove")
@@ -70,6 +68,7 @@ def detect_live(
     by: str | Sequence[str] | None = "source",
     lateness: timedelta | str | int = 0,
     shards: int | None = None,
+    heartbeat: timedelta | str | int | None = None,
     columns: Columns | None = None,
     coordinates: Coordinates | str | None = None,
     time_unit: str = "s",
@@ -85,6 +84,8 @@ def detect_live(
     control
         A streaming frame with the columns `action` (add, replace or remove), `name`, and `query` (the text of
         a query). A column `number` says in which order those of one micro-batch are carried out.
+    lateness, shards, heartbeat, columns, coordinates, time_unit, default_type
+        As for `whimbrel.spark.detect` on a stream.
     by
         The attributes by which events are dealt out to the shards, for good. Queries must group by all of
         them (or look at single events); others are refused. None puts all events into one shard, which allows
@@ -96,6 +97,7 @@ def detect_live(
         by=by,
         lateness=lateness,
         shards=shards,
+        heartbeat=heartbeat,
         columns=columns,
         coordinates=coordinates,
         time_unit=time_unit,
@@ -112,6 +114,7 @@ def outcomes_live(
     by: str | Sequence[str] | None = "source",
     lateness: timedelta | str | int = 0,
     shards: int | None = None,
+    heartbeat: timedelta | str | int | None = None,
     columns: Columns | None = None,
     coordinates: Coordinates | str | None = None,
     time_unit: str = "s",
@@ -125,9 +128,11 @@ def outcomes_live(
     names = [by] if isinstance(by, str) else list(by or ())
     keys = tuple(Key("source" if name == "source" else "attribute", name) for name in names)
     frame = renamed(frame, columns or {})
-    usable = [f.name for f in frame.schema.fields if _is_usable(f)]
+    usable = [f.name for f in frame.schema.fields if is_simple(f.dataType)]
     frame = frame.select(*usable)
     _check(frame, control, keys)
+    if "id" not in frame.columns and not any(key.kind == "source" for key in keys):
+        frame = with_content(frame)
     place = None if coordinates is None else Coordinates(coordinates)
     packing = Packing(
         ByKeys(keys) if keys else Together("all queries are allowed"),
@@ -137,14 +142,13 @@ def outcomes_live(
         time_unit=time_unit,
         default_type=default_type,
     )
-    job = LiveJob(None, dict(_ATTRIBUTES), packing.lateness, keys=keys)
+    job = LiveJob(None, dict(_ATTRIBUTES), packing.lateness, packing.shards, keys=keys)
     events = frame.mapInArrow(pack_partition(packing), PACKED_SPARK)
     orders = _orders(control).mapInArrow(pack_orders(packing.shards), PACKED_SPARK)
-    return run_packed(events.unionByName(orders), job, LiveProcessor(job))
-
-
-def _is_usable(field: sql.StructField) -> bool:
-    return type_of(field.dataType) is not None or isinstance(field.dataType, sql.BinaryType)
+    packed = events.unionByName(orders)
+    if heartbeat is not None:
+        packed = packed.unionByName(heartbeats(frame, duration(heartbeat), packing.shards))
+    return run_packed(packed, job, LiveProcessor(job))
 
 
 def _check(frame: DataFrame, control: DataFrame, keys: tuple[Key, ...]) -> None:
@@ -159,7 +163,6 @@ def _check(frame: DataFrame, control: DataFrame, keys: tuple[Key, ...]) -> None:
             f"the control stream has no column {missing[0]!r}; it needs action, name and query, "
             f"and may have number"
         )
-    empty_batch(frame)
 
 
 def _orders(control: DataFrame) -> DataFrame:
@@ -174,7 +177,7 @@ def pack_orders(shards: int) -> Callable[[Batches], Batches]:
     def run(batches: Batches) -> Batches:
         for batch in batches:
             rows = [_order(row) for row in batch.to_pylist()]
-            yield packed(
+            yield to_packed(
                 [
                     {
                         "shard": shard,

@@ -113,10 +113,10 @@ def pack(batch: pa.RecordBatch, packing: Packing) -> pa.RecordBatch:
         # Any shard will do: this one counts them and passes them on.
         rows[0]["rejected"] = to_block(conformed.rejected)
         rows[0]["received"] += conformed.rejected.num_rows
-    return packed(rows)
+    return to_packed(rows)
 
 
-def packed(rows: Sequence[Mapping[str, Any]]) -> pa.RecordBatch:
+def to_packed(rows: Sequence[Mapping[str, Any]]) -> pa.RecordBatch:
     """Write rows as a batch."""
     return pa.RecordBatch.from_pylist(list(rows), schema=PACKED)
 

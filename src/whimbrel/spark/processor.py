@@ -21,6 +21,7 @@ from pyspark.sql.streaming.stateful_processor import (
 
 from whimbrel.engine.report import together
 from whimbrel.engine.session import Session
+from whimbrel.errors import StateError
 from whimbrel.graph.query import Query
 from whimbrel.lang.outputs import Types
 from whimbrel.spark.outcomes import Rows, counts_since
@@ -41,6 +42,7 @@ class StreamJob:
     query: Query | None
     attributes: Types
     lateness: int
+    shards: int
     by_space: bool = False
     key: str = field(default_factory=lambda: uuid4().hex)
     """Tells the sessions of this job from those of others in the same worker."""
@@ -100,11 +102,20 @@ class ShardProcessor(StatefulProcessor):
     def _session(self, shard: int) -> Session:
         mark = self._mark.get()
         if mark is not None:
+            self._check(mark[0])
             known = _alive.get((self.job.key, shard))
             if known is not None and known[0] == mark[0]:
                 return known[1]
             return self._restored()
         return self.job.session()
+
+    def _check(self, mark: str) -> None:
+        shards = int(mark.partition(":")[0])
+        if shards != self.job.shards:
+            raise StateError(
+                f"the checkpoint is of a stream with {shards} shards, and this one has {self.job.shards}; "
+                f"start it with shards={shards}, or with a new checkpoint"
+            )
 
     def _restored(self) -> Session:
         """Open a session where its last snapshot left off."""
@@ -113,7 +124,7 @@ class ShardProcessor(StatefulProcessor):
         return session
 
     def _keep(self, shard: int, session: Session) -> None:
-        mark = uuid4().hex
+        mark = f"{self.job.shards}:{uuid4().hex}"
         self._mark.update((mark,))
         _alive[self.job.key, shard] = (mark, session)
         _alive.move_to_end((self.job.key, shard))

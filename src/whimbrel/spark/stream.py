@@ -13,8 +13,9 @@ from pyspark.sql import functions as fn
 from whimbrel.engine.identity import CONTENT
 from whimbrel.engine.needs import Needs
 from whimbrel.errors import WhimbrelError
+from whimbrel.graph.policies import Key
 from whimbrel.graph.query import Query
-from whimbrel.graph.sharding import ByMeetings, BySpace, Together
+from whimbrel.graph.sharding import ByKeys, ByMeetings, BySpace, Together
 from whimbrel.model.schema import Coordinates
 from whimbrel.model.time import duration
 from whimbrel.spark.batch import OnePartition
@@ -87,10 +88,16 @@ def outcomes(
         default_type=default_type,
         columns=_columns_read(prepared, query),
     )
-    job = StreamJob(query, prepared.attributes, wait, by_space=isinstance(prepared.sharding, BySpace))
+    job = StreamJob(
+        query,
+        prepared.attributes,
+        wait,
+        packing.shards,
+        by_space=isinstance(prepared.sharding, BySpace),
+    )
     packed = prepared.frame.mapInArrow(pack_partition(packing), PACKED_SPARK)
     if heartbeat is not None:
-        packed = packed.unionByName(_heartbeats(frame, duration(heartbeat), packing.shards))
+        packed = packed.unionByName(heartbeats(frame, duration(heartbeat), packing.shards))
     return run_packed(packed, job, ShardProcessor(job))
 
 
@@ -104,7 +111,7 @@ def run_packed(packed: DataFrame, job: StreamJob, processor: ShardProcessor) -> 
     return found.observe(METRICS, *_metrics())
 
 
-def _heartbeats(frame: DataFrame, behind: int, shards: int) -> DataFrame:
+def heartbeats(frame: DataFrame, behind: int, shards: int) -> DataFrame:
     """Give the time on the wall once a second, as packed rows without events."""
     ticks = frame.sparkSession.readStream.format("rate").option("rowsPerSecond", 1).load()
     watermark = fn.unix_micros(fn.col("timestamp")) - fn.lit(behind)
@@ -122,15 +129,33 @@ def _metrics() -> list[Any]:
 
 
 def _shards(prepared: Prepared, shards: int | None) -> int:
-    if not isinstance(prepared.sharding, Together):
+    why = _why_one(prepared)
+    if why is None:
         return default_shards(prepared.frame, shards)
     if shards != 1:
         warnings.warn(
-            f"all events go to one shard, so that one core does all the work: {prepared.sharding.why}",
+            f"all events go to one shard, so that one core does all the work: {why}",
             OnePartition,
             stacklevel=5,
         )
     return 1
+
+
+def _why_one(prepared: Prepared) -> str | None:
+    """Say why events cannot be dealt out, if that is so."""
+    match prepared.sharding:
+        case Together(why):
+            return why
+        case ByKeys(keys) if not any(_has_key(key, prepared) for key in keys):
+            return f"the events have no column for {', '.join(map(str, keys))}"
+    return None
+
+
+def _has_key(key: Key, prepared: Prepared) -> bool:
+    if key.kind == "cell":
+        return True
+    names = ["source"] if key.kind == "source" else [key.name, *(["source"] if key.name == "srcid" else [])]
+    return any(prepared.kind(name) is not None for name in names)
 
 
 def default_shards(frame: DataFrame, shards: int | None) -> int:
