@@ -85,6 +85,8 @@ class Files:
     parquet: Path
     parts: Path
     """A folder with the same rows, cut into several files."""
+    first: Path
+    """A folder with the first of those files."""
     binary: Path
     """What the Java program reads: the number of rows, then type, object, time and value, little-endian."""
 
@@ -93,10 +95,11 @@ def files(stream: Stream, number: int, folder: Path) -> Files:
     """Make the files of a stream, unless they are there."""
     version = zlib.crc32(Path(__file__).read_bytes())
     base = folder / f"{stream.name}-{number}-{version:08x}"
-    made = Files(base / "events.parquet", base / "parts", base / "events.bin")
+    made = Files(base / "events.parquet", base / "parts", base / "first", base / "events.bin")
     if not (base / "complete").exists():
         shutil.rmtree(base, ignore_errors=True)
         made.parts.mkdir(parents=True)
+        made.first.mkdir()
         _write(stream, number, made)
         (base / "complete").touch()
     return made
@@ -122,6 +125,7 @@ def _write(stream: Stream, number: int, made: Files) -> None:
     size = min(PART, -(-number // 2))
     for n, begin in enumerate(range(0, number, size)):
         pq.write_table(table.slice(begin, size), made.parts / f"{n:03}.parquet")
+    pq.write_table(table.slice(0, size), made.first / "000.parquet")
 
 
 def make(stream: Stream, number: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:

@@ -296,7 +296,7 @@ def command(system: str, cores: int, case: Case, made: Files) -> list[str]:
         return [*flink_program.command(BUILD, cores), str(made.binary)]
     program = [sys.executable, str(Path(__file__).with_name("whimbrel_worker.py"))]
     spark = ["--spark", str(cores)] if system == "spark" else []
-    return [*program, *spark, case.name, str(made.parquet), str(made.parts)]
+    return [*program, *spark, case.name, str(made.parquet), str(made.parts), str(made.first)]
 
 
 def say(line: str) -> None:

@@ -33,6 +33,7 @@ def main() -> None:
     parser.add_argument("case")
     parser.add_argument("parquet", type=Path)
     parser.add_argument("parts", type=Path)
+    parser.add_argument("first", type=Path)
     parser.add_argument("--spark", type=int, default=0, metavar="CORES")
     options = parser.parse_args()
     query = wb.compile(next(case for case in CASES if case.name == options.case).query)
@@ -121,7 +122,7 @@ def on_spark(query: wb.Query, options: argparse.Namespace) -> Runner:
         return pa.concat_tables(found, promote_options="default")
 
     def run(how: str, is_warm_up: bool) -> tuple[float, pa.Table]:
-        files = str(options.parts / "000.parquet" if is_warm_up else options.parts)
+        files = str(options.first if is_warm_up else options.parts)
         checkpoint = tempfile.mkdtemp(prefix=f"peers-{next(numbers)}-")
         begin = time.perf_counter()
         detections = batch(files) if how == "batch" else stream(files, checkpoint)
