@@ -5,7 +5,7 @@
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo check test bench soak fuzz docs format golden constraints clean lint types contracts
+.PHONY: help demo check test suite faults bench bench-spark bench-peers soak fuzz docs format golden constraints clean lint types contracts
 
 PYTHON ?=
 OLDEST ?= python3.11
@@ -20,7 +20,7 @@ DEV := $(VENV)/.whimbrel-dev-installed
 
 help:  ## list the targets
 	@echo "Whimbrel. Targets:"
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
 
 demo: $(RUNTIME)  ## detect over a sample of traffic and show what was found
 	@$(PY) $(DEMO) $(ARGS)
@@ -33,8 +33,23 @@ test: $(DEV) lint types contracts  ## everything: style, types, contracts, all t
 	@echo "Running all tests (they build the documentation too)"
 	@HYPOTHESIS_PROFILE=$${HYPOTHESIS_PROFILE:-ci} $(PY) -m pytest $(ARGS)
 
+suite: $(DEV)  ## every test of the shared suite on every backend, Spark included (an hour)
+	@for each in embedded session spark-batch spark-stream; do \
+		echo "The shared suite on $$each"; \
+		$(PY) -m pytest -q tests/shared --backend=$$each --timeout=600 $(ARGS) || exit 1; \
+	done
+
+faults: $(DEV)  ## kill a streaming driver 20 times, and workers of a cluster (half an hour)
+	@WHIMBREL_KILLS=$${WHIMBREL_KILLS:-20} $(PY) -m pytest -v tests/spark/faults $(ARGS)
+
 bench: $(DEV)  ## measure speed, as ratios
 	@$(PY) bench/run.py $(ARGS)
+
+bench-spark: $(DEV)  ## measure speed on Spark against Spark's own ceiling (half an hour)
+	@$(PY) bench/spark/run.py $(ARGS)
+
+bench-peers: $(DEV)  ## measure speed against Flink CEP, and compare the matches (half an hour)
+	@$(PY) bench/peers/run.py $(ARGS)
 
 soak: $(DEV)  ## run the generated tests for much longer
 	@HYPOTHESIS_PROFILE=soak $(PY) -m pytest -m property --timeout=7200 $(ARGS)
