@@ -186,7 +186,7 @@ def write_docs(table: str, options: argparse.Namespace) -> None:
     _, _, after = rest.partition(END)
     facts = (
         f"{options.events:,} events of 5,000 objects in {options.files} files, median of {options.repeat} "
-        f"runs; Spark {pyspark.__version__}, Python {platform.python_version()}, {os.cpu_count()} cores, shared."
+        f"runs; Spark {pyspark.__version__}, Python {platform.python_version()}, {os.cpu_count()} cores."
     )
     DOCS.write_text(f"{before}{BEGIN}\n\n{facts}\n\n{table}\n\n{END}{after}")
 
