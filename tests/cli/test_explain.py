@@ -8,7 +8,7 @@ import json
 def test_text_is_a_tree(folder):
     done = folder.run("explain", "late.wbl")
     assert (done.exit_code, done.stderr) == (0, "")
-    assert done.stdout.splitlines()[2:4] == ["derive Late (one event at a time)", "└─ match Late.match"]
+    assert done.stdout.splitlines()[3:5] == ["derive Late (one event at a time)", "└─ match Late.match"]
 
 
 def test_mermaid_is_a_flowchart(folder):

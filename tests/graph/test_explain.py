@@ -173,7 +173,7 @@ def test_a_custom_operator_shows_its_function_and_its_own_policy():
     policy = SelectionPolicy((window,), RestrictionWindow(HOUR), (), (ProcessWhen("recent", "=", 3),))
     custom = Custom("c", ("A",), "Mean", policy, Consumption("first", 2), parameters={"weight": 2})
     graph = Graph((Source("A", "A"), custom), ("c",))
-    assert explain(graph).splitlines()[2:-1] == [
+    assert explain(graph).splitlines()[3:-1] == [
         "custom c",
         "│ window      recent: 3 events of A (counting), shifts to the newest event",
         "│ processed   when |recent| = 3",

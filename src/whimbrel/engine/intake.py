@@ -30,6 +30,9 @@ from whimbrel.model.time import BEGINNING_OF_TIME, END_OF_TIME
 KEPT_FOR_INSPECTION = 100_000
 """How many late, repeated and rejected events are kept to be looked at; all are counted."""
 
+KEPT_REASONS = 1_000
+"""Different reasons that are counted as they are; if there are more, without the values in them."""
+
 
 @dataclass
 class Counts:
@@ -198,6 +201,8 @@ class Intake:
         if rejected.num_rows:
             self.counts.rejected += rejected.num_rows
             self.counts.reasons.update(rejected.column("reason").to_pylist())
+            if len(self.counts.reasons) > KEPT_REASONS:
+                self.counts.reasons = _without_values(self.counts.reasons)
             self.rejected.add(rejected)
 
     def _check_types(self, schema: pa.Schema) -> None:
@@ -323,6 +328,14 @@ class Intake:
         every = np.concatenate(parts) if parts else np.zeros(0, np.uint64)
         every.sort()
         self.suspects = np.unique(every[1:][every[1:] == every[:-1]])
+
+
+def _without_values(reasons: Counter[str]) -> Counter[str]:
+    """Count reasons without the values in them, which follow a colon: a stream may bring any number of those."""
+    kinds: Counter[str] = Counter()
+    for reason, count in reasons.items():
+        kinds[reason.split(": ")[0]] += count
+    return kinds
 
 
 def _int64(batch: pa.RecordBatch, name: str) -> Int64Array:

@@ -3,6 +3,7 @@
 >>> from whimbrel.lang.wbl import compile_text
 >>> print(explain(compile_text("define Warm detect Temp(val > 25)")))
 Warm: the attributes of Temp; needs one event at a time
+on several workers: events are dealt out anyhow
 <BLANKLINE>
 derive Warm (one event at a time)
 └─ filter Temp[val > 25] (one event at a time)
@@ -35,6 +36,7 @@ from whimbrel.graph.operators import (
     Repeat,
     Source,
 )
+from whimbrel.graph.passes import rewrite
 from whimbrel.graph.policies import (
     WHOLE,
     Assign,
@@ -47,6 +49,15 @@ from whimbrel.graph.policies import (
 )
 from whimbrel.graph.query import Query
 from whimbrel.graph.selecting import ONE_INSTANT, consumption_of, orders_left, policy_of, window_names
+from whimbrel.graph.sharding import (
+    ByKeys,
+    ByMeetings,
+    BySpace,
+    Sharding,
+    Together,
+    sharding,
+    sharding_words,
+)
 from whimbrel.model.time import END_OF_TIME, format_duration
 
 __all__ = ["FORMATS", "explain", "policy_of", "summary"]
@@ -76,7 +87,8 @@ def explain(query: Query | Graph, format: str = "text", *, rates: Mapping[str, f
 
     - `version`: 1; `coordinates`: "plane", "lonlat" or null; `reach_us`: of the whole query;
       `state_events`: the sum over all operators. Lengths of time are microseconds; null stands for
-      "without bound".
+      "without bound". `sharding`: how events can be dealt out to workers: `by` is event (anyhow), keys (with
+      `keys`), space (with `reach_m`), meetings (with `streams`, `keys` and `first`) or nothing (with `why`).
     - `outputs`: for each reported stream its `stream`, `type`, `attributes` (names; null: those of the
       events it is made from, whatever they are), `reach_us` and `sources` (event types).
     - `operators`, each after its inputs: `name`, `kind` (source, filter, merge, repeat, match, aggregate,
@@ -238,6 +250,20 @@ def _edges(graph: Graph) -> Iterator[tuple[str, str, str]]:
 # JSON -----------------------------------------------------------------------------------------------
 
 
+def _sharding_document(found: Sharding) -> dict[str, Any]:
+    match found:
+        case ByKeys(keys):
+            return {"by": "keys", "keys": [str(key) for key in keys]}
+        case BySpace(reach_m):
+            return {"by": "space", "reach_m": reach_m}
+        case ByMeetings(streams, keys, first):
+            inner = _sharding_document(first)
+            return {"by": "meetings", "streams": list(streams), "keys": list(keys), "first": inner}
+        case Together(why):
+            return {"by": "nothing", "why": why}
+    return {"by": "event"}
+
+
 def _document(facts: Facts) -> dict[str, Any]:
     graph = facts.graph
     return {
@@ -245,6 +271,7 @@ def _document(facts: Facts) -> dict[str, Any]:
         "coordinates": graph.coordinates.value if graph.coordinates else None,
         "reach_us": facts.whole_reach,
         "state_events": facts.remembered(),
+        "sharding": _sharding_document(sharding(rewrite(graph))),
         "outputs": [
             {
                 "stream": name,
@@ -300,6 +327,7 @@ def _selection_document(policy: SelectionPolicy) -> dict[str, Any]:
 
 def _text(facts: Facts) -> str:
     heads = [_head(facts, name) for name in facts.graph.outputs]
+    heads.append(f"on several workers: {sharding_words(sharding(rewrite(facts.graph)))}")
     seen: set[str] = set()
     trees = ["\n".join(_tree(facts, name, seen)) for name in facts.graph.outputs]
     return "\n\n".join(["\n".join(heads), *trees])

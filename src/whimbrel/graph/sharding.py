@@ -74,6 +74,26 @@ class Together:
 Sharding = Anyhow | ByKeys | BySpace | ByMeetings | Together
 
 
+def sharding_words(found: Sharding) -> str:
+    """Say how events are dealt out.
+
+    >>> sharding_words(ByKeys((SOURCE,)))
+    'events are dealt out by source'
+    """
+    match found:
+        case ByKeys(keys):
+            return f"events are dealt out by {', '.join(map(str, keys))}"
+        case BySpace(reach_m):
+            return f"events are dealt out by place, each also to where it is within reach ({reach_m:g} m)"
+        case ByMeetings(streams, keys):
+            return (
+                f"{', '.join(streams)} is found first, then what it finds is dealt out by {', '.join(keys)}"
+            )
+        case Together(why):
+            return f"all events go to one, because {why}"
+    return "events are dealt out anyhow"
+
+
 def sharding(graph: Graph) -> Sharding:
     """Find the way of dealing out events that parts them the most."""
     keys = _Keys(graph)
