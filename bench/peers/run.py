@@ -36,6 +36,8 @@ START, END = "<!-- figures: made by `make bench-peers ARGS=--write` -->", "<!-- 
 QUICK = 200_000
 WARM = 10
 """Seconds for which a row may warm up."""
+WARM_EVENTS = 1_000_000
+"""How many events Flink takes at least to warm up, up to three times; with fewer, Java is still compiling."""
 
 
 @dataclass
@@ -260,7 +262,7 @@ class Bench:
         if row.system != "flink":
             return f"{row.how} {'some' if is_warm_up else 'all'} {out}"
         number = self._options.events
-        number = min(number, max(QUICK, number // 10)) if is_warm_up else number
+        number = min(number, max(WARM_EVENTS, number // 10)) if is_warm_up else number
         case, watermarks = self._case, self._case.stream.watermarks
         return f"{case.pattern} {case.window} {LATENESS} {row.how} {row.cores} {number} {watermarks} {out}"
 

@@ -331,7 +331,7 @@ class Intake:
 
 
 def _without_values(reasons: Counter[str]) -> Counter[str]:
-    """Count reasons without the values in them, which follow a colon: a stream may bring any number of those."""
+    """Count reasons without the values in them, which follow a colon and may be any number."""
     kinds: Counter[str] = Counter()
     for reason, count in reasons.items():
         kinds[reason.split(": ")[0]] += count
