@@ -101,7 +101,7 @@ def run_stream(spark: SparkSession, folder: Path, repeat: int) -> dict[str, Any]
 
 
 def run_stream_ceiling(spark: SparkSession, folder: Path, repeat: int) -> dict[str, Any]:
-    packing = Packing(ByKeys((SOURCE,)), SHARDS, 0, columns=frozenset())
+    packing = Packing(ByKeys((SOURCE,)), SHARDS, 0, columns=frozenset(), types=frozenset("ABC"))
 
     def job(frame: DataFrame) -> DataFrame:
         packed = frame.select("type", "time", "source").mapInArrow(pack_partition(packing), PACKED_SPARK)

@@ -38,7 +38,7 @@ def run(*command, cwd, **more):
 
 
 def whimbrel(*args, cwd):
-    return run(sys.executable, "-m", "whimbrel.cli.main", *map(str, args), cwd=cwd)
+    return run(str(Path(sys.executable).with_name("whimbrel")), *map(str, args), cwd=cwd)
 
 
 def lines(text):

@@ -24,6 +24,8 @@ Atom = tuple[str, Expr | None]
 """A type, and a condition on one event of it."""
 
 _NONE = np.zeros(0, np.int64)
+MOST = 0.75
+"""If more of the events than this are read, the others are not worth leaving out."""
 
 
 class Atoms:
@@ -65,10 +67,30 @@ class Atoms:
     def feed(self, released: Released, columns: Iterable[str] | None) -> list[Stream]:
         """Append released events and find out which tests they pass; give the selections that have any."""
         self.clear()
+        released = self._of_types_read(released)
         rows = self.stream.store.append(released.start, released.end, _columns(released, columns), None)
         for event_type, of_type in self._by_type(released.batch, rows):
             self._touched += self._types[event_type].feed(of_type, self.around)
         return self._touched
+
+    def _of_types_read(self, released: Released) -> Released:
+        """Leave out events of types that no query reads, so that they need not be remembered."""
+        types = released.batch.column("type")
+        types = types if pa.types.is_dictionary(types.type) else types.dictionary_encode()
+        names = decoded(types.dictionary).to_pylist()
+        read = np.array([name in self._types for name in names], np.bool_)
+        if read.all():
+            return released
+        kept = np.nonzero(read[types.indices.to_numpy(zero_copy_only=False)])[0]
+        if len(kept) > MOST * len(types):
+            return released  # copying would cost more than remembering
+        return Released(
+            released.batch.take(pa.array(kept)),
+            released.start[kept],
+            released.end[kept],
+            None if released.number is None else released.number[kept],
+            released.watermark,
+        )
 
     def advance(self, watermark: int) -> None:
         """Let time pass for all selections."""

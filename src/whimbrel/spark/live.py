@@ -177,20 +177,14 @@ def pack_orders(shards: int) -> Callable[[Batches], Batches]:
     def run(batches: Batches) -> Batches:
         for batch in batches:
             rows = [_order(row) for row in batch.to_pylist()]
-            yield to_packed(
-                [
-                    {
-                        "shard": shard,
-                        "watermark": BEGINNING_OF_TIME,
-                        "received": 0,
-                        "control": order.to_text(),
-                    }
-                    for shard in range(shards)
-                    for order in rows
-                ]
-            )
+            yield to_packed([_packed(shard, order) for shard in range(shards) for order in rows])
 
     return run
+
+
+def _packed(shard: int, order: Order) -> dict[str, Any]:
+    nothing = {"received": 0, "unread": 0, "events": None, "rejected": None}
+    return {"shard": shard, "watermark": BEGINNING_OF_TIME, **nothing, "control": order.to_text()}
 
 
 def _order(row: dict[str, Any]) -> Order:

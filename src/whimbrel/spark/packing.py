@@ -30,6 +30,7 @@ PACKED = pa.schema(
         ("shard", pa.int32()),
         ("watermark", pa.int64()),
         ("received", pa.int64()),
+        ("unread", pa.int64()),
         ("events", pa.binary()),
         ("rejected", pa.binary()),
         ("control", pa.string()),
@@ -40,6 +41,7 @@ PACKED_SPARK = sql.StructType(
         sql.StructField("shard", sql.IntegerType()),
         sql.StructField("watermark", sql.LongType()),
         sql.StructField("received", sql.LongType()),
+        sql.StructField("unread", sql.LongType()),
         sql.StructField("events", sql.BinaryType()),
         sql.StructField("rejected", sql.BinaryType()),
         sql.StructField("control", sql.StringType()),
@@ -63,6 +65,8 @@ class Packing:
     default_type: str | None = None
     columns: frozenset[str] | None = None
     """The attributes that any query reads; None: all."""
+    types: frozenset[str] | None = None
+    """The types that any query reads; None: all. Events of others only say how late it is."""
 
     def intake(self) -> Intake:
         """Open the gate that events pass."""
@@ -95,7 +99,8 @@ def pack(batch: pa.RecordBatch, packing: Packing) -> pa.RecordBatch:
     if events.num_rows:
         newest = int(events.column("end").to_numpy(zero_copy_only=False).max())
         watermark = newest - packing.lateness - 1
-    blocks = dict(_dealt(events, packing, conformed.coordinates)) if events.num_rows else {}
+    read = _of_types_read(events, packing.types)
+    blocks = dict(_dealt(read, packing, conformed.coordinates)) if read.num_rows else {}
     rows = []
     for shard in range(packing.shards):
         piece = blocks.get(shard)
@@ -104,16 +109,30 @@ def pack(batch: pa.RecordBatch, packing: Packing) -> pa.RecordBatch:
                 "shard": shard,
                 "watermark": watermark,
                 "received": _at_home(piece),
+                "unread": 0,
                 "events": None if piece is None else to_block(piece),
                 "rejected": None,
                 "control": None,
             }
         )
+    rows[0]["unread"] = events.num_rows - read.num_rows
+    rows[0]["received"] += events.num_rows - read.num_rows
     if conformed.rejected.num_rows:
         # Any shard will do: this one counts them and passes them on.
         rows[0]["rejected"] = to_block(conformed.rejected)
         rows[0]["received"] += conformed.rejected.num_rows
     return to_packed(rows)
+
+
+def _of_types_read(events: pa.RecordBatch, types: frozenset[str] | None) -> pa.RecordBatch:
+    """Leave out events of types that no query reads."""
+    if types is None or not events.num_rows:
+        return events
+    column = events.column("type")
+    read = np.array([name in types for name in decoded(column.dictionary).to_pylist()], np.bool_)
+    if read.all():
+        return events
+    return events.take(pa.array(np.nonzero(read[column.indices.to_numpy(zero_copy_only=False)])[0]))
 
 
 def to_packed(rows: Sequence[Mapping[str, Any]]) -> pa.RecordBatch:

@@ -139,7 +139,9 @@ class ShardProcessor(StatefulProcessor):
         found = together(session.feed(events, int(packed["watermark"].max())), session.coordinates)
         snapshot = session.snapshot()
         self._snapshot.update((snapshot,))
-        progress = counts_since(session.counts, before) | {
+        progress = counts_since(session.counts, before)
+        progress["processed"] += int(packed["unread"].sum())
+        progress |= {
             "received": int(packed["received"].sum()),
             "detections": found.num_rows,
             "shard": shard,

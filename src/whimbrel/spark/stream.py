@@ -23,6 +23,7 @@ from whimbrel.spark.frames import Columns, Prepared, prepare
 from whimbrel.spark.outcomes import COUNTED, DETECTION, outcome_schema
 from whimbrel.spark.packing import PACKED_SPARK, Packing, pack_partition
 from whimbrel.spark.processor import ANSWER, ShardProcessor, StreamJob, unpack_partition
+from whimbrel.spark.pushdown import selections
 from whimbrel.spark.session import ROCKSDB
 
 STATE_STORE = "spark.sql.streaming.stateStore.providerClass"
@@ -87,6 +88,7 @@ def outcomes(
         time_unit=time_unit,
         default_type=default_type,
         columns=_columns_read(prepared, query),
+        types=frozenset(selections(prepared.graph)),
     )
     job = StreamJob(
         query,
@@ -116,7 +118,8 @@ def heartbeats(frame: DataFrame, behind: int, shards: int) -> DataFrame:
     ticks = frame.sparkSession.readStream.format("rate").option("rowsPerSecond", 1).load()
     watermark = fn.unix_micros(fn.col("timestamp")) - fn.lit(behind)
     shard = fn.explode(fn.sequence(fn.lit(0), fn.lit(shards - 1))).alias("shard")
-    beats = ticks.select(shard, watermark.alias("watermark"), fn.lit(0).cast("long").alias("received"))
+    none = [fn.lit(0).cast("long").alias(name) for name in ("received", "unread")]
+    beats = ticks.select(shard, watermark.alias("watermark"), *none)
     nothing = [fn.lit(None).cast("binary").alias(name) for name in ("events", "rejected")]
     return beats.select("*", *nothing, fn.lit(None).cast("string").alias("control"))
 
