@@ -101,10 +101,9 @@ def test_filters_and_columns_are_pushed_to_the_scan(spark, frame, tmp_path):
 
 
 def test_rows_that_are_no_events_pass_the_filter_and_are_told(spark):
-    rows = pd.DataFrame(
-        {"id": ["a", "b"], "type": ["Position", None], "time": [1.0, 2.0], "speed": [1.0, 2.0]}
-    )
-    found = outcomes(STOP, spark.createDataFrame(rows)).where("kind = 'rejected'").collect()
+    rows = [("a", "Position", 1.0, "car"), ("b", None, 2.0, "car")]
+    frame = spark.createDataFrame(rows, "id string, type string, time double, source string")
+    found = outcomes(STOP, frame).where("kind = 'rejected'").collect()
     assert [row.reason for row in found] == ["type is missing"]
     assert '"b"' in found[0].event
 

@@ -111,7 +111,11 @@ def test_attributes_come_as_json_because_queries_are_not_known_before(spark, tmp
     frame = detect_live(live.events.stream(), live.orders.stream(), shards=1)
     assert frame.columns == ["query", "id", "type", "start", "end", "geometry", "attributes", "events"]
     table, _ = run_to_end(frame, tmp_path / "checkpoint")
-    assert sorted(json.loads(text)["v"] for text in table.column("attributes").to_pylist()) == [21.0, 28.0]
+    assert sorted(json.loads(text)["v"] for text in table.column("attributes").to_pylist()) == [
+        21.0,
+        26.0,
+        28.0,
+    ]
 
 
 def test_streams_without_the_right_columns_are_refused(spark, tmp_path):

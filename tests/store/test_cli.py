@@ -8,8 +8,7 @@ import click
 import pytest
 from click.testing import CliRunner, Result
 
-from whimbrel.cli.main import Commands
-from whimbrel.cli.store import store
+from whimbrel.cli.main import main
 
 TRIPS = """\
 id,type,time,source,x,y
@@ -31,8 +30,6 @@ def run(tmp_path, monkeypatch):
     monkeypatch.setattr("whimbrel.cli.detect.must_be_compiled", lambda: False)
     (tmp_path / "trips.csv").write_text(TRIPS)
     (tmp_path / "late.wbl").write_text(LATE)
-    main = Commands(name="whimbrel")
-    main.add_command(store)
 
     def run(*args: str) -> Result:
         return CliRunner().invoke(main, ["store", *args], prog_name="whimbrel", catch_exceptions=False)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from pathlib import Path
 from typing import Any
 
 import click
@@ -103,7 +102,7 @@ def stream(
         show_warnings(compiled, query)
     with spark_session(packages_for((source, *sinks), packages)) as spark:
         from whimbrel.spark import outcomes
-        from whimbrel.spark.routing import Routed
+        from whimbrel.spark.routing import Routed, SetAside
         from whimbrel.spark.sinks import open_sink, start
         from whimbrel.spark.sources import open_source, register
 
@@ -119,8 +118,7 @@ def stream(
             time_unit=time_unit,
             default_type=default_type,
         )
-        aside = open_sink(f"folder:{Path(set_aside)}?format=json") if set_aside else None
-        routed = Routed([open_sink(sink) for sink in sinks], aside)
+        routed = Routed([open_sink(sink) for sink in sinks], SetAside(set_aside) if set_aside else None)
         running = start(found, routed, checkpoint=checkpoint, trigger=trigger, available_now=once)
         watch(running, quiet=quiet)
 

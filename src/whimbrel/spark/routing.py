@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 
+from whimbrel.io._atomic import writing
 from whimbrel.spark.outcomes import DETECTION, PROGRESS
 from whimbrel.spark.sinks import Sink
 
@@ -24,6 +27,7 @@ class Routed:
 
     detections: Sequence[Sink]
     set_aside: Sink | None = None
+    """For example a `SetAside`."""
 
     def write(self, frame: DataFrame, batch_id: int) -> None:
         """Write a micro-batch, which is computed once for all sinks."""
@@ -35,6 +39,30 @@ class Routed:
                 self.set_aside.write(set_aside_of(frame), batch_id)
         finally:
             frame.unpersist()
+
+
+@dataclass(frozen=True)
+class SetAside:
+    """Keeps what was set aside as JSON lines, one file for each micro-batch that has any.
+
+    A micro-batch that is written again replaces its file.
+    """
+
+    folder: str
+
+    def write(self, frame: DataFrame, batch_id: int) -> None:
+        """Write a micro-batch."""
+        lines = [json.dumps(_entry(*row), ensure_ascii=False) for row in frame.collect()]
+        if not lines:
+            return
+        folder = Path(self.folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        with writing(folder / f"batch-{batch_id:08}.jsonl") as file:
+            file.write(("\n".join(lines) + "\n").encode())
+
+
+def _entry(kind: str, event: str | None, reason: str | None) -> dict[str, object]:
+    return {"kind": kind, "reason": reason, "event": json.loads(event) if event else None}
 
 
 def detections_of(frame: DataFrame) -> DataFrame:

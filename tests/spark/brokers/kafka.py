@@ -8,6 +8,7 @@ import os
 import shutil
 import subprocess
 import tempfile
+import time
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -23,6 +24,8 @@ BROKER = "org.apache.kafka:kafka_2.13:4.0.0"
 OLDER_CONNECTOR = "org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.0"
 _CONNECTOR_JARS = ("spark-sql-kafka", "spark-token-provider-kafka", "kafka-clients", "commons-pool2")
 _RESOLVE_SECONDS = 240
+_ASK_AGAIN_SECONDS = 24 * 3600
+"""How long a package that Maven could not get is not asked for again, which takes a minute."""
 
 
 @dataclass(frozen=True)
@@ -62,6 +65,9 @@ def find_jars(coordinates: str) -> Path | None:
     found = cache / f"{artifact}-{version}"
     if found.is_dir():
         return found
+    missing = cache / f"{artifact}-{version}.missing"
+    if missing.exists() and time.time() - missing.stat().st_mtime < _ASK_AGAIN_SECONDS:
+        return None
     if shutil.which("mvn") is None or java() is None:
         pytest.skip(f"{artifact} needs Java, and Maven to get it")
     cache.mkdir(parents=True, exist_ok=True)
@@ -77,6 +83,7 @@ def find_jars(coordinates: str) -> Path | None:
                 timeout=_RESOLVE_SECONDS,
             )
         except subprocess.SubprocessError:
+            missing.touch()
             return None
         # Another run may have been faster.
         with contextlib.suppress(OSError):

@@ -15,7 +15,7 @@ from tests.spark.faults.trips import expected, write_events, written
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(3600)]
 
-KILLS = int(os.environ.get("WHIMBREL_KILLS", "2"))
+KILLS = int(os.environ.get("WHIMBREL_KILLS", "1"))
 """How often the driver is killed at least; `make faults` asks for 20."""
 ROOT = Path(__file__).parents[3]
 PROGRAM = Path(__file__).parent / "stream_program.py"
@@ -55,7 +55,7 @@ def kill(process: subprocess.Popen) -> None:
 
 def test_a_driver_that_is_killed_again_and_again_ends_with_the_batch_result(spark, tmp_path):
     events = tmp_path / "events.parquet"
-    write_events(events, 400 * (12 + 6 * KILLS))
+    write_events(events, 400 * (4 + 6 * KILLS))
     rng, kills = random.Random(5), 0
     while True:
         process, before = launch(events, tmp_path, "400"), committed(tmp_path)
