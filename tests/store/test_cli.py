@@ -9,6 +9,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from whimbrel.cli.main import main
+from whimbrel.cli.store import store
 
 TRIPS = """\
 id,type,time,source,x,y
