@@ -72,28 +72,33 @@ def run_partition(job: Job) -> Callable[[Batches], Batches]:
 
 def _run_shard(job: Job, shard: int, batches: Iterable[pa.RecordBatch]) -> Batches:
     session, rows, found = job.session(shard), job.rows, 0
-    tables = _in_order(session, batches) if job.is_sorted else _at_once(session, batches)
-    for table in tables:
-        found += table.num_rows
-        yield from rows.detections(table)
+    steps = _in_order(session, batches) if job.is_sorted else _at_once(session, batches)
+    for tables in steps:
+        for table in tables:
+            found += table.num_rows
+            yield from rows.detections(table)
         yield from rows.set_aside(session)
     progress = counts_since(session.counts, Counts())
     yield from rows.progress({**progress, "detections": found, "shard": shard})
 
 
-def _in_order(session: Session, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+def _in_order(session: Session, batches: Iterable[pa.RecordBatch]) -> Iterator[list[pa.Table]]:
     """Detect in sorted events, remembering no more of them than the query does."""
     for batch in larger(batches):
         events = session.conform(batch).events
         # More events of the last time may follow.
         last = events.column("end")[-1].as_py() - 1 if events.num_rows else BEGINNING_OF_TIME
-        yield from session.feed(events, last)
-    yield from session.feed(None, END_OF_TIME)
+        yield session.feed(events, last)
+    yield session.feed(None, END_OF_TIME)
 
 
-def _at_once(session: Session, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+def _at_once(session: Session, batches: Iterable[pa.RecordBatch]) -> Iterator[list[pa.Table]]:
     """Detect in events in any order."""
-    yield run_bounded(session, [session.conform(batch).events for batch in larger(batches)])
+    events = []
+    for batch in larger(batches):
+        events.append(session.conform(batch).events)
+        yield []
+    yield [run_bounded(session, events)]
 
 
 def larger(batches: Iterable[pa.RecordBatch], rows: int = SLICE) -> Batches:
