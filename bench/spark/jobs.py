@@ -126,6 +126,36 @@ class Counting(StatefulProcessor):
         pass
 
 
+def run_count_by_object(spark: SparkSession, folder: Path, repeat: int) -> dict[str, Any]:
+    """Count with a state for each object."""
+    return streamed(spark, folder, repeat, lambda frame: counted(frame, "source"))
+
+
+def run_count_by_shard(spark: SparkSession, folder: Path, repeat: int) -> dict[str, Any]:
+    """Count with a state for each shard, every event a row."""
+    shard = fn.pmod(fn.hash("source"), fn.lit(SHARDS)).alias("shard")
+    return streamed(spark, folder, repeat, lambda frame: counted(frame.select("*", shard), "shard"))
+
+
+def counted(frame: DataFrame, key: str) -> DataFrame:
+    return frame.groupBy(key).transformWithStateInPandas(CountingRows(), COUNT, "append", "none")
+
+
+class CountingRows(StatefulProcessor):
+    """Counts events that come as rows."""
+
+    def init(self, handle: Any) -> None:
+        self.state = handle.getValueState("state", "state long")
+
+    def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Iterator[pd.DataFrame]:  # noqa: ARG002, N802, N803
+        before, count = self.state.get(), sum(len(each) for each in rows)
+        self.state.update(((before[0] if before else 0) + count,))
+        yield pd.DataFrame({"rows": [count]})
+
+    def close(self) -> None:
+        pass
+
+
 def run_stream_by_object(spark: SparkSession, folder: Path, repeat: int) -> dict[str, Any]:
     return streamed(
         spark,
@@ -256,6 +286,8 @@ JOBS: dict[str, Callable[[SparkSession, Path, int], dict[str, Any]]] = {
     "stream": run_stream,
     "stream-ceiling": run_stream_ceiling,
     "stream-by-object": run_stream_by_object,
+    "count-by-object": run_count_by_object,
+    "count-by-shard": run_count_by_shard,
     "latency": run_latency,
 }
 

@@ -36,7 +36,7 @@ def main() -> None:
     parser.add_argument(
         "--folder", type=Path, default=Path("build/bench-spark"), help="where the data is kept"
     )
-    parser.add_argument("--only", default="batch,stream,long,latency", help="which measurements")
+    parser.add_argument("--only", default="batch,stream,alternatives,long,latency", help="which measurements")
     parser.add_argument("--write", action="store_true", help="put the table into docs/benchmarks-spark.md")
     options = parser.parse_args()
     folder = options.folder.absolute() / f"{options.events}x{options.files}"
@@ -107,6 +107,27 @@ def stream(folder: Path, options: argparse.Namespace) -> list[str]:
     return [*lines, scaling("stream")]
 
 
+def alternatives(folder: Path, options: argparse.Namespace) -> list[str]:
+    """Count only, in the ways that state can be kept."""
+    short = few(folder, options)
+    ways = {
+        "count-by-object": "a state for each object, events as rows",
+        "count-by-shard": "a state for each of 16 shards, events as rows",
+        "stream-ceiling": "a state for each of 16 shards, events packed",
+    }
+    results = {name: job(name, 2, short, 1) for name in ways}
+    first = results["count-by-object"]
+    slowest = first["rows"] / median(first)
+    return [
+        row(
+            f"stream that only counts, 2 cores: {what}",
+            rate(results[name]["rows"], results[name]),
+            f"{results[name]['rows'] / median(results[name]) / slowest:.1f}",
+        )
+        for name, what in ways.items()
+    ]
+
+
 def few(folder: Path, options: argparse.Namespace) -> Path:
     """Give a folder with the first files only: by hand, all of them would take too long."""
     short = folder.with_name(f"{folder.name}-first")
@@ -145,7 +166,13 @@ def latency(folder: Path, options: argparse.Namespace) -> list[str]:
     return [row("latency, 100 events a micro-batch, file to sink", told, f"{result['n']} micro-batches")]
 
 
-MEASUREMENTS = {"batch": batch, "stream": stream, "long": long, "latency": latency}
+MEASUREMENTS = {
+    "batch": batch,
+    "stream": stream,
+    "alternatives": alternatives,
+    "long": long,
+    "latency": latency,
+}
 SCALING: dict[str, list[float]] = {}
 
 
