@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from typing import Any
 
 import click
@@ -12,13 +13,18 @@ import click
 from whimbrel.errors import MissingDependency
 
 
+def require_spark() -> None:
+    """Stop, saying what to install, where PySpark is missing."""
+    if find_spec("pyspark") is None:
+        raise MissingDependency("pyspark", "running on Spark", "spark")
+
+
 @contextmanager
 def spark_session(packages: tuple[str, ...] = ()) -> Iterator[Any]:
     """Start Spark on this machine, with more packages by their Maven coordinates, and stop it in the end."""
-    try:
-        from whimbrel.spark.session import local_session
-    except ImportError as error:
-        raise MissingDependency("pyspark", "running on Spark", "spark") from error
+    require_spark()
+    from whimbrel.spark.session import local_session
+
     settings = {"spark.jars.packages": ",".join(packages)} if packages else {}
     session = local_session(settings=settings)
     with warnings.catch_warnings():

@@ -9,7 +9,7 @@ import click
 
 from whimbrel.cli.options import Command, Duration, compile_options
 from whimbrel.cli.queries import read_query, show_warnings
-from whimbrel.cli.spark import spark_session
+from whimbrel.cli.spark import require_spark, spark_session
 from whimbrel.model.time import format_instant
 
 EVERY_S = 0.2
@@ -98,6 +98,7 @@ def stream(
     if once and trigger:
         raise click.UsageError("--once and --trigger exclude each other")
     compiled = read_query(query, **compiling)
+    refuse_bad_places(source, sinks)
     if not quiet:
         show_warnings(compiled, query)
     with spark_session(packages_for((source, *sinks), packages)) as spark:
@@ -121,6 +122,17 @@ def stream(
         routed = Routed([open_sink(sink) for sink in sinks], SetAside(set_aside) if set_aside else None)
         running = start(found, routed, checkpoint=checkpoint, trigger=trigger, available_now=once)
         watch(running, quiet=quiet)
+
+
+def refuse_bad_places(source: str, sinks: tuple[str, ...]) -> None:
+    """Stop before Spark is started for a source or a sink that there is not."""
+    require_spark()
+    from whimbrel.spark.sinks import open_sink
+    from whimbrel.spark.sources import check_source
+
+    check_source(source)
+    for sink in sinks:
+        open_sink(sink)
 
 
 def packages_for(specs: tuple[str, ...], more: tuple[str, ...]) -> tuple[str, ...]:

@@ -18,6 +18,7 @@ from whimbrel.spark.sources.replay import ReplaySource, read_replay
 
 __all__ = [
     "KAFKA_PACKAGE",
+    "check_source",
     "open_source",
     "read_folder",
     "read_kafka",
@@ -39,6 +40,11 @@ def register(spark: SparkSession) -> None:
     """Let a session know the data sources `whimbrel-replay` and `whimbrel-mqtt`."""
     spark.dataSource.register(ReplaySource)
     spark.dataSource.register(MqttSource)
+
+
+def check_source(text: str) -> None:
+    """Refuse a text that names no source, before a session is there to open it."""
+    parse_spec(text, SOURCES)
 
 
 def open_source(spark: SparkSession, text: str, *, schema: str | StructType | None = None) -> DataFrame:
