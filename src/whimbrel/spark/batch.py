@@ -22,10 +22,10 @@ from whimbrel.graph.sharding import Anyhow, ByKeys, ByMeetings, BySpace, Togethe
 from whimbrel.model.batch import conform
 from whimbrel.model.schema import Coordinates, Type
 from whimbrel.space.dealing import deal
-from whimbrel.spark.frames import Columns, Prepared, prepare, quoted
+from whimbrel.spark.frames import Columns, Prepared, prepare
 from whimbrel.spark.meetings import events_of_meetings, first_query, query_of_shard
 from whimbrel.spark.outcomes import DETECTION, outcome_schema
-from whimbrel.spark.types import detection_schema
+from whimbrel.spark.types import detection_schema, quoted
 from whimbrel.spark.worker import HOME, SHARD, Batches, Job, run_partition
 
 
@@ -71,9 +71,13 @@ def _run(
     if partitions is not None and partitions < 1:
         raise WhimbrelError(f"partitions is {partitions}; it must be at least 1")
     place = None if coordinates is None else Coordinates(coordinates).value
-    settings = {"coordinates": place, "time_unit": time_unit, "default_type": default_type}
+    settings: dict[str, Any] = {
+        "coordinates": place,
+        "time_unit": time_unit,
+        "default_type": default_type,
+    }
     # Whoever wants an account of all events gets one of all; otherwise rows that do not matter are not read.
-    prepared = prepare(query, frame, columns=columns, filtered=not whole, **settings)  # type: ignore[arg-type]
+    prepared = prepare(query, frame, columns=columns, filtered=not whole, **settings)
     job = Job(query, prepared.attributes, settings, whole=whole)
     if whole and isinstance(prepared.sharding, ByMeetings) and prepared.has_id:
         return _meetings_and_all_else(query, frame, prepared.sharding, columns, partitions, settings)

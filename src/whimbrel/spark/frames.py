@@ -21,7 +21,7 @@ from whimbrel.lang.outputs import Types, merged, output_types
 from whimbrel.model.batch import conform
 from whimbrel.model.schema import RESERVED_COLUMNS, Coordinates, Type
 from whimbrel.spark.pushdown import rows_wanted, selections
-from whimbrel.spark.types import attributes_of, type_of
+from whimbrel.spark.types import attributes_of, quoted, type_of
 
 Columns = Mapping[str, "str | Column"]
 
@@ -73,7 +73,7 @@ def prepare(
     if has_content:
         frame = with_content(frame)
         read = [*read, CONTENT.name]
-    frame = frame.select([fn.col(_quoted(name)) for name in read])
+    frame = frame.select([fn.col(quoted(name)) for name in read])
     _check(frame, query, coordinates, time_unit, default_type)
     if filtered:
         has_type = "type" in frame.columns
@@ -89,7 +89,7 @@ def prepare(
 def with_content(frame: DataFrame) -> DataFrame:
     """Add a hash of all that a row says, to tell events without ids apart."""
     simple = [f.name for f in frame.schema.fields if is_simple(f.dataType)]
-    return frame.withColumn(CONTENT.name, fn.xxhash64(*(fn.col(_quoted(name)) for name in sorted(simple))))
+    return frame.withColumn(CONTENT.name, fn.xxhash64(*(fn.col(quoted(name)) for name in sorted(simple))))
 
 
 def is_simple(kind: sql.DataType) -> bool:
@@ -119,11 +119,11 @@ def renamed(frame: DataFrame, columns: Columns) -> DataFrame:
             raise DataError(f"no column of the frame is named {column!r}, to be used as {name!r}; {hint}")
         taken |= {column} if isinstance(column, str) else set()
     made = [
-        (fn.col(_quoted(column)) if isinstance(column, str) else column).alias(name)
+        (fn.col(quoted(column)) if isinstance(column, str) else column).alias(name)
         for name, column in columns.items()
     ]
     kept = [name for name in frame.columns if name not in taken and name not in columns]
-    return frame.select(*(fn.col(_quoted(name)) for name in kept), *made)
+    return frame.select(*(fn.col(quoted(name)) for name in kept), *made)
 
 
 def _read(graph: Graph, query: Query, frame: DataFrame) -> list[str]:
@@ -172,10 +172,3 @@ def _arrow_type(kind: sql.DataType) -> pa.DataType:
     if known is not None:
         return simple[known]
     return pa.binary() if isinstance(kind, sql.BinaryType) else pa.null()
-
-
-def _quoted(name: str) -> str:
-    return f"`{name.replace('`', '``')}`"
-
-
-quoted = _quoted

@@ -61,49 +61,15 @@ class Order:
         return cls(**json.loads(text))
 
 
-def detect_live(
-    frame: DataFrame,
-    control: DataFrame,
-    *,
-    by: str | Sequence[str] | None = "source",
-    lateness: timedelta | str | int = 0,
-    shards: int | None = None,
-    heartbeat: timedelta | str | int | None = None,
-    columns: Columns | None = None,
-    coordinates: Coordinates | str | None = None,
-    time_unit: str = "s",
-    default_type: str | None = None,
-) -> DataFrame:
+def detect_live(frame: DataFrame, control: DataFrame, **settings: Any) -> DataFrame:
     """Find detections of queries that are added, replaced and removed while the stream runs.
 
     Gives the columns `query` (its name), `id`, `type`, `start`, `end`, `geometry`, `attributes` (a JSON
-    object, because the queries are not known beforehand) and `events`.
-
-    Parameters
-    ----------
-    control
-        A streaming frame with the columns `action` (add, replace or remove), `name`, and `query` (the text of
-        a query). A column `number` says in which order those of one micro-batch are carried out.
-    lateness, shards, heartbeat, columns, coordinates, time_unit, default_type
-        As for `whimbrel.spark.detect` on a stream.
-    by
-        The attributes by which events are dealt out to the shards, for good. Queries must group by all of
-        them (or look at single events); others are refused. None puts all events into one shard, which allows
-        any query.
+    object, because the queries are not known beforehand) and `events`. The settings are those of
+    `outcomes_live`.
     """
-    found = outcomes_live(
-        frame,
-        control,
-        by=by,
-        lateness=lateness,
-        shards=shards,
-        heartbeat=heartbeat,
-        columns=columns,
-        coordinates=coordinates,
-        time_unit=time_unit,
-        default_type=default_type,
-    )
     names = ("query", "id", "type", "start", "end", "geometry", "attributes", "events")
+    found = outcomes_live(frame, control, **settings)
     return found.where(fn.col("kind") == DETECTION).select(*names)
 
 
@@ -124,6 +90,18 @@ def outcomes_live(
 
     Besides the kinds of `whimbrel.spark.outcomes`, rows of the kind `refused` hold orders that could not be
     carried out, with the reason.
+
+    Parameters
+    ----------
+    control
+        A streaming frame with the columns `action` (add, replace or remove), `name`, and `query` (the text of
+        a query). A column `number` says in which order those of one micro-batch are carried out.
+    lateness, shards, heartbeat, columns, coordinates, time_unit, default_type
+        As for `whimbrel.spark.detect` on a stream.
+    by
+        The attributes by which events are dealt out to the shards, for good. Queries must group by all of
+        them (or look at single events); others are refused. None puts all events into one shard, which allows
+        any query.
     """
     names = [by] if isinstance(by, str) else list(by or ())
     keys = tuple(Key("source" if name == "source" else "attribute", name) for name in names)

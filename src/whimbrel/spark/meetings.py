@@ -23,6 +23,7 @@ from whimbrel.graph.query import Query
 from whimbrel.graph.sharding import ByMeetings, among
 from whimbrel.model.schema import Type
 from whimbrel.spark.packing import hashed
+from whimbrel.spark.types import quoted
 from whimbrel.spark.worker import SHARD, Batches
 
 MINE = "@mine"
@@ -55,7 +56,7 @@ def events_of_meetings(frame: DataFrame, meetings: DataFrame, plan: ByMeetings, 
     schema = sql.StructType(
         [sql.StructField("id", sql.StringType()), sql.StructField(SHARD, sql.IntegerType())]
     )
-    members = meetings.select(*(fn.col(f"`{key}`") for key in plan.keys), "events")
+    members = meetings.select(*(fn.col(quoted(key)) for key in plan.keys), "events")
     pairs = members.mapInArrow(_members(plan.keys, shards), schema).distinct()
     return frame.withColumn("id", fn.col("id").cast("string")).join(pairs, "id")
 

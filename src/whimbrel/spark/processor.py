@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterator
+from copy import deepcopy
 from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Any
@@ -26,7 +27,7 @@ from whimbrel.graph.query import Query
 from whimbrel.lang.outputs import Types
 from whimbrel.spark.outcomes import Rows, counts_since
 from whimbrel.spark.packing import blocks_to_batches, from_block, to_block
-from whimbrel.spark.worker import HOME, remember
+from whimbrel.spark.worker import HOME
 
 ANSWER = sql.StructType([sql.StructField("block", sql.BinaryType())])
 """What a shard gives for a micro-batch: outcomes as Arrow blocks."""
@@ -132,7 +133,7 @@ class ShardProcessor(StatefulProcessor):
             _alive.popitem(last=False)
 
     def _run(self, shard: int, session: Session, packed: pd.DataFrame) -> Iterator[pa.RecordBatch]:
-        before, began = remember(session.counts), perf_counter()
+        before, began = deepcopy(session.counts), perf_counter()
         for block in packed["rejected"].dropna():
             session.count_rejected(from_block(bytes(block)))
         events = blocks_to_batches(packed["events"].dropna())

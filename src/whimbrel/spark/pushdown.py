@@ -16,6 +16,7 @@ from whimbrel.graph.expressions import Attribute, Binary, Call, Expr, Literal, c
 from whimbrel.graph.operators import Filter, Graph, Source
 from whimbrel.graph.scope import selection
 from whimbrel.model.schema import RESERVED_COLUMNS, EventSchema, Type
+from whimbrel.spark.types import quoted
 
 Types = Mapping[str, Type]
 Selections = dict[str, list[Expr | None]]
@@ -114,7 +115,7 @@ def _fit(name: str, value: Literal, types: Types) -> bool:
 def _compared(operator: str, name: str, value: Literal, types: Types) -> Column | None:
     if not _fit(name, value, types):
         return None
-    column, constant = fn.col(_quoted(name)), fn.lit(value.value)
+    column, constant = fn.col(quoted(name)), fn.lit(value.value)
     match operator:
         case "=":
             return column == constant
@@ -133,8 +134,4 @@ def _among(name: str, choices: Iterable[Expr], types: Types) -> Column | None:
     values = list(choices)
     if not all(isinstance(value, Literal) and _fit(name, value, types) for value in values):
         return None
-    return fn.col(_quoted(name)).isin([value.value for value in values if isinstance(value, Literal)])
-
-
-def _quoted(name: str) -> str:
-    return f"`{name.replace('`', '``')}`"
+    return fn.col(quoted(name)).isin([value.value for value in values if isinstance(value, Literal)])

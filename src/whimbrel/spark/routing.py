@@ -13,6 +13,7 @@ from pyspark.sql import functions as fn
 from whimbrel.io._atomic import writing
 from whimbrel.spark.outcomes import DETECTION, PROGRESS
 from whimbrel.spark.sinks import Sink
+from whimbrel.spark.types import quoted
 
 HIDDEN = ("kind", "event", "reason", "progress")
 
@@ -68,7 +69,7 @@ def _entry(kind: str, event: str | None, reason: str | None) -> dict[str, object
 def detections_of(frame: DataFrame) -> DataFrame:
     """Give the detections of a frame of outcomes."""
     names = [name for name in frame.columns if name not in HIDDEN]
-    return frame.where(fn.col("kind") == DETECTION).select(*(fn.col(f"`{name}`") for name in names))
+    return frame.where(fn.col("kind") == DETECTION).select(*(fn.col(quoted(name)) for name in names))
 
 
 def set_aside_of(frame: DataFrame) -> DataFrame:

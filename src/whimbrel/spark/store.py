@@ -20,7 +20,7 @@ from uuid import uuid4
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - the name that Spark programs know
+from pyspark.sql import functions as fn
 from pyspark.sql import types as T  # noqa: N812
 
 from whimbrel.engine.values import type_of
@@ -103,10 +103,10 @@ def _spark_type(arrow: pa.DataType) -> T.DataType:
 def _partitions(selection: Selection) -> Column:
     """Give the test of the folders: the days, and the cells where the query names a place."""
     days = sorted({file.day for file in selection.files})
-    test = F.col("day").between(F.lit(days[0]).cast("date"), F.lit(days[-1]).cast("date"))
+    test = fn.col("day").between(fn.lit(days[0]).cast("date"), fn.lit(days[-1]).cast("date"))
     cells = sorted({file.cell for file in selection.files})
     is_placed = all(bounds.box != EVERYWHERE for bounds in selection.bounds)
-    return test & F.col("cell").isin(cells) if is_placed and len(cells) <= MOST_CELLS else test
+    return test & fn.col("cell").isin(cells) if is_placed and len(cells) <= MOST_CELLS else test
 
 
 def _rows(alternatives: tuple[Bounds, ...], coordinates: Coordinates | None) -> Column:
@@ -115,25 +115,25 @@ def _rows(alternatives: tuple[Bounds, ...], coordinates: Coordinates | None) -> 
 
 
 def _row(bounds: Bounds, coordinates: Coordinates | None) -> Column:
-    tests = [] if bounds.types is None else [F.col("type").isin(sorted(bounds.types))]
+    tests = [] if bounds.types is None else [fn.col("type").isin(sorted(bounds.types))]
     for name, (low, high) in (("end", bounds.end), ("start", bounds.start)):
-        tests += [F.col(name) >= _moment(low)] if low > BEGINNING_OF_TIME else []
-        tests += [F.col(name) <= _moment(high)] if high < END_OF_TIME else []
+        tests += [fn.col(name) >= _moment(low)] if low > BEGINNING_OF_TIME else []
+        tests += [fn.col(name) <= _moment(high)] if high < END_OF_TIME else []
     if bounds.box != EVERYWHERE:
         x, y = location_names(coordinates)
         limits = ((x, bounds.box[0], bounds.box[2]), (y, bounds.box[1], bounds.box[3]))
-        inside = [F.col(axis) >= low for axis, low, _ in limits if low > -math.inf]
-        inside += [F.col(axis) <= high for axis, _, high in limits if high < math.inf]
-        tests.append(_all(inside) | F.col("geometry").isNotNull())
+        inside = [fn.col(axis) >= low for axis, low, _ in limits if low > -math.inf]
+        inside += [fn.col(axis) <= high for axis, _, high in limits if high < math.inf]
+        tests.append(_all(inside) | fn.col("geometry").isNotNull())
     return _all(tests)
 
 
 def _all(tests: list[Column]) -> Column:
-    return reduce(lambda one, other: one & other, tests) if tests else F.lit(True)
+    return reduce(lambda one, other: one & other, tests) if tests else fn.lit(True)
 
 
 def _moment(microseconds: int) -> Column:
-    return F.timestamp_micros(F.lit(microseconds))
+    return fn.timestamp_micros(fn.lit(microseconds))
 
 
 # -- writing -----------------------------------------------------------------------------------------------
@@ -273,11 +273,11 @@ def _write_delta(
     conformed = conformed_frame(frame, how)
     # The frame is computed twice, because a sink of Spark takes rows of one kind only.
     (counted,) = conformed.agg(
-        F.count("id").alias("events"), F.collect_list("rejected").alias("rejected")
+        fn.count("id").alias("events"), fn.collect_list("rejected").alias("rejected")
     ).collect()
     for text in counted["rejected"]:
         refused.write(_rejected(text))
-    events = conformed.filter(F.col("rejected").isNull()).drop("rejected")
+    events = conformed.filter(fn.col("rejected").isNull()).drop("rejected")
     writer = events.write.format("delta").mode("append").option("mergeSchema", "true").partitionBy("day")
     name, _, number = str(batch).rpartition("-")
     if number.isdigit():
@@ -306,9 +306,9 @@ def _days(asked: Bounds) -> Column:
     first, last = asked.end
     tests = []
     if first > BEGINNING_OF_TIME:
-        tests.append(F.col("day") >= F.lit(day_name(first // DAY)).cast("date"))
+        tests.append(fn.col("day") >= fn.lit(day_name(first // DAY)).cast("date"))
     if last < END_OF_TIME:
-        tests.append(F.col("day") <= F.lit(day_name(last // DAY)).cast("date"))
+        tests.append(fn.col("day") <= fn.lit(day_name(last // DAY)).cast("date"))
     return _all(tests)
 
 

@@ -37,6 +37,11 @@ _WHIMBREL: tuple[tuple[tuple[type[sql.DataType], ...], Type], ...] = (
 )
 
 
+def quoted(name: str) -> str:
+    """Write a column's name so that Spark takes it as it is, whatever is in it."""
+    return f"`{name.replace('`', '``')}`"
+
+
 def type_of(kind: sql.DataType) -> Type | None:
     """Give the type that an attribute of a Spark type has; None if events cannot have such an attribute."""
     return next((mine for theirs, mine in _WHIMBREL if isinstance(kind, theirs)), None)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from copy import deepcopy
 from dataclasses import dataclass, field
 from itertools import groupby, pairwise
 from typing import Any
@@ -134,8 +133,3 @@ def _pieces(batch: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
     for begin, end in pairwise(bounds):
         if end > begin:
             yield int(numbers[begin]), rest.slice(begin, end - begin)
-
-
-def remember(counts: Counts) -> Counts:
-    """Copy counts, to compare with later."""
-    return deepcopy(counts)

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - the name that everybody knows
+from pyspark.sql import functions as fn
 from pyspark.sql.types import LongType, StructField, StructType
 
 from whimbrel.errors import DataError
@@ -52,7 +52,7 @@ class TableSink:
         if self.format in _MERGING:
             self._merge(frame)
         else:
-            self._replace_partition(frame.withColumn(BATCH, F.lit(batch_id).cast("long")), batch_id)
+            self._replace_partition(frame.withColumn(BATCH, fn.lit(batch_id).cast("long")), batch_id)
 
     def _replace_partition(self, frame: DataFrame, batch_id: int) -> None:
         self._make(frame, [BATCH])
@@ -93,7 +93,7 @@ class TableSink:
         kinds = {field.name: field.dataType for field in table.schema.fields}
         if not isinstance(kinds.get(BATCH), LongType):
             raise DataError(f"table {self.name}: has no column {BATCH!r}, so it was not made by this sink")
-        found = table.agg(F.max(BATCH)).first()
+        found = table.agg(fn.max(BATCH)).first()
         last = found[0] if found else None
         if last is not None and last > batch_id:
             raise DataError(

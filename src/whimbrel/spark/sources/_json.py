@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - the name that everybody knows
+from pyspark.sql import functions as fn
 from pyspark.sql.types import StringType, StructField, StructType
 
 from whimbrel.errors import DataError
@@ -49,20 +49,22 @@ def events_from_json(frame: DataFrame, text: Column, schema: StructType, keep: l
         Other columns of `frame` for the events.
     """
     # A list is first taken apart into texts, so that one bad event does not spoil its neighbours.
-    listed = F.from_json(text, "array<string>")
-    items = F.when(F.ltrim(text).startswith("["), F.coalesce(listed, F.array(text))).otherwise(F.array(text))
+    listed = fn.from_json(text, "array<string>")
+    items = fn.when(fn.ltrim(text).startswith("["), fn.coalesce(listed, fn.array(text))).otherwise(
+        fn.array(text)
+    )
     names = [field.name for field in with_raw(schema).fields]
     permissive = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": RAW}
-    parsed = frame.select(*keep, F.explode(items).alias(_ITEM)).select(
-        "*", F.from_json(_ITEM, with_raw(schema), permissive).alias(_PARSED)
+    parsed = frame.select(*keep, fn.explode(items).alias(_ITEM)).select(
+        "*", fn.from_json(_ITEM, with_raw(schema), permissive).alias(_PARSED)
     )
     kept = [name for name in parsed.columns if name not in (_ITEM, _PARSED)]
-    members = [F.col(f"{_PARSED}.`{name}`").alias(name) for name in names]
-    return set_misfits_aside(parsed.select(*members, *(F.col(f"`{name}`") for name in kept)), schema)
+    members = [fn.col(f"{_PARSED}.`{name}`").alias(name) for name in names]
+    return set_misfits_aside(parsed.select(*members, *(fn.col(f"`{name}`") for name in kept)), schema)
 
 
 def set_misfits_aside(frame: DataFrame, schema: StructType) -> DataFrame:
     """Leave nothing but the text of a row that did not fit the schema."""
-    fits = F.col(RAW).isNull()
-    cleared = {name: F.when(fits, F.col(f"`{name}`")) for name in schema.fieldNames() if name != RAW}
+    fits = fn.col(RAW).isNull()
+    cleared = {name: fn.when(fits, fn.col(f"`{name}`")) for name in schema.fieldNames() if name != RAW}
     return frame.withColumns(cleared)

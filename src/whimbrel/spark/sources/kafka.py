@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pyspark
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - the name that everybody knows
+from pyspark.sql import functions as fn
 from pyspark.sql.types import StructType
 
 from whimbrel.errors import WhimbrelError
@@ -58,18 +58,18 @@ def read_kafka(
     reader = spark.readStream if stream else spark.read
     try:
         raw = reader.format("kafka").options(**given, **(options or {})).load()
-        texts = [F.make_valid_utf8(F.col(name).cast("string")).alias(name) for name in ("key", "value")]
+        texts = [fn.make_valid_utf8(fn.col(name).cast("string")).alias(name) for name in ("key", "value")]
         raw = raw.select(*texts, "topic", "partition", "offset", "timestamp")
         _ = raw.columns  # over Spark Connect nothing is looked at before
     except AnalysisException as error:
         raise missing_connector(error) from error
     if schema is None:
         return raw
-    kept = [F.col("key").alias(key)] if key else []
+    kept = [fn.col("key").alias(key)] if key else []
     columns = read_schema(spark, schema)
     if key in columns.fieldNames():
         columns = StructType([field for field in columns.fields if field.name != key])
-    return events_from_json(raw, F.col("value"), columns, kept)
+    return events_from_json(raw, fn.col("value"), columns, kept)
 
 
 def missing_connector(error: Exception) -> Exception:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - the name that everybody knows
+from pyspark.sql import functions as fn
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import (
     ReadAllAvailable,
@@ -98,13 +98,13 @@ def read_mqtt(
     Settings.of(given)
     spark.dataSource.register(MqttSource)
     raw = spark.readStream.format(NAME).options(**given).load()
-    text = F.make_valid_utf8(F.col("payload").cast("string"))
+    text = fn.make_valid_utf8(fn.col("payload").cast("string"))
     if schema is None:
         return raw.select("topic", "received", text.alias("payload"))
     wanted = read_schema(spark, schema)
     own = [name for name in ("topic", "received") if name in wanted.fieldNames()]
     members = StructType([field for field in wanted.fields if field.name not in own])
-    return events_from_json(raw, text, members, [F.col(name) for name in own])
+    return events_from_json(raw, text, members, [fn.col(name) for name in own])
 
 
 @dataclass(frozen=True)
