@@ -198,6 +198,15 @@ def test_files_are_read_as_the_embedded_engine_reads_them(spark, tmp_path, form)
     assert on_spark.to_pylist() == embedded.to_pylist()
 
 
+def test_an_empty_file_and_a_frame_without_columns_are_told_plainly(spark, tmp_path):
+    (tmp_path / "a.csv").touch()
+    with pytest.raises(DataError, match="the file is empty"):
+        read_files(spark, [str(tmp_path / "a.csv")])
+    by_lane = wb.compile("define D detect P as a then P as b within 9 s group by lane")
+    with pytest.raises(DataError, match="no column says when"):
+        wb.detect(by_lane, spark.range(1).select())
+
+
 def test_files_that_spark_cannot_read_are_named(spark, tmp_path):
     (tmp_path / "a.geojson").write_text("{}")
     with pytest.raises(DataError, match=r"does not read \.geojson"):

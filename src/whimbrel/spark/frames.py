@@ -69,12 +69,12 @@ def prepare(
     types = attributes_of(frame.schema)
     dealt = sharding(graph)
     read = _read(graph, query, frame)
+    _check(_of_columns(frame, read), query, coordinates, time_unit, default_type)
     has_content = _splits_sources(dealt, frame)
     if has_content:
         frame = with_content(frame)
         read = [*read, CONTENT.name]
-    frame = frame.select([fn.col(quoted(name)) for name in read])
-    _check(frame, query, coordinates, time_unit, default_type)
+    frame = _of_columns(frame, read)
     if filtered:
         has_type = "type" in frame.columns
         wanted = rows_wanted(
@@ -102,6 +102,10 @@ def _splits_sources(dealt: Sharding, frame: DataFrame) -> bool:
     if "id" in frame.columns or isinstance(dealt, Anyhow | Together):
         return False
     return not (isinstance(dealt, ByKeys) and SOURCE in dealt.keys and "source" in frame.columns)
+
+
+def _of_columns(frame: DataFrame, names: list[str]) -> DataFrame:
+    return frame.select([fn.col(quoted(name)) for name in names])
 
 
 def renamed(frame: DataFrame, columns: Columns) -> DataFrame:

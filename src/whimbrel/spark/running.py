@@ -99,7 +99,10 @@ def read_files(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
     if kind == "csv":
         # Left to itself, Spark takes a text such as T1 for one o'clock.
         reader = reader.options(header=True, inferSchema=True, timestampFormat=ISO_8601)
-    return reader.load([str(file) for file in files])
+    frame = reader.load([str(file) for file in files])
+    if not frame.columns:
+        raise DataError(f"{', '.join(paths)}: the file is empty; its first line must name the columns")
+    return frame
 
 
 def _kind(file: Path) -> str:
