@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from tests.spark.brokers.processes import LOOPBACK, free_port, running
+from tests.spark.processes import LOOPBACK, free_port, running
 
 from whimbrel.spark.session import java
 from whimbrel.spark.sources import KAFKA_PACKAGE

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.spark.brokers.processes import LOOPBACK, free_port, running
+from tests.spark.processes import LOOPBACK, free_port, running
 
 _INSTALL_SECONDS = 120
 

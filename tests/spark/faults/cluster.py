@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import socket
 import subprocess
 import sys
@@ -14,16 +13,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pyspark
+from tests.spark.processes import LOOPBACK, cut_off, free_port
 
-LOOPBACK = "127.0.0.1"
 SPARK_CLASS = Path(pyspark.__file__).parent / "bin" / "spark-class"
-
-
-def free_port() -> int:
-    """A port that nobody listens on now."""
-    with closing(socket.socket()) as found:
-        found.bind((LOOPBACK, 0))
-        return int(found.getsockname()[1])
 
 
 @dataclass
@@ -56,7 +48,7 @@ class Cluster:
                                     "SPARK_DAEMON_MEMORY": "256m"}  # fmt: skip
         log = (self.folder / f"{name}.log").open("wb")
         self.processes[name] = subprocess.Popen(
-            [str(SPARK_CLASS), *command], env=environment, stdout=log, stderr=log, start_new_session=True
+            [str(SPARK_CLASS), *command], env=environment, stdout=log, stderr=log
         )
 
     def _wait(self) -> None:
@@ -70,9 +62,7 @@ class Cluster:
 
     def kill(self, name: str) -> None:
         """Kill a worker, and the executors that it has started, at once."""
-        process = self.processes.pop(name)
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+        cut_off(self.processes.pop(name))
 
 
 @contextmanager

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import random
-import signal
 import subprocess
 import sys
 import time
@@ -12,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from tests.spark.faults.trips import expected, write_events, written
+from tests.spark.processes import cut_off
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(3600)]
 
@@ -34,7 +34,6 @@ def launch(events, folder, rows):
         command,
         cwd=ROOT,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
-        start_new_session=True,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
     )
@@ -44,13 +43,6 @@ def committed(folder: Path) -> int:
     """How many micro-batches have been finished."""
     commits = folder / "checkpoint" / "commits"
     return sum(name.name.isdigit() for name in commits.iterdir()) if commits.exists() else 0
-
-
-def kill(process: subprocess.Popen) -> None:
-    """Kill the driver, its Java process and all its workers at once."""
-    os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
-    process.stderr.close()
 
 
 def test_a_driver_that_is_killed_again_and_again_ends_with_the_batch_result(spark, tmp_path):
@@ -67,7 +59,8 @@ def test_a_driver_that_is_killed_again_and_again_ends_with_the_batch_result(spar
                 time.sleep(0.05)
             time.sleep(rng.uniform(0, 2.5))
             if process.poll() is None:
-                kill(process)
+                cut_off(process)
+                process.stderr.close()
                 kills += 1
                 continue
         _, errors = process.communicate(timeout=1200)

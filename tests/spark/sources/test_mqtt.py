@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
-import psutil
 import pytest
 from paho.mqtt.client import Client
 from paho.mqtt.enums import CallbackAPIVersion
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 from tests.spark.brokers.mosquitto import mosquitto
-from tests.spark.brokers.processes import LOOPBACK, free_port
+from tests.spark.processes import LOOPBACK, cut_off, free_port
 from tests.spark.sources import mqtt_driver
 from tests.spark.sources.mqtt_driver import write_messages
 
@@ -189,39 +187,16 @@ def test_wrong_options_are_explained(options, message):
         Settings.of({"host": "h", "topic": "t", "spool": "s"} | options)
 
 
-class Driver:
-    """A Spark driver in a process of its own."""
-
-    def __init__(self, folder: Path, port: int) -> None:
+@contextmanager
+def driver(folder: Path, port: int) -> Iterator[subprocess.Popen]:
+    """A Spark driver in a process of its own; at the end of the block it is cut off."""
+    with (folder / "driver.log").open("wb") as log:
         command = [sys.executable, str(DRIVER), str(folder), str(port)]
-        with (folder / "driver.log").open("ab") as log:
-            self.process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
-
-    def kill(self) -> None:
-        """End it and all that it started in an instant, as a power cut would."""
-        if self.process.poll() is None:
-            family = [
-                psutil.Process(self.process.pid),
-                *psutil.Process(self.process.pid).children(recursive=True),
-            ]
-            for each in family:
-                os.kill(each.pid, signal.SIGSTOP)
-            for each in family:
-                os.kill(each.pid, signal.SIGKILL)
-        self.process.wait(10)
-
-
-@pytest.fixture
-def driver(tmp_path, port) -> Iterator[Callable[..., Driver]]:
-    started = []
-
-    def start() -> Driver:
-        started.append(Driver(tmp_path, port))
-        return started[-1]
-
-    yield start
-    for each in started:
-        each.kill()
+        process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
+    try:
+        yield process
+    finally:
+        cut_off(process)
 
 
 def found_ids(folder: Path) -> list[str]:
@@ -230,7 +205,7 @@ def found_ids(folder: Path) -> list[str]:
 
 
 @pytest.mark.slow
-def test_nothing_is_lost_when_the_driver_is_killed(spark, tmp_path, port, driver):
+def test_nothing_is_lost_when_the_driver_is_killed(spark, tmp_path, port):
     # The session is made first, so that everything that is published from now on is meant for the driver.
     session = Publisher(port, "whimbrel-test", clean=False)
     session.client.subscribe("fleet/#", 1)
@@ -248,13 +223,12 @@ def test_nothing_is_lost_when_the_driver_is_killed(spark, tmp_path, port, driver
             publisher.publish(f"fleet/{number % 3}", json.dumps([event] if number % 2 else event))
 
     try:
-        first = driver()
-        while not found_ids(tmp_path):
-            publish(20)
-            time.sleep(0.1)
-            assert first.process.poll() is None, (tmp_path / "driver.log").read_text()
-        publish(100)
-        first.kill()
+        with driver(tmp_path, port) as running:
+            while not found_ids(tmp_path):
+                publish(20)
+                time.sleep(0.1)
+                assert running.poll() is None, (tmp_path / "driver.log").read_text()
+            publish(100)
         publish(100)
     finally:
         publisher.close()

@@ -1,13 +1,16 @@
-"""Start a server, wait until it answers, and end it whatever happens."""
+"""Start a program, wait until it answers, and end it: kindly, or as a power cut would."""
 
 from __future__ import annotations
 
 import contextlib
+import signal
 import socket
 import subprocess
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+
+import psutil
 
 LOOPBACK = "127.0.0.1"
 
@@ -50,3 +53,23 @@ def end(process: subprocess.Popen) -> None:
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait(10)
+
+
+def cut_off(process: subprocess.Popen) -> None:
+    """End a program and all that it has started in an instant, as a power cut would."""
+    if process.poll() is None:
+        family = _family(process.pid)
+        # Stopped before the first is killed: none of them sees another one die and tidies up after it.
+        for blow in (signal.SIGSTOP, signal.SIGKILL):
+            for each in family:
+                with contextlib.suppress(psutil.NoSuchProcess):  # it came to its own end meanwhile
+                    each.send_signal(blow)
+    process.wait(30)
+
+
+def _family(pid: int) -> list[psutil.Process]:
+    try:
+        head = psutil.Process(pid)
+        return [head, *head.children(recursive=True)]
+    except psutil.NoSuchProcess:
+        return []
