@@ -54,6 +54,19 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(missing)
 
 
+def pytest_itemcollected(item: pytest.Item) -> None:
+    item.add_marker(
+        pytest.mark.xdist_group(_lane(item))
+    )  # here, for xdist reads it before the items are final
+
+
+def _lane(item: pytest.Item) -> str:
+    """What must run in one process if the tests run in several: those with the Spark session, or a file."""
+    backend = getattr(item, "callspec", None) and item.callspec.params.get("backend")
+    uses_spark = "spark" in getattr(item, "fixturenames", ()) or str(backend).startswith("spark")
+    return "spark" if uses_spark else item.path.as_posix()
+
+
 @pytest.fixture(scope="session")
 def update_golden(request: pytest.FixtureRequest) -> bool:
     """Whether golden files are to be rewritten instead of compared."""
