@@ -14,7 +14,6 @@ DEMO := examples/traffic/run.py
 
 VENV := .venv
 PY := $(VENV)/bin/python
-TEST := $(PY) -m pytest -n 2 --dist loadgroup
 INSTALL := $(PY) -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 RUNTIME := $(VENV)/.whimbrel-installed
 DEV := $(VENV)/.whimbrel-dev-installed
@@ -28,11 +27,11 @@ demo: $(RUNTIME)  ## detect over a sample of traffic and show what was found
 
 check: $(DEV) lint types contracts  ## the quick checks and tests, for while you work (under two minutes)
 	@echo "Running the quick tests"
-	@$(TEST) -q -m "not slow" $(ARGS)
+	@$(PY) tools/test.py -q -m "not slow" $(ARGS)
 
 test: $(DEV) lint types contracts  ## everything: style, types, contracts, all tests, documentation
 	@echo "Running all tests (they build the documentation too)"
-	@HYPOTHESIS_PROFILE=$${HYPOTHESIS_PROFILE:-ci} $(TEST) $(ARGS)
+	@HYPOTHESIS_PROFILE=$${HYPOTHESIS_PROFILE:-ci} $(PY) tools/test.py $(ARGS)
 
 suite: $(DEV)  ## every test of the shared suite on every backend, Spark included (an hour)
 	@for each in embedded session spark-batch spark-stream; do \

@@ -28,7 +28,7 @@ _COMMON = {
     "report_multiple_bugs": False,
     "suppress_health_check": [HealthCheck.too_slow],
 }
-settings.register_profile("default", max_examples=40, **_COMMON)
+settings.register_profile("default", max_examples=15, **_COMMON)
 settings.register_profile("ci", max_examples=200, database=None, print_blob=True, **_COMMON)
 settings.register_profile("soak", max_examples=5_000, print_blob=True, **_COMMON)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
@@ -52,19 +52,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker("golden")
         if item.get_closest_marker("needs_data") and not DATA.is_dir():
             item.add_marker(missing)
+        if _uses_spark(item):
+            item.add_marker("spark")
 
 
-def pytest_itemcollected(item: pytest.Item) -> None:
-    item.add_marker(
-        pytest.mark.xdist_group(_lane(item))
-    )  # here, for xdist reads it before the items are final
-
-
-def _lane(item: pytest.Item) -> str:
-    """What must run in one process if the tests run in several: those with the Spark session, or a file."""
+def _uses_spark(item: pytest.Item) -> bool:
     backend = getattr(item, "callspec", None) and item.callspec.params.get("backend")
-    uses_spark = "spark" in getattr(item, "fixturenames", ()) or str(backend).startswith("spark")
-    return "spark" if uses_spark else item.path.as_posix()
+    return "spark" in getattr(item, "fixturenames", ()) or str(backend).startswith("spark")
 
 
 @pytest.fixture(scope="session")
@@ -100,12 +94,19 @@ def compiled_kernels() -> None:
 
 
 @pytest.fixture(scope="session")
-def spark(compiled_kernels: None) -> Iterator[object]:
-    """A local Spark session with two cores; where there is no Java, tests that ask for it are skipped."""
-    from whimbrel.spark.session import java, local_session
+def java(compiled_kernels: None) -> None:
+    """All that programs with a Spark session of their own need; where there is no Java, they are skipped."""
+    from whimbrel.spark.session import java
 
     if java() is None:
         pytest.skip("Spark needs Java, and there is none")
+
+
+@pytest.fixture(scope="session")
+def spark(java: None) -> Iterator[object]:
+    """A local Spark session with two cores."""
+    from whimbrel.spark.session import local_session
+
     session = local_session("whimbrel tests", cores=2, settings=SPARK_SETTINGS)
     yield session
     session.stop()

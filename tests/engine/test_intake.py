@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -155,6 +156,45 @@ def test_events_with_and_without_ids_may_come_together():
         [":3000000:000000:A"],
     ]
     assert session.counts.duplicate == 0
+
+
+OTHERS = [{"type": kind, "time": time, "source": "s"} for time in (1, 5, 30) for kind in "XYZ"]
+"""Events without ids, of types that no query reads."""
+
+
+def test_events_of_types_that_no_query_reads_are_accounted_for():
+    session = wb.Session(ANY, lateness="10 s")
+    session.push(OTHERS)
+    counts = session.counts
+    assert (counts.received, counts.processed, counts.waiting) == (9, 6, 3)
+    session.push([{"type": "X", "time": 19, "source": "s"}])
+    session.close()
+    assert accounted(session.counts)
+    assert (counts.processed, counts.waiting, counts.late) == (9, 0, 1)
+
+
+def test_ids_do_not_depend_on_events_that_no_query_reads():
+    read = [{"type": "A", "time": time, "source": "s"} for time in (1, 1, 5)]
+    expected = wb.detect(ANY, read)
+    assert wb.detect(ANY, [*OTHERS, *read]).equals(expected)
+    assert wb.detect(wb.compile("define Seen detect A\ndefine More detect X"), [*OTHERS, *read]).filter(
+        pc.field("type") == "Seen"
+    ).column("events").equals(expected.column("events"))  # fmt: skip
+
+
+def test_time_moves_with_events_that_no_query_reads():
+    session = wb.Session(ANY, lateness="10 s")
+    session.push([{"type": "A", "time": 1}])
+    assert session.push([{"type": "X", "time": 12}]).num_rows == 1
+
+
+def test_many_sources_and_types_with_equal_times_get_numbers():
+    rows = [{"type": f"T{n % 50}", "source": f"s{n % 40}", "time": 1} for n in range(400)]
+    query = wb.compile("\n".join(f"define D{n} detect T{n}" for n in range(50)))
+    events = [each for [each] in wb.detect(query, rows).column("events").to_pylist()]
+    assert sorted(events) == sorted(
+        f"s{n % 40}:1000000:{n // 200:06}:T{n % 50}" for n in range(400)
+    )  # fmt: skip
 
 
 def test_what_was_set_aside_is_given_once():

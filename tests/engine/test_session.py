@@ -120,6 +120,13 @@ def test_an_added_query_does_not_see_half_of_a_waiting_event():
     assert close(session).values("type") == ["Seen"]
 
 
+def test_an_added_query_sees_waiting_events_of_a_type_that_no_other_reads():
+    session = wb.Session(wb.compile("define Seen detect A"), lateness="10 s")
+    session.push([{"type": "B", "time": 1}])
+    session.add(wb.compile("define Other detect B"))
+    assert close(session).values("type") == ["Other"]
+
+
 def test_a_query_may_start_while_another_waits():
     session = wb.Session(wb.compile("define Lost detect A then not B for 5 s"))
     push(session, "A@1s#a")

@@ -37,6 +37,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     is_asked_for = config.getoption("--backend", default="all") != "all"
     kept, left_out = [], []
     for item in items:
+        if "backend" in getattr(item, "fixturenames", ()):
+            item.add_marker("suite")
         name = getattr(item, "callspec", None) and item.callspec.params.get("backend")
         if name in SAMPLED:
             item.add_marker("slow")

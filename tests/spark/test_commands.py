@@ -45,7 +45,7 @@ def lines(text):
     return [json.loads(line) for line in text.splitlines()]
 
 
-def test_detect_on_spark_writes_what_the_embedded_engine_writes(spark, tmp_path):
+def test_detect_on_spark_writes_what_the_embedded_engine_writes(java, tmp_path):
     detect = ("detect", EXAMPLES / "overdue.wbl", "--events", EXAMPLES / "trips.csv")
     code, embedded, _ = whimbrel(*detect, cwd=tmp_path)
     assert code == 0
@@ -59,7 +59,7 @@ def test_detect_on_spark_writes_what_the_embedded_engine_writes(spark, tmp_path)
     assert ours == [{k: v for k, v in row.items() if k not in ("id", "events")} for row in lines(embedded)]
 
 
-def test_a_stream_tells_its_progress_keeps_what_it_sets_aside_and_goes_on_where_it_was(spark, tmp_path):
+def test_a_stream_tells_its_progress_keeps_what_it_sets_aside_and_goes_on_where_it_was(java, tmp_path):
     events = tmp_path / "events.csv"
     events.write_text((EXAMPLES / "trips.csv").read_text() + ",2025-03-03T10:31:00Z,,,,\n")
     stream = (
@@ -87,7 +87,7 @@ def test_wrong_usage_of_a_stream_is_told_before_spark_does_anything(tmp_path):
     assert "smoke" in errors
 
 
-def test_a_program_runs_with_spark_submit(spark, tmp_path):
+def test_a_program_runs_with_spark_submit(java, tmp_path):
     (tmp_path / "program.py").write_text(PROGRAM)
     submit = Path(pyspark.__file__).parent / "bin" / "spark-submit"
     code, out, errors = run(

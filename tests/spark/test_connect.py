@@ -18,7 +18,7 @@ pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[2]
 
 
-def test_batch_stream_and_live_queries_over_a_local_connect_server(spark, tmp_path):
+def test_batch_stream_and_live_queries_over_a_local_connect_server(java, tmp_path):
     process = subprocess.run(
         [sys.executable, str(Path(__file__).parent / "connect_program.py"), str(tmp_path)],
         cwd=ROOT,

@@ -7,14 +7,14 @@ that passed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 import numpy as np
 import pyarrow as pa
 
 from whimbrel.engine.identity import NUMBER
 from whimbrel.engine.index import TypeIndex
-from whimbrel.engine.intake import Released
+from whimbrel.engine.intake import Released, of_types
 from whimbrel.engine.streams import Stream, Surroundings
 from whimbrel.engine.values import Column, Int64Array, decoded, from_arrow
 from whimbrel.graph.expressions import Attribute, Expr
@@ -36,6 +36,11 @@ class Atoms:
         self.stream = around.atoms
         self._types: dict[str, TypeIndex] = {}
         self._touched: list[Stream] = []
+
+    @property
+    def types(self) -> Collection[str]:
+        """The types that any query reads, now and whenever it is looked at."""
+        return self._types.keys()
 
     def select(self, atom: Atom, user: str) -> Stream:
         """Give a query the stream of the events that pass a test; equal tests share one."""
@@ -76,12 +81,7 @@ class Atoms:
     def _of_types_read(self, released: Released) -> Released:
         """Leave out events of types that no query reads, so that they need not be remembered."""
         types = released.batch.column("type")
-        types = types if pa.types.is_dictionary(types.type) else types.dictionary_encode()
-        names = decoded(types.dictionary).to_pylist()
-        read = np.array([name in self._types for name in names], np.bool_)
-        if read.all():
-            return released
-        kept = np.nonzero(read[types.indices.to_numpy(zero_copy_only=False)])[0]
+        kept = np.flatnonzero(of_types(types, self._types))
         if len(kept) > MOST * len(types):
             return released  # copying would cost more than remembering
         return Released(

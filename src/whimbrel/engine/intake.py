@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, field
 
 import numpy as np
@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from whimbrel.engine.identity import HashArray, hashes
+from whimbrel.engine.identity import CONTENT, HashArray, hashes
 from whimbrel.engine.kernels.ordering import (
     SORTED,
     TIED,
@@ -29,6 +29,8 @@ from whimbrel.model.time import BEGINNING_OF_TIME, END_OF_TIME
 
 KEPT_FOR_INSPECTION = 100_000
 """How many late, repeated and rejected events are kept to be looked at; all are counted."""
+
+Mask = npt.NDArray[np.bool_]
 
 KEPT_REASONS = 1_000
 """Different reasons that are counted as they are; if there are more, without the values in them."""
@@ -111,7 +113,7 @@ class Released:
     start: Int64Array
     end: Int64Array
     number: Int64Array | None
-    """For events without an id: the number among those of its source with the same times."""
+    """For events without an id: the number among those of its source and type with the same times."""
     watermark: int
     """Up to which time everything has been released with it."""
 
@@ -146,6 +148,8 @@ class Intake:
         """The attributes to keep of an event that comes in; None: all."""
         self.read: set[str] | None = None
         """The attributes that any query reads; None: all."""
+        self.types: Collection[str] = ()
+        """The types that any query reads."""
         self.watermark = BEGINNING_OF_TIME
         self.counts = Counts()
         self.late = SetAside()
@@ -174,6 +178,12 @@ class Intake:
         self.counts.received += len(self._own(batch))
         self.set_rejected_aside(conformed.rejected)
         return conformed
+
+    def _count_own(self, batch: pa.RecordBatch, mask: Mask) -> int:
+        """Count the events of a mask that are not copies."""
+        if self.owned is not None and self.owned in batch.schema.names:
+            mask = mask & batch.column(self.owned).to_numpy(zero_copy_only=False)
+        return int(np.count_nonzero(mask))
 
     def _own(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Give the events that are not copies, which alone are counted and can be looked at."""
@@ -232,21 +242,38 @@ class Intake:
 
     def release(self) -> list[Released]:
         """Give the events that the watermark has reached, in total order, each batch after the one before."""
-        ready, rest = [], []
-        for batch in self._waiting:
-            reached, later = _split(batch, self.watermark)
-            ready += [reached] if reached.num_rows else []
-            rest += [later] if later.num_rows else []
+        ready = self._take_reached()
         if not ready:
             return []
-        # A long list of small batches would be looked through again and again.
-        self._waiting = rest if len(rest) < 16 else [_concat(rest, self.read)]
-        self.counts.waiting -= sum(len(self._own(batch)) for batch in ready)
         if len(ready) > 1 and not _follow_each_other(ready):
             ready = [_concat(ready, self.read)]
         firsts = [int(_int64(batch, "end")[0]) for batch in ready[1:]]
         watermarks = [*(first - 1 for first in firsts), self.watermark]
         return [self._ordered(batch, until) for batch, until in zip(ready, watermarks, strict=True)]
+
+    def _take_reached(self) -> list[pa.RecordBatch]:
+        """Part with the waiting events that the watermark has reached; give those that may matter."""
+        ready, rest = [], []
+        for batch in self._waiting:
+            reached = _int64(batch, "end") <= self.watermark
+            self.counts.waiting -= self._count_own(batch, reached)
+            ready.append(_chosen(batch, self._of_types_read(batch, reached)))
+            rest.append(_chosen(batch, ~reached))
+        self._waiting = [batch for batch in rest if batch.num_rows]
+        if len(self._waiting) > MOST_WAITING:
+            self._waiting = [_concat(self._waiting, self.read)]
+        return [batch for batch in ready if batch.num_rows]
+
+    def _of_types_read(self, batch: pa.RecordBatch, reached: Mask) -> Mask:
+        """Leave out events of types that no query reads: putting them in order would be in vain.
+
+        Not so where events have ids: whichever its type, an event is the first with its id or a repeated one.
+        """
+        if "id" in batch.schema.names:
+            return reached
+        mask = reached & of_types(batch.column("type"), self.types)
+        self.counts.processed += self._count_own(batch, reached & ~mask)
+        return mask
 
     def save(self, blocks: Blocks, name: str) -> None:
         """Write everything that later events and results depend on."""
@@ -343,18 +370,29 @@ def _int64(batch: pa.RecordBatch, name: str) -> Int64Array:
     return values
 
 
+MOST_WAITING = 16
+"""Waiting batches that are kept apart; a long list of small ones would be looked through again and again."""
+
 SMALL = 4_096
 """Batches that together have fewer events are joined rather than processed one after the other."""
 
 
-def _split(batch: pa.RecordBatch, watermark: int) -> tuple[pa.RecordBatch, pa.RecordBatch]:
-    """Part a batch into the events that the watermark has reached and the others; no copy if it is sorted."""
-    end = _int64(batch, "end")
-    reached = end <= watermark
-    count = int(np.count_nonzero(reached))
-    if count in (0, len(end)) or bool(reached[:count].all()):
-        return batch.slice(0, count), batch.slice(count)
-    return batch.filter(pa.array(reached)), batch.filter(pa.array(~reached))
+def _chosen(batch: pa.RecordBatch, mask: Mask) -> pa.RecordBatch:
+    """Give the events of a mask; no copy if they stand together."""
+    count, first = int(np.count_nonzero(mask)), int(mask.argmax()) if len(mask) else 0
+    if mask[first : first + count].all():
+        return batch.slice(first, count)
+    return batch.filter(pa.array(mask))
+
+
+def of_types(types: pa.Array, wanted: Collection[str]) -> Mask:
+    """Mark the events that are of one of the wanted types."""
+    types = types if pa.types.is_dictionary(types.type) else types.dictionary_encode()
+    is_wanted = np.array([name in wanted for name in decoded(types.dictionary).to_pylist()], np.bool_)
+    if is_wanted.all():
+        return np.ones(len(types), np.bool_)
+    mask: Mask = is_wanted[types.indices.to_numpy(zero_copy_only=False)]
+    return mask
 
 
 def _follow_each_other(batches: list[pa.RecordBatch]) -> bool:
@@ -437,16 +475,28 @@ def _tie_order(batch: pa.RecordBatch, start: Int64Array, end: Int64Array) -> Int
 
 
 def _number(batch: pa.RecordBatch, start: Int64Array, end: Int64Array) -> Int64Array | None:
-    source, sources = np.zeros(batch.num_rows, np.int32), 0
-    if "source" in batch.schema.names:
-        column = batch.column("source")
-        column = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
-        sources = len(column.dictionary)
-        codes = column.indices.fill_null(sources) if column.null_count else column.indices
-        source = codes.to_numpy(zero_copy_only=False).astype(np.int32, copy=False)
-    if "@content" in batch.schema.names:
-        pairs = np.stack([source.astype(np.int64), _int64(batch, "@content")], axis=1)
-        distinct, source = np.unique(pairs, axis=0, return_inverse=True)
-        source, sources = source.astype(np.int32), len(distinct)
-    number: Int64Array = number_among_equals(end, start, source, sources + 1)
+    """Give each event its number among those of its source and type with the same times; None: all have 0."""
+    kinds, size = np.zeros(batch.num_rows, np.int64), 1
+    for name in ("source", "type"):
+        codes, different = _codes(batch, name)
+        kinds, size = kinds * different + codes, size * different
+    if CONTENT.name in batch.schema.names:
+        pairs = np.stack([kinds, _int64(batch, CONTENT.name)], axis=1)
+        distinct, kinds = np.unique(pairs, axis=0, return_inverse=True)
+        size = len(distinct)
+    elif size > 8 * len(kinds):  # too many combinations to keep a count of each
+        distinct, kinds = np.unique(kinds, return_inverse=True)
+        size = len(distinct)
+    number: Int64Array = number_among_equals(end, start, kinds, size)
     return number if number.any() else None
+
+
+def _codes(batch: pa.RecordBatch, name: str) -> tuple[Int64Array, int]:
+    """Give the texts of a column (and no text) as numbers; tell how many different ones there may be."""
+    if name not in batch.schema.names:
+        return np.zeros(batch.num_rows, np.int64), 1
+    column = batch.column(name)
+    column = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
+    texts = len(column.dictionary)
+    codes = column.indices.fill_null(texts) if column.null_count else column.indices
+    return codes.to_numpy(zero_copy_only=False).astype(np.int64, copy=False), texts + 1

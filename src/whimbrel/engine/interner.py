@@ -52,7 +52,10 @@ class Interner:
         return table[local] if len(table) else np.zeros(len(local), np.int64)
 
     def _table(self, values: list[Any]) -> Int64Array:
-        return np.fromiter((self._code(value) for value in values), np.int64, len(values))
+        codes = list(map(self._codes.get, values))
+        if None in codes:
+            codes = [self._code(value) for value in values]
+        return np.array(codes, np.int64)
 
     def row_codes(self, columns: list[Column]) -> Int64Array:
         """Give one code for every different row of several columns."""

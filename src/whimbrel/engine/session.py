@@ -91,6 +91,7 @@ class Session:
         self._intake.owned = owned
         self._around = Surroundings(Stream("events", Store()), {}, place)
         self._atoms = Atoms(self._around)
+        self._intake.types = self._atoms.types
         self._pipelines: dict[str, Pipeline] = {}
         self._reach = 0
         self._owned = None if owned is None else Attribute(None, owned)

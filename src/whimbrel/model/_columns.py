@@ -106,8 +106,15 @@ def as_text_dictionary(name: str, column: pa.Array) -> pa.Array:
     """Return texts (or whole numbers, as texts) dictionary encoded; the usual form comes back as it is."""
     if isinstance(column, pa.ExtensionArray):
         column = column.storage
-    if column.type == TEXT and column.dictionary.null_count == 0:
-        return column
+    kind = column.type
+    if (
+        pa.types.is_dictionary(kind)
+        and kind.value_type == TEXT.value_type
+        and not column.dictionary.null_count
+    ):
+        if kind == TEXT:
+            return column
+        return pa.DictionaryArray.from_arrays(column.indices.cast(TEXT.index_type), column.dictionary)
     column = as_text(name, column)
     return column.dictionary_encode()
 

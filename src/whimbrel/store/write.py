@@ -218,8 +218,10 @@ class Writer:
             self.check = (self.check + weight * total) % CHECK_BELOW
 
     def _same_times(self, first: int, last: int) -> pa.Table:
-        """Give source and times of the events that came before and ended between two moments."""
-        schema = pa.schema([("source", pa.string()), ("start", INSTANT), ("end", INSTANT)])
+        """Give what counts for the numbers of the events that came before and ended between two moments."""
+        schema = pa.schema(
+            [("source", pa.string()), ("type", pa.string()), ("start", INSTANT), ("end", INSTANT)]
+        )
         wanted = (pc.field("end") >= pa.scalar(first, INSTANT)) & (
             pc.field("end") <= pa.scalar(last, INSTANT)
         )
@@ -309,9 +311,9 @@ def _with_ids(table: pa.Table, same_times: Callable[[int, int], pa.Table]) -> pa
     bare = table.filter(missing).combine_chunks()
     start, end = _int64(bare, "start"), _int64(bare, "end")
     earlier = same_times(int(end.min()), int(end.max()))
-    # Those with an id count too: the engine numbers all events of a source with the same times.
-    keys = ["source", "start", "end"]
-    number = _numbers(pa.concat_tables([earlier, table.select(keys)]))[earlier.num_rows :]
+    # Those with an id count too: the engine numbers all events of a source and type with the same times.
+    same = table.select(earlier.column_names)
+    number = _numbers(pa.concat_tables([earlier, same]))[earlier.num_rows :]
     rows = Rows()
     columns: dict[Any, Column] = {
         Attribute(None, name): from_arrow(bare.column(name).combine_chunks()) for name in ("type", "source")
@@ -324,9 +326,10 @@ def _with_ids(table: pa.Table, same_times: Callable[[int, int], pa.Table]) -> pa
 
 
 def _numbers(table: pa.Table) -> Int64Array:
-    """Count the events of one source with the same times, in the order they stand in: 0, 1, 2, ..."""
-    source = table.column("source").combine_chunks().dictionary_encode().indices.fill_null(-1)
-    keys = (source.to_numpy(zero_copy_only=False), _int64(table, "start"), _int64(table, "end"))
+    """Count the events of one source and type with the same times, as they stand: 0, 1, 2, ..."""
+    texts = [table.column(name).combine_chunks().dictionary_encode().indices for name in ("source", "type")]
+    codes = [each.fill_null(-1).to_numpy(zero_copy_only=False) for each in texts]
+    keys = (*codes, _int64(table, "start"), _int64(table, "end"))
     order = np.lexsort(keys)
     first = np.ones(len(order), np.bool_)
     first[1:] = np.any([key[order][1:] != key[order][:-1] for key in keys], axis=0)

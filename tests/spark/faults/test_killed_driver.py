@@ -45,9 +45,9 @@ def committed(folder: Path) -> int:
     return sum(name.name.isdigit() for name in commits.iterdir()) if commits.exists() else 0
 
 
-def test_a_driver_that_is_killed_again_and_again_ends_with_the_batch_result(spark, tmp_path):
+def test_a_driver_that_is_killed_again_and_again_ends_with_the_batch_result(java, tmp_path):
     events = tmp_path / "events.parquet"
-    write_events(events, 400 * (4 + 6 * KILLS))
+    write_events(events, 400 * (4 + 3 * KILLS))
     rng, kills = random.Random(5), 0
     while True:
         process, before = launch(events, tmp_path, "400"), committed(tmp_path)

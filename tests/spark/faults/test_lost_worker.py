@@ -20,7 +20,7 @@ PROGRAM = Path(__file__).parent / "cluster_program.py"
 
 
 @pytest.mark.skipif(not os.environ.get("WHIMBREL_KILLS"), reason="starts a cluster of its own: make faults")
-def test_a_worker_is_killed_half_way_through_a_batch_and_a_stream(spark, tmp_path):
+def test_a_worker_is_killed_half_way_through_a_batch_and_a_stream(java, tmp_path):
     process = subprocess.run(
         [sys.executable, str(PROGRAM), str(tmp_path)],
         cwd=ROOT,

@@ -22,22 +22,22 @@ def sortedness(end, start):
 
 
 @kernel
-def number_among_equals(end, start, source, sources):
-    """Count the events of one source with the same times: 0, 1, 2, ...; rows are sorted by time."""
+def number_among_equals(end, start, kinds, different):
+    """Count the events of one kind with the same times: 0, 1, 2, ...; rows are sorted by time."""
     number = np.zeros(end.size, np.int64)
-    seen = np.full(sources, -1, np.int64)
-    count = np.zeros(sources, np.int64)
+    seen = np.full(different, -1, np.int64)
+    count = np.zeros(different, np.int64)
     group = 0
     for i in range(end.size):
         if i > 0 and (end[i] != end[i - 1] or start[i] != start[i - 1]):
             group += 1
-        s = source[i]
-        if seen[s] == group:
-            count[s] += 1
-            number[i] = count[s]
+        kind = kinds[i]
+        if seen[kind] == group:
+            count[kind] += 1
+            number[i] = count[kind]
         else:
-            seen[s] = group
-            count[s] = 0
+            seen[kind] = group
+            count[kind] = 0
     return number
 
 
