@@ -19,6 +19,9 @@ SPARK_SETTINGS = {
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }
 
+# Java processes that live for a minute: compiling their code well costs more than it saves.
+os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData")
+
 # No deadlines: the first example of a test may wait for a kernel to compile. No explaining: it traces
 # every line, which makes compiling take minutes.
 _PHASES = [phase for phase in Phase if phase is not Phase.explain]
@@ -29,7 +32,7 @@ _COMMON = {
     "suppress_health_check": [HealthCheck.too_slow],
 }
 settings.register_profile("default", max_examples=15, **_COMMON)
-settings.register_profile("ci", max_examples=200, database=None, print_blob=True, **_COMMON)
+settings.register_profile("ci", max_examples=120, database=None, print_blob=True, **_COMMON)
 settings.register_profile("soak", max_examples=5_000, print_blob=True, **_COMMON)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 

@@ -688,7 +688,7 @@ def test_time_that_passes_at_once_is_time_that_passes_in_steps():
 @pytest.mark.parametrize(
     ("within", "thousands"),
     [
-        (restriction("10 s"), 50),
+        pytest.param(restriction("10 s"), 50, marks=pytest.mark.slow),
         (restriction("10 s", bound="end"), 10),
         (restriction("10 s", shift="10 s"), 10),
         (restriction("10 s", input="A", shift=3), 10),

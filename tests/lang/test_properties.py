@@ -18,7 +18,7 @@ from whimbrel.lang.wbl import tree as t
 
 QUERIES = [case.given for file in ("graphs.txt", "format.txt", "errors.txt") for case in read_cases(file)]
 # More than the default, because these are quick; the profile for soaking may ask for more still.
-PLENTY = settings(max_examples=max(150, settings.default.max_examples))
+PLENTY = settings(max_examples=max(60, settings.default.max_examples))
 WORDS = sorted(set(re.findall(r"\w+|[^\w\s]+|\s+", "\n".join(QUERIES))))
 
 

@@ -1,12 +1,30 @@
-"""The same queries on Spark: batch and streaming DataFrames in, DataFrames of detections out."""
+"""The same queries on Spark: batch and streaming DataFrames in, DataFrames of detections out.
+
+What is here loads when it is first used: Spark's workers need only a part of it, and start the sooner.
+"""
 
 from __future__ import annotations
 
-from whimbrel.spark.batch import OnePartition
-from whimbrel.spark.detecting import detect, outcomes
-from whimbrel.spark.live import detect_live, outcomes_live
-from whimbrel.spark.routing import Routed, SetAside
-from whimbrel.spark.session import local_session
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from whimbrel.spark.batch import OnePartition
+    from whimbrel.spark.detecting import detect, outcomes
+    from whimbrel.spark.live import detect_live, outcomes_live
+    from whimbrel.spark.routing import Routed, SetAside
+    from whimbrel.spark.session import local_session
+
+_HOMES = {
+    "OnePartition": "batch",
+    "Routed": "routing",
+    "SetAside": "routing",
+    "detect": "detecting",
+    "detect_live": "live",
+    "local_session": "session",
+    "outcomes": "detecting",
+    "outcomes_live": "live",
+}
 
 __all__ = [
     "OnePartition",
@@ -18,3 +36,16 @@ __all__ = [
     "outcomes",
     "outcomes_live",
 ]
+
+
+def __getattr__(name: str) -> object:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'whimbrel.spark' has no attribute {name!r}")
+    found: object = getattr(import_module(f"whimbrel.spark.{home}"), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -24,7 +24,7 @@ from whimbrel.model.schema import Coordinates, Type
 from whimbrel.space.dealing import deal
 from whimbrel.spark.frames import Columns, Prepared, prepare
 from whimbrel.spark.meetings import events_of_meetings, first_query, query_of_shard
-from whimbrel.spark.outcomes import DETECTION, outcome_schema
+from whimbrel.spark.rows import DETECTION, outcome_schema
 from whimbrel.spark.types import detection_schema, quoted
 from whimbrel.spark.worker import HOME, SHARD, Batches, Job, run_partition
 

@@ -29,9 +29,9 @@ from whimbrel.lang.wbl.compile import compile_text
 from whimbrel.model.schema import Coordinates, Type
 from whimbrel.model.time import BEGINNING_OF_TIME, duration
 from whimbrel.spark.frames import Columns, is_simple, renamed, with_content
-from whimbrel.spark.outcomes import DETECTION
 from whimbrel.spark.packing import PACKED_SPARK, Packing, pack_partition, to_packed
 from whimbrel.spark.processor import ShardProcessor, StreamJob, value_of
+from whimbrel.spark.rows import DETECTION
 from whimbrel.spark.stream import default_shards, heartbeats, run_packed
 from whimbrel.spark.worker import Batches
 

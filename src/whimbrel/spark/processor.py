@@ -25,8 +25,8 @@ from whimbrel.engine.session import Session
 from whimbrel.errors import StateError
 from whimbrel.graph.query import Query
 from whimbrel.lang.outputs import Types
-from whimbrel.spark.outcomes import Rows, counts_since
 from whimbrel.spark.packing import blocks_to_batches, from_block, to_block
+from whimbrel.spark.rows import Rows, counts_since
 from whimbrel.spark.worker import HOME
 
 ANSWER = sql.StructType([sql.StructField("block", sql.BinaryType())])

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 
 from whimbrel.io._atomic import writing
-from whimbrel.spark.outcomes import DETECTION, PROGRESS
+from whimbrel.spark.rows import DETECTION, PROGRESS
 from whimbrel.spark.sinks import Sink
 from whimbrel.spark.types import quoted
 

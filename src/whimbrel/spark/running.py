@@ -24,7 +24,7 @@ from whimbrel.lang.outputs import output_types
 from whimbrel.model.batch import REJECTED_SCHEMA
 from whimbrel.model.schema import Coordinates
 from whimbrel.spark.batch import outcomes
-from whimbrel.spark.outcomes import COUNTED, DETECTION, PROGRESS, REJECTED
+from whimbrel.spark.rows import COUNTED, DETECTION, PROGRESS, REJECTED
 from whimbrel.spark.types import attributes_of
 
 READERS = {

@@ -20,10 +20,10 @@ from whimbrel.model.schema import Coordinates
 from whimbrel.model.time import duration
 from whimbrel.spark.batch import OnePartition
 from whimbrel.spark.frames import Columns, Prepared, prepare
-from whimbrel.spark.outcomes import COUNTED, DETECTION, outcome_schema
 from whimbrel.spark.packing import PACKED_SPARK, Packing, pack_partition
 from whimbrel.spark.processor import ANSWER, ShardProcessor, StreamJob, unpack_partition
 from whimbrel.spark.pushdown import selections
+from whimbrel.spark.rows import COUNTED, DETECTION, outcome_schema
 from whimbrel.spark.session import ROCKSDB
 
 STATE_STORE = "spark.sql.streaming.stateStore.providerClass"

@@ -15,7 +15,7 @@ from whimbrel.engine.session import SLICE, Session, run_bounded
 from whimbrel.graph.query import Query
 from whimbrel.lang.outputs import Types
 from whimbrel.model.time import BEGINNING_OF_TIME, END_OF_TIME
-from whimbrel.spark.outcomes import Rows, counts_since
+from whimbrel.spark.rows import Rows, counts_since
 
 SHARD, HOME = "@shard", "@home"
 """Columns added where nearby events are dealt out together: the shard that a copy of an event is for, and
