@@ -12,6 +12,7 @@ import pytest
 
 import whimbrel as wb
 from whimbrel.errors import DataError, WhimbrelError
+from whimbrel.space.geometry import METRES_PER_DEGREE
 from whimbrel.store import Store, log
 
 DAY_S = 86_400
@@ -91,7 +92,7 @@ def test_events_lie_by_the_day_they_end_on_and_the_centre_of_their_place(new_sto
 
 
 def test_degrees_have_square_cells_of_degrees(new_store):
-    store = new_store(cell_m=111_195.0797343687, coordinates="lonlat")
+    store = new_store(cell_m=METRES_PER_DEGREE, coordinates="lonlat")
     store.append(
         [
             {"type": "P", "time": 0, "lon": 10.5, "lat": 89.5},

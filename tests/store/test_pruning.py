@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 import whimbrel as wb
 from whimbrel.model.time import DAY, HOUR, format_instant, instant
+from whimbrel.space.geometry import METRES_PER_DEGREE
 from whimbrel.store import Store
 from whimbrel.store.bounds import Bounds, bounds_of
 
@@ -125,7 +126,7 @@ def test_detection_in_a_store_is_detection_in_all_events(coordinates, data):
     query = data.draw(queries(coordinates))
     rows += data.draw(st.lists(st.sampled_from(rows), max_size=3))  # delivered again
     cut = data.draw(st.integers(0, len(rows)))
-    cell_m = data.draw(st.sampled_from((5.0, 20.0, 5 * 111_195.0797343687)))
+    cell_m = data.draw(st.sampled_from((5.0, 20.0, 5 * METRES_PER_DEGREE)))
     since, until = data.draw(_LIMITS), data.draw(_LIMITS)
     with tempfile.TemporaryDirectory() as folder:
         store = Store.create(Path(folder) / "s", cell_m=cell_m, coordinates=coordinates)
@@ -149,7 +150,7 @@ def test_every_condition_keeps_the_events_on_its_border(new_store, coordinates):
     drawn = product("A", _HOURS, (0, 1), ("s",), (1,), places)
     rows = [_row(number, *event) for number, event in enumerate(drawn)]
     store = new_store(
-        cell_m=5.0 if coordinates == "plane" else 5 * 111_195.0797343687, coordinates=coordinates
+        cell_m=5.0 if coordinates == "plane" else 5 * METRES_PER_DEGREE, coordinates=coordinates
     )
     store.append(table(rows))
     read, found = 0, 0

@@ -16,6 +16,7 @@ from whimbrel.graph.expressions import GROUP, Attribute, Binary, Expr, Literal
 from whimbrel.graph.functions import Function
 from whimbrel.graph.policies import Key, Partitioning
 from whimbrel.model.schema import Coordinates, Type
+from whimbrel.space.geometry import METRES_PER_DEGREE
 
 CASE = Attribute(None, "@case")
 """The number of the case that found an event, kept because its id depends on it."""
@@ -25,8 +26,6 @@ IDENTITY = Attribute(None, "@identity")
 """Which event a row stands for, where a stream passes events of several others on."""
 
 ALIASES = {"srcid": "source", "lon": "x", "lat": "y"}
-METRES_PER_DEGREE = 111_195.0797343687
-"""On the sphere that distances use."""
 
 
 @dataclass(slots=True)

@@ -13,11 +13,10 @@ import numpy as np
 import numpy.typing as npt
 
 from whimbrel.model.schema import Coordinates
-from whimbrel.space.geometry import EARTH_RADIUS_M, Floats
+from whimbrel.space.geometry import METRES_PER_DEGREE, Floats
 
 Ints = npt.NDArray[np.int64]
 
-METRES_PER_DEGREE = EARTH_RADIUS_M * np.pi / 180
 CELLS_PER_REACH = 8.0
 """A cell is so many times as wide as the reach: wider cells mean fewer copies and fewer cells."""
 MARGIN = 1.001

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 EARTH_RADIUS_M = 6_371_008.8
 """The mean radius of the earth (IUGG), in metres."""
 
+METRES_PER_DEGREE = EARTH_RADIUS_M * np.pi / 180
+"""Along a meridian of that sphere."""
+
 _NUMBER = re.compile(r"-?\d[\d.]*(?:[eE][+-]?\d+)?")
 
 Floats = npt.NDArray[np.float64]

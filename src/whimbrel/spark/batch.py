@@ -13,7 +13,6 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
 from pyspark.sql import types as sql
 
-from whimbrel.engine.streams import METRES_PER_DEGREE
 from whimbrel.errors import WhimbrelError
 from whimbrel.graph.operators import Graph, Source
 from whimbrel.graph.policies import Key
@@ -22,6 +21,7 @@ from whimbrel.graph.sharding import Anyhow, ByKeys, ByMeetings, BySpace, Togethe
 from whimbrel.model.batch import conform
 from whimbrel.model.schema import Coordinates, Type
 from whimbrel.space.dealing import deal
+from whimbrel.space.geometry import METRES_PER_DEGREE
 from whimbrel.spark.frames import Columns, Prepared, prepare
 from whimbrel.spark.meetings import events_of_meetings, first_query, query_of_shard
 from whimbrel.spark.rows import DETECTION, outcome_schema

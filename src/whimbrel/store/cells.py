@@ -14,11 +14,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from whimbrel.engine.streams import METRES_PER_DEGREE
 from whimbrel.errors import DataError
 from whimbrel.model._columns import nulls_of
 from whimbrel.model.schema import Coordinates
 from whimbrel.model.time import DAY, instant
+from whimbrel.space.geometry import METRES_PER_DEGREE
 
 NOWHERE = "none"
 """The cell of events without a location."""
