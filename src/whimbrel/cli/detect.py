@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from whimbrel.cli.kernels import must_be_compiled
-from whimbrel.cli.options import Duration, ManyEvents, compile_options
+from whimbrel.cli.options import Duration, ManyEvents, compile_options, time_unit_option, type_option
 from whimbrel.cli.progress import ProgressBar
 from whimbrel.cli.queries import read_query, show_warnings
 from whimbrel.cli.summary import summary
@@ -46,14 +46,8 @@ FORMATS = (".jsonl", ".ndjson", ".json", ".csv", ".parquet", ".geoparquet", ".ge
     "--rejected", metavar="FILE",
     help="Where rows go that are no events. By default NAME.rejected.jsonl beside --out, made if needed.",
 )  # fmt: skip
-@click.option(
-    "--type", "default_type", metavar="NAME",
-    help="The type of all events, for files that have no column `type`.",
-)  # fmt: skip
-@click.option(
-    "--time-unit", type=click.Choice(["s", "ms", "us"]), default="s", show_default=True,
-    help="The unit of times that are plain numbers (since 1970 UTC).",
-)  # fmt: skip
+@type_option
+@time_unit_option
 @click.option(
     "--coordinates", type=click.Choice(["plane", "lonlat"]),
     help="Metres in a plane, or degrees. By default what the query or the events say.",

@@ -138,3 +138,15 @@ _COMPILING = (
         help="Which combinations are detections, and what they use up, for all patterns of the query.",
     ),
 )  # fmt: skip
+
+
+type_option = click.option(
+    "--type", "default_type", metavar="NAME", help="The type of all events, if they have no column `type`."
+)
+time_unit_option = click.option(
+    "--time-unit",
+    type=click.Choice(["s", "ms", "us"]),
+    default="s",
+    show_default=True,
+    help="The unit of times that are plain numbers (since 1970 UTC).",
+)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from whimbrel.cli.detect import STDOUT, announce_compiling, default_rejected, refuse_bad_output
-from whimbrel.cli.options import Command, compile_options
+from whimbrel.cli.options import Command, compile_options, time_unit_option, type_option
 from whimbrel.cli.progress import ProgressBar
 from whimbrel.cli.queries import read_query, show_warnings
 from whimbrel.cli.summary import summary as outcome_summary
@@ -88,14 +88,8 @@ def create(root: str, coordinates: str | None, cell_m: float) -> None:
     "--batch", metavar="NAME",
     help="A name for these events; adding a batch of the same name again replaces it.",
 )  # fmt: skip
-@click.option(
-    "--type", "default_type", metavar="NAME",
-    help="The type of all events, for files that have no column `type`.",
-)  # fmt: skip
-@click.option(
-    "--time-unit", type=click.Choice(["s", "ms", "us"]), default="s", show_default=True,
-    help="The unit of times that are plain numbers (since 1970 UTC).",
-)  # fmt: skip
+@type_option
+@time_unit_option
 @click.option(
     "--rejected", metavar="FILE",
     help="Where rows go that are no events. By default NAME.rejected.jsonl in this folder, made if needed.",

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from whimbrel.cli.options import Command, Duration, compile_options
+from whimbrel.cli.options import Command, Duration, compile_options, time_unit_option, type_option
 from whimbrel.cli.queries import read_query, show_warnings
 from whimbrel.cli.spark import require_spark, spark_session
 from whimbrel.model.time import format_instant
@@ -53,13 +53,8 @@ EVERY_S = 0.2
 )
 @click.option("--trigger", metavar="DURATION", help="How often to look for events, such as '5 seconds'.")
 @click.option("--once", is_flag=True, help="Process what is there now, and end.")
-@click.option(
-    "--type", "default_type", metavar="NAME", help="The type of all events, if they have no column."
-)
-@click.option(
-    "--time-unit", type=click.Choice(["s", "ms", "us"]), default="s", show_default=True,
-    help="The unit of times that are plain numbers (since 1970 UTC).",
-)  # fmt: skip
+@type_option
+@time_unit_option
 @click.option("--coordinates", type=click.Choice(["plane", "lonlat"]), help="Metres in a plane, or degrees.")
 @compile_options
 @click.option(
