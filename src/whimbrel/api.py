@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 from whimbrel.engine.detect import run
@@ -14,7 +15,8 @@ def detect(query: Query, events: Any, **settings: Any) -> Any:
 
     Files, Arrow tables, pandas and polars frames and lists of dicts run on the embedded engine and give an
     Arrow table; see `run` for the settings. A Spark DataFrame gives a Spark DataFrame: a static one for a
-    static one, a streaming one for a streaming one; see `whimbrel.spark.detect`.
+    static one, a streaming one for a streaming one; see `whimbrel.spark.detect`. Of an event store only what
+    the query can use is read; see `whimbrel.store.Store.run` for the settings.
 
     The result has the columns `id`, `type`, `start`, `end`, `geometry` (WKB), the attributes of the
     detections, and `events` (the ids of the atomic events each depends on). A table is in the order (end,
@@ -32,4 +34,7 @@ def detect(query: Query, events: Any, **settings: Any) -> Any:
         from whimbrel.spark import detect as detect_on_spark
 
         return detect_on_spark(query, events, **settings)
+    store = sys.modules.get("whimbrel.store")  # who has a store has loaded this
+    if store is not None and isinstance(events, store.Store):
+        return events.detect(query, **settings)
     return run(query, events, **settings).detections

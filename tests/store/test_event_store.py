@@ -154,6 +154,18 @@ def test_rows_that_are_no_events_are_counted_and_kept(new_store, tmp_path):
     assert json.loads((tmp_path / "bad.jsonl").read_text())["row"] == 0
 
 
+def test_a_store_is_read_as_far_as_the_query_can_use_it(new_store):
+    store = new_store(cell_m=10)
+    store.append([{"id": f"e{n}", "type": "A", "time": n, "x": 100.0 * n, "y": 0.0} for n in range(5)])
+    query = wb.compile("define D detect A(this in box(90, -1, 310, 1))")
+    told = []
+    found = wb.detect(
+        query, store, until="1970-01-01T00:00:03Z", progress=lambda done, total: told.append((done, total))
+    )
+    assert found.column("events").to_pylist() == [["e1"], ["e2"]]
+    assert told[-1] == (2, 2)
+
+
 def test_events_without_ids_get_those_that_detection_would_give_them(new_store):
     given = [("A", 0, "s", 0), ("B", 0, "s", 900), ("A", 0, "s", 0), ("A", 5, None, 0), ("A", 0, "t", 0)]
     rows = [
