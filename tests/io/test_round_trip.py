@@ -14,8 +14,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from whimbrel.io import read_events, write_events
-from whimbrel.model._columns import FIRST_INSTANT, LAST_INSTANT
 from whimbrel.model.batch import Conformed, conform
+from whimbrel.model.columns import FIRST_INSTANT, LAST_INSTANT
 from whimbrel.model.schema import Coordinates, EventSchema, Type
 
 SCHEMAS = {

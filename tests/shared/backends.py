@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 import shapely
 
 import whimbrel as wb
-from whimbrel.model._columns import LAST_INSTANT
+from whimbrel.model.columns import LAST_INSTANT
 from whimbrel.model.time import instant
 from whimbrel.testing import detections, events, table
 

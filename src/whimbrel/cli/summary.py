@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,10 +28,10 @@ def _many(count: int, what: str) -> str:
 
 
 def _reasons(counts: Counts) -> list[str]:
-    """List the most frequent reasons; they are counted without the values in them, which follow a colon."""
-    kinds: Counter[str] = Counter()
-    for reason, count in counts.reasons.items():
-        kinds[reason.split(": ")[0]] += count
+    """List the most frequent reasons."""
+    from whimbrel.model.faults import kinds_of_reasons
+
+    kinds = kinds_of_reasons(counts.reasons)
     lines = [f"  {count:,} x {reason}" for reason, count in kinds.most_common(MOST_FREQUENT)]
     more = len(kinds) - MOST_FREQUENT
     return [*lines, f"  and {_many(more, 'other reason')}"] if more > 0 else lines

@@ -24,6 +24,7 @@ from whimbrel.engine.snapshot import Blocks
 from whimbrel.engine.values import Int64Array, decoded, type_of
 from whimbrel.errors import DataError, StateError
 from whimbrel.model.batch import Conformed, conform
+from whimbrel.model.faults import kinds_of_reasons
 from whimbrel.model.schema import RESERVED_COLUMNS, Coordinates, EventSchema, Type
 from whimbrel.model.time import BEGINNING_OF_TIME, END_OF_TIME
 
@@ -212,7 +213,7 @@ class Intake:
             self.counts.rejected += rejected.num_rows
             self.counts.reasons.update(rejected.column("reason").to_pylist())
             if len(self.counts.reasons) > KEPT_REASONS:
-                self.counts.reasons = _without_values(self.counts.reasons)
+                self.counts.reasons = kinds_of_reasons(self.counts.reasons)
             self.rejected.add(rejected)
 
     def _check_types(self, schema: pa.Schema) -> None:
@@ -355,14 +356,6 @@ class Intake:
         every = np.concatenate(parts) if parts else np.zeros(0, np.uint64)
         every.sort()
         self.suspects = np.unique(every[1:][every[1:] == every[:-1]])
-
-
-def _without_values(reasons: Counter[str]) -> Counter[str]:
-    """Count reasons without the values in them, which follow a colon and may be any number."""
-    kinds: Counter[str] = Counter()
-    for reason, count in reasons.items():
-        kinds[reason.split(": ")[0]] += count
-    return kinds
 
 
 def _int64(batch: pa.RecordBatch, name: str) -> Int64Array:

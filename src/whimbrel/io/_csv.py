@@ -14,7 +14,7 @@ from whimbrel.errors import DataError
 from whimbrel.io import _kinds
 from whimbrel.io._pieces import Piece, Plan, malformed
 from whimbrel.io._streams import Progress, is_blank, open_text, reading
-from whimbrel.model._faults import rows_as_json
+from whimbrel.model.faults import rows_as_json
 from whimbrel.model.schema import Type
 
 _BLOCK = 8 * 2**20

@@ -13,8 +13,8 @@ import pyarrow.parquet as pq
 from whimbrel.errors import DataError
 from whimbrel.io._pieces import Piece, Plan
 from whimbrel.io._streams import Progress, reading
-from whimbrel.model._columns import is_text
 from whimbrel.model.batch import COORDINATES_KEY
+from whimbrel.model.columns import is_text
 from whimbrel.model.schema import RESERVED_COLUMNS, Type
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from whimbrel.model._columns import INSTANT, decoded
+from whimbrel.model.columns import INSTANT, decoded
 
 
 def iso(column: pa.Array) -> pa.Array:

@@ -15,9 +15,9 @@ import pyarrow.parquet as pq
 
 from whimbrel.errors import DataError
 from whimbrel.io import _text
-from whimbrel.io._atomic import format_by_ending, writing
-from whimbrel.model._columns import decoded
+from whimbrel.io.atomic import format_by_ending, writing
 from whimbrel.model.batch import COORDINATES_KEY
+from whimbrel.model.columns import decoded
 from whimbrel.model.schema import Coordinates
 
 ATTRIBUTES_KEY = b"whimbrel.attributes"
@@ -83,7 +83,8 @@ def sorted_detections(table: pa.Table) -> pa.Table:
     return table.take(pc.sort_indices(keys, [(name, "ascending") for name in keys.schema.names]))
 
 
-def _write_jsonl(table: pa.Table, file: IO[bytes]) -> None:
+def write_jsonl(table: pa.Table, file: IO[bytes]) -> None:
+    """Write detections as JSON lines."""
     for batch in _batches(table):
         members = {
             "type": _text.json_values(batch.column("type")),
@@ -159,7 +160,7 @@ def geo_metadata(lonlat: bool) -> bytes:
 
 
 _WRITERS: dict[str, Callable[[pa.Table, IO[bytes]], None]] = {
-    "jsonl": _write_jsonl,
+    "jsonl": write_jsonl,
     "csv": _write_csv,
     "parquet": _write_parquet,
     "geojson": _write_geojson,

@@ -15,10 +15,10 @@ import pyarrow.parquet as pq
 
 from whimbrel.errors import DataError
 from whimbrel.io import _text
-from whimbrel.io._atomic import format_by_ending, writing
+from whimbrel.io.atomic import format_by_ending, writing
 from whimbrel.io.detections import geo_metadata
-from whimbrel.model._columns import INSTANT, decoded, nulls_of
 from whimbrel.model.batch import COORDINATES_KEY
+from whimbrel.model.columns import INSTANT, decoded, nulls_of
 from whimbrel.model.schema import Coordinates
 
 _ENDINGS = {

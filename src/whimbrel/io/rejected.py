@@ -12,6 +12,7 @@ from typing import IO, Self
 import pyarrow as pa
 
 from whimbrel.errors import DataError
+from whimbrel.model.faults import kind_of_reason
 
 
 class RejectedWriter:
@@ -37,7 +38,7 @@ class RejectedWriter:
             return
         lines = []
         for entry in rejected.to_pylist():
-            self.counts[entry["reason"].split(": ")[0]] += 1
+            self.counts[kind_of_reason(entry["reason"])] += 1
             lines.append(json.dumps({"file": fspath(file), **entry}, ensure_ascii=False))
         if self.path is not None:
             self._opened(self.path).write("\n".join(lines) + "\n")

@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from whimbrel.model._columns import as_numbers, decoded, fail_type, from_values, nulls_of, values_of
-from whimbrel.model._faults import Faults, Mask
+from whimbrel.model.columns import as_numbers, decoded, fail_type, from_values, nulls_of, values_of
+from whimbrel.model.faults import Faults, Mask
 from whimbrel.model.schema import Coordinates
 
 _POINT = np.dtype([("order", "u1"), ("kind", "<u4"), ("x", "<f8"), ("y", "<f8")])

@@ -26,9 +26,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from whimbrel.errors import DataError, did_you_mean
-from whimbrel.model import _columns as columns_of
 from whimbrel.model import _locations as locations
-from whimbrel.model._faults import REJECTED_SCHEMA, Faults, no_rejects
+from whimbrel.model import columns as columns_of
+from whimbrel.model.faults import REJECTED_SCHEMA, Faults, no_rejects
 from whimbrel.model.schema import RESERVED_COLUMNS, Coordinates, EventSchema, Type
 
 __all__ = ["COORDINATES_KEY", "REJECTED_SCHEMA", "TIME_UNIT_KEY", "Conformed", "conform", "no_rejects"]

@@ -10,7 +10,7 @@ from pathlib import Path
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 
-from whimbrel.io._atomic import writing
+from whimbrel.io.atomic import writing
 from whimbrel.spark.rows import DETECTION, PROGRESS
 from whimbrel.spark.sinks import Sink
 from whimbrel.spark.types import quoted

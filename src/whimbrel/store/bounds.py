@@ -19,7 +19,7 @@ from whimbrel.graph.operators import Filter, Graph, Source
 from whimbrel.graph.passes import rewrite
 from whimbrel.graph.query import Query
 from whimbrel.graph.scope import selection
-from whimbrel.model._columns import INSTANT
+from whimbrel.model.columns import INSTANT
 from whimbrel.model.schema import Coordinates, Type
 from whimbrel.model.time import BEGINNING_OF_TIME, END_OF_TIME, format_instant
 from whimbrel.space.geometry import prepared

@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from whimbrel.errors import DataError
-from whimbrel.model._columns import nulls_of
+from whimbrel.model.columns import nulls_of
 from whimbrel.model.schema import Coordinates
 from whimbrel.model.time import DAY, instant
 from whimbrel.space.geometry import METRES_PER_DEGREE

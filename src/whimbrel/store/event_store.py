@@ -20,7 +20,7 @@ from whimbrel.engine.needs import Needs
 from whimbrel.errors import DataError, WhimbrelError
 from whimbrel.graph.passes import rewrite
 from whimbrel.graph.query import Query
-from whimbrel.io._atomic import writing
+from whimbrel.io.atomic import writing
 from whimbrel.io.rejected import RejectedWriter
 from whimbrel.model.schema import Coordinates
 from whimbrel.model.time import BEGINNING_OF_TIME, END_OF_TIME, duration, instant

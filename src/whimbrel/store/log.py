@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from whimbrel.errors import DataError
-from whimbrel.io._atomic import writing
+from whimbrel.io.atomic import writing
 
 FOLDER = "_log"
 CHECKPOINT_EVERY = 32

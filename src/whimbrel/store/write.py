@@ -21,8 +21,8 @@ from whimbrel.errors import DataError
 from whimbrel.graph.expressions import Attribute
 from whimbrel.io.files import read_events
 from whimbrel.io.rejected import RejectedWriter
-from whimbrel.model._columns import INSTANT, decoded
 from whimbrel.model.batch import COORDINATES_KEY, Conformed, conform
+from whimbrel.model.columns import INSTANT, decoded
 from whimbrel.model.frames import batches, row_count
 from whimbrel.model.schema import RESERVED_COLUMNS, Coordinates, Type
 from whimbrel.model.time import DAY

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from whimbrel.errors import DataError
-from whimbrel.io.detections import ATTRIBUTES_KEY, _write_jsonl
+from whimbrel.io.detections import ATTRIBUTES_KEY, write_jsonl
 from whimbrel.model.batch import COORDINATES_KEY
 from whimbrel.model.schema import Coordinates
 
@@ -57,6 +57,6 @@ def _joined(batches: Iterable[pa.RecordBatch]) -> pa.Table | None:
 def json_texts(table: pa.Table) -> list[str]:
     """Write each detection as one JSON object, in the order of the table."""
     file = io.BytesIO()
-    _write_jsonl(table, file)
+    write_jsonl(table, file)
     # Not splitlines: texts may hold separators that JSON need not escape.
     return file.getvalue().decode().split("\n")[:-1]

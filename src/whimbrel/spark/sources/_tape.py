@@ -23,9 +23,9 @@ import pyarrow as pa
 
 from whimbrel.errors import DataError, did_you_mean
 from whimbrel.io.files import Piece, find_files, read_events
-from whimbrel.model import _columns as columns_of
-from whimbrel.model._faults import Faults
+from whimbrel.model import columns as columns_of
 from whimbrel.model.batch import TIME_UNIT_KEY
+from whimbrel.model.faults import Faults
 
 PIECE_ROWS = 65_536
 """Rows in one batch of a tape: what a worker reads at a time."""

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from whimbrel.errors import DataError
-from whimbrel.model._faults import Faults, Mask
+from whimbrel.model.faults import Faults, Mask
 from whimbrel.model.schema import Type
 from whimbrel.model.time import instant
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,19 @@ Reason = str | Callable[[int], str | None]
 
 REJECTED_SCHEMA = pa.schema([("row", pa.int64()), ("reason", pa.string()), ("event", pa.string())])
 """`row` is the number of the row in the input, `event` the whole row as JSON text."""
+
+
+def kind_of_reason(reason: str) -> str:
+    """Give a reason without the values in it, which follow a colon."""
+    return reason.split(": ", maxsplit=1)[0]
+
+
+def kinds_of_reasons(reasons: Mapping[str, int]) -> Counter[str]:
+    """Count reasons without the values in them, of which there may be any number."""
+    kinds: Counter[str] = Counter()
+    for reason, count in reasons.items():
+        kinds[kind_of_reason(reason)] += count
+    return kinds
 
 
 class Faults:
