@@ -33,13 +33,13 @@ test: $(DEV) lint types contracts  ## everything: style, types, contracts, all t
 	@echo "Running all tests (they build the documentation too)"
 	@HYPOTHESIS_PROFILE=$${HYPOTHESIS_PROFILE:-ci} $(PY) tools/test.py $(ARGS)
 
-suite: $(DEV)  ## every test of the shared suite on every backend, Spark included (an hour)
+suite: $(DEV)  ## every test of the shared suite on every backend, Spark included (an hour and a half)
 	@for each in embedded session spark-batch spark-stream; do \
 		echo "The shared suite on $$each"; \
 		$(PY) -m pytest -q tests/shared --backend=$$each --timeout=600 $(ARGS) || exit 1; \
 	done
 
-faults: $(DEV)  ## kill a streaming driver 20 times, and workers of a cluster (half an hour)
+faults: $(DEV)  ## kill a streaming driver 20 times, and workers of a cluster (a quarter of an hour)
 	@WHIMBREL_KILLS=$${WHIMBREL_KILLS:-20} $(PY) -m pytest -v tests/spark/faults $(ARGS)
 
 bench: $(DEV)  ## measure speed, as ratios
