@@ -76,13 +76,14 @@ def test_links_lead_somewhere(page):
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not hasattr(wb, "detect"), reason="whimbrel.detect is not written yet")
 @pytest.mark.parametrize(
     "page", [page for page in PAGES if page.name == "README.md" or examples_of(page.read_text("utf-8")).code],
     ids=page_name,
 )  # fmt: skip
-def test_examples_run(page, tmp_path):
+def test_examples_run(page, tmp_path, request):
     examples = examples_of(page.read_text(encoding="utf-8"))
+    if "local_session" in examples.code:
+        request.getfixturevalue("java")
     script = tmp_path / f"{page.stem}.py"
     script.write_text(examples.code, encoding="utf-8")
     done = subprocess.run(
@@ -115,7 +116,6 @@ def test_the_documentation_builds_without_a_warning(build):
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not hasattr(wb, "__all__"), reason="whimbrel.__all__ is not written yet")
 def test_every_public_name_is_documented(build):
     page = (build.folder / "api.html").read_text(encoding="utf-8")
     assert [
