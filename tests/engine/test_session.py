@@ -336,6 +336,27 @@ def test_events_that_no_query_wants_are_not_kept():
     assert sizes(session)["events"] <= 4 * BATCH
 
 
+def test_little_more_is_kept_than_can_still_matter():
+    session = wb.Session(wb.compile("define D detect A then B within 10 s group by source"), lateness=0)
+    for first in range(0, 20_000, 50):
+        times = range(first, first + 50)
+        session.push(
+            pa.table({"type": ["A" if t % 2 else "B" for t in times], "source": ["s"] * 50, "time": times})
+        )
+    assert sizes(session)["events"] <= 200
+
+
+def test_detections_are_not_kept_once_they_are_given():
+    session = wb.Session(
+        wb.compile("define Pair detect A then B within 1 h define Again detect Pair assign n = 1", emit="all")
+    )
+    found = push(session, "A@0s " + " ".join(f"B@{n}s" for n in range(1, 101)))
+    assert len(found) + len(pass_time(session, 200)) == 200
+    made = {where: size for where, size in sizes(session).items() if where.endswith("stream")}
+    assert made
+    assert set(made.values()) == {0}
+
+
 def test_only_so_many_rejected_events_are_kept_but_all_are_counted():
     session = wb.Session(PAIR)
     rows = pa.table({"type": pa.nulls(60_000, pa.string()), "time": pa.array(range(60_000))})

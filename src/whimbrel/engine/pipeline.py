@@ -18,6 +18,7 @@ from whimbrel.engine.merger import Merger, Union
 from whimbrel.engine.needs import Needs
 from whimbrel.engine.repeater import Repeater
 from whimbrel.engine.snapshot import Blocks, load_store, save_store
+from whimbrel.engine.store import Store
 from whimbrel.engine.streams import RowsFrame, Stream, Surroundings
 from whimbrel.errors import QueryError, StateError
 from whimbrel.graph.expressions import Call, Expr, children
@@ -114,6 +115,7 @@ class Pipeline:
             self._deploy(operator)
         self.reach = max((reach(self.graph, name) for name in self.graph.outputs), default=0)
         self.outputs = [self.streams[name] for name in self.graph.outputs]
+        self._passing = self._read_at_once()
 
     def _deploy(self, operator: Operator) -> None:
         atom = _atom(self.graph, operator, self.query.functions)
@@ -147,6 +149,20 @@ class Pipeline:
             case Derive():
                 return Deriver(self.graph, operator, self.streams, self.around)
         raise QueryError(f"the embedded engine cannot run {type(operator).__name__} ({operator.name!r})")
+
+    def _read_at_once(self) -> list[Store]:
+        """Give the stores of which nobody reads a row later than in the step that made it."""
+        read_later = {
+            name
+            for operator in self.graph.operators
+            if not isinstance(operator, Derive)
+            for name in operator.inputs
+        }
+        return [
+            runtime.stream.store
+            for name, runtime in self.runtimes.items()
+            if name not in read_later and not isinstance(runtime, Sieve | Union)
+        ]
 
     @property
     def due(self) -> int:
@@ -194,9 +210,11 @@ class Pipeline:
                 runtime.stream.store.forget_before(time)
 
     def clear_made(self) -> None:
-        """Say that nothing is new in what the operators made."""
+        """Say that nothing is new in what the operators made, and let go of what nobody reads again."""
         for runtime in self.runtimes.values():
             runtime.stream.new = np.zeros(0, np.int64)
+        for store in self._passing:
+            store.forget_all()
 
 
 def _atom(graph: Graph, operator: Operator, functions: Mapping[str, Function]) -> Atom | None:

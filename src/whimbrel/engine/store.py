@@ -105,6 +105,18 @@ class Chunk:
     def __len__(self) -> int:
         return len(self.end)
 
+    def without_first(self, count: int) -> Chunk:
+        """Copy all rows but the first so many."""
+        rows = np.arange(count, len(self))
+        return Chunk(
+            self.first + count,
+            self.start[rows],
+            self.end[rows],
+            {key: column.take(rows) for key, column in self.columns.items()},
+            None if self.lineage is None else self.lineage.take(rows),
+            self.last,
+        )
+
 
 @dataclass(slots=True)
 class Store:
@@ -144,12 +156,23 @@ class Store:
             self.chunks[-2:] = [_merged(older, newer)]
 
     def forget_before(self, time: int) -> bool:
-        """Drop the oldest chunks whose rows all end before `time`; tell whether there were any."""
+        """Drop the oldest rows, which end before `time`, where that is worth it; tell whether it was."""
         keep = 0
         while keep < len(self.chunks) and self.chunks[keep].last < time:
             keep += 1
         del self.chunks[:keep]
-        return keep > 0
+        if not self.chunks:
+            return keep > 0
+        oldest = self.chunks[0]
+        over = int(np.searchsorted(np.maximum.accumulate(oldest.end), time))
+        if 2 * over < len(oldest):  # copying the others would cost more than it saves
+            return keep > 0
+        self.chunks[0] = oldest.without_first(over)
+        return True
+
+    def forget_all(self) -> None:
+        """Drop all rows; new ones get the next numbers."""
+        self.chunks.clear()
 
     def column(self, key: Expr, rows: Int64Array) -> Column:
         """Give a column's values at some rows; nulls of unknown type if there is no such column."""
