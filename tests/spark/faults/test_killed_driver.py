@@ -15,7 +15,7 @@ from tests.spark.processes import cut_off
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(3600)]
 
-KILLS = int(os.environ.get("WHIMBREL_KILLS", "0"))
+KILLS = int(os.environ.get("WHIMBREL_KILLS", "1"))
 """How often the driver is killed at least; `make faults` asks for 20."""
 ROOT = Path(__file__).parents[3]
 PROGRAM = Path(__file__).parent / "stream_program.py"
@@ -45,8 +45,7 @@ def committed(folder: Path) -> int:
     return sum(name.name.isdigit() for name in commits.iterdir()) if commits.exists() else 0
 
 
-@pytest.mark.skipif(not KILLS, reason="starts a driver again and again: make faults")
-def test_a_driver_that_is_killed_again_and_again_ends_with_the_batch_result(java, tmp_path):
+def test_a_driver_that_is_killed_again_and_again_ends_with_the_batch_result(spark, tmp_path):
     events = tmp_path / "events.parquet"
     write_events(events, 400 * (4 + 3 * KILLS))
     rng, kills = random.Random(5), 0
