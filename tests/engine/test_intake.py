@@ -173,6 +173,14 @@ def test_events_of_types_that_no_query_reads_are_accounted_for():
     assert (counts.processed, counts.waiting, counts.late) == (9, 0, 1)
 
 
+def test_events_that_wait_are_not_touched_until_time_moves():
+    session = wb.Session(ANY, lateness=None)
+    for time in range(100):
+        session.push([{"type": "A", "time": time}])
+    assert len(session._intake._waiting) == 100
+    assert session.close().num_rows == 100
+
+
 def test_ids_do_not_depend_on_events_that_no_query_reads():
     read = [{"type": "A", "time": time, "source": "s"} for time in (1, 1, 5)]
     expected = wb.detect(ANY, read)

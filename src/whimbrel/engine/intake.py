@@ -24,14 +24,12 @@ from whimbrel.engine.snapshot import Blocks
 from whimbrel.engine.values import Int64Array, decoded, type_of
 from whimbrel.errors import DataError, StateError
 from whimbrel.model.batch import Conformed, conform
-from whimbrel.model.faults import kinds_of_reasons
+from whimbrel.model.faults import Mask, kinds_of_reasons
 from whimbrel.model.schema import RESERVED_COLUMNS, Coordinates, EventSchema, Type
 from whimbrel.model.time import BEGINNING_OF_TIME, END_OF_TIME
 
 KEPT_FOR_INSPECTION = 100_000
 """How many late, repeated and rejected events are kept to be looked at; all are counted."""
-
-Mask = npt.NDArray[np.bool_]
 
 KEPT_REASONS = 1_000
 """Different reasons that are counted as they are; if there are more, without the values in them."""
@@ -254,9 +252,11 @@ class Intake:
 
     def _take_reached(self) -> list[pa.RecordBatch]:
         """Part with the waiting events that the watermark has reached; give those that may matter."""
+        masks = [_int64(batch, "end") <= self.watermark for batch in self._waiting]
+        if not any(reached.any() for reached in masks):
+            return []
         ready, rest = [], []
-        for batch in self._waiting:
-            reached = _int64(batch, "end") <= self.watermark
+        for batch, reached in zip(self._waiting, masks, strict=True):
             self.counts.waiting -= self._count_own(batch, reached)
             ready.append(_chosen(batch, self._of_types_read(batch, reached)))
             rest.append(_chosen(batch, ~reached))
