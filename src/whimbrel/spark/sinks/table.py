@@ -12,6 +12,7 @@ from pyspark.sql import functions as fn
 from pyspark.sql.types import LongType, StructField, StructType
 
 from whimbrel.errors import DataError
+from whimbrel.spark.types import quoted
 
 BATCH = "batch_id"
 """The partition column of Parquet tables."""
@@ -87,7 +88,7 @@ class TableSink:
                 f"table {self.name}: the detections and the table differ in the column {missing[0]!r}; "
                 "write to a new table, or alter this one"
             )
-        return [f"`{name}`" for name in table.columns]
+        return [quoted(name) for name in table.columns]
 
     def _check(self, table: DataFrame, batch_id: int) -> None:
         kinds = {field.name: field.dataType for field in table.schema.fields}

@@ -9,6 +9,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from whimbrel.errors import DataError
 from whimbrel.spark.sources._tape import RAW
+from whimbrel.spark.types import quoted
 
 __all__ = ["RAW", "events_from_json", "read_schema", "set_misfits_aside", "with_raw"]
 
@@ -59,12 +60,12 @@ def events_from_json(frame: DataFrame, text: Column, schema: StructType, keep: l
         "*", fn.from_json(_ITEM, with_raw(schema), permissive).alias(_PARSED)
     )
     kept = [name for name in parsed.columns if name not in (_ITEM, _PARSED)]
-    members = [fn.col(f"{_PARSED}.`{name}`").alias(name) for name in names]
-    return set_misfits_aside(parsed.select(*members, *(fn.col(f"`{name}`") for name in kept)), schema)
+    members = [fn.col(f"{_PARSED}.{quoted(name)}").alias(name) for name in names]
+    return set_misfits_aside(parsed.select(*members, *(fn.col(quoted(name)) for name in kept)), schema)
 
 
 def set_misfits_aside(frame: DataFrame, schema: StructType) -> DataFrame:
     """Leave nothing but the text of a row that did not fit the schema."""
     fits = fn.col(RAW).isNull()
-    cleared = {name: fn.when(fits, fn.col(f"`{name}`")) for name in schema.fieldNames() if name != RAW}
+    cleared = {name: fn.when(fits, fn.col(quoted(name))) for name in schema.fieldNames() if name != RAW}
     return frame.withColumns(cleared)
