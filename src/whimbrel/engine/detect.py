@@ -75,7 +75,7 @@ def run(
             else _rows(session, events, writer, progress)
         )
         table = run_bounded(session, source) if lateness is None else _replay(session, source)
-    return Outcome(table, session.counts)
+    return Outcome(together([table], session.coordinates, query.types), session.counts)
 
 
 def _replay(session: Session, source: Iterator[pa.RecordBatch]) -> pa.Table:

@@ -81,17 +81,26 @@ _EMPTY = pa.schema(
 ).empty_table()  # fmt: skip
 
 
-def together(tables: Sequence[pa.Table], coordinates: Coordinates | None) -> pa.Table:
-    """Join tables of detections, in the order (end, start, type, events)."""
+def together(
+    tables: Sequence[pa.Table], coordinates: Coordinates | None, types: Sequence[str] = ()
+) -> pa.Table:
+    """Join tables of detections, in the order (end, start, type, events).
+
+    Attributes stand in the order of the `types` they belong to, other types after them as they come: with the
+    types of the query, that is the same however its detections were cut into tables.
+    """
     tables = [table for table in tables if table.num_rows]
+    owned = _owned(tables, types)
     if not tables:
-        return _EMPTY.replace_schema_metadata(_metadata(tables, coordinates))
+        return _EMPTY.replace_schema_metadata(_metadata(owned, coordinates))
     joined = pa.concat_tables(tables, promote_options="permissive")
-    joined = joined.select([*FIXED, *_attributes(joined), "events"])
+    known = _attributes(joined)
+    names = [name for names in owned.values() for name in names if name in known]
+    joined = joined.select([*FIXED, *dict.fromkeys([*names, *known]), "events"])
     if not _follow_each_other(tables):
         order = _order(joined)
         joined = joined if order is None else joined.take(pa.array(order))
-    return joined.replace_schema_metadata(_metadata(tables, coordinates))
+    return joined.replace_schema_metadata(_metadata(owned, coordinates))
 
 
 def _follow_each_other(tables: Sequence[pa.Table]) -> bool:
@@ -146,12 +155,36 @@ def _numbers(column: pa.ChunkedArray) -> Int64Array:
     return numbers
 
 
-def _metadata(tables: Sequence[pa.Table], coordinates: Coordinates | None) -> dict[bytes, bytes]:
-    owned: dict[str, list[str]] = {}
+def _owned(tables: Sequence[pa.Table], types: Sequence[str]) -> dict[str, list[str]]:
+    """Name the attributes of every type of detection, the given types first."""
+    found: dict[str, list[str]] = {}
     for table in tables:
         known = (table.schema.metadata or {}).get(ATTRIBUTES_KEY)
         of_table = json.loads(known) if known else {table.column("type")[0].as_py(): _attributes(table)}
         for kind, names in of_table.items():
-            owned[kind] = list(dict.fromkeys([*owned.get(kind, []), *names]))
+            found[kind] = _merged(found.get(kind, []), names)
+    return {kind: found[kind] for kind in dict.fromkeys([*types, *found]) if kind in found}
+
+
+def _merged(names: list[str], more: list[str]) -> list[str]:
+    """Join lists of names, a new one before the known name that follows it.
+
+    A table leaves out attributes that are null in all its rows, so what comes later may belong before.
+
+    >>> _merged(["speed", "lane"], ["id", "speed", "load"])
+    ['id', 'speed', 'lane', 'load']
+    """
+    merged, waiting = list(names), []
+    for name in more:
+        if name in merged:
+            place = merged.index(name)
+            merged[place:place] = waiting
+            waiting = []
+        else:
+            waiting.append(name)
+    return merged + waiting
+
+
+def _metadata(owned: dict[str, list[str]], coordinates: Coordinates | None) -> dict[bytes, bytes]:
     place = "none" if coordinates is None else coordinates.value
     return {COORDINATES_KEY: place.encode(), ATTRIBUTES_KEY: json.dumps(owned).encode()}
