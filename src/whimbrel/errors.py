@@ -5,7 +5,8 @@ WhimbrelError
 │   ├── QuerySyntaxError  the text is not a query
 │   ├── UnknownNameError  a name that nothing binds
 │   ├── QueryTypeError    an expression whose types do not fit
-│   └── UnboundedError    a query that would have to remember for ever
+│   ├── UnboundedError    a query that would have to remember for ever
+│   └── ScenarioError     a test of a query that cannot be read or run
 ├── DataError             events that cannot be read
 ├── StateError            a snapshot that does not fit
 └── MissingDependency     an optional package that this feature needs
@@ -87,6 +88,10 @@ class QueryTypeError(QueryError, TypeError):
 
 class UnboundedError(QueryError):
     """A query that would have to remember events for ever."""
+
+
+class ScenarioError(QueryError):
+    """A test of a query that cannot be read or run; place and caret are those of the test file."""
 
 
 class DataError(WhimbrelError, ValueError):

@@ -16,6 +16,7 @@ from whimbrel.cli.fmt import fmt
 from whimbrel.cli.options import Command
 from whimbrel.cli.store import store
 from whimbrel.cli.stream import stream
+from whimbrel.cli.test import test
 from whimbrel.errors import WhimbrelError
 
 INTERRUPTED = 130
@@ -76,5 +77,5 @@ def main() -> None:
     """
 
 
-for _command in (check, detect, explain, fmt, store, stream):
+for _command in (check, detect, explain, fmt, store, stream, test):
     main.add_command(_command)
