@@ -40,8 +40,11 @@ if TYPE_CHECKING:
     from whimbrel.lang.custom import custom_query
     from whimbrel.lang.reading import read
     from whimbrel.lang.wbl.compile import compile_text as compile
+    from whimbrel.trial.backtest import Backtest, backtest
+    from whimbrel.trial.shadow import Shadow
 
 _HOMES = {
+    "Backtest": "whimbrel.trial.backtest",
     "CustomOperator": "whimbrel.graph.custom",
     "DataError": "whimbrel.errors",
     "Function": "whimbrel.graph.functions",
@@ -49,7 +52,9 @@ _HOMES = {
     "Query": "whimbrel.graph.query",
     "QueryError": "whimbrel.errors",
     "Session": "whimbrel.engine.session",
+    "Shadow": "whimbrel.trial.shadow",
     "WhimbrelError": "whimbrel.errors",
+    "backtest": "whimbrel.trial.backtest",
     "compile": "whimbrel.lang.wbl.compile:compile_text",
     "custom_query": "whimbrel.lang.custom",
     "detect": "whimbrel.api",
@@ -64,6 +69,7 @@ _HOMES = {
 }
 
 __all__ = [
+    "Backtest",
     "CustomOperator",
     "DataError",
     "Function",
@@ -71,7 +77,9 @@ __all__ = [
     "Query",
     "QueryError",
     "Session",
+    "Shadow",
     "WhimbrelError",
+    "backtest",
     "compile",
     "custom_query",
     "detect",

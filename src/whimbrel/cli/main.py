@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 import click
 
 from whimbrel import __version__
+from whimbrel.cli.backtest import backtest
 from whimbrel.cli.check import check
 from whimbrel.cli.detect import detect
 from whimbrel.cli.explain import explain
@@ -77,5 +78,5 @@ def main() -> None:
     """
 
 
-for _command in (check, detect, explain, fmt, store, stream, test):
+for _command in (backtest, check, detect, explain, fmt, store, stream, test):
     main.add_command(_command)

@@ -174,7 +174,7 @@ def _merged(names: list[str], more: list[str]) -> list[str]:
     >>> _merged(["speed", "lane"], ["id", "speed", "load"])
     ['id', 'speed', 'lane', 'load']
     """
-    merged, waiting = list(names), []
+    merged, waiting = list(names), list[str]()
     for name in more:
         if name in merged:
             place = merged.index(name)

@@ -161,6 +161,22 @@ class Session:
         self._intake.columns = self._columns if self.reads_once else None
         self._intake.exact = not all(_ignores_ties(p.query) for p in self._pipelines.values())
 
+    def beside(self, query: Query, *, name: str | None = None) -> Session:
+        """Open another session with the settings and the time of this one, for a query that starts now."""
+        intake = self._intake
+        other = Session(
+            query,
+            lateness=intake.lateness,
+            coordinates=intake.coordinates,
+            time_unit=intake.time_unit,
+            default_type=intake.default_type,
+            name=name,
+            follows_events=intake.follows_events,
+            owned=intake.owned,
+        )
+        other._intake.advance(intake.watermark)
+        return other
+
     # -- events ------------------------------------------------------------------------------------------
 
     def push(self, events: Any) -> pa.Table:
@@ -347,6 +363,18 @@ class Session:
     def watermark(self) -> int:
         """Up to which time (microseconds UTC) every event has been seen."""
         return self._intake.watermark
+
+    @property
+    def reach(self) -> int:
+        """How long after its end (microseconds) an event can still become part of a detection."""
+        self._plan()
+        return self._reach
+
+    @property
+    def newest(self) -> int:
+        """The latest time that an event which was pushed can have; without a lateness any."""
+        lateness = self._intake.lateness
+        return END_OF_TIME if lateness is None else min(self.watermark + lateness + 1, END_OF_TIME)
 
     @property
     def counts(self) -> Counts:

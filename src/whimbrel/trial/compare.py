@@ -1,0 +1,233 @@
+"""What a changed query finds that the old one did not, and the other way round.
+
+Detections of two queries are the same finding if they are of one type and rest on the same atomic events.
+Where several are, those with equal ids go together first, then the others in their order. An id is made from
+the type, the case, the window and the constituents, and never from the text of the query: so a definition
+that keeps its name keeps its ids, whatever else is changed in it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from whimbrel.engine.report import ATTRIBUTES_KEY, COORDINATES_KEY
+from whimbrel.io import _text
+from whimbrel.model.columns import decoded
+
+Rows = npt.NDArray[np.int64]
+
+SAME, ADDED, DROPPED, CHANGED = "same", "added", "dropped", "changed"
+CHANGES = (SAME, ADDED, DROPPED, CHANGED)
+CHANGE, BEFORE = "change", "before"
+"""Columns of a comparison: which of `CHANGES` a row is, and what a changed one said before, as JSON."""
+
+_FIXED = ("id", "type", "start", "end", "geometry")
+_NOT_COMPARED = ("id", "type", "events")
+_TYPES = {
+    "id": pa.string(),
+    "type": pa.string(),
+    "start": pa.timestamp("us", "UTC"),
+    "end": pa.timestamp("us", "UTC"),
+    "geometry": pa.binary(),
+    "events": pa.list_(pa.string()),
+}
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Rows of two tables that are the same finding, and the rows of each that have no partner."""
+
+    old: Rows
+    new: Rows
+    dropped: Rows
+    added: Rows
+
+
+def compare(old: pa.Table, new: pa.Table) -> pa.Table:
+    """Put what two queries found into one table, in order; the column `change` says what each row is.
+
+    A row that is the same or changed is as the new query has it. `before` is a JSON object of what was
+    different before, in rows that are changed.
+    """
+    return judged(old, new, pairs_of(old, new))
+
+
+def pairs_of(old: pa.Table, new: pa.Table) -> Pairs:
+    """Find which rows of two tables of detections are the same findings."""
+    by_id = matched(decoded(_joined(old, "id")), decoded(_joined(new, "id")))
+    by_events = pairs_by_events(old.take(pa.array(by_id.dropped)), new.take(pa.array(by_id.added)))
+    return Pairs(
+        np.concatenate([by_id.old, by_id.dropped[by_events.old]]),
+        np.concatenate([by_id.new, by_id.added[by_events.new]]),
+        by_id.dropped[by_events.dropped],
+        by_id.added[by_events.added],
+    )
+
+
+def pairs_by_events(old: pa.Table, new: pa.Table) -> Pairs:
+    """Match rows by type and atomic events, those with the same ones in the order they stand in."""
+    return matched(finding_names(old), finding_names(new))
+
+
+def finding_names(table: pa.Table) -> pa.Array:
+    """Give what names a finding: its type and its atomic events."""
+    events = pc.binary_join(_sorted_lists(_joined(table, "events").cast(_TYPES["events"])), "\0")
+    return pc.binary_join_element_wise(decoded(_joined(table, "type")), events, "\0")
+
+
+def _sorted_lists(lists: pa.ListArray) -> pa.ListArray:
+    """Sort the texts of each list: in which order a detection tells its events does not matter."""
+    lengths = pc.list_value_length(lists).to_numpy(zero_copy_only=False)
+    owners = np.repeat(np.arange(len(lists)), lengths)
+    keys = pa.table({"owner": owners, "text": lists.flatten()})
+    order = pc.sort_indices(keys, [("owner", "ascending"), ("text", "ascending")])
+    offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
+    return pa.ListArray.from_arrays(pa.array(offsets), lists.flatten().take(order))
+
+
+def matched(old: pa.Array, new: pa.Array) -> Pairs:
+    """Match equal texts, the first with the first, the second with the second."""
+    codes = pa.concat_arrays([old, new]).dictionary_encode().indices.to_numpy(zero_copy_only=False)
+    codes = codes.astype(np.int64)
+    ours, theirs = _numbered(codes[: len(old)]), _numbered(codes[len(old) :])
+    width = max(ours.max(initial=0), theirs.max(initial=0)) + 1
+    _, first, second = np.intersect1d(
+        codes[: len(old)] * width + ours,
+        codes[len(old) :] * width + theirs,
+        assume_unique=True,
+        return_indices=True,
+    )
+    return Pairs(first, second, _rest(len(old), first), _rest(len(new), second))
+
+
+def _numbered(codes: Rows) -> Rows:
+    """Give each value its number among the equal ones."""
+    order = np.argsort(codes, kind="stable")
+    ordered = codes[order]
+    begins = np.ones(len(codes), np.bool_)
+    begins[1:] = ordered[1:] != ordered[:-1]
+    places = np.arange(len(codes))
+    numbers = np.empty(len(codes), np.int64)
+    numbers[order] = places - np.maximum.accumulate(np.where(begins, places, 0))
+    return numbers
+
+
+def _rest(size: int, taken: Rows) -> Rows:
+    left = np.ones(size, np.bool_)
+    left[taken] = False
+    return np.flatnonzero(left)
+
+
+def judged(old: pa.Table, new: pa.Table, pairs: Pairs) -> pa.Table:
+    """Write pairs and lonely rows as one table, in the order (end, start, type, events, id)."""
+    metadata = _metadata(old, new)
+    old, new = _alike(old, new)
+    before = _before(old.take(pa.array(pairs.old)), new.take(pa.array(pairs.new)))
+    added, dropped = new.take(pa.array(pairs.added)), old.take(pa.array(pairs.dropped))
+    kept = pc.if_else(pc.is_null(before), SAME, CHANGED)
+    nothing = pa.nulls(added.num_rows + dropped.num_rows, pa.string())
+    changes = [kept, pa.repeat(ADDED, added.num_rows), pa.repeat(DROPPED, dropped.num_rows)]
+    table = pa.concat_tables([new.take(pa.array(pairs.new)), added, dropped])
+    table = table.append_column(CHANGE, pa.concat_arrays([each.cast(pa.string()) for each in changes]))
+    table = table.append_column(BEFORE, pa.concat_arrays([before, nothing]))
+    names = [name for name in table.column_names if name != "events"]
+    return _in_order(table.select([*names, "events"])).replace_schema_metadata(metadata)
+
+
+def _in_order(table: pa.Table) -> pa.Table:
+    keys = table.select(["end", "start", "type", "id", CHANGE])
+    keys = keys.add_column(3, "events", pc.binary_join(_joined(table, "events"), "\0"))
+    return table.take(pc.sort_indices(keys, [(name, "ascending") for name in keys.column_names]))
+
+
+def _before(old: pa.Table, new: pa.Table) -> pa.Array:
+    """Write what was different in the old rows as JSON objects; null where nothing was."""
+    members = []
+    for name in new.column_names:
+        if name in _NOT_COMPARED or name.startswith("~"):
+            continue
+        ours, theirs = _joined(old, name), _joined(new, name)
+        is_equal = pc.fill_null(pc.equal(ours, theirs), False)
+        is_equal = pc.or_(is_equal, pc.and_(pc.is_null(ours), pc.is_null(theirs)))
+        values = _text.wkt(ours) if name == "geometry" else ours
+        texts = pc.binary_join_element_wise(f", {json.dumps(name)}: ", _text.json_values(values), "")
+        members.append(pc.if_else(is_equal, "", texts))
+    joined = pc.utf8_slice_codeunits(pc.binary_join_element_wise(*members, ""), 2)
+    objects = pc.binary_join_element_wise("{", joined, "}", "")
+    return pc.if_else(pc.equal(joined, ""), pa.scalar(None, pa.string()), objects)
+
+
+# -- columns of both --------------------------------------------------------------------------------------
+
+
+def _alike(old: pa.Table, new: pa.Table) -> tuple[pa.Table, pa.Table]:
+    """Give both tables the columns of both, with one type each."""
+    names = [*_FIXED, *_attributes(new, old), "events"]
+    kinds = {name: _TYPES.get(name) or _common(name, [old, new]) for name in names}
+    ours, theirs = (
+        pa.table({_shown(name): _as(table, name, kind) for name, kind in kinds.items()})
+        for table in (old, new)
+    )
+    return ours, theirs
+
+
+def _attributes(*tables: pa.Table) -> list[str]:
+    fixed = (*_FIXED, "events")
+    return list(dict.fromkeys(name for t in tables for name in t.column_names if name not in fixed))
+
+
+def _shown(name: str) -> str:
+    """Keep attributes apart from the columns of a comparison, as the engine does from its own."""
+    return f"{name}_" if name in (CHANGE, BEFORE) else name
+
+
+def _common(name: str, tables: Sequence[pa.Table]) -> pa.DataType:
+    """Give the type that holds a column of both tables: text if there is no other."""
+    kinds = {_plain_type(table.schema.field(name).type) for table in tables if name in table.column_names}
+    if len(kinds) == 1:
+        return kinds.pop()
+    if all(pa.types.is_integer(kind) or pa.types.is_floating(kind) for kind in kinds):
+        return pa.float64()
+    return pa.string()
+
+
+def _plain_type(kind: pa.DataType) -> pa.DataType:
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
+
+
+def _as(table: pa.Table, name: str, kind: pa.DataType) -> pa.Array:
+    if name not in table.column_names:
+        return pa.nulls(table.num_rows, kind)
+    column = decoded(_joined(table, name))
+    if column.type == kind:
+        return column
+    if pa.types.is_string(kind):
+        texts = _text.json_values(column)
+        return pc.if_else(pc.is_null(column), pa.scalar(None, pa.string()), texts)
+    return column.cast(kind)
+
+
+def _joined(table: pa.Table, name: str) -> pa.Array:
+    column = table.column(name)
+    return column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
+
+
+def _metadata(old: pa.Table, new: pa.Table) -> dict[bytes, bytes]:
+    """Say which type has which attributes, the columns of the comparison included."""
+    owned: dict[str, list[str]] = {}
+    for table in (new, old):
+        known = (table.schema.metadata or {}).get(ATTRIBUTES_KEY, b"{}")
+        for kind, names in json.loads(known).items():
+            shown = [_shown(name) for name in names]
+            owned[kind] = list(dict.fromkeys([*owned.get(kind, []), *shown]))
+    told = {kind: [*names, CHANGE, BEFORE] for kind, names in owned.items()}
+    places = [(table.schema.metadata or {}).get(COORDINATES_KEY, b"none") for table in (new, old)]
+    place = next((each for each in places if each != b"none"), b"none")
+    return {COORDINATES_KEY: place, ATTRIBUTES_KEY: json.dumps(told).encode()}
