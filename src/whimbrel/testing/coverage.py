@@ -319,7 +319,7 @@ def place_of(expr: Expr) -> Span | None:
 class QueryCoverage:
     """The branches of one query, and which of them were reached so far."""
 
-    file: Path
+    name: str
     goals: list[Goal]
     reached: set[int] = field(default_factory=set)
 
@@ -338,18 +338,18 @@ class QueryCoverage:
 class Coverage:
     """Which branches of all tested queries were reached."""
 
-    queries: dict[tuple[Path, int], QueryCoverage] = field(default_factory=dict)
+    queries: dict[tuple[str, int], QueryCoverage] = field(default_factory=dict)
 
-    def add(self, scenario: Scenario, query: Query, given: Given) -> None:
-        """Run one test once more, and count."""
-        from whimbrel.testing.running import detect_whole, query_file
+    def add(self, scenario: Scenario, query: Query, given: Given, file: Path | None = None) -> None:
+        """Run one test once more, and count. `file` is that of the query, if it has one."""
+        from whimbrel.testing.running import detect_whole
 
-        file = query_file(scenario)
-        probe = Probe(query, Places.of(file))
+        probe = Probe(query, Places() if file is None else Places.of(file))
         goals = [goal for operator in query.graph.operators for goal in goals_of(operator, probe)]
         counts = Counter(detect_whole(scenario, probe.to_query(), given).column("type").to_pylist())
         # A query compiled with other settings may have other operators; it then has a list of its own.
-        known = self.queries.setdefault((file, len(goals)), QueryCoverage(file, goals))
+        name = "the query" if file is None else str(file)
+        known = self.queries.setdefault((name, len(goals)), QueryCoverage(name, goals))
         known.add(goals, counts)
 
     @property
@@ -372,7 +372,7 @@ class Coverage:
         lines = [f"coverage: {self.reached} of {self.count} branches, {self.percent:.0f} %"]
         for query in self.queries.values():
             share = f"{len(query.reached)} of {len(query.goals)}"
-            lines.append(f"{query.file}: {share}" + ("; never:" if query.missed else ""))
+            lines.append(f"{query.name}: {share}" + ("; never:" if query.missed else ""))
             for goal in query.missed:
                 place = f"line {goal.at.line}" if goal.at else ""
                 lines.append(f"  {place:<9} {goal.text}")

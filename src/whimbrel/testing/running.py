@@ -90,6 +90,8 @@ class Results:
 class Runner:
     """Runs tests one by one, and takes note of what they cover."""
 
+    query: Query | None = None
+    """The query to test, where it is not the one that the files name."""
     functions: Sequence[Function] = ()
     spark: Any = None
     """A Spark session: the whole input is then run there."""
@@ -124,7 +126,7 @@ class Runner:
 
     def problems(self, scenario: Scenario) -> list[Problem]:
         """Run a test both ways, and give what is not as expected."""
-        query = compile_for(scenario, self.functions)
+        query = compile_for(scenario, self.query, self.functions)
         for warning in query.warnings:
             self.warn(f"{scenario.title}: warning: {warning}")
         given = gather(scenario, query)
@@ -144,7 +146,8 @@ class Runner:
         if self.coverage is None:
             return
         try:
-            self.coverage.add(scenario, query, given)
+            file = None if self.query is not None else query_file(scenario)
+            self.coverage.add(scenario, query, given, file)
         except WhimbrelError as error:
             self.warn(f"{scenario.title}: warning: its coverage cannot be measured: {error}")
 
@@ -157,6 +160,7 @@ class Runner:
 def run_tests(
     paths: str | Path | Iterable[str | Path],
     *,
+    query: Query | None = None,
     select: str | None = None,
     functions: Sequence[Function] = (),
     spark: Any = None,
@@ -169,6 +173,8 @@ def run_tests(
 
     Parameters
     ----------
+    query
+        A compiled query to test, such as one built in Python, instead of those that the files name.
     select
         Only tests whose file or name holds this text, whatever the case.
     functions
@@ -190,7 +196,7 @@ def run_tests(
     from whimbrel.testing.coverage import Coverage
 
     measured = Coverage() if coverage else None
-    runner = Runner(functions, spark, measured, clock, warn or (lambda _text: None))
+    runner = Runner(query, functions, spark, measured, clock, warn or (lambda _text: None))
     results: list[Result] = []
     for file in find_tests(paths):
         for result in _run_file(file, runner, select):
@@ -253,8 +259,25 @@ def _files_at(path: Path) -> list[Path]:
 # One test ---------------------------------------------------------------------------------------------------
 
 
-def compile_for(scenario: Scenario, functions: Sequence[Function] = ()) -> Query:
-    """Compile the query of a test with the settings that it gives."""
+def compile_for(scenario: Scenario, ready: Query | None, functions: Sequence[Function]) -> Query:
+    """Compile the query of a test with its settings; `ready` is one that is compiled already."""
+    query = _compiled(scenario, functions) if ready is None else _as_it_is(scenario, ready)
+    context = scenario.settings.context
+    return query if context is None else query.in_context(context)
+
+
+def _as_it_is(scenario: Scenario, query: Query) -> Query:
+    settings = scenario.settings
+    if settings.params or settings.horizon is not None or settings.emit is not None:
+        raise ScenarioError(
+            "params, horizon and emit are for queries in files; this one is compiled already",
+            scenario.at,
+            "compile it with them: wb.compile(text, params=..., horizon=..., emit=...)",
+        ).located_in(scenario.text, str(scenario.file))
+    return query
+
+
+def _compiled(scenario: Scenario, functions: Sequence[Function]) -> Query:
     settings = scenario.settings
     query = read(
         query_file(scenario),
@@ -264,7 +287,7 @@ def compile_for(scenario: Scenario, functions: Sequence[Function] = ()) -> Query
         emit=settings.emit,
     )
     _refuse_unknown_params(scenario, query)
-    return query if settings.context is None else query.in_context(settings.context)
+    return query
 
 
 def query_file(scenario: Scenario) -> Path:
