@@ -23,7 +23,7 @@ from whimbrel.model.time import END_OF_TIME, format_duration
 
 def describe(query: Query) -> str:
     """Write every operator, the outputs, the subscriptions and the warnings."""
-    lines = [line for operator in query.graph.operators for line in _operator(operator)]
+    lines = [line for operator in query.graph.operators for line in describe_operator(operator)]
     lines += [f"outputs: {', '.join(query.graph.outputs)}"]
     lines += [f"coordinates: {query.graph.coordinates.value}"] if query.graph.coordinates else []
     lines += [f"{s.type}: number {s.sequence} from {s.subscriber} to {s.actor}" for s in query.subscriptions]
@@ -31,7 +31,8 @@ def describe(query: Query) -> str:
     return "\n".join(lines)
 
 
-def _operator(operator: Operator) -> list[str]:
+def describe_operator(operator: Operator) -> list[str]:
+    """Write one operator."""
     head = f"{type(operator).__name__.lower()} {operator.name}"
     match operator:
         case Source():
@@ -69,6 +70,7 @@ def _match(op: Match) -> list[str]:
         lines.append(f"  order {order.first} -> {order.second}{gap}")
     lines.append(f"  within {_span(op.within)}")
     lines += [f"  if {format_expr(condition)}" for condition in op.conditions]
+    lines += [f"  joined on {', '.join(op.joins)}"] if op.joins else []
     lines += [f"  context {op.context.value}"] if op.context is not Context.EACH else []
     lines += [f"  consuming {', '.join(map(str, op.consuming))}"] if op.consuming else []
     return lines + _keys(op.partitioning)

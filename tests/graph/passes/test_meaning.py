@@ -1,0 +1,45 @@
+"""A proof by execution: with each rewrite alone, with all and with none, the detections are the same."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given
+from tests.engine.comparing import as_detections, plain
+from tests.reference.data import Event
+from tests.reference.strategies import event_lists, expected, graphs
+from tests.reference.tables import event_table
+
+from whimbrel import detect
+from whimbrel.graph.operators import Graph
+from whimbrel.graph.passes import PASSES, Pass, rewrite
+from whimbrel.graph.query import Query
+
+
+def found(graph: Graph, events: Sequence[Event], passes: Sequence[Pass]) -> Any:
+    """Run the engine with some rewrites only."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("whimbrel.engine.pipeline.rewrite", lambda graph, *_: rewrite(graph, passes))
+        return detect(Query(graph), event_table(events))
+
+
+@pytest.mark.parametrize("apply", PASSES, ids=lambda apply: apply.__name__)
+@given(graph=graphs(), events=event_lists())
+def test_one_rewrite_alone_changes_nothing(apply, graph, events):
+    """Everything stays: which detections there are, their ids, attributes, events and order."""
+    assert found(graph, events, [apply]).to_pylist() == found(graph, events, ()).to_pylist()
+
+
+@given(graph=graphs(), events=event_lists())
+def test_all_rewrites_together_change_nothing(graph, events):
+    rewritten = found(graph, events, PASSES)
+    assert rewritten.to_pylist() == found(graph, events, ()).to_pylist()
+    assert plain(as_detections(rewritten)) == plain(expected(graph, events))
+
+
+@given(graph=graphs())
+def test_what_is_rewritten_is_not_rewritten_again(graph):
+    once = rewrite(graph)
+    assert rewrite(once) == once
