@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from whimbrel.lang.custom import custom_query
     from whimbrel.lang.reading import read
     from whimbrel.lang.wbl.compile import compile_text as compile
+    from whimbrel.whynot import Explanation, why
     from whimbrel.trial.backtest import Backtest, backtest
     from whimbrel.trial.shadow import Shadow
 
@@ -47,6 +48,7 @@ _HOMES = {
     "Backtest": "whimbrel.trial.backtest",
     "CustomOperator": "whimbrel.graph.custom",
     "DataError": "whimbrel.errors",
+    "Explanation": "whimbrel.whynot",
     "Function": "whimbrel.graph.functions",
     "Outcome": "whimbrel.engine.detect",
     "Query": "whimbrel.graph.query",
@@ -66,12 +68,14 @@ _HOMES = {
     "to_geopandas": "whimbrel.io.frames",
     "to_pandas": "whimbrel.io.frames",
     "to_polars": "whimbrel.io.frames",
+    "why": "whimbrel.whynot",
 }
 
 __all__ = [
     "Backtest",
     "CustomOperator",
     "DataError",
+    "Explanation",
     "Function",
     "Outcome",
     "Query",
@@ -91,6 +95,7 @@ __all__ = [
     "to_geopandas",
     "to_pandas",
     "to_polars",
+    "why",
 ]
 
 

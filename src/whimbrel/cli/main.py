@@ -18,6 +18,7 @@ from whimbrel.cli.options import Command
 from whimbrel.cli.store import store
 from whimbrel.cli.stream import stream
 from whimbrel.cli.test import test
+from whimbrel.cli.why import why
 from whimbrel.errors import WhimbrelError
 
 INTERRUPTED = 130
@@ -78,5 +79,5 @@ def main() -> None:
     """
 
 
-for _command in (backtest, check, detect, explain, fmt, store, stream, test):
+for _command in (backtest, check, detect, explain, fmt, store, stream, test, why):
     main.add_command(_command)

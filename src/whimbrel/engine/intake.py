@@ -66,11 +66,16 @@ class SetAside:
 
     def take(self) -> pa.Table | None:
         """Give what was kept, and forget it."""
+        kept = self.look()
+        self._batches.clear()
+        self._rows = 0
+        return kept
+
+    def look(self) -> pa.Table | None:
+        """Give what was kept, and go on keeping it."""
         if not self._batches:
             return None
         tables = [pa.Table.from_batches([_plain(batch)]) for batch in self._batches]
-        self._batches.clear()
-        self._rows = 0
         return pa.concat_tables(tables, promote_options="permissive")
 
 

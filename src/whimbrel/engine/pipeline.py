@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from hashlib import sha256
 from typing import Protocol
 
@@ -35,7 +35,7 @@ from whimbrel.graph.operators import (
     Repeat,
     Source,
 )
-from whimbrel.graph.passes import rewrite
+from whimbrel.graph.passes import PASSES, Pass, rewrite
 from whimbrel.graph.query import Query
 from whimbrel.graph.reach import reach
 from whimbrel.graph.scope import selection
@@ -101,10 +101,10 @@ class Sieve:
 class Pipeline:
     """A query at run time."""
 
-    def __init__(self, query: Query, atoms: Atoms, name: str) -> None:
+    def __init__(self, query: Query, atoms: Atoms, name: str, passes: Iterable[Pass] = PASSES) -> None:
         self.query = query
         self.name = name
-        self.graph = rewrite(query.graph)
+        self.graph = rewrite(query.graph, tuple(passes))
         self.atoms = atoms
         self.around = Surroundings(atoms.stream, query.functions, query.graph.coordinates)
         self.needs = Needs(self.graph, query.functions)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from heapq import heappop, heappush
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -14,12 +15,13 @@ from whimbrel.engine.atoms import Atoms
 from whimbrel.engine.identity import CONTENT
 from whimbrel.engine.intake import Counts, Intake
 from whimbrel.engine.pipeline import Pipeline, columns_needed
+from whimbrel.engine.remembering import events_of
 from whimbrel.engine.report import report, together
 from whimbrel.engine.snapshot import Blocks, load_store, save_store
 from whimbrel.engine.store import Store
 from whimbrel.engine.streams import Stream, Surroundings
 from whimbrel.engine.values import Int64Array
-from whimbrel.errors import QueryError, StateError, WhimbrelError
+from whimbrel.errors import QueryError, StateError, UnknownNameError, WhimbrelError
 from whimbrel.graph.expressions import Attribute
 from whimbrel.graph.operators import Derive, Filter, Match, Source
 from whimbrel.graph.query import Query
@@ -55,6 +57,8 @@ class Session:
     owned
         Where several sessions get some of the same events: an attribute that is true in one of them only. A
         detection is reported by the session in which its first event has it.
+    remember
+        How much longer events are remembered than the queries need them, so that `why` can tell of them.
 
     Examples
     --------
@@ -78,6 +82,7 @@ class Session:
         name: str | None = None,
         follows_events: bool = True,
         owned: str | None = None,
+        remember: timedelta | str | int = 0,
     ) -> None:
         place = None if coordinates is None else Coordinates(coordinates)
         self._intake = Intake(
@@ -94,6 +99,7 @@ class Session:
         self._intake.types = self._atoms.types
         self._pipelines: dict[str, Pipeline] = {}
         self._reach = 0
+        self._remember = duration(remember)
         self._owned = None if owned is None else Attribute(None, owned)
         self._is_planned = False
         self._columns: set[str] | None = None
@@ -123,10 +129,13 @@ class Session:
                 f"a query named {chosen!r} is running already", hint="remove it first, or give another name"
             )
         self._settle_coordinates(query)
-        self._pipelines[chosen] = Pipeline(query, self._atoms, chosen)
+        self._pipelines[chosen] = self._deployed(query, chosen)
         self._intake.schemas |= query.schemas
         self._is_planned = False
         return chosen
+
+    def _deployed(self, query: Query, name: str) -> Pipeline:
+        return Pipeline(query, self._atoms, name)
 
     def remove(self, name: str) -> None:
         """Stop a query and forget its state."""
@@ -304,7 +313,7 @@ class Session:
         return rows[mine.values & ~mine.nulls]
 
     def _forget(self, watermark: int) -> None:
-        before = watermark - self._reach
+        before = watermark - self._reach - self._remember
         if self._atoms.stream.store.forget_before(before):
             for pipeline in self._pipelines.values():
                 pipeline.forget_before(before)
@@ -392,6 +401,57 @@ class Session:
     def take_rejected(self) -> pa.Table | None:
         """Give the rows that are no events, with their reasons, since the last call."""
         return self._intake.rejected.take()
+
+    # -- why -------------------------------------------------------------------------------------------------
+
+    def why(self, *, key: Any = None, at: datetime | str | int | None = None, **settings: Any) -> Any:
+        """Say why a running query detected something, or did not, as a `whimbrel.whynot.Explanation`.
+
+        It is told from the events that the session still remembers: those within the reach of its queries,
+        and as much more as `remember` says. What older events did, and used up, it cannot know. Nothing is
+        kept or computed for it beforehand, and the session goes on unchanged.
+
+        Parameters
+        ----------
+        key, at
+            Of which group and around which time, as for `whimbrel.why`.
+        settings
+            `around`, `limit` and `effort` as there; `name`, where several queries are running.
+        """
+        # The explanations stand above the engine, which knows them by name only, and only when it is asked.
+        return import_module("whimbrel.whynot").why_of_session(self, key=key, at=at, **settings)
+
+    def query(self, name: str | None = None) -> Query:
+        """Give a running query by its name, or the only one."""
+        if name is None and len(self._pipelines) == 1:
+            return next(iter(self._pipelines.values())).query
+        if name is None:
+            raise QueryError(f"say which query: {', '.join(self._pipelines) or 'none is running'}")
+        if name not in self._pipelines:
+            raise UnknownNameError("running query", name, self._pipelines)
+        return self._pipelines[name].query
+
+    @property
+    def lateness(self) -> int | None:
+        """How long it waits for events that are out of order, in microseconds; None: the input is bounded."""
+        return self._intake.lateness
+
+    @property
+    def remembers_since(self) -> int | None:
+        """From when on every event is remembered (microseconds UTC); None if none was forgotten."""
+        if not self._atoms.stream.store.first:
+            return None
+        return self._intake.watermark - self._reach - self._remember
+
+    def remembered(self) -> pa.Table:
+        """Give the processed events that are still remembered, with the columns that the queries read."""
+        return events_of(self._atoms.stream.store)
+
+    def look_aside(self) -> dict[str, pa.Table | None]:
+        """Look at the late, duplicate and rejected events that were kept, leaving them where they are."""
+        intake = self._intake
+        kept = {"late": intake.late, "duplicate": intake.duplicates, "rejected": intake.rejected}
+        return {kind: aside.look() for kind, aside in kept.items()}
 
 
 def _with_name(table: pa.Table, name: str) -> pa.Table:

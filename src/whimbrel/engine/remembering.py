@@ -1,0 +1,36 @@
+"""The events that an engine still remembers, as a table in the common form."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from whimbrel.engine.identity import event_ids
+from whimbrel.engine.store import Store
+from whimbrel.engine.values import to_arrow
+from whimbrel.graph.expressions import Attribute
+
+_SHAPES = Attribute(None, "@wkb")
+
+
+def events_of(atoms: Store) -> pa.Table:
+    """Give the atomic events that a store still holds, in total order, as they could be fed again.
+
+    Attributes that no query reads are gone. Events have an id where they brought one.
+    """
+    rows = np.arange(atoms.first, atoms.total)
+    start, end = atoms.spans(rows)
+    columns: dict[str, pa.Array] = {}
+    if atoms.column(Attribute(None, "id"), rows).type is not None:
+        columns["id"] = event_ids(atoms, rows)
+    columns |= {"start": pa.array(start), "end": pa.array(end)}
+    for name in atoms.names():
+        if name not in columns and not name.startswith("@"):
+            columns[name] = to_arrow(atoms.column(Attribute(None, name), rows))
+    shapes = atoms.column(_SHAPES, rows)
+    if shapes.type is not None:
+        texts = to_arrow(shapes).to_pylist()
+        columns["geometry"] = pa.array([None if t is None else bytes.fromhex(t) for t in texts], pa.binary())
+    if "type" not in columns:
+        columns["type"] = pa.array([], pa.string())
+    return pa.table(columns)

@@ -1,0 +1,6 @@
+"""Why a query detected something, or did not: a slower reading of the same operators over the same events."""
+
+from whimbrel.whynot.explaining import why, why_of_session
+from whimbrel.whynot.explanation import KINDS, Explanation, Finding, Miss, Reason, Unprocessed
+
+__all__ = ["KINDS", "Explanation", "Finding", "Miss", "Reason", "Unprocessed", "why", "why_of_session"]

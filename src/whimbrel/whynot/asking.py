@@ -1,0 +1,165 @@
+"""What was asked: which key, around which time, and how much is to be searched and shown."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from whimbrel.engine.streams import RowsFrame, Stream, Surroundings
+from whimbrel.engine.values import BoolArray, Int64Array
+from whimbrel.errors import QueryError, UnknownNameError
+from whimbrel.graph.expressions import GROUP, Attribute
+from whimbrel.graph.operators import Aggregate, Custom, Derive, Graph, Match, Repeat
+from whimbrel.graph.policies import Key, Partitioning
+from whimbrel.model.time import BEGINNING_OF_TIME, END_OF_TIME
+from whimbrel.whynot.events import Seen, seen, values
+from whimbrel.whynot.watching import Watched
+
+SHOWN = 5
+"""Misses shown for each definition, unless asked for more."""
+EFFORT = 4_000
+"""How many partial matches are looked at for each definition."""
+
+
+@dataclass
+class Effort:
+    """How much may still be searched, so that an explanation comes in seconds, however many events came."""
+
+    left: int = EFFORT
+
+    @property
+    def is_spent(self) -> bool:
+        """Whether the search has to end."""
+        return self.left <= 0
+
+    def spend(self, amount: int = 1) -> None:
+        """Take note of work done."""
+        self.left -= amount
+
+
+@dataclass(frozen=True)
+class View:
+    """What the engine did, seen through what was asked."""
+
+    watched: Watched
+    key: Mapping[str, Any] = field(default_factory=dict)
+    since: int = BEGINNING_OF_TIME
+    until: int = END_OF_TIME
+    limit: int = SHOWN
+    effort: int = EFFORT
+    types: Mapping[str, int] = field(default_factory=Counter)
+    """How many events of each type came in."""
+
+    @property
+    def graph(self) -> Graph:
+        """The operators, as they were written."""
+        return self.watched.watched
+
+    @property
+    def around(self) -> Surroundings:
+        """What expressions over the rows need."""
+        return self.watched.around
+
+    def stream(self, name: str) -> Stream:
+        """Give the stream of an operator, with all its rows."""
+        return self.watched.stream(name)
+
+    def examples(self, name: str, rows: Int64Array) -> tuple[Seen, ...]:
+        """Look at the last of some rows of a stream."""
+        stream = self.stream(name)
+        return tuple(seen(self.around, stream, int(row), name) for row in rows[-self.limit :])
+
+    def in_time(self, start: Int64Array, end: Int64Array) -> BoolArray:
+        """Tell which events lie around the time that was asked for."""
+        return (start <= self.until) & (end >= self.since)
+
+    def of_group(self, group: Mapping[str, Any]) -> bool:
+        """Tell whether a group is one that was asked for; keys that it does not have do not matter."""
+        return all(same_value(group[name], wanted) for name, wanted in self.key.items() if name in group)
+
+    def rows_asked_for(self, name: str, partitioning: Partitioning) -> Int64Array:
+        """Give the rows of a stream that are of the key and around the time that was asked for."""
+        stream = self.stream(name)
+        rows = stream.new[self.in_time(*stream.store.spans(stream.new))]
+        if not self.key or not len(rows):
+            return rows
+        groups = groups_of(self.around, stream, rows, partitioning.keys)
+        return rows[np.array([self.of_group(group) for group in groups], np.bool_)]
+
+
+def groups_of(
+    around: Surroundings, stream: Stream, rows: Int64Array, keys: tuple[Key, ...]
+) -> list[dict[str, Any]]:
+    """Give the group of every row."""
+    frame = RowsFrame(around, stream, rows, None, Partitioning(keys))
+    columns = [values(_key_column(frame, key)) for key in keys]
+    names = [key.name for key in keys]
+    return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)] or [{} for _ in rows]
+
+
+def _key_column(frame: RowsFrame, key: Key) -> Any:
+    kept = frame.stream.store.column(Attribute(GROUP, key.name), frame.rows)
+    return frame.key(key) if kept.type is None else kept
+
+
+def same_value(value: Any, wanted: Any) -> bool:
+    """Tell whether a value is the one that was asked for, perhaps as text.
+
+    >>> same_value(7, "7"), same_value("7", 7), same_value(None, "7")
+    (True, True, False)
+    """
+    if value is None or wanted is None:
+        return value is wanted
+    if isinstance(value, bool) or isinstance(wanted, bool):
+        return str(value).lower() == str(wanted).lower()
+    if isinstance(value, str):
+        return value == str(wanted)
+    try:
+        return float(value) == float(wanted)
+    except ValueError:
+        return False
+
+
+def keys_of(graph: Graph) -> tuple[str, ...]:
+    """Name the keys by which any operator of a graph parts its events."""
+    found: dict[str, None] = {}
+    for operator in graph.operators:
+        if isinstance(operator, Match | Repeat | Aggregate | Custom):
+            found |= dict.fromkeys(key.name for key in operator.partitioning.keys)
+        if isinstance(operator, Match):
+            found |= dict.fromkeys(operator.joins)
+        if isinstance(operator, Derive):
+            found |= dict.fromkeys(key.name for case in operator.cases for key in case.partitioning.keys)
+    return tuple(found)
+
+
+def key_asked_for(key: Any, graph: Graph) -> dict[str, Any]:
+    """Read a key as it was given: names with values, or one value where there is one name.
+
+    Raises
+    ------
+    QueryError
+        If the query has no such key, or several and none was named.
+    """
+    if key is None:
+        return {}
+    known = keys_of(graph)
+    if isinstance(key, Mapping):
+        for name in key:
+            if name not in known:
+                raise UnknownNameError("key of the query", str(name), known)
+        return dict(key)
+    if len(known) == 1:
+        return {known[0]: key}
+    if not known:
+        raise QueryError(
+            "the query has no key: nothing in it says `group by`", hint="leave the key out, or ask by time"
+        )
+    raise QueryError(
+        f"the query has several keys: {', '.join(known)}; say which one {key!r} is a value of",
+        hint=f"write for example {known[0]}={key}",
+    )

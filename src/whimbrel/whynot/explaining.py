@@ -1,0 +1,279 @@
+"""The way in: run a query once more over events, watch every operator, and explain what it did."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from whimbrel.engine.session import Session, run_bounded
+from whimbrel.engine.values import decoded
+from whimbrel.errors import DataError, QueryError, WhimbrelError, did_you_mean
+from whimbrel.graph.operators import Graph, Source
+from whimbrel.graph.passes.drop_unused import drop_unused
+from whimbrel.graph.passes.find_joins import find_joins
+from whimbrel.graph.policies import WHOLE
+from whimbrel.graph.query import Query
+from whimbrel.graph.reach import reach
+from whimbrel.io.files import read_events
+from whimbrel.model.frames import batches, is_spark_frame
+from whimbrel.model.schema import Coordinates
+from whimbrel.model.time import BEGINNING_OF_TIME, END_OF_TIME, MINUTE, duration, instant
+from whimbrel.whynot.aside import unprocessed
+from whimbrel.whynot.asking import EFFORT, SHOWN, View, groups_of, key_asked_for
+from whimbrel.whynot.events import clock
+from whimbrel.whynot.explanation import Explanation, key_text
+from whimbrel.whynot.operators import explain_graph
+from whimbrel.whynot.watching import Watched
+from whimbrel.whynot.words import listed
+
+Moment = datetime | str | int
+Span = tuple[int, int]
+
+
+def why(
+    query: Query,
+    events: Any,
+    *,
+    key: Any = None,
+    at: Moment | None = None,
+    around: timedelta | str | int | None = None,
+    lateness: timedelta | str | int | None = None,
+    coordinates: Coordinates | str | None = None,
+    time_unit: str = "s",
+    default_type: str | None = None,
+    columns: Mapping[str, Any] | None = None,
+    limit: int = SHOWN,
+    effort: int = EFFORT,
+) -> Explanation:
+    """Say why a query detected something in some events, or did not.
+
+    The query runs over the events as `whimbrel.run` runs it, and every operator is watched. Then the partial
+    matches are searched: how far each came, and what stopped it, with the values it saw.
+
+    Parameters
+    ----------
+    events
+        All that `whimbrel.detect` takes: files, tables, frames, an event store. Of a Spark DataFrame, the
+        rows that can matter for the key and time are collected and explained here.
+    key
+        Of which group: a value where the query has one key (`group by vehicle`), else names with values.
+    at
+        Around which time, as `datetime`, ISO 8601 text or microseconds since 1970 UTC.
+    around
+        How far around; by default as far as the query reaches back, or a minute if it looks at single events.
+    lateness, coordinates, time_unit, default_type
+        As for `whimbrel.run`: with a lateness, events count as late that come later than it.
+    columns
+        Spark frames only: names for columns, as for `whimbrel.spark.detect`.
+    limit
+        How many misses to show for each definition; the others are counted.
+    effort
+        How many partial matches to look at for each definition, so that an answer comes in seconds.
+
+    Examples
+    --------
+    >>> import whimbrel as wb
+    >>> query = wb.compile("define Fast detect Position(speed > 30)")
+    >>> answer = wb.why(query, [{"type": "Position", "id": "p1", "time": 0, "speed": 28.0}])
+    >>> answer.matched, answer.misses[0].reasons[0].text
+    (False, 'speed was 28, needed > 30')
+    """
+    if isinstance(query, str | os.PathLike):
+        raise WhimbrelError("this is no query yet; compile it first: wb.compile(text) or wb.read(path)")
+    asked = key_asked_for(key, find_joins(query.graph))
+    span = _span(query.graph, at, around)
+    watched = Watched(
+        query, lateness=lateness, coordinates=coordinates, time_unit=time_unit, default_type=default_type
+    )
+    frame = events if is_spark_frame(events) else None
+    if frame is not None:
+        from whimbrel.spark import collecting
+
+        reached = _reached(query.graph, span)
+        events = collecting.rows_of(
+            query, frame, asked, reached, columns=columns, time_unit=time_unit, default_type=default_type
+        )
+    elif columns is not None:
+        raise DataError("columns are named for Spark frames only; rename those of other tables yourself")
+    types: Counter[str] = Counter()
+    source = _counted(_source(watched, events), types)
+    if lateness is None:
+        run_bounded(watched, source)
+    else:
+        for batch in source:
+            watched.feed(batch)
+        watched.feed(None, END_OF_TIME)
+    if frame is not None and not _types_read(watched.watched) <= types.keys():
+        types = Counter(collecting.types_of(frame, columns)) | types  # to name those that there are instead
+    return _explained(watched, types, asked, at, span, limit, effort)
+
+
+def why_of_session(
+    session: Session,
+    *,
+    key: Any = None,
+    at: Moment | None = None,
+    around: timedelta | str | int | None = None,
+    name: str | None = None,
+    limit: int = SHOWN,
+    effort: int = EFFORT,
+) -> Explanation:
+    """Say why a query of a running session detected something, from the events the session still remembers.
+
+    See `whimbrel.Session.why`.
+    """
+    query = session.query(name)
+    asked = key_asked_for(key, find_joins(query.graph))
+    span = _span(query.graph, at, around)
+    watched = Watched(query, lateness=None, coordinates=session.coordinates)
+    types: Counter[str] = Counter()
+    for batch in _counted(session.remembered().to_batches(), types):
+        watched.feed(batch)
+    watched.feed(None, session.watermark)
+    notes = _forgotten(session)
+    return _explained(watched, types, asked, at, span, limit, effort, session=session, notes=notes)
+
+
+def _explained(
+    watched: Watched,
+    types: Counter[str],
+    asked: dict[str, Any],
+    at: Moment | None,
+    span: Span,
+    limit: int,
+    effort: int,
+    *,
+    session: Session | None = None,
+    notes: tuple[str, ...] = (),
+) -> Explanation:
+    if limit < 1 or effort < 1:
+        raise QueryError("limit and effort must be at least 1")
+    view = View(watched, asked, *span, limit, effort, types)
+    owner = session or watched
+    return Explanation(
+        findings=explain_graph(view),
+        key=asked,
+        at=None if at is None else instant(at),
+        events=sum(types.values()) if session is not None else watched.counts.processed,
+        types=dict(types.most_common()),
+        unprocessed=unprocessed(owner, asked, _types_read(watched.watched), limit),
+        notes=(*notes, *_unknown_key(view)),
+        is_live=session is not None,
+    )
+
+
+# -- events -----------------------------------------------------------------------------------------------
+
+
+def _source(watched: Watched, events: Any) -> Iterator[pa.RecordBatch]:
+    """Read events in the common form, from wherever they are."""
+    if _is_path(events):
+        yield from _files(watched, [events] if isinstance(events, str | os.PathLike) else list(events))
+        return
+    store = sys.modules.get("whimbrel.store")  # who has a store has loaded this
+    if store is not None and isinstance(events, store.Store):
+        events = events.scan(types=sorted(_types_read(watched.watched)))
+    for batch in batches(events, rows=watched.slice_rows):
+        yield watched.conform(batch).events
+
+
+def _is_path(events: Any) -> bool:
+    if isinstance(events, str | os.PathLike):
+        return True
+    return (
+        isinstance(events, list | tuple)
+        and bool(events)
+        and all(isinstance(e, str | os.PathLike) for e in events)
+    )
+
+
+def _files(watched: Watched, paths: list[Any]) -> Iterator[pa.RecordBatch]:
+    for piece in read_events([Path(path) for path in paths], schemas=watched.schemas).pieces():
+        try:
+            conformed = watched.conform(piece.batch)
+        except DataError as error:
+            raise DataError(f"{piece.file}: {error}") from error
+        if piece.rejected is not None and piece.rejected.num_rows:
+            watched.count_rejected(piece.rejected)
+        yield conformed.events
+
+
+def _counted(source: Iterable[pa.RecordBatch], types: Counter[str]) -> Iterator[pa.RecordBatch]:
+    """Count events by their type as they pass."""
+    for batch in source:
+        for each in pc.value_counts(decoded(batch.column("type"))).to_pylist():
+            types[each["values"]] += each["counts"]
+        yield batch
+
+
+def _types_read(graph: Graph) -> frozenset[str]:
+    return frozenset(op.event_type for op in graph.operators if isinstance(op, Source))
+
+
+# -- times ------------------------------------------------------------------------------------------------
+
+
+def _span(graph: Graph, at: Moment | None, around: timedelta | str | int | None) -> Span:
+    """Give from when to when events are looked at."""
+    if at is None:
+        if around is not None:
+            raise QueryError("around says how far from a time; say which time with `at`")
+        return BEGINNING_OF_TIME, END_OF_TIME
+    wide = duration(around) if around is not None else _reach(graph) or MINUTE
+    return instant(at) - wide, instant(at) + wide
+
+
+def _reach(graph: Graph) -> int:
+    used = drop_unused(graph)
+    return max((reach(used, name) for name in used.outputs), default=0)
+
+
+def _reached(graph: Graph, span: Span) -> Span:
+    """Give from when to when events can matter for those that are looked at."""
+    if span == (BEGINNING_OF_TIME, END_OF_TIME):
+        return span
+    return span[0] - _reach(graph), span[1] + _reach(graph)
+
+
+# -- notes ------------------------------------------------------------------------------------------------
+
+
+def _forgotten(session: Session) -> tuple[str, ...]:
+    since = session.remembers_since
+    if since is None:
+        return ()
+    return (f"the session has forgotten events before {clock(since)}; what they did is not explained",)
+
+
+def _unknown_key(view: View) -> tuple[str, ...]:
+    """Say that no event has the key that was asked for, and which there are."""
+    seen: dict[str, set[str]] = {name: set() for name in view.key}
+    for group in _groups_read(view) if view.key else ():
+        if all(name in group for name in view.key) and view.of_group(group):
+            return ()
+        for name in seen.keys() & group.keys():
+            seen[name].add(str(group[name]))
+    return tuple(_no_such_key(name, view.key[name], found) for name, found in seen.items() if found)
+
+
+def _groups_read(view: View) -> Iterator[dict[str, Any]]:
+    """Give the groups of all events that any operator reads."""
+    for operator in view.graph.operators:
+        partitioning = getattr(operator, "partitioning", WHOLE)
+        for input in operator.inputs if partitioning.keys else ():
+            stream = view.stream(input)
+            yield from groups_of(view.around, stream, stream.new, partitioning.keys)
+
+
+def _no_such_key(name: str, wanted: Any, found: set[str]) -> str:
+    hint = did_you_mean(str(wanted), found) or ""
+    hint = hint if hint.startswith("did you mean") else f"there are {listed(sorted(found))}"
+    return f"no event that the query reads has {key_text({name: wanted})}; {hint}"

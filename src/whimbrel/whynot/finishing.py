@@ -1,0 +1,282 @@
+"""Matches that are complete: whether they were detected, and if not, what prevented it or was preferred."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from functools import cached_property
+from itertools import product
+
+import numpy as np
+
+from whimbrel.engine.identity import HASH, fold
+from whimbrel.engine.values import Int64Array
+from whimbrel.graph.operators import Absent
+from whimbrel.graph.policies import Context, Select
+from whimbrel.model.time import format_duration
+from whimbrel.whynot.conditions import holds
+from whimbrel.whynot.events import Seen, clock, seen
+from whimbrel.whynot.explanation import Reason
+from whimbrel.whynot.scene import Binding, Bound, Group, Scene
+from whimbrel.whynot.trials import Trials
+
+MOST_COMBINATIONS = 20_000
+"""So many combinations of a detection's events are tried to find out which event filled which part."""
+
+
+class Finish:
+    """What becomes of complete matches of one pattern."""
+
+    def __init__(self, scene: Scene) -> None:
+        self.scene = scene
+        self.op = scene.op
+        self.view = scene.view
+        self.stream = scene.view.stream(scene.op.name)
+
+    # -- detected ----------------------------------------------------------------------------------------
+
+    def is_detected(self, binding: Binding) -> bool:
+        """Tell whether the engine reported a match."""
+        if self.op.context is Context.CUMULATIVE:
+            return any(self._contains(row, binding) for row in self._rows_with(binding))
+        return self._identity(binding) in self._detected
+
+    def _identity(self, binding: Binding) -> tuple[int, int]:
+        high, low = self.scene.hashes(binding)
+        made = fold(np.array([0, len(high)]), high, low)
+        return int(made[HASH[0]].values[0]), int(made[HASH[1]].values[0])
+
+    @cached_property
+    def _detected(self) -> dict[tuple[int, int], int]:
+        high, low = (self.stream.store.column(key, self.stream.new).values.tolist() for key in HASH)
+        return dict(zip(zip(high, low, strict=True), self.stream.new.tolist(), strict=True))
+
+    def _contains(self, row: int, binding: Binding) -> bool:
+        """Tell whether a cumulative detection is also of the events of a match, at the same time."""
+        atoms = frozenset(self.stream.store.lineage(np.array([row])).refs.tolist())
+        _, end = self.stream.store.spans(np.array([row]))
+        inside = all(self.scene.atoms(bound.place) <= atoms for bound in binding.values())
+        return inside and int(end[0]) == self.completion(binding)
+
+    def completion(self, binding: Binding) -> int:
+        """Give when a match is complete: at its end, or at the last deadline of its absent parts."""
+        start, end = self.scene.span([bound.place for bound in binding.values()])
+        deadlines = [self._deadline(each, binding, start) for each in self.op.absent if each.before is None]
+        return max([end, *deadlines])
+
+    def _deadline(self, absent: Absent, binding: Binding, start: int) -> int:
+        if absent.duration is None or absent.after is None:
+            return start + self.op.within
+        return int(self.scene.end[binding[absent.after].place]) + absent.duration
+
+    # -- not detected ------------------------------------------------------------------------------------
+
+    def reasons(self, group: Group, binding: Binding) -> tuple[Reason, ...]:
+        """Say why a complete match was not detected."""
+        found = self.absences(group, binding)
+        if found:
+            return found
+        if self.completion(binding) > self.view.watched.watermark:
+            return (self._waiting(binding),)
+        return (self._selected(group, binding) or self._consumed(binding) or self._passed_over(binding),)
+
+    def absences(self, group: Group, binding: Binding) -> tuple[Reason, ...]:
+        """Name for each absent part that is violated the first event that did it."""
+        found = []
+        for number, absent in enumerate(self.op.absent):
+            blocking = self._blocking(group, binding, number, absent)
+            if len(blocking):
+                found.append(self._present(number, absent, int(blocking[0])))
+        return tuple(found)
+
+    def _blocking(self, group: Group, binding: Binding, number: int, absent: Absent) -> Int64Array:
+        slot = self.scene.absent_slot(number)
+        places = group.places[slot]
+        places = places[self._between(binding, absent, places)]
+        if not len(places) or not absent.conditions:
+            return places
+        frame = self.scene.frame(binding, {slot: (slot, places)}, len(places))
+        fits = np.ones(len(places), np.bool_)
+        for condition in absent.conditions:
+            fits &= holds(condition, frame)
+        return places[fits]
+
+    def _between(self, binding: Binding, absent: Absent, places: Int64Array) -> np.ndarray:
+        """Tell which events lie where the absent part must not occur."""
+        begins, ends = self.scene.start[places], self.scene.end[places]
+        start, end = self.scene.span([bound.place for bound in binding.values()])
+        inside = np.ones(len(places), np.bool_)
+        if absent.after is not None:
+            inside &= begins > self.scene.end[binding[absent.after].place]
+        if absent.before is not None:
+            inside &= ends < self.scene.start[binding[absent.before].place]
+            if absent.after is None:
+                inside &= end - begins <= self.op.within
+        else:
+            inside &= ends <= self._deadline(absent, binding, start)
+        return inside
+
+    def _present(self, number: int, absent: Absent, place: int) -> Reason:
+        slot = self.scene.absent_slot(number)
+        event = self.scene.seen(Bound(slot, place))
+        return Reason(
+            "present",
+            f"{event} came {self._position(absent)}",
+            self.scene.name(slot),
+            events=(event,),
+        )
+
+    def _position(self, absent: Absent) -> str:
+        name = self.scene.name
+        if absent.after is not None and absent.before is not None:
+            return f"between {name(absent.after)} and {name(absent.before)}"
+        if absent.before is not None:
+            return f"before {name(absent.before)}, within {format_duration(self.op.within)}"
+        assert absent.after is not None
+        if absent.duration is not None:
+            return f"within {format_duration(absent.duration)} after {name(absent.after)}"
+        return f"after {name(absent.after)}, within {format_duration(self.op.within)}"
+
+    def _waiting(self, binding: Binding) -> Reason:
+        due = clock(self.completion(binding))
+        return Reason("waiting", f"everything is there; it is detected at {due} if nothing prevents it")
+
+    # -- other combinations were preferred ---------------------------------------------------------------
+
+    def _selected(self, group: Group, binding: Binding) -> Reason | None:
+        if len(self.op.parts) == 1 or self.op.context is Context.CHRONICLE:
+            return None
+        for part, member in enumerate(self.op.parts):
+            if member.select is not Select.EACH:
+                rival = self._rival(group, binding, part, member.select)
+                if rival is not None:
+                    event, name = self.scene.seen(Bound(part, rival)), self.scene.name(part)
+                    return Reason(
+                        "selected", f"{member.select.value} {name} takes {event}", name, events=(event,)
+                    )
+        return None
+
+    def _rival(self, group: Group, binding: Binding, part: int, mark: Select) -> int | None:
+        """Give the event that `first` or `last` prefers for a part, the others being the same."""
+        others = {number: bound for number, bound in binding.items() if number != part}
+        own = binding[part].place
+        trigger = max(bound.place for bound in binding.values())
+        places = group.places[part]
+        places = (
+            places[places < own] if mark is Select.FIRST else places[(places > own) & (places <= trigger)]
+        )
+        if not len(places):
+            return None
+        fits = np.ones(len(places), np.bool_)
+        for trial in Trials(self.scene, others, part, part, places).between():
+            fits &= trial.holds
+        chosen = places[fits] if mark is Select.FIRST else places[fits][::-1]
+        for place in chosen.tolist():
+            if not self._violated_now(group, {**others, part: Bound(part, place)}):
+                return int(place)
+        return None
+
+    def _violated_now(self, group: Group, binding: Binding) -> bool:
+        """Tell whether an absence is violated that does not wait for a deadline."""
+        return any(
+            absent.before is not None and len(self._blocking(group, binding, number, absent)) > 0
+            for number, absent in enumerate(self.op.absent)
+        )
+
+    def _consumed(self, binding: Binding) -> Reason | None:
+        if not self.op.consuming and self.op.context in (Context.EACH, Context.RECENT):
+            return None
+        due = self.completion(binding)
+        for row in self._rows_with(binding):
+            taken = self._taken_by(row)
+            for part, bound in binding.items():
+                if int(self.scene.ident[bound.place]) in taken and self._end(row) <= due:
+                    event, by = self.scene.seen(bound), self._seen_row(row)
+                    text = f"{event} was used up by the detection of {by}"
+                    return Reason("consumed", text, self.scene.name(part), events=(event, by))
+        return None
+
+    def _taken_by(self, row: int) -> set[int]:
+        """Give the identities of the events that a detection used up."""
+        if self.op.context is Context.CUMULATIVE:
+            atoms = self._atoms_of(row)
+            return {int(self.scene.ident[p]) for p in self._places_of(row) if self.scene.atoms(p) <= atoms}
+        binding = self.parts_of_detection(row)
+        if binding is None:
+            return set()
+        parts = self.op.consuming or range(len(self.op.parts))
+        return {int(self.scene.ident[binding[part].place]) for part in parts}
+
+    def _passed_over(self, binding: Binding) -> Reason:
+        context = self.op.context
+        if context is Context.RECENT:
+            trigger = max(bound.place for bound in binding.values())
+            for row in self._rows_with(binding):
+                other = self.parts_of_detection(row)
+                if other is not None and max(b.place for b in other.values()) == trigger:
+                    by = self._seen_row(row)
+                    return Reason("context", f"recent takes the newest combination: {by}", events=(by,))
+        if context is Context.CHRONICLE:
+            return Reason(
+                "context",
+                "chronicle tries only the oldest combination for its last event, which is another",
+            )
+        return Reason("context", f"the context {context.value} chose other combinations")
+
+    # -- which event of a detection filled which part ----------------------------------------------------
+
+    def parts_of_detection(self, row: int) -> Binding | None:
+        """Find out which event filled which part; None if there are too many to try."""
+        if row not in self._parts:
+            self._parts[row] = self._find_parts(row)
+        return self._parts[row]
+
+    @cached_property
+    def _parts(self) -> dict[int, Binding | None]:
+        return {}
+
+    def _find_parts(self, row: int) -> Binding | None:
+        scene, atoms = self.scene, self._atoms_of(row)
+        inside = np.array(sorted(p for p in self._places_of(row) if scene.atoms(p) <= atoms), np.int64)
+        choices = [inside[scene.has(inside, part)].tolist() for part in range(len(self.op.parts))]
+        if np.prod([float(len(each)) for each in choices]) > MOST_COMBINATIONS:
+            return None
+        for places in product(*choices):
+            binding = {part: Bound(part, place) for part, place in enumerate(places)}
+            if self._detected.get(self._identity(binding)) == row:
+                return binding
+        return None
+
+    def _atoms_of(self, row: int) -> frozenset[int]:
+        return frozenset(self.stream.store.lineage(np.array([row])).refs.tolist())
+
+    def _places_of(self, row: int) -> set[int]:
+        return {place for atom in self._atoms_of(row) for place in self._places_by_atom.get(atom, ())}
+
+    def _rows_with(self, binding: Binding) -> list[int]:
+        """Give the detections that share an atomic event with a match, in order."""
+        atoms = {atom for bound in binding.values() for atom in self.scene.atoms(bound.place)}
+        return sorted({row for atom in atoms for row in self._rows_by_atom.get(atom, ())})
+
+    @cached_property
+    def _places_by_atom(self) -> dict[int, list[int]]:
+        found: dict[int, list[int]] = defaultdict(list)
+        parts = np.uint64((1 << len(self.op.parts)) - 1)
+        for place in np.flatnonzero(self.scene.mask & parts).tolist():
+            for atom in self.scene.atoms(place):
+                found[atom].append(place)
+        return found
+
+    @cached_property
+    def _rows_by_atom(self) -> dict[int, list[int]]:
+        found: dict[int, list[int]] = defaultdict(list)
+        lineage = self.stream.store.lineage(self.stream.new)
+        for number, row in enumerate(self.stream.new.tolist()):
+            for atom in lineage.refs[lineage.offsets[number] : lineage.offsets[number + 1]].tolist():
+                found[atom].append(row)
+        return found
+
+    def _end(self, row: int) -> int:
+        return int(self.stream.store.spans(np.array([row]))[1][0])
+
+    def _seen_row(self, row: int) -> Seen:
+        return seen(self.view.around, self.stream, row, self.op.name)

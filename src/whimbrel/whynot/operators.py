@@ -1,0 +1,125 @@
+"""One explanation for each kind of operator.
+
+An operator that is new needs a function here, registered for its class: it gets the operator, what the engine
+did (`View`) and the name of the definition, and gives a `Finding`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import singledispatch
+
+from whimbrel.graph.operators import (
+    Aggregate,
+    Case,
+    Custom,
+    Derive,
+    Filter,
+    Graph,
+    Match,
+    Merge,
+    Operator,
+    Repeat,
+    Source,
+)
+from whimbrel.graph.policies import Partitioning
+from whimbrel.whynot.asking import View
+from whimbrel.whynot.explanation import Finding
+from whimbrel.whynot.patterns import explain_match
+from whimbrel.whynot.repeats import explain_repeat
+from whimbrel.whynot.singles import explain_selection
+from whimbrel.whynot.windows import explain_aggregate
+from whimbrel.whynot.words import many
+
+INNER = (Match, Repeat)
+"""Operators that are worth a finding of their own where a definition has them inside."""
+
+
+@singledispatch
+def explain_operator(op: Operator, view: View, definition: str, partitioning: Partitioning) -> Finding:
+    """Explain what an operator found and missed; of one that is not known here, only what it found."""
+    rows = view.rows_asked_for(op.name, partitioning)
+    counts = [f"{many(len(view.stream(name).new), 'event')} of {name}" for name in op.inputs]
+    return Finding(
+        definition,
+        op.name,
+        detections=len(rows),
+        examples=view.examples(op.name, rows),
+        notes=(f"{type(op).__name__} is not explained further; it read {', '.join(counts)}",),
+    )
+
+
+@explain_operator.register
+def _(op: Match, view: View, definition: str, partitioning: Partitioning) -> Finding:  # noqa: ARG001
+    return explain_match(op, view, definition)
+
+
+@explain_operator.register
+def _(op: Repeat, view: View, definition: str, partitioning: Partitioning) -> Finding:  # noqa: ARG001
+    return explain_repeat(op, view, definition)
+
+
+@explain_operator.register
+def _(op: Aggregate, view: View, definition: str, partitioning: Partitioning) -> Finding:  # noqa: ARG001
+    return explain_aggregate(op, view, definition)
+
+
+@explain_operator.register(Source)
+@explain_operator.register(Filter)
+@explain_operator.register(Merge)
+@explain_operator.register(Derive)
+def _(
+    op: Source | Filter | Merge | Derive, view: View, definition: str, partitioning: Partitioning
+) -> Finding:
+    return explain_selection(op, view, definition, partitioning)
+
+
+@explain_operator.register
+def _(op: Custom, view: View, definition: str, partitioning: Partitioning) -> Finding:  # noqa: ARG001
+    rows = view.rows_asked_for(op.name, op.partitioning)
+    counts = [f"{many(len(view.stream(name).new), 'event')} of {name}" for name in op.inputs]
+    return Finding(
+        definition,
+        op.name,
+        detections=len(rows),
+        examples=view.examples(op.name, rows),
+        notes=(f"{op.function} is written in Python and explains itself; it read {', '.join(counts)}",),
+    )
+
+
+def explain_graph(view: View) -> tuple[Finding, ...]:
+    """Explain every definition: those that are reported first, then those that they are made of."""
+    graph = view.graph
+    definitions = [op for op in reversed(graph.operators) if isinstance(op, Derive)]
+    definitions.sort(key=lambda op: op.name not in graph.outputs)
+    found = [finding for op in definitions for finding in _of_definition(graph, op, view)]
+    others = [name for name in graph.outputs if not isinstance(graph[name], Derive)]
+    found += [explain_operator(graph[name], view, name, Partitioning()) for name in others]
+    return tuple(found)
+
+
+def _of_definition(graph: Graph, op: Derive, view: View) -> list[Finding]:
+    found = []
+    for number, case in enumerate(op.cases):
+        label = (case.label or str(number)) if len(op.cases) > 1 else ""
+        is_output = op.name in graph.outputs
+        for operator in _operators_of(graph, case):
+            finding = explain_operator(operator, view, op.name, case.partitioning)
+            if operator.name != case.input:
+                finding = replace(finding, definition=f"{op.name}, {operator.name}")
+                is_output = False
+            found.append(replace(finding, case=label, is_output=is_output))
+    return found
+
+
+def _operators_of(graph: Graph, case: Case) -> list[Operator]:
+    """Give what makes a case, and the patterns and repetitions inside it that no definition makes."""
+    found = {case.input: graph[case.input]}
+    todo = [case.input] if not isinstance(graph[case.input], Derive) else []
+    while todo:
+        for name in graph[todo.pop(0)].inputs:
+            operator = graph[name]
+            if not isinstance(operator, Derive):
+                todo.append(name)
+                found |= {name: operator} if isinstance(operator, INNER) else {}
+    return list(found.values())

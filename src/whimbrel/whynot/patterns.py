@@ -1,0 +1,316 @@
+"""How far the partial matches of a pattern came, and what stopped each.
+
+The events of the first part are followed one by one, depth first: as far as the parts can be filled, then to
+the nearest event that does not fit, and from there on as if it did. So a miss says how many things were
+wrong, not only which was the first. A search ends after a set amount of work.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from whimbrel.engine.streams import RowsFrame
+from whimbrel.engine.values import Int64Array
+from whimbrel.graph.operators import Match
+from whimbrel.whynot.asking import Effort, View, groups_of, same_value
+from whimbrel.whynot.events import values
+from whimbrel.whynot.explanation import Finding, Miss, Reason
+from whimbrel.whynot.finishing import Finish
+from whimbrel.whynot.nothing import nothing_at_all, nothing_came
+from whimbrel.whynot.scene import NO_PLACES, Binding, Bound, Group, Scene
+from whimbrel.whynot.trials import WEIGHTS, Trial, Trials
+from whimbrel.whynot.words import many
+
+AROUND = 48
+"""How many events before and after a partial match are looked at as near candidates for its next part."""
+TRIED = 3
+"""How many of the nearest of them are followed further."""
+FOLLOWED = 40
+"""How many steps a match with a part that does not fit is followed further."""
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A miss before it is put into words."""
+
+    cost: float
+    binding: Binding
+    kinds: tuple[str, ...]
+    say: Callable[[], tuple[Reason, ...]]
+    group: Group
+
+
+class Unfinished(Exception):
+    """The effort is spent."""
+
+
+class Search:
+    """The search through the partial matches of one pattern."""
+
+    def __init__(self, op: Match, view: View) -> None:
+        self.op = op
+        self.view = view
+        self.scene = Scene(op, view)
+        self.finish = Finish(self.scene)
+        self.effort = Effort(view.effort)
+
+    # -- all misses ------------------------------------------------------------------------------------------
+
+    def drafts(self) -> Iterator[Draft]:
+        """Give the best miss of every first event that is in no detection, the newest events first."""
+        for group, place in self._anchors():
+            part = self.sequence(group)[0]
+            try:
+                found = self._follow(group, {part: Bound(part, place)}, 1)
+            except Unfinished:
+                return
+            if found is not None:
+                yield found
+        yield from self._almost_begun()
+
+    @cached_property
+    def asked(self) -> list[Group]:
+        """The groups that were asked for."""
+        return [group for group in self.scene.groups if self.view.of_group(group.values)]
+
+    def _anchors(self) -> list[tuple[Group, int]]:
+        """Give the events with which a match can begin, the newest first."""
+        found = []
+        for group in self.asked:
+            part = self.sequence(group)[0]
+            found += [(group, place) for place in self._asked_for(group.places[part], part).tolist()]
+        return sorted(found, key=lambda item: -item[1])
+
+    def _asked_for(self, places: Int64Array, slot: int) -> Int64Array:
+        """Leave out events that are not of the time or key that was asked for."""
+        scene = self.scene
+        places = places[self.view.in_time(scene.start[places], scene.end[places])]
+        names = [key.name for key in self.op.partitioning.keys]
+        stream = scene.slots[slot].stream
+        for name, wanted in self.view.key.items():
+            if name not in names and len(places):
+                column = RowsFrame(self.view.around, stream, scene.row[places]).column(None, name)
+                if column.type is not None:
+                    places = places[np.array([same_value(v, wanted) for v in values(column)], np.bool_)]
+        return places
+
+    def _almost_begun(self) -> Iterator[Draft]:
+        """Give misses that begin with an event that does not fit, in groups without any detection."""
+        for group in self.asked:
+            if self.effort.is_spent:
+                return
+            if tuple(group.values.values()) in self._with_detections:
+                continue
+            part = self.sequence(group)[0]
+            found = [
+                draft
+                for slot in self.scene.near(part)
+                for draft in self._nearly(group, {}, 0, slot, self._asked_for(group.places[slot], slot))
+            ]
+            found.sort(key=lambda draft: draft.cost)
+            yield from found
+            if not found and not len(group.places[part]) and self._is_around(group):
+                yield self._lacking(group, {}, 0)
+
+    def _is_around(self, group: Group) -> bool:
+        scene = self.scene
+        return any(
+            bool(self.view.in_time(scene.start[places], scene.end[places]).any())
+            for places in group.places.values()
+        )
+
+    @cached_property
+    def _with_detections(self) -> set[tuple[Any, ...]]:
+        rows = self.view.rows_asked_for(self.op.name, self.op.partitioning)
+        stream = self.view.stream(self.op.name)
+        found = groups_of(self.view.around, stream, rows, self.op.partitioning.keys)
+        return {tuple(group.values()) for group in found}
+
+    # -- one partial match -----------------------------------------------------------------------------------
+
+    def sequence(self, group: Group) -> list[int]:
+        """Give the order in which parts are filled: as written, those that nothing can fill last."""
+
+        def lacks(part: int) -> bool:
+            return not any(len(group.places[slot]) for slot in (part, *self.scene.near(part)))
+
+        return sorted(range(len(self.op.parts)), key=lambda part: (lacks(part), part))
+
+    def _follow(self, group: Group, binding: Binding, depth: int) -> Draft | None:
+        """Give the best miss that begins with a binding; None if it is part of a detection."""
+        if self.effort.is_spent:
+            raise Unfinished
+        self.effort.spend()
+        if depth == len(self.op.parts):
+            return self._completed(group, binding)
+        part = self.sequence(group)[depth]
+        best: Draft | None = None
+        for place in self.extensions(group, binding, part).tolist():
+            found = self._follow(group, {**binding, part: Bound(part, place)}, depth + 1)
+            if found is None:
+                return None
+            best = found if best is None or found.cost < best.cost else best
+        for found in self._near_candidates(group, binding, depth) if best is None or best.cost > 0.5 else ():
+            best = found if best is None or found.cost < best.cost else best
+        return best or self._lacking(group, binding, depth)
+
+    def _completed(self, group: Group, binding: Binding) -> Draft | None:
+        if self.finish.is_detected(binding):
+            return None
+        found = self.finish.reasons(group, binding)
+        kinds = tuple(reason.kind for reason in found)
+        return Draft(sum(WEIGHTS[kind] for kind in kinds), binding, kinds, lambda: found, group)
+
+    def extensions(self, group: Group, binding: Binding, part: int) -> Int64Array:
+        """Give the events that fill the next part as all rules want it."""
+        places = self._in_reach(group.places[part], binding)
+        if not len(places):
+            return NO_PLACES
+        fits = np.ones(len(places), np.bool_)
+        for trial in Trials(self.scene, binding, part, part, places).between():
+            fits &= trial.holds
+        return places[fits]
+
+    def _in_reach(self, places: Int64Array, binding: Binding) -> Int64Array:
+        if not binding:
+            return places
+        low, high = self.scene.span([bound.place for bound in binding.values()])
+        ends = self.scene.end[places]  # in order, as places are
+        first = np.searchsorted(ends, high - self.op.within, side="left")
+        last = np.searchsorted(ends, low + self.op.within, side="right")
+        return places[first:last]
+
+    # -- events that do not fit ------------------------------------------------------------------------------
+
+    def _near_candidates(self, group: Group, binding: Binding, depth: int) -> list[Draft]:
+        part = self.sequence(group)[depth]
+        found = []
+        for slot in (part, *self.scene.near(part)):
+            found += self._nearly(group, binding, depth, slot, self._nearby(group.places[slot], binding))
+        if not found and self.op.partitioning.keys:
+            found = self._of_other_groups(group, binding, depth)
+        return found
+
+    def _nearby(self, places: Int64Array, binding: Binding) -> Int64Array:
+        last = max(bound.place for bound in binding.values())
+        at = int(np.searchsorted(places, last))
+        return places[max(0, at - AROUND) : at + AROUND]
+
+    def _of_other_groups(self, group: Group, binding: Binding, depth: int) -> list[Draft]:
+        part = self.sequence(group)[depth]
+        scene = self.scene
+        everyone = np.flatnonzero(scene.has(np.arange(len(scene.row)), part))
+        others = everyone[scene.group_of[everyone] != group.code]
+        return self._nearly(group, binding, depth, part, self._nearby(others, binding), with_group=True)
+
+    def _nearly(
+        self,
+        group: Group,
+        binding: Binding,
+        depth: int,
+        slot: int,
+        places: Int64Array,
+        *,
+        with_group: bool = False,
+    ) -> list[Draft]:
+        """Give misses with the nearest of some events that do not fit the next part."""
+        if not len(places):
+            return []
+        self.effort.spend()
+        part = self.sequence(group)[depth]
+        trials = Trials(self.scene, binding, slot, part, places).every(
+            group=group.code if with_group else None
+        )
+        cost = np.sum([trial.cost for trial in trials], axis=0) if trials else np.zeros(len(places))
+        broken = np.flatnonzero(cost > 0)
+        most = TRIED if binding else max(TRIED, self.view.limit)
+        nearest = broken[np.argsort(cost[broken], kind="stable")][:most].tolist()
+        return [
+            self._as_if_it_fitted(
+                group, {**binding, part: Bound(slot, int(places[at]))}, depth + 1, trials, at
+            )
+            for at in nearest
+        ]
+
+    def _as_if_it_fitted(
+        self, group: Group, binding: Binding, depth: int, trials: list[Trial], at: int
+    ) -> Draft:
+        broken = [trial for trial in trials if not trial.holds[at]]
+        full = self._filled_further(group, binding, depth, [FOLLOWED])
+        more = self.finish.absences(group, full) if len(full) == len(self.op.parts) else ()
+        missing = len(self.op.parts) - len(full)
+        cost = float(sum(trial.cost[at] for trial in broken)) + WEIGHTS["nothing"] * missing
+        kinds = (*(trial.kind for trial in broken), *(reason.kind for reason in more))
+        return Draft(
+            cost + sum(WEIGHTS[reason.kind] for reason in more),
+            full,
+            kinds,
+            lambda: (*(trial.say(at) for trial in broken), *more),
+            group,
+        )
+
+    def _filled_further(self, group: Group, binding: Binding, depth: int, left: list[int]) -> Binding:
+        """Fill as many of the other parts as possible."""
+        best = binding
+        if depth == len(self.op.parts) or left[0] <= 0:
+            return best
+        left[0] -= 1
+        self.effort.spend()
+        part = self.sequence(group)[depth]
+        for place in self.extensions(group, binding, part).tolist():
+            found = self._filled_further(group, {**binding, part: Bound(part, place)}, depth + 1, left)
+            best = found if len(found) > len(best) else best
+            if len(best) == len(self.op.parts) or left[0] <= 0:
+                break
+        return best
+
+    def _lacking(self, group: Group, binding: Binding, depth: int) -> Draft:
+        part = self.sequence(group)[depth]
+        missing = len(self.op.parts) - len(binding)
+
+        def say() -> tuple[Reason, ...]:
+            name = self.scene.name(part)
+            return (nothing_came(self.view, self.op.parts[part].input, name, group.values),)
+
+        return Draft(WEIGHTS["nothing"] * missing, binding, ("nothing",), say, group)
+
+    # -- the answer ------------------------------------------------------------------------------------------
+
+    def miss(self, definition: str, draft: Draft) -> Miss:
+        """Put a draft into words."""
+        parts = tuple(
+            (self.scene.name(n), self.scene.seen(draft.binding[n]) if n in draft.binding else None)
+            for n in range(len(self.op.parts))
+        )
+        return Miss(definition, self.op.name, dict(draft.group.values), parts, draft.say(), draft.cost)
+
+
+def explain_match(op: Match, view: View, definition: str) -> Finding:
+    """Explain what a pattern found, and which partial matches came near."""
+    search = Search(op, view)
+    drafts = sorted(search.drafts(), key=lambda draft: draft.cost)
+    shown, rest = drafts[: view.limit], drafts[view.limit :]
+    rows = view.rows_asked_for(op.name, op.partitioning)
+    notes = []
+    misses = [search.miss(definition, draft) for draft in shown]
+    if not drafts and not len(rows) and not search.effort.is_spent:
+        parts = [(search.scene.name(number), part.input) for number, part in enumerate(op.parts)]
+        misses = [nothing_at_all(view, definition, op.name, parts)]
+    if search.effort.is_spent:
+        tried = f"the search ended after {many(view.effort, 'step')}"
+        notes.append(f"{tried}; not all events were tried: give a key or a time")
+    return Finding(
+        definition,
+        op.name,
+        detections=len(rows),
+        examples=view.examples(op.name, rows),
+        misses=tuple(misses),
+        more=Counter(draft.kinds[0] for draft in rest),
+        notes=tuple(notes),
+    )

@@ -1,0 +1,125 @@
+"""Repetitions: stretches of events that were too short, took too long or were ended."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from typing import Any
+
+import numpy as np
+
+from whimbrel.engine.arrivals import Arrivals
+from whimbrel.engine.values import Int64Array
+from whimbrel.graph.operators import Repeat
+from whimbrel.model.time import format_duration
+from whimbrel.whynot.asking import View, groups_of
+from whimbrel.whynot.events import Seen, clock, seen
+from whimbrel.whynot.explanation import Finding, Miss, Reason
+from whimbrel.whynot.nothing import nothing_at_all
+from whimbrel.whynot.words import many
+
+
+class Stretches:
+    """The events that a repetition reads, group by group in total order."""
+
+    def __init__(self, op: Repeat, view: View) -> None:
+        self.op = op
+        self.view = view
+        self.inputs = [view.stream(op.input)] + ([view.stream(op.until)] if op.until else [])
+        arrivals = Arrivals(view.around, self.inputs)
+        self.events = arrivals.collect()
+        self.roots = arrivals.roots
+        self.groups = self._by_group()
+
+    def _by_group(self) -> list[tuple[dict[str, Any], Int64Array]]:
+        places: dict[tuple[Any, ...], list[int]] = defaultdict(list)
+        names: dict[tuple[Any, ...], dict[str, Any]] = {}
+        for number, root in enumerate(self.roots):
+            at = np.flatnonzero(self.events.root == number)
+            found = groups_of(self.view.around, root, self.events.row[at], self.op.partitioning.keys)
+            for place, group in zip(at.tolist(), found, strict=True):
+                names.setdefault(tuple(group.values()), group)
+                places[tuple(group.values())].append(place)
+        return [
+            (names[key], np.array(sorted(listed), np.int64))
+            for key, listed in places.items()
+            if self.view.of_group(names[key])
+        ]
+
+    def misses(self, definition: str) -> list[Miss]:
+        """Give, for every event that begins no long enough stretch, what cut it short."""
+        return [miss for group, places in self.groups for miss in self._of_group(definition, group, places)]
+
+    def _of_group(self, definition: str, group: dict[str, Any], places: Int64Array) -> list[Miss]:
+        fitting = places[(self.events.mask[places] & np.uint64(1)) != 0]
+        enders = places[(self.events.mask[places] & np.uint64(2)) != 0]
+        found: list[Miss] = []
+        covered = -1
+        for first in range(len(fitting)):
+            length, reason = self._longest(fitting, enders, first)
+            is_inside_another = first + length - 1 <= covered
+            covered = max(covered, first + length - 1)
+            if (
+                reason is not None
+                and not is_inside_another
+                and self._is_asked_for(fitting[first : first + length])
+            ):
+                found.append(self._miss(definition, group, fitting[first : first + length], reason))
+        return found
+
+    def _is_asked_for(self, places: Int64Array) -> bool:
+        return bool(self.view.in_time(self.events.start[places], self.events.end[places]).any())
+
+    def _longest(
+        self, fitting: Int64Array, enders: Int64Array, first: int
+    ) -> tuple[int, tuple[Reason, float] | None]:
+        """Give the length of the longest stretch from an event on, and what ended it if it is too short."""
+        op, name = self.op, self.op.alias or self.op.input
+        low = high = None
+        for length in range(1, len(fitting) - first + 1):
+            place = fitting[first + length - 1]
+            start, end = int(self.events.start[place]), int(self.events.end[place])
+            low, high = (start, end) if low is None or high is None else (min(low, start), max(high, end))
+            blocker = enders[(enders > fitting[first]) & (enders < place)]
+            if len(blocker):
+                event = self._seen(int(blocker[0]), op.until or "")
+                text = f"{event} came before there were {op.at_least} of {name}"
+                return length - 1, (Reason("ended", text, name, events=(event,)), 0.5)
+            if high - low > op.within:
+                took, allowed = format_duration(high - low), format_duration(op.within)
+                text = f"{length} of {name} took {took} (until {clock(end)}), needed within {allowed}"
+                return length - 1, (Reason("time", text, name), (high - low - op.within) / max(1, high - low))
+            if length >= op.at_least:
+                return length, None
+        had = len(fitting) - first
+        text = f"{many(had, 'event')} of {name} came in a row, needed at least {op.at_least}"
+        return had, (Reason("few", text, name), 0.5)
+
+    def _miss(
+        self, definition: str, group: dict[str, Any], places: Int64Array, reason: tuple[Reason, float]
+    ) -> Miss:
+        name = self.op.alias or self.op.input
+        lacking = self.op.at_least - len(places)
+        had = [self._seen(int(place), self.op.input) for place in places]
+        parts = tuple((name, event) for event in (*had, *([None] * lacking)))
+        cost = lacking + 0.5 * min(1.0, reason[1])
+        return Miss(definition, self.op.name, group, parts, (reason[0],), cost)
+
+    def _seen(self, place: int, name: str) -> Seen:
+        root = self.roots[int(self.events.root[place])]
+        return seen(self.view.around, root, int(self.events.row[place]), name)
+
+
+def explain_repeat(op: Repeat, view: View, definition: str) -> Finding:
+    """Explain which stretches were found, and which were too short."""
+    misses = sorted(Stretches(op, view).misses(definition), key=lambda miss: miss.cost)
+    rows = view.rows_asked_for(op.name, op.partitioning)
+    if not len(rows) and not misses:
+        misses = [nothing_at_all(view, definition, op.name, [(op.alias or op.input, op.input)])]
+    return Finding(
+        definition,
+        op.name,
+        detections=len(rows),
+        examples=view.examples(op.name, rows),
+        misses=tuple(misses[: view.limit]),
+        more=Counter(miss.reasons[0].kind for miss in misses[view.limit :]),
+    )

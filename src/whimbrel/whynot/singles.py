@@ -1,0 +1,78 @@
+"""Definitions of single events: which of them came nearest to the conditions."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+
+from whimbrel.engine.streams import RowsFrame
+from whimbrel.graph.expressions import Expr
+from whimbrel.graph.operators import Derive, Filter, Merge, Source
+from whimbrel.graph.policies import WHOLE, Partitioning
+from whimbrel.whynot.asking import View, groups_of
+from whimbrel.whynot.conditions import holds, shortfall
+from whimbrel.whynot.events import seen
+from whimbrel.whynot.explanation import Finding, Miss
+from whimbrel.whynot.nothing import nothing_at_all
+from whimbrel.whynot.scene import Slot, near_slots
+from whimbrel.whynot.trials import condition_reason
+
+
+def explain_selection(
+    op: Source | Filter | Merge | Derive, view: View, definition: str, partitioning: Partitioning = WHOLE
+) -> Finding:
+    """Explain which events were selected, and which nearly were."""
+    rows = view.rows_asked_for(op.name, partitioning)
+    found = sorted(_misses(op, view, partitioning), key=lambda item: item[0])
+    shown, rest = found[: view.limit], found[view.limit :]
+    misses = tuple(_miss(view, definition, op.name, partitioning, *item[1:]) for item in shown)
+    if not len(rows) and not found:
+        misses = (nothing_at_all(view, definition, op.name, [(definition, op.name)]),)
+    return Finding(
+        definition,
+        op.name,
+        detections=len(rows),
+        examples=view.examples(op.name, rows),
+        misses=misses,
+        more=Counter({"condition": len(rest)} if rest else {}),
+    )
+
+
+def _misses(
+    op: Source | Filter | Merge | Derive, view: View, partitioning: Partitioning
+) -> list[tuple[float, Slot, int]]:
+    """Give how far every event is from being selected, with its slot and row."""
+    found: list[tuple[float, Slot, int]] = []
+    for slot in near_slots(view, 0, op.name, None):
+        rows = slot.stream.new
+        rows = rows[view.in_time(*slot.stream.store.spans(rows))]
+        if view.key and len(rows):
+            groups = groups_of(view.around, slot.stream, rows, partitioning.keys)
+            rows = rows[np.array([view.of_group(group) for group in groups], np.bool_)]
+        if not len(rows):
+            continue
+        frame = RowsFrame(view.around, slot.stream, rows, slot.alias)
+        cost = np.zeros(len(rows))
+        for condition in slot.conditions:
+            off = np.clip(shortfall(condition, frame), 0, 1)
+            cost += np.where(holds(condition, frame), 0.0, 0.5 + 0.5 * off)
+        found += [(float(c), slot, int(row)) for c, row in zip(cost, rows, strict=True)]
+    return found
+
+
+def _miss(
+    view: View, definition: str, operator: str, partitioning: Partitioning, slot: Slot, row: int
+) -> Miss:
+    rows = np.array([row], np.int64)
+    frame = RowsFrame(view.around, slot.stream, rows, slot.alias)
+    false = [each for each in slot.conditions if not holds(each, frame)[0]]
+    name = slot.alias or definition
+    reasons = tuple(condition_reason(each, frame, name) for each in false)
+    group = groups_of(view.around, slot.stream, rows, partitioning.keys)[0]
+    event = seen(view.around, slot.stream, row, slot.name)
+    return Miss(definition, operator, group, ((name, event),), reasons, _cost(false, frame))
+
+
+def _cost(false: list[Expr], frame: RowsFrame) -> float:
+    return float(sum(0.5 + 0.5 * min(1.0, shortfall(each, frame)[0]) for each in false))

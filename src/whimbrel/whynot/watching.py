@@ -1,0 +1,126 @@
+"""A session that keeps everything: the rows that every operator of one query made, in the order it made them.
+
+Explaining reads what the real engine did. The query runs once more over the same events, with nothing
+forgotten, and with a few operators beside its own that say what the engine otherwise keeps to itself: the
+group of every combination, and the windows that were refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from whimbrel.engine.pipeline import Pipeline
+from whimbrel.engine.session import Session
+from whimbrel.engine.streams import Stream, Surroundings
+from whimbrel.engine.values import Int64Array
+from whimbrel.graph.expressions import GROUP, Attribute, Call, Part
+from whimbrel.graph.operators import (
+    Aggregate,
+    AggregateInput,
+    Case,
+    Derive,
+    Graph,
+    Match,
+    Operator,
+    Repeat,
+)
+from whimbrel.graph.passes.drop_unused import drop_unused
+from whimbrel.graph.passes.find_joins import find_joins
+from whimbrel.graph.policies import Assign
+from whimbrel.graph.query import Query
+from whimbrel.graph.scope import scope
+from whimbrel.model.time import END_OF_TIME
+
+NAME = "why"
+"""The name of the query in its session."""
+
+
+class Watched(Session):
+    """A session of one query that forgets nothing and takes note of the rows of every stream."""
+
+    def __init__(self, query: Query, **settings: Any) -> None:
+        self.watched = drop_unused(query.graph)
+        """The operators that make what the query reports, as they were written."""
+        super().__init__(replace(query, graph=_probing(self.watched)), name=NAME, **settings)
+        self._rows: dict[str, list[Int64Array]] = {}
+
+    def _deployed(self, query: Query, name: str) -> Pipeline:
+        # Other rewrites change which operators there are, and with them what could be said of each.
+        return Pipeline(query, self._atoms, name, (find_joins,))
+
+    def _step(self, names: Iterable[str]) -> list[pa.Table]:  # noqa: ARG002 (there is one query)
+        pipeline = self._pipelines[NAME]
+        pipeline.step()
+        for name, stream in pipeline.streams.items():
+            if len(stream.new):
+                self._rows.setdefault(name, []).append(stream.new)
+        for runtime in pipeline.runtimes.values():
+            runtime.stream.new = np.zeros(0, np.int64)
+        return []
+
+    def _forget(self, watermark: int) -> None:
+        """Keep everything."""
+
+    @property
+    def around(self) -> Surroundings:
+        """What expressions over the rows need."""
+        return self._pipelines[NAME].around
+
+    def stream(self, name: str) -> Stream:
+        """Give the stream of an operator with all its rows, in the order of their numbers."""
+        pieces = self._rows.get(name)
+        rows = np.sort(np.concatenate(pieces)) if pieces else np.zeros(0, np.int64)
+        return replace(self._pipelines[NAME].streams[name], new=rows, watermark=END_OF_TIME)
+
+
+def windows_of(name: str) -> str:
+    """Name the operator that has every window of an aggregate, also those that were refused."""
+    return f"{name}@windows"
+
+
+def count_in(number: int) -> str:
+    """Name the attribute that counts the events of one input in such a window."""
+    return f"@input{number}"
+
+
+def _probing(graph: Graph) -> Graph:
+    """Add operators that say what the engine otherwise keeps to itself."""
+    extra: list[Operator] = []
+    for operator in graph.operators:
+        if isinstance(operator, Match | Repeat) and operator.partitioning.keys:
+            extra.append(_group_reader(operator))
+        elif isinstance(operator, Aggregate):
+            extra.append(_every_window(graph, operator))
+    names = tuple(operator.name for operator in extra)
+    return replace(graph, operators=(*graph.operators, *extra), outputs=(*graph.outputs, *names))
+
+
+def _group_reader(operator: Match | Repeat) -> Derive:
+    """Read the group keys of a stream, so that the engine keeps them with its rows."""
+    keys = tuple(Assign(key.name, Attribute(GROUP, key.name)) for key in operator.partitioning.keys)
+    name = f"{operator.name}@groups"
+    return Derive(name, name, (Case(operator.name, None, keys, operator.partitioning),))
+
+
+def _every_window(graph: Graph, operator: Aggregate) -> Aggregate:
+    """Give all windows of an aggregate with their results, and how many events of each input they have."""
+    counts = [(count_in(n), _any_name(graph, part)) for n, part in enumerate(operator.parts)]
+    assign = tuple(Assign(name, Call("count", (Part(alias),))) for name, alias in counts)
+    post = tuple(Assign(name, Call("sum", (Attribute(None, name),))) for name, _ in counts)
+    return replace(
+        operator,
+        name=windows_of(operator.name),
+        parts=tuple(replace(part, outer=True) for part in operator.parts),
+        assign=operator.assign + assign,
+        post=operator.post + post if operator.post else (),
+        having=None,
+    )
+
+
+def _any_name(graph: Graph, part: AggregateInput) -> str | None:
+    return part.alias or next(iter(scope(graph, part.input)), None)
