@@ -6,6 +6,8 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from whimbrel.errors import DataError, ScenarioError
 from whimbrel.graph.policies import Context
@@ -246,6 +248,8 @@ def test_what_is_allowed_at_the_top_is_allowed_everywhere():
         ("test a\n+5m A", "line 2, col 1", "'+5m' is not a time", "write +5min for minutes"),
         ("test a\n5s A", "line 2, col 1", "'5s' is not a time", "times behind the origin have a sign: +5s"),
         ("test a\n+soon A", "line 2, col 1", "'+soon' is not a time", "write for example +5s"),
+        ("test a\n+9e999 A", "line 2, col 1", "'+9e999' lies outside the years 1 to 9999", "write for"),
+        ("test a\n+5s A v=" + "9" * 19, "line 2, col 9", "9" * 19 + " does not fit in 64 bits", "as a float"),
         ("test a\n+5s..+1s A", "line 2, col 1", "+5s..+1s ends before it starts", "earlier time first"),
         ("test a\n+1 h A", "line 2, col 4", "'h' stands apart from its number", "without blanks: +1h30min"),
         ("test a\n+5s", "line 2, col 4", "the type of the event is missing here", "+5s Position vehicle=A"),
@@ -309,6 +313,30 @@ def test_a_bad_line_is_shown_with_a_caret_and_a_hint(text, place, message, hint)
     assert said[2].startswith("  " + " " * (column - 1) + "^")
     assert said[3].startswith("hint: ")
     assert hint in said[3]
+
+
+WORDS = [
+    "test", "expect", "not", "allow", "advance", "to", "end", "param", "events", "start", "lateness", "emit",
+    "all", "query", "nothing", "late", "event", "at", "as", "from", "source", "null", "A", "é", "k", "k=1",
+    "=", "<=", "!=", "!", "'x'", "'", "(1, 2)", "(", ")", ",", "#", "\\", "3", "+5s", "-1h..+1h", "+", "..",
+    "+9e999", "99999999999999999999", "2024-05-01T08:00:00Z", "9999-12-31T23:59:59Z",
+]  # fmt: skip
+
+
+@given(st.lists(st.lists(st.sampled_from(WORDS), max_size=8).map(" ".join), max_size=6).map("\n".join))
+def test_any_text_is_read_or_refused_with_a_place_and_a_hint(text):
+    refused: ScenarioError | None = None
+    try:
+        parse_tests(f"test t\n{text}")
+    except ScenarioError as error:
+        refused = error
+    assert refused is None or (refused.at is not None and refused.hint)
+
+
+def test_a_mark_at_the_beginning_of_a_file_is_no_word(tmp_path):
+    file = tmp_path / "late.wbt"
+    file.write_text("test t\nexpect nothing\n", encoding="utf-8-sig")
+    assert [scenario.name for scenario in read_tests(file)] == ["t"]
 
 
 def test_a_file_that_is_no_text_is_refused(tmp_path):

@@ -131,6 +131,7 @@ def test_many_alike_are_counted(desk):
     assert desk.one(f"{events} expect 29 Late").status == "passed"
     result = desk.one(f"{events} expect 31 Late")
     assert report(result) == [f"missing     line {2 + 29}: expect 31 Late; 2 of them missing"]
+    assert "999999970 of them missing" in desk.one(f"{events} expect 999999999 Late").report
 
 
 # -- what fails ----------------------------------------------------------------------------------------------

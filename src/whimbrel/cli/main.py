@@ -17,7 +17,7 @@ from whimbrel.cli.fmt import fmt
 from whimbrel.cli.options import Command
 from whimbrel.cli.store import store
 from whimbrel.cli.stream import stream
-from whimbrel.cli.test import test
+from whimbrel.cli.test import run as test
 from whimbrel.cli.why import why
 from whimbrel.errors import WhimbrelError
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from whimbrel.cli.detect import announce_compiling
 from whimbrel.cli.options import Command
 from whimbrel.errors import DataError
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from whimbrel.testing.running import Result, Results
 
 
-@click.command(cls=Command, short_help="Run the tests of queries.")
+@click.command("test", cls=Command, short_help="Run the tests of queries.")
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
 @click.option("-k", "select", metavar="TEXT", help="Only tests whose file or name holds this text.")
 @click.option("--junit", metavar="FILE", help="Also write the results as JUnit XML, for CI systems.")
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 )  # fmt: skip
 @click.option("--quiet", is_flag=True, help="Print what failed and the numbers only; no warnings.")
 @click.pass_context
-def test(
+def run(
     ctx: click.Context,
     /,
     paths: tuple[str, ...],
@@ -65,6 +66,8 @@ def test(
         find_tests(paths)
     except DataError as error:
         raise click.UsageError(str(error), ctx) from error
+    if not quiet:
+        announce_compiling()
     marks = Marks(quiet=quiet)
     with spark() if engine == "spark" else nullcontext() as session:
         try:

@@ -162,32 +162,31 @@ def _line(checks: Sequence[Check], number: int) -> int:
 
 def _check(scenario: Scenario, check: Check, told: Sequence[Found], when: str) -> list[Problem]:
     lines = [line for line in check.expectations if isinstance(line, Expect)]
-    fitting = [[number for number, found in enumerate(told) if fits(line.what, found)] for line in lines]
-    taken = assign(
-        [fit for line, fit in zip(lines, fitting, strict=True) for _ in range(line.count)], len(told)
-    )
-    expected = [line for line in lines for _ in range(line.count)]
-    missing = [line for line, detection in zip(expected, taken, strict=True) if detection is None]
+    copies = [line for line in lines for _ in range(min(line.count, len(told)))]
+    fitting = {line: [at for at, found in enumerate(told) if fits(line.what, found)] for line in lines}
+    taken = assign([fitting[line] for line in copies], len(told))
+    served = Counter(line for line, detection in zip(copies, taken, strict=True) if detection is not None)
+    lacking = {line: line.count - served[line] for line in lines if served[line] < line.count}
     forbidden = [line.what for line in check.expectations if isinstance(line, Forbid)]
     rest = [
         found
         for number, found in enumerate(told)
         if number not in taken and not any(fits(what, found) for what in (*scenario.allowed, *forbidden))
     ]
-    return _paired(missing, rest, when, scenario)
+    return _paired(lacking, rest, when, scenario)
 
 
-def _paired(missing: list[Expect], rest: list[Found], when: str, scenario: Scenario) -> list[Problem]:
+def _paired(lacking: dict[Expect, int], rest: list[Found], when: str, scenario: Scenario) -> list[Problem]:
     """Put each missing detection beside the nearest that is left over."""
     problems: list[Problem] = []
     left = list(rest)
-    for line, lacking in Counter(missing).items():
-        near = sorted(left, key=lambda found, what=line.what: -nearness(what, found))[:lacking]  # type: ignore[misc]
+    for line, count in lacking.items():
+        near = sorted(left, key=lambda found, what=line.what: -nearness(what, found))[:count]  # type: ignore[misc]
         near = [found for found in near if nearness(line.what, found) > 0]
         problems += [Different(line, found, when) for found in near]
         left = [found for found in left if not any(found is other for other in near)]
-        if len(near) < lacking:
-            problems.append(Missing(line, when, lacking - len(near)))
+        if len(near) < count:
+            problems.append(Missing(line, when, count - len(near)))
     if not scenario.allows_others:
         problems += [Unexpected(found, when) for found in left]
     return problems

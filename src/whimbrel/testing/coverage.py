@@ -338,7 +338,7 @@ class QueryCoverage:
 class Coverage:
     """Which branches of all tested queries were reached."""
 
-    queries: dict[tuple[str, int], QueryCoverage] = field(default_factory=dict)
+    queries: dict[tuple[str, object], QueryCoverage] = field(default_factory=dict)
 
     def add(self, scenario: Scenario, query: Query, given: Given, file: Path | None = None) -> None:
         """Run one test once more, and count. `file` is that of the query, if it has one."""
@@ -348,8 +348,9 @@ class Coverage:
         goals = [goal for operator in query.graph.operators for goal in goals_of(operator, probe)]
         counts = Counter(detect_whole(scenario, probe.to_query(), given).column("type").to_pylist())
         # A query compiled with other settings may have other operators; it then has a list of its own.
+        shape = tuple(type(each).__name__ for each in query.graph.operators), len(goals)
         name = "the query" if file is None else str(file)
-        known = self.queries.setdefault((name, len(goals)), QueryCoverage(name, goals))
+        known = self.queries.setdefault((name, shape), QueryCoverage(name, goals))
         known.add(goals, counts)
 
     @property

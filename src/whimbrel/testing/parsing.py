@@ -26,18 +26,18 @@ Settings before the first test hold for all of them; inside a test they hold for
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 
 from whimbrel.errors import DataError, ScenarioError, Span, did_you_mean
 from whimbrel.graph.policies import Context
 from whimbrel.model.schema import RESERVED_COLUMNS, Coordinates
 from whimbrel.model.time import duration, instant
+from whimbrel.testing.drafts import Draft
 from whimbrel.testing.lines import Line, Token
 from whimbrel.testing.scenario import (
     Advance,
     AttributeTest,
-    Check,
     Description,
     End,
     Expect,
@@ -50,7 +50,6 @@ from whimbrel.testing.scenario import (
     Scenario,
     SetAside,
     Settings,
-    Step,
     Value,
 )
 from whimbrel.testing.values import (
@@ -84,7 +83,7 @@ def read_tests(path: str | Path) -> list[Scenario]:
     """
     file = Path(path)
     try:
-        text = file.read_text(encoding="utf-8")
+        text = file.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
         raise DataError(f"{file} is not UTF-8 text: {error}") from error
     except OSError as error:
@@ -100,61 +99,6 @@ def parse_tests(text: str, file: Path = Path("tests.wbt")) -> list[Scenario]:
         raise error.located_in(text, str(file)) from None
 
 
-@dataclass(slots=True)
-class _Draft:
-    """A test while its lines are read."""
-
-    name: str
-    at: Span
-    settings: Settings
-    steps: list[Step] = field(default_factory=list)
-    expectations: list[Expect | ExpectNothing | Forbid] = field(default_factory=list)
-    set_aside: list[SetAside] = field(default_factory=list)
-    allowed: list[Description] = field(default_factory=list)
-    allows_others: bool = False
-    passed: tuple[int, Span] | None = None
-    """The time that is said to have passed, and where."""
-
-    @property
-    def has_ended(self) -> bool:
-        return any(isinstance(step, End) for step in self.steps)
-
-    def close_check(self) -> None:
-        """Put the expectations that stand together into one check."""
-        if self.expectations:
-            self.steps.append(Check(tuple(self.expectations)))
-            self.expectations = []
-
-    def add(self, step: Step, at: Span) -> None:
-        """Let something happen."""
-        self.close_check()
-        if self.has_ended:
-            raise ScenarioError("nothing can happen behind `end`", at, "put `end` below it")
-        self.steps.append(step)
-
-    def finish(self) -> tuple[Step, ...]:
-        """Let the input end: before the last expectations, or behind them if they are about a time."""
-        self.close_check()
-        steps = self.steps
-        if not self.has_ended:
-            last = len(steps) - isinstance(steps[-1], Check) if steps else 0
-            is_about_a_time = last > 0 and isinstance(steps[last - 1], Advance)
-            steps.insert(len(steps) if is_about_a_time else last, End())
-        if not isinstance(steps[-1], Check):
-            steps.append(Check())
-        return tuple(steps)
-
-    @property
-    def says_something(self) -> bool:
-        checks = [step for step in self.steps if isinstance(step, Check)]
-        return bool(self.set_aside) or any(check.expectations for check in checks)
-
-    @property
-    def expects_something(self) -> bool:
-        lines = [line for step in self.steps if isinstance(step, Check) for line in step.expectations]
-        return any(isinstance(line, Expect | ExpectNothing) for line in lines)
-
-
 class _Reader:
     """Reads a file line by line; each sentence has a method, found by its first word."""
 
@@ -164,7 +108,7 @@ class _Reader:
         self.head = Settings()
         self.allowed: list[Description] = []
         self.allows_others = False
-        self.draft: _Draft | None = None
+        self.draft: Draft | None = None
         self.done: list[Scenario] = []
         self.width = len(str(len(text.splitlines())))
 
@@ -208,7 +152,7 @@ class _Reader:
             raise ScenarioError("a test needs a name", at, "write for example: test a truck that is late")
         if any(other.name == name for other in self.done):
             raise ScenarioError(f"there is a test {name!r} already", at, "choose another name")
-        self.draft = _Draft(
+        self.draft = Draft(
             name, line.at, self.head, allowed=list(self.allowed), allows_others=self.allows_others
         )
 
@@ -238,7 +182,7 @@ class _Reader:
             )
         )
 
-    def _inside(self, line: Line) -> _Draft:
+    def _inside(self, line: Line) -> Draft:
         if self.draft is None:
             raise ScenarioError("this belongs into a test", line.at, "begin one above it: test NAME")
         return self.draft
@@ -417,7 +361,7 @@ class _Reader:
             )
         draft.expectations.append(Expect(line.at, line.text, self._description(line), count))
 
-    def _set_aside(self, line: Line, what: str, count: int, draft: _Draft) -> None:
+    def _set_aside(self, line: Line, what: str, count: int, draft: Draft) -> None:
         line.place += 2
         line.finish()
         if any(other.what == what for other in draft.set_aside):

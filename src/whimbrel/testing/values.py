@@ -6,12 +6,13 @@ import re
 from datetime import timedelta
 
 from whimbrel.errors import DataError, ScenarioError
+from whimbrel.model.columns import FIRST_INSTANT, LAST_INSTANT
 from whimbrel.model.schema import Type
-from whimbrel.model.time import duration, format_duration, format_instant, instant
+from whimbrel.model.time import DAY, SECOND, duration, format_duration, format_instant, instant
 from whimbrel.testing.lines import Line, Token
 from whimbrel.testing.scenario import ParamValue, Point, Value
 
-FAR = 366 * 24 * 3600 * 1_000_000
+FAR = 366 * DAY
 """How far from the origin a time is still shown as `+5min`; beyond, the date says more."""
 
 _WHOLE = re.compile(r"[+-]?\d+")
@@ -49,11 +50,17 @@ def _time(text: str, token: Token, origin: int) -> int:
     """Read a time: relative to the origin with a sign, a date without."""
     try:
         if text[:1] in ("+", "-") and text[1:]:
-            size = round(float(text[1:]) * 1_000_000) if _is_number(text[1:]) else duration(text[1:])
-            return origin + (size if text[0] == "+" else -size)
-        return instant(text)
+            size = round(float(text[1:]) * SECOND) if _is_number(text[1:]) else duration(text[1:])
+            time = origin + (size if text[0] == "+" else -size)
+        else:
+            time = instant(text)
     except DataError:
         raise ScenarioError(f"{text!r} is not a time", token.at, _time_hint(text)) from None
+    except OverflowError:
+        time = LAST_INSTANT + 1
+    if not FIRST_INSTANT <= time <= LAST_INSTANT:
+        raise ScenarioError(f"{text!r} lies outside the years 1 to 9999", token.at, _EXAMPLE)
+    return time
 
 
 def _time_hint(text: str) -> str:
@@ -94,12 +101,20 @@ def read_value(token: Token, origin: int) -> Value:
     if text in _WORDS:
         return Value(text, _WORDS[text], None if text == "null" else Type.BOOL)
     if _WHOLE.fullmatch(text):
-        return Value(text, int(text), Type.INT)
+        return Value(text, _int64(token), Type.INT)
     if _REAL.fullmatch(text):
         return Value(text, float(text), Type.FLOAT)
     if _RELATIVE.fullmatch(text) or _ABSOLUTE.fullmatch(text):
         return Value(text, _time(text, token, origin), Type.TIMESTAMP)
     return Value(text, text, Type.STRING)
+
+
+def _int64(token: Token) -> int:
+    if len(token.text) > 20 or not -(2**63) <= int(token.text) < 2**63:
+        raise ScenarioError(
+            f"{token.text} does not fit in 64 bits", token.at, "write it with a dot, as a float, or in quotes"
+        )
+    return int(token.text)
 
 
 def read_point(line: Line) -> Point:
