@@ -21,6 +21,8 @@ from whimbrel.engine.store import Lineage, Store
 from whimbrel.engine.streams import RowsFrame, Stream, Surroundings, identities
 from whimbrel.engine.values import Column, Int64Array
 from whimbrel.errors import QueryError, QueryTypeError
+from whimbrel.graph.binding import IN_ORDER, Tie, binding_order, usual_order
+from whimbrel.graph.costs import passing
 from whimbrel.graph.expressions import (
     GROUP,
     Attribute,
@@ -133,22 +135,58 @@ class Matcher:
         self.before_part = np.full(parts, -1, np.int64)
         for order in sorted(self.op.orders, key=lambda o: o.first):
             self.before_part[order.second] = order.first
-        self.plan = np.zeros((parts, parts), np.int64)
+        before = self.before_part.tolist()
+        self._bind([usual_order(trigger, before) for trigger in range(parts)])
+        self._usual = self.plan
+        self._seen = np.zeros(parts, np.int64)
+        self._seen_from: int | None = None
+        self._look_again = 1
+
+    def _bind(self, orders: list[list[int]]) -> None:
+        """Take an order of binding for each part that can complete the pattern."""
+        parts = len(self.op.parts)
+        self.plan = np.array(orders, np.int64).reshape(parts, parts)
         self.link = np.full((parts, parts), -1, np.int64)
-        for trigger in range(parts):
-            bound = [trigger]
-            while len(bound) < parts:
-                later = next(
-                    (b for b in bound if self.before_part[b] >= 0 and self.before_part[b] not in bound), None
-                )
-                if later is None:
-                    chosen = max(n for n in range(parts) if n not in bound)
-                else:
-                    chosen = int(self.before_part[later])
-                    self.link[trigger, len(bound)] = later
-                bound.append(chosen)
-            self.plan[trigger] = bound
+        for trigger, order in enumerate(orders):
+            for depth in range(1, parts):
+                linked = (b for b in order[:depth] if self.before_part[b] == order[depth])
+                self.link[trigger, depth] = next(linked, -1)
         self.order_at, self.order_list = self._schedule([{o.first, o.second} for o in self.op.orders])
+
+    def _observe(self, arrived: Arrived) -> None:
+        """Count the events of each part, and bind the parts in another order where that is less work.
+
+        Which combinations are found does not depend on it, so that it may change at any time.
+        """
+        parts = len(self.op.parts)
+        if parts < 3 or not len(arrived):
+            return
+        for part in range(parts):
+            self._seen[part] += int(((arrived.mask >> np.uint64(part)) & np.uint64(1)).sum())
+        self._seen_from = int(arrived.end[0]) if self._seen_from is None else self._seen_from
+        if self._seen.sum() < self._look_again:
+            return
+        self._look_again = 4 * int(self._seen.sum())
+        span = max(int(arrived.end[-1]) - self._seen_from, 1)
+        share = min(self.op.within / span, 1.0) / max(len(self.pool.keys), 1)
+        expected = (self._seen * share).tolist()
+        before = self.before_part.tolist()
+        orders = [binding_order(trigger, before, expected, self._ties()) for trigger in range(parts)]
+        if orders != self.plan.tolist():
+            self._bind(orders)
+            self.condition_at, self.condition_list = self._schedule(self._condition_parts)
+
+    def _ties(self) -> list[Tie]:
+        ties = [Tie(frozenset((order.first, order.second)), IN_ORDER) for order in self.op.orders]
+        tested = zip(self._condition_parts, self._conditions, strict=True)
+        return ties + [Tie(frozenset(parts), passing(condition)) for parts, condition in tested]
+
+    def _in_usual_order(self, bound: np.ndarray, ends: np.ndarray) -> np.ndarray:
+        """Give the order in which combinations are found if the parts are bound as usual."""
+        trigger = bound.argmax(axis=1)
+        tried = np.take_along_axis(bound, self._usual[trigger], axis=1)
+        return np.lexsort((*(-tried[:, depth] for depth in range(tried.shape[1] - 1, 0, -1)), trigger,
+                           tried[:, 0], ends))  # fmt: skip
 
     def _schedule(self, needs: list[set[int]]) -> tuple[np.ndarray, np.ndarray]:
         """For each trigger and depth, list the tests whose parts are all bound there and not before."""
@@ -168,16 +206,18 @@ class Matcher:
     def _compile(self) -> None:
         """Compile the conditions for the column types known so far."""
         programs = Programs(self._operand, self.owner | {GROUP: 0}, self.around.coordinates)
-        codes, needs, residual = [], [], []
+        codes, needs, tested, residual = [], [], [], []
         for condition in map(spell_out_relations, self.op.conditions):
             try:
                 codes.append(programs.add(condition))
                 needs.append({self.owner.get(name or "", 0) for name in parts_of(condition)})
+                tested.append(condition)
             except BeyondTheMachine:
                 residual.append(condition)
         self._refuse_unsuited(residual)
         self.residual = tuple(residual)
         self.condition_code = np.array(codes, np.int64).reshape(-1, 2)
+        self._condition_parts, self._conditions = needs, tested
         self.condition_at, self.condition_list = self._schedule(needs)
         self.absent_code = np.array(
             [self._absent_program(programs, absent.conditions) for absent in self.op.absent], np.int64
@@ -435,6 +475,7 @@ class Matcher:
         pool = self.pool
         keys = self._keys(arrived)
         ints, floats, nulls = self._values(arrived)
+        self._observe(arrived)
         pool.reserve(len(arrived))
         entry_of = np.full(len(arrived), -1, np.int64)
         out = Output(len(self.op.parts), self.room)
@@ -476,6 +517,9 @@ class Matcher:
     # -- detections ------------------------------------------------------------------------------------
 
     def _emit(self, bound: np.ndarray, ends: np.ndarray, offsets: np.ndarray, members: np.ndarray) -> None:
+        if self.plan is not self._usual and self.op.context is Context.EACH and not self.op.consuming:
+            order = self._in_usual_order(bound, ends)
+            bound, ends = bound[order], ends[order]
         rows = self.pool.row[bound]
         frame = self._frame(rows)
         if self.residual:
