@@ -196,9 +196,7 @@ class TypeIndex:
             self.streams[None].new = rows
             touched.append(self.streams[None])
         for test, candidates in self._candidates(frame):
-            passing = candidates
-            if test.rest is not None:
-                passing = candidates[true_rows(test.rest, RowsFrame(around, around.atoms, candidates))]
+            passing = rows_passing(test.rest, around, around.atoms, candidates)
             if len(passing):
                 test.stream.new = passing
                 touched.append(test.stream)
@@ -219,6 +217,17 @@ class TypeIndex:
                 yield from _one_by_one([test for _, test in by_range.tests], frame)
         for test in self._others:
             yield test, frame.rows
+
+
+def rows_passing(
+    condition: Expr | None, around: Surroundings, stream: Stream, rows: Int64Array
+) -> Int64Array:
+    """Give the rows for which a condition is true; each of its clauses is tested on what those before left."""
+    for clause in conjuncts(condition):
+        if not len(rows):
+            break
+        rows = rows[true_rows(clause, RowsFrame(around, stream, rows))]
+    return rows
 
 
 def _one_by_one(tests: list[Test], frame: RowsFrame) -> Iterator[tuple[Test, Int64Array]]:
