@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from whimbrel.spark.live import detect_live, outcomes_live
     from whimbrel.spark.routing import Routed, SetAside
     from whimbrel.spark.session import local_session
+    from whimbrel.spark.shadow import differences, outcomes_shadow
 
 _HOMES = {
     "OnePartition": "batch",
@@ -21,9 +22,11 @@ _HOMES = {
     "SetAside": "routing",
     "detect": "detecting",
     "detect_live": "live",
+    "differences": "shadow",
     "local_session": "session",
     "outcomes": "detecting",
     "outcomes_live": "live",
+    "outcomes_shadow": "shadow",
 }
 
 __all__ = [
@@ -32,9 +35,11 @@ __all__ = [
     "SetAside",
     "detect",
     "detect_live",
+    "differences",
     "local_session",
     "outcomes",
     "outcomes_live",
+    "outcomes_shadow",
 ]
 
 

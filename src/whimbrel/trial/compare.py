@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 
 from whimbrel.engine.report import ATTRIBUTES_KEY, COORDINATES_KEY
 from whimbrel.io import _text
+from whimbrel.io.detections import attribute_texts
 from whimbrel.model.columns import decoded
 
 Rows = npt.NDArray[np.int64]
@@ -162,6 +163,23 @@ def _before(old: pa.Table, new: pa.Table) -> pa.Array:
     joined = pc.utf8_slice_codeunits(pc.binary_join_element_wise(*members, ""), 2)
     objects = pc.binary_join_element_wise("{", joined, "}", "")
     return pc.if_else(pc.equal(joined, ""), pa.scalar(None, pa.string()), objects)
+
+
+def difference_texts(table: pa.Table) -> pa.Array:
+    """Write the rows of a comparison as JSON objects.
+
+    Their members are `change`, `type`, `start`, `end`, `geometry` (WKT), `attributes` and `before` (objects),
+    `events` (ids) and `id`.
+    """
+    plain = table.drop_columns([CHANGE, BEFORE]).combine_chunks()
+    attributes = [attribute_texts(batch) for batch in plain.to_batches()]
+    members = {CHANGE: _text.json_values(_joined(table, CHANGE))}
+    members |= {name: _text.json_values(_joined(table, name)) for name in ("type", "start", "end")}
+    members["geometry"] = _text.json_values(_text.wkt(_joined(table, "geometry")))
+    members["attributes"] = pa.concat_arrays(attributes) if attributes else pa.array([], pa.string())
+    members[BEFORE] = pc.fill_null(_joined(table, BEFORE), "null")
+    members |= {name: _text.json_values(_joined(table, name)) for name in ("events", "id")}
+    return _text.json_objects(members, table.num_rows)
 
 
 # -- columns of both --------------------------------------------------------------------------------------

@@ -1,0 +1,294 @@
+"""A changed query beside the live one on a stream: what it finds otherwise, told while the stream runs.
+
+Events are brought into the common form once for each query, because each may declare them differently, and
+dealt out in a way that suits both. A shard runs both engines and compares what they find: detections that are
+the same finding rest on the same events, and so come up in the same shard.
+"""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, cast
+
+import pandas as pd
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as fn
+from pyspark.sql import types as sql
+
+from whimbrel.engine.identity import CONTENT
+from whimbrel.engine.needs import Needs
+from whimbrel.engine.session import Session
+from whimbrel.errors import DataError
+from whimbrel.graph.query import Query
+from whimbrel.graph.sharding import SOURCE, Anyhow, ByKeys, ByMeetings, BySpace, Sharding, Together
+from whimbrel.model.schema import Coordinates
+from whimbrel.model.time import BEGINNING_OF_TIME, duration
+from whimbrel.spark.batch import OnePartition
+from whimbrel.spark.frames import Columns, Prepared, prepare, renamed, with_content
+from whimbrel.spark.packing import (
+    PACKED_SPARK,
+    ROWS_AT_ONCE,
+    Packing,
+    blocks_to_batches,
+    from_block,
+    pack,
+)
+from whimbrel.spark.processor import ShardProcessor, StreamJob
+from whimbrel.spark.pushdown import selections
+from whimbrel.spark.rows import Rows
+from whimbrel.spark.stream import default_shards, heartbeats, run_packed
+from whimbrel.spark.types import quoted
+from whimbrel.spark.worker import HOME, Batches, larger
+from whimbrel.trial.compare import difference_texts
+from whimbrel.trial.shadow import CANDIDATE, Shadow
+
+DIFFERENCE = "difference"
+"""The kind of a row that says what the candidate finds otherwise: the change in `reason`, all in `event`."""
+
+_DIFFERENCE = sql.StructType(
+    [
+        sql.StructField("change", sql.StringType()),
+        sql.StructField("id", sql.StringType()),
+        sql.StructField("type", sql.StringType()),
+        sql.StructField("start", sql.TimestampType()),
+        sql.StructField("end", sql.TimestampType()),
+        sql.StructField("geometry", sql.StringType()),
+        sql.StructField("attributes", sql.StringType()),
+        sql.StructField("before", sql.StringType()),
+        sql.StructField("events", sql.ArrayType(sql.StringType())),
+    ]
+)
+
+
+def differences(live: Query, candidate: Query, frame: DataFrame, **settings: Any) -> DataFrame:
+    """Tell what a candidate finds otherwise than the live query in a streaming DataFrame, as it is settled.
+
+    Gives the columns `change` (added, dropped or changed), `id`, `type`, `start`, `end`, `geometry` (WKT),
+    `attributes` and `before` (JSON objects: the queries may have different attributes), and `events`. The
+    settings are those of `outcomes_shadow`.
+    """
+    found = outcomes_shadow(live, candidate, frame, **settings).where(fn.col("kind") == DIFFERENCE)
+    return found.select(fn.from_json("event", _DIFFERENCE).alias("row")).select("row.*")
+
+
+def outcomes_shadow(
+    live: Query,
+    candidate: Query,
+    frame: DataFrame,
+    *,
+    columns: Columns | None = None,
+    lateness: timedelta | str | int = 0,
+    shards: int | None = None,
+    heartbeat: timedelta | str | int | None = None,
+    coordinates: Coordinates | str | None = None,
+    time_unit: str = "s",
+    default_type: str | None = None,
+) -> DataFrame:
+    """Run a live query on a stream as `whimbrel.spark.outcomes` does, with a candidate in its shadow.
+
+    All rows are those of the live query, as they are without a shadow; rows of the kind `difference` come on
+    top, with the change in `reason` and everything, as JSON, in `event`. So `whimbrel.spark.Routed` sends
+    detections to their sinks as before, and differences to where events go that were set aside. If the
+    candidate fails, a row of the kind `refused` says why, and the live query goes on.
+
+    Parameters
+    ----------
+    live, candidate
+        The query that is relied on, and the one that might replace it; see `whimbrel.Shadow`.
+    columns, lateness, shards, heartbeat, coordinates, time_unit, default_type
+        As for `whimbrel.spark.detect` on a stream. Events are dealt out in a way that suits both queries: to
+        one shard, if there is no other.
+    """
+    if not frame.isStreaming:
+        raise DataError("this frame is static; over history, whimbrel.backtest compares two queries")
+    frame = renamed(frame, columns or {})
+    place = None if coordinates is None else Coordinates(coordinates)
+    common = {"time_unit": time_unit, "default_type": default_type}
+    said = None if place is None else place.value
+    prepared = [
+        prepare(query, frame, coordinates=said, filtered=False, **common)  # type: ignore[arg-type]
+        for query in (live, candidate)
+    ]
+    dealt = suits_both(prepared[0].sharding, prepared[1].sharding)
+    count = _shards(frame, dealt, shards)
+    packings = [
+        Packing(
+            dealt,
+            count,
+            duration(lateness),
+            schemas=query.schemas,
+            coordinates=place or query.graph.coordinates,
+            columns=_columns_read(each, query),
+            types=frozenset(selections(each.graph)),
+            **common,  # type: ignore[arg-type]
+        )
+        for query, each in zip((live, candidate), prepared, strict=True)
+    ]
+    job = ShadowJob(
+        live,
+        prepared[0].attributes,
+        duration(lateness),
+        count,
+        by_space=isinstance(dealt, BySpace),
+        candidate=candidate,
+    )
+    packed = _of_both(frame, prepared, dealt).mapInArrow(pack_for_both(*packings), PACKED_SPARK)
+    if heartbeat is not None:
+        beats = heartbeats(frame, duration(heartbeat), count)
+        packed = packed.unionByName(beats).unionByName(beats.withColumn("control", fn.lit(CANDIDATE)))
+    return run_packed(packed, job, ShadowProcessor(job))
+
+
+def _shards(frame: DataFrame, dealt: Sharding, shards: int | None) -> int:
+    if not isinstance(dealt, Together):
+        return default_shards(frame, shards)
+    if shards != 1:
+        words = f"all events go to one shard, so that one core does all the work: {dealt.why}"
+        warnings.warn(words, OnePartition, stacklevel=4)
+    return 1
+
+
+def suits_both(one: Sharding, other: Sharding) -> Sharding:
+    """Give a way of dealing out events that is right for two queries.
+
+    >>> str(suits_both(ByKeys((SOURCE,)), Anyhow()))
+    "ByKeys(keys=(Key(kind='source', name='source', cell_m=0.0),))"
+    """
+    if isinstance(one, Anyhow) or one == other:
+        return _followed(other)
+    if isinstance(other, Anyhow):
+        return _followed(one)
+    if isinstance(one, ByKeys) and isinstance(other, ByKeys):
+        keys = tuple(key for key in one.keys if key in other.keys)
+        return ByKeys(keys) if keys else Together("the two queries group by different things")
+    if isinstance(one, BySpace) and isinstance(other, BySpace):
+        return BySpace(max(one.reach_m, other.reach_m))
+    return Together("the two queries need their events dealt out in different ways")
+
+
+def _followed(dealt: Sharding) -> Sharding:
+    """On a stream, meetings are followed in one place."""
+    if isinstance(dealt, ByMeetings):
+        return Together(f"what {', '.join(dealt.streams)} finds is followed in one place on a stream")
+    return dealt
+
+
+def _columns_read(prepared: Prepared, query: Query) -> frozenset[str] | None:
+    needs = Needs(prepared.graph, query.functions)
+    return None if needs.all_atoms else frozenset(needs.atoms | {CONTENT.name})
+
+
+def _of_both(frame: DataFrame, prepared: list[Prepared], dealt: Sharding) -> DataFrame:
+    """Give the columns that either query reads, and where events have no ids, what tells them apart."""
+    read = dict.fromkeys(name for each in prepared for name in each.frame.columns)
+    names = [name for name in read if name != CONTENT.name]
+    by_source = isinstance(dealt, ByKeys) and SOURCE in dealt.keys and "source" in frame.columns
+    if "id" not in frame.columns and not isinstance(dealt, Anyhow | Together) and not by_source:
+        frame, names = with_content(frame), [*names, CONTENT.name]
+    return frame.select([fn.col(quoted(name)) for name in names])
+
+
+def pack_for_both(live: Packing, candidate: Packing) -> Callable[[Batches], Batches]:
+    """Give the function that packs one partition of events for each query."""
+
+    def run(batches: Batches) -> Batches:
+        for batch in larger(batches, ROWS_AT_ONCE):
+            yield pack(batch, live)
+            packed = pack(batch, candidate)
+            place = packed.schema.names.index("control")
+            yield packed.set_column(place, packed.schema.field(place), pa.repeat(CANDIDATE, packed.num_rows))
+
+    return run
+
+
+# -- on the workers ---------------------------------------------------------------------------------------
+
+
+class ShadowRows(Rows):
+    """Writes differences, too."""
+
+    def differences(self, table: pa.Table | None) -> Iterator[pa.RecordBatch]:
+        """Write what a candidate finds otherwise."""
+        if table is not None and table.num_rows:
+            changes = table.column("change").combine_chunks()
+            columns = {"event": difference_texts(table), "reason": changes}
+            yield self._batch(DIFFERENCE, columns, table.num_rows)
+
+
+@dataclass(frozen=True)
+class ShadowJob(StreamJob):
+    """Two queries over a stream."""
+
+    candidate: Query | None = None
+
+    @property
+    def rows(self) -> ShadowRows:
+        """How results are written."""
+        return ShadowRows(self.attributes)
+
+    def session(self) -> Session:
+        """Open what runs in a shard: it is kept, saved and restored as a session is."""
+        theirs = Session(
+            self.candidate,
+            lateness=self.lateness,
+            follows_events=False,
+            owned=HOME if self.by_space else None,
+        )
+        return cast("Session", ShadowedSession(Shadow(super().session(), theirs)))
+
+
+class ShadowedSession:
+    """The session of a live query in a shard; when it is fed, the candidate is fed, too."""
+
+    def __init__(self, shadow: Shadow) -> None:
+        self.shadow = shadow
+        self.theirs: list[pa.RecordBatch] = []
+        """What comes next for the candidate."""
+        self.their_watermark = BEGINNING_OF_TIME
+        self.settled: pa.Table | None = None
+        """What came of the last step: taken at once, so that no snapshot holds it and none tells it again."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.shadow.live, name)
+
+    def feed(self, events: Iterable[pa.RecordBatch], watermark: int) -> list[pa.Table]:
+        """Feed both."""
+        theirs, self.theirs = self.theirs, []
+        found = self.shadow.feed(list(events), theirs, (watermark, self.their_watermark))
+        self.settled = self.shadow.take_differences()
+        return found
+
+    def snapshot(self) -> bytes:
+        """Give the state of both."""
+        return self.shadow.snapshot()
+
+    def restore(self, snapshot: bytes) -> None:
+        """Go on with both."""
+        self.shadow.restore(snapshot)
+
+
+class ShadowProcessor(ShardProcessor):
+    """Runs both queries of each shard, and tells what is different."""
+
+    job: ShadowJob
+
+    def _run(self, shard: int, session: Session, packed: pd.DataFrame) -> Iterator[pa.RecordBatch]:
+        both = cast("ShadowedSession", session)
+        shadow = both.shadow
+        failed_before = shadow.failure is not None
+        is_live = packed["control"].isna()
+        others = packed[~is_live]
+        for block in others["rejected"].dropna():
+            shadow.candidate.count_rejected(from_block(bytes(block)))
+        both.theirs = blocks_to_batches(others["events"].dropna())
+        if len(others):
+            both.their_watermark = int(others["watermark"].max())
+        yield from super()._run(shard, session, packed[is_live])
+        yield from self.job.rows.differences(both.settled)
+        if shadow.failure is not None and not failed_before:
+            yield from self.job.rows.refused([json.dumps({"query": CANDIDATE})], [shadow.failure])
