@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from whimbrel.engine.interner import Interner
 from whimbrel.engine.streams import RowsFrame, Stream, Surroundings
 from whimbrel.engine.values import BoolArray, Int64Array
 from whimbrel.errors import QueryError, UnknownNameError
@@ -16,7 +17,7 @@ from whimbrel.graph.expressions import GROUP, Attribute
 from whimbrel.graph.operators import Aggregate, Custom, Derive, Graph, Match, Repeat
 from whimbrel.graph.policies import Key, Partitioning
 from whimbrel.model.time import BEGINNING_OF_TIME, END_OF_TIME
-from whimbrel.whynot.events import Seen, seen, values
+from whimbrel.whynot.events import Seen, seen
 from whimbrel.whynot.watching import Watched
 
 SHOWN = 5
@@ -85,20 +86,47 @@ class View:
         """Give the rows of a stream that are of the key and around the time that was asked for."""
         stream = self.stream(name)
         rows = stream.new[self.in_time(*stream.store.spans(stream.new))]
+        return self.of_key(stream, rows, partitioning)
+
+    def of_key(self, stream: Stream, rows: Int64Array, partitioning: Partitioning) -> Int64Array:
+        """Leave out the rows of groups that were not asked for."""
         if not self.key or not len(rows):
             return rows
-        groups = groups_of(self.around, stream, rows, partitioning.keys)
-        return rows[np.array([self.of_group(group) for group in groups], np.bool_)]
+        groups = Groups(self.around, partitioning.keys)
+        numbers = groups.of(stream, rows)
+        return rows[np.array([self.of_group(group) for group in groups.values], np.bool_)[numbers]]
 
 
-def groups_of(
-    around: Surroundings, stream: Stream, rows: Int64Array, keys: tuple[Key, ...]
-) -> list[dict[str, Any]]:
-    """Give the group of every row."""
-    frame = RowsFrame(around, stream, rows, None, Partitioning(keys))
-    columns = [values(_key_column(frame, key)) for key in keys]
-    names = [key.name for key in keys]
-    return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)] or [{} for _ in rows]
+class Groups:
+    """The groups that events lie in, each with a number."""
+
+    def __init__(self, around: Surroundings, keys: tuple[Key, ...]) -> None:
+        self.around = around
+        self.keys = keys
+        self._numbers = Interner() if keys else Interner.of([None])
+
+    def of(self, stream: Stream, rows: Int64Array) -> Int64Array:
+        """Give the number of the group of every row."""
+        if not self.keys:
+            return np.zeros(len(rows), np.int64)
+        frame = RowsFrame(self.around, stream, rows, None, Partitioning(self.keys))
+        columns = [_key_column(frame, key) for key in self.keys]
+        return self._numbers.codes(columns[0]) if len(columns) == 1 else self._numbers.row_codes(columns)
+
+    @property
+    def values(self) -> list[dict[str, Any]]:
+        """The keys of every group that was seen so far, by its number."""
+        names = [key.name for key in self.keys]
+        if len(names) == 1:
+            return [{names[0]: value} for value in self._numbers.values()]
+        return [dict(zip(names, row or (), strict=True)) for row in self._numbers.values()]
+
+
+def group_of(around: Surroundings, stream: Stream, row: int, keys: tuple[Key, ...]) -> dict[str, Any]:
+    """Give the group of one row."""
+    groups = Groups(around, keys)
+    groups.of(stream, np.array([row], np.int64))
+    return groups.values[0]
 
 
 def _key_column(frame: RowsFrame, key: Key) -> Any:

@@ -27,7 +27,7 @@ from whimbrel.model.frames import batches, is_spark_frame
 from whimbrel.model.schema import Coordinates
 from whimbrel.model.time import BEGINNING_OF_TIME, END_OF_TIME, MINUTE, duration, instant
 from whimbrel.whynot.aside import unprocessed
-from whimbrel.whynot.asking import EFFORT, SHOWN, View, groups_of, key_asked_for
+from whimbrel.whynot.asking import EFFORT, SHOWN, Groups, View, key_asked_for
 from whimbrel.whynot.events import clock
 from whimbrel.whynot.explanation import Explanation, key_text
 from whimbrel.whynot.operators import explain_graph
@@ -265,12 +265,13 @@ def _unknown_key(view: View) -> tuple[str, ...]:
 
 
 def _groups_read(view: View) -> Iterator[dict[str, Any]]:
-    """Give the groups of all events that any operator reads."""
+    """Give the different groups of the events that any operator reads."""
     for operator in view.graph.operators:
         partitioning = getattr(operator, "partitioning", WHOLE)
         for input in operator.inputs if partitioning.keys else ():
-            stream = view.stream(input)
-            yield from groups_of(view.around, stream, stream.new, partitioning.keys)
+            groups, stream = Groups(view.around, partitioning.keys), view.stream(input)
+            groups.of(stream, stream.new)
+            yield from groups.values
 
 
 def _no_such_key(name: str, wanted: Any, found: set[str]) -> str:

@@ -1,7 +1,7 @@
 """One explanation for each kind of operator.
 
 An operator that is new needs a function here, registered for its class: it gets the operator, what the engine
-did (`View`) and the name of the definition, and gives a `Finding`.
+did (`View`), the name of the definition and the case it is in, and gives a `Finding`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ from whimbrel.graph.operators import (
     Repeat,
     Source,
 )
-from whimbrel.graph.policies import Partitioning
 from whimbrel.whynot.asking import View
 from whimbrel.whynot.explanation import Finding
 from whimbrel.whynot.patterns import explain_match
@@ -36,9 +35,9 @@ INNER = (Match, Repeat)
 
 
 @singledispatch
-def explain_operator(op: Operator, view: View, definition: str, partitioning: Partitioning) -> Finding:
+def explain_operator(op: Operator, view: View, definition: str, case: Case) -> Finding:
     """Explain what an operator found and missed; of one that is not known here, only what it found."""
-    rows = view.rows_asked_for(op.name, partitioning)
+    rows = view.rows_asked_for(op.name, case.partitioning)
     counts = [f"{many(len(view.stream(name).new), 'event')} of {name}" for name in op.inputs]
     return Finding(
         definition,
@@ -50,17 +49,17 @@ def explain_operator(op: Operator, view: View, definition: str, partitioning: Pa
 
 
 @explain_operator.register
-def _(op: Match, view: View, definition: str, partitioning: Partitioning) -> Finding:  # noqa: ARG001
+def _(op: Match, view: View, definition: str, case: Case) -> Finding:  # noqa: ARG001
     return explain_match(op, view, definition)
 
 
 @explain_operator.register
-def _(op: Repeat, view: View, definition: str, partitioning: Partitioning) -> Finding:  # noqa: ARG001
+def _(op: Repeat, view: View, definition: str, case: Case) -> Finding:  # noqa: ARG001
     return explain_repeat(op, view, definition)
 
 
 @explain_operator.register
-def _(op: Aggregate, view: View, definition: str, partitioning: Partitioning) -> Finding:  # noqa: ARG001
+def _(op: Aggregate, view: View, definition: str, case: Case) -> Finding:  # noqa: ARG001
     return explain_aggregate(op, view, definition)
 
 
@@ -68,14 +67,12 @@ def _(op: Aggregate, view: View, definition: str, partitioning: Partitioning) ->
 @explain_operator.register(Filter)
 @explain_operator.register(Merge)
 @explain_operator.register(Derive)
-def _(
-    op: Source | Filter | Merge | Derive, view: View, definition: str, partitioning: Partitioning
-) -> Finding:
-    return explain_selection(op, view, definition, partitioning)
+def _(op: Source | Filter | Merge | Derive, view: View, definition: str, case: Case) -> Finding:
+    return explain_selection(op, view, definition, case)
 
 
 @explain_operator.register
-def _(op: Custom, view: View, definition: str, partitioning: Partitioning) -> Finding:  # noqa: ARG001
+def _(op: Custom, view: View, definition: str, case: Case) -> Finding:  # noqa: ARG001
     rows = view.rows_asked_for(op.name, op.partitioning)
     counts = [f"{many(len(view.stream(name).new), 'event')} of {name}" for name in op.inputs]
     return Finding(
@@ -94,7 +91,7 @@ def explain_graph(view: View) -> tuple[Finding, ...]:
     definitions.sort(key=lambda op: op.name not in graph.outputs)
     found = [finding for op in definitions for finding in _of_definition(graph, op, view)]
     others = [name for name in graph.outputs if not isinstance(graph[name], Derive)]
-    found += [explain_operator(graph[name], view, name, Partitioning()) for name in others]
+    found += [explain_operator(graph[name], view, name, Case(name, None)) for name in others]
     return tuple(found)
 
 
@@ -104,7 +101,7 @@ def _of_definition(graph: Graph, op: Derive, view: View) -> list[Finding]:
         label = (case.label or str(number)) if len(op.cases) > 1 else ""
         is_output = op.name in graph.outputs
         for operator in _operators_of(graph, case):
-            finding = explain_operator(operator, view, op.name, case.partitioning)
+            finding = explain_operator(operator, view, op.name, case)
             if operator.name != case.input:
                 finding = replace(finding, definition=f"{op.name}, {operator.name}")
                 is_output = False

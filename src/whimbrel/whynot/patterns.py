@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -18,7 +18,7 @@ import numpy as np
 from whimbrel.engine.streams import RowsFrame
 from whimbrel.engine.values import Int64Array
 from whimbrel.graph.operators import Match
-from whimbrel.whynot.asking import Effort, View, groups_of, same_value
+from whimbrel.whynot.asking import Effort, Groups, View, same_value
 from whimbrel.whynot.events import values
 from whimbrel.whynot.explanation import Finding, Miss, Reason
 from whimbrel.whynot.finishing import Finish
@@ -59,6 +59,7 @@ class Search:
         self.scene = Scene(op, view)
         self.finish = Finish(self.scene)
         self.effort = Effort(view.effort)
+        self._sequences: dict[int, list[int]] = {}
 
     # -- all misses ------------------------------------------------------------------------------------------
 
@@ -71,7 +72,8 @@ class Search:
             except Unfinished:
                 return
             if found is not None:
-                yield found
+                # Of equal misses, one that begins where the pattern begins reads better.
+                yield replace(found, cost=found.cost + (0.05 if part else 0.0))
         yield from self._almost_begun()
 
     @cached_property
@@ -113,8 +115,10 @@ class Search:
                 for slot in self.scene.near(part)
                 for draft in self._nearly(group, {}, 0, slot, self._asked_for(group.places[slot], slot))
             ]
-            found.sort(key=lambda draft: draft.cost)
-            yield from found
+            begun = len(self._asked_for(group.places[part], part))
+            # Where matches have begun properly, one that begins wrongly is told if all the rest of it fits.
+            found = [draft for draft in found if not begun or len(draft.binding) == len(self.op.parts)]
+            yield from sorted(found, key=lambda draft: draft.cost)
             if not found and not len(group.places[part]) and self._is_around(group):
                 yield self._lacking(group, {}, 0)
 
@@ -128,19 +132,24 @@ class Search:
     @cached_property
     def _with_detections(self) -> set[tuple[Any, ...]]:
         rows = self.view.rows_asked_for(self.op.name, self.op.partitioning)
-        stream = self.view.stream(self.op.name)
-        found = groups_of(self.view.around, stream, rows, self.op.partitioning.keys)
-        return {tuple(group.values()) for group in found}
+        groups = Groups(self.view.around, self.op.partitioning.keys)
+        numbers = groups.of(self.view.stream(self.op.name), rows)
+        return {tuple(groups.values[number].values()) for number in set(numbers.tolist())}
 
     # -- one partial match -----------------------------------------------------------------------------------
 
     def sequence(self, group: Group) -> list[int]:
         """Give the order in which parts are filled: as written, those that nothing can fill last."""
-
-        def lacks(part: int) -> bool:
-            return not any(len(group.places[slot]) for slot in (part, *self.scene.near(part)))
-
-        return sorted(range(len(self.op.parts)), key=lambda part: (lacks(part), part))
+        known = self._sequences.get(group.code)
+        if known is None:
+            lacks = [
+                not any(len(group.places[slot]) for slot in (part, *self.scene.near(part)))
+                for part in range(len(self.op.parts))
+            ]
+            known = self._sequences[group.code] = sorted(
+                range(len(lacks)), key=lambda part: (lacks[part], part)
+            )
+        return known
 
     def _follow(self, group: Group, binding: Binding, depth: int) -> Draft | None:
         """Give the best miss that begins with a binding; None if it is part of a detection."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ from whimbrel.engine.arrivals import Arrivals
 from whimbrel.engine.values import Int64Array
 from whimbrel.graph.operators import Repeat
 from whimbrel.model.time import format_duration
-from whimbrel.whynot.asking import View, groups_of
+from whimbrel.whynot.asking import Groups, View
 from whimbrel.whynot.events import Seen, clock, seen
 from whimbrel.whynot.explanation import Finding, Miss, Reason
 from whimbrel.whynot.nothing import nothing_at_all
@@ -31,18 +31,15 @@ class Stretches:
         self.groups = self._by_group()
 
     def _by_group(self) -> list[tuple[dict[str, Any], Int64Array]]:
-        places: dict[tuple[Any, ...], list[int]] = defaultdict(list)
-        names: dict[tuple[Any, ...], dict[str, Any]] = {}
+        numbers = Groups(self.view.around, self.op.partitioning.keys)
+        codes = np.zeros(len(self.events), np.int64)
         for number, root in enumerate(self.roots):
             at = np.flatnonzero(self.events.root == number)
-            found = groups_of(self.view.around, root, self.events.row[at], self.op.partitioning.keys)
-            for place, group in zip(at.tolist(), found, strict=True):
-                names.setdefault(tuple(group.values()), group)
-                places[tuple(group.values())].append(place)
+            codes[at] = numbers.of(root, self.events.row[at])
         return [
-            (names[key], np.array(sorted(listed), np.int64))
-            for key, listed in places.items()
-            if self.view.of_group(names[key])
+            (values, np.flatnonzero(codes == code))
+            for code, values in enumerate(numbers.values)
+            if self.view.of_group(values)
         ]
 
     def misses(self, definition: str) -> list[Miss]:
@@ -100,7 +97,7 @@ class Stretches:
         name = self.op.alias or self.op.input
         lacking = self.op.at_least - len(places)
         had = [self._seen(int(place), self.op.input) for place in places]
-        parts = tuple((name, event) for event in (*had, *([None] * lacking)))
+        parts = tuple((f"{name} {n}", event) for n, event in enumerate((*had, *([None] * lacking)), start=1))
         cost = lacking + 0.5 * min(1.0, reason[1])
         return Miss(definition, self.op.name, group, parts, (reason[0],), cost)
 

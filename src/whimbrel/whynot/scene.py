@@ -19,7 +19,7 @@ from whimbrel.engine.values import Int64Array
 from whimbrel.graph.expressions import GROUP, Expr, conjuncts, parts_of
 from whimbrel.graph.operators import Absent, Filter, Match, Merge, PatternPart
 from whimbrel.graph.scope import scope
-from whimbrel.whynot.asking import View, groups_of
+from whimbrel.whynot.asking import Groups, View
 from whimbrel.whynot.conditions import Named
 from whimbrel.whynot.events import Seen, seen
 
@@ -113,23 +113,19 @@ class Scene:
         return found
 
     def _groups(self) -> tuple[Int64Array, list[Group]]:
+        """Part all places by group; only those of groups that were asked for are looked through."""
+        numbers = Groups(self.view.around, self.op.partitioning.keys)
         codes = np.zeros(len(self.row), np.int64)
-        known: dict[tuple[Any, ...], int] = {}
-        groups: list[Group] = []
         for number, root in enumerate(self.roots):
             at = np.flatnonzero(self.root == number)
-            listed = groups_of(self.view.around, root, self.row[at], self.op.partitioning.keys)
-            for place, values in zip(at.tolist(), listed, strict=True):
-                key = tuple(values.values())
-                if key not in known:
-                    known[key] = len(groups)
-                    groups.append(Group(values, len(groups)))
-                codes[place] = known[key]
+            codes[at] = numbers.of(root, self.row[at])
+        groups = [Group(values, code) for code, values in enumerate(numbers.values)] if len(codes) else []
         order = np.argsort(codes, kind="stable")
         bounds = np.searchsorted(codes[order], np.arange(len(groups) + 1))
         for group in groups:
-            mine = order[bounds[group.code] : bounds[group.code + 1]]
-            group.places = {slot: mine[self.has(mine, slot)] for slot in range(len(self.slots))}
+            if self.view.of_group(group.values):
+                mine = order[bounds[group.code] : bounds[group.code + 1]]
+                group.places = {slot: mine[self.has(mine, slot)] for slot in range(len(self.slots))}
         return codes, groups
 
     def has(self, places: Int64Array, slot: int) -> Any:

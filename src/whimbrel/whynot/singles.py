@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass
 
 import numpy as np
 
 from whimbrel.engine.streams import RowsFrame
 from whimbrel.graph.expressions import Expr
-from whimbrel.graph.operators import Derive, Filter, Merge, Source
-from whimbrel.graph.policies import WHOLE, Partitioning
-from whimbrel.whynot.asking import View, groups_of
+from whimbrel.graph.operators import Case, Derive, Filter, Merge, Source
+from whimbrel.graph.policies import Partitioning
+from whimbrel.whynot.asking import View, group_of
 from whimbrel.whynot.conditions import holds, shortfall
 from whimbrel.whynot.events import seen
 from whimbrel.whynot.explanation import Finding, Miss
@@ -19,16 +20,28 @@ from whimbrel.whynot.scene import Slot, near_slots
 from whimbrel.whynot.trials import condition_reason
 
 
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Which selection a miss is of."""
+
+    definition: str
+    operator: str
+    name: str
+
+
 def explain_selection(
-    op: Source | Filter | Merge | Derive, view: View, definition: str, partitioning: Partitioning = WHOLE
+    op: Source | Filter | Merge | Derive, view: View, definition: str, case: Case
 ) -> Finding:
     """Explain which events were selected, and which nearly were."""
-    rows = view.rows_asked_for(op.name, partitioning)
-    found = sorted(_misses(op, view, partitioning), key=lambda item: item[0])
+    name = case.alias or definition
+    rows = view.rows_asked_for(op.name, case.partitioning)
+    found = sorted(_misses(op, view, case.partitioning), key=lambda item: item[0])
     shown, rest = found[: view.limit], found[view.limit :]
-    misses = tuple(_miss(view, definition, op.name, partitioning, *item[1:]) for item in shown)
+    misses = tuple(
+        _miss(view, Origin(definition, op.name, name), case.partitioning, *item[1:]) for item in shown
+    )
     if not len(rows) and not found:
-        misses = (nothing_at_all(view, definition, op.name, [(definition, op.name)]),)
+        misses = (nothing_at_all(view, definition, op.name, [(name, op.name)]),)
     return Finding(
         definition,
         op.name,
@@ -47,9 +60,7 @@ def _misses(
     for slot in near_slots(view, 0, op.name, None):
         rows = slot.stream.new
         rows = rows[view.in_time(*slot.stream.store.spans(rows))]
-        if view.key and len(rows):
-            groups = groups_of(view.around, slot.stream, rows, partitioning.keys)
-            rows = rows[np.array([view.of_group(group) for group in groups], np.bool_)]
+        rows = view.of_key(slot.stream, rows, partitioning)
         if not len(rows):
             continue
         frame = RowsFrame(view.around, slot.stream, rows, slot.alias)
@@ -61,17 +72,15 @@ def _misses(
     return found
 
 
-def _miss(
-    view: View, definition: str, operator: str, partitioning: Partitioning, slot: Slot, row: int
-) -> Miss:
+def _miss(view: View, origin: Origin, partitioning: Partitioning, slot: Slot, row: int) -> Miss:
     rows = np.array([row], np.int64)
     frame = RowsFrame(view.around, slot.stream, rows, slot.alias)
     false = [each for each in slot.conditions if not holds(each, frame)[0]]
-    name = slot.alias or definition
+    name = slot.alias or origin.name
     reasons = tuple(condition_reason(each, frame, name) for each in false)
-    group = groups_of(view.around, slot.stream, rows, partitioning.keys)[0]
+    group = group_of(view.around, slot.stream, row, partitioning.keys)
     event = seen(view.around, slot.stream, row, slot.name)
-    return Miss(definition, operator, group, ((name, event),), reasons, _cost(false, frame))
+    return Miss(origin.definition, origin.operator, group, ((name, event),), reasons, _cost(false, frame))
 
 
 def _cost(false: list[Expr], frame: RowsFrame) -> float:

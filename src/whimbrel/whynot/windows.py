@@ -13,7 +13,7 @@ from whimbrel.engine.values import Column, Int64Array
 from whimbrel.graph.expressions import GROUP, Attribute, conjuncts
 from whimbrel.graph.operators import Aggregate
 from whimbrel.model.time import BEGINNING_OF_TIME
-from whimbrel.whynot.asking import View, groups_of
+from whimbrel.whynot.asking import View, group_of
 from whimbrel.whynot.conditions import holds, said, shortfall
 from whimbrel.whynot.events import clock, first, seen, values
 from whimbrel.whynot.explanation import Finding, Miss, Reason
@@ -83,7 +83,7 @@ class Windows:
     def miss(self, definition: str, refused: Refused) -> Miss:
         """Put a refused window into words."""
         rows = np.array([refused.row], np.int64)
-        group = groups_of(self.view.around, self.stream, rows, self.op.partitioning.keys)[0]
+        group = group_of(self.view.around, self.stream, refused.row, self.op.partitioning.keys)
         event = seen(self.view.around, self.stream, refused.row, self.op.name)
         reasons = [self._without(number) for number in refused.empty]
         frame = self.frame(rows)
