@@ -161,6 +161,9 @@ class Match(Operator):
     """Parts whose events are used up by a detection."""
     joins: tuple[str, ...] = ()
     """Attributes that the conditions require to be equal in all parts; null never is."""
+    continues: bool = False
+    """Whether the first part is the beginning of this very pattern, found by another match: ids are then made
+    of the parts of the beginning one by one, as if it had not been cut off."""
 
     @property
     def inputs(self) -> tuple[str, ...]:
