@@ -71,6 +71,7 @@ def _match(op: Match) -> list[str]:
     lines.append(f"  within {_span(op.within)}")
     lines += [f"  if {format_expr(condition)}" for condition in op.conditions]
     lines += [f"  joined on {', '.join(op.joins)}"] if op.joins else []
+    lines += ["  goes on from its beginning"] if op.continues else []
     lines += [f"  context {op.context.value}"] if op.context is not Context.EACH else []
     lines += [f"  consuming {', '.join(map(str, op.consuming))}"] if op.consuming else []
     return lines + _keys(op.partitioning)

@@ -138,6 +138,13 @@ def fold(offsets: Int64Array, high: HashArray, low: HashArray) -> dict[Expr, Col
     return _folded(seeds, seeds, offsets, high, low)
 
 
+def fold_on(
+    begun: tuple[HashArray, HashArray], offsets: Int64Array, high: HashArray, low: HashArray
+) -> dict[Expr, Column]:
+    """Go on folding from what was folded before: the same as folding all of it at once."""
+    return _folded(*begun, offsets, high, low)
+
+
 def named(
     event_type: str, case: int, window: Int64Array, high: HashArray, low: HashArray
 ) -> dict[Expr, Column]:

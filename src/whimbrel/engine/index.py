@@ -222,7 +222,7 @@ class TypeIndex:
 def rows_passing(
     condition: Expr | None, around: Surroundings, stream: Stream, rows: Int64Array
 ) -> Int64Array:
-    """Give the rows for which a condition is true; each of its clauses is tested on what those before left."""
+    """Give the rows for which a condition is true; a clause is tested on what the ones before it left."""
     for clause in conjuncts(condition):
         if not len(rows):
             break

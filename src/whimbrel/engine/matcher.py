@@ -9,7 +9,7 @@ import numpy as np
 
 from whimbrel.engine.arrivals import Arrivals, Arrived
 from whimbrel.engine.evaluate import evaluate, true_rows
-from whimbrel.engine.identity import fold, row_hashes
+from whimbrel.engine.identity import fold, fold_on, row_hashes
 from whimbrel.engine.interner import Interner, Texts
 from whimbrel.engine.kernels import match as k
 from whimbrel.engine.kernels import pattern as p
@@ -558,7 +558,11 @@ class Matcher:
     def _hashes(self, frame: PartsFrame, offsets: np.ndarray, members: np.ndarray) -> dict[Expr, Column]:
         """Hash what each detection is made of: the events of its parts, or all members if cumulative."""
         if self.op.context is not Context.CUMULATIVE:
-            return fold(np.arange(len(frame) + 1) * len(frame.frames), *self._part_hashes(frame))
+            each = np.arange(len(frame) + 1)
+            if self.op.continues:
+                begun = row_hashes(self.around, frame.frames[0].stream, frame.frames[0].rows)
+                return fold_on(begun, each * (len(frame.frames) - 1), *self._part_hashes(frame.frames[1:]))
+            return fold(each * len(frame.frames), *self._part_hashes(frame.frames))
         members = members[: offsets[-1]]
         high, low = np.empty(len(members), np.uint64), np.empty(len(members), np.uint64)
         for number, root in enumerate(self.arrivals.roots):
@@ -566,13 +570,13 @@ class Matcher:
             high[at], low[at] = row_hashes(self.around, root, self.pool.row[members[at]])
         return fold(offsets, high, low)
 
-    def _part_hashes(self, frame: PartsFrame) -> tuple[np.ndarray, np.ndarray]:
-        """Hash the events of all parts, detection by detection."""
-        streams = [part.stream for part in frame.frames]
+    def _part_hashes(self, frames: tuple[RowsFrame, ...]) -> tuple[np.ndarray, np.ndarray]:
+        """Hash the events of some parts, detection by detection."""
+        streams = [part.stream for part in frames]
         if all(stream.store is streams[0].store for stream in streams):
-            rows = np.stack([part.rows for part in frame.frames], axis=1).reshape(-1)
+            rows = np.stack([part.rows for part in frames], axis=1).reshape(-1)
             return row_hashes(self.around, streams[0], rows)
-        pairs = [row_hashes(self.around, part.stream, part.rows) for part in frame.frames]
+        pairs = [row_hashes(self.around, part.stream, part.rows) for part in frames]
         high, low = (np.stack(column, axis=1).reshape(-1) for column in zip(*pairs, strict=True))
         return high, low
 

@@ -8,9 +8,10 @@ stream, so that what is known about a definition's own rate is used.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from whimbrel.errors import QueryError, UnboundedError, UnknownNameError
+from whimbrel.graph.costs import passing
 from whimbrel.graph.operators import (
     Aggregate,
     Custom,
@@ -112,6 +113,69 @@ def _retention(op: Match) -> int:
         return match_retention(op)
     except UnboundedError:
         return END_OF_TIME
+
+
+# -- how many combinations a pattern is likely to have ----------------------------------------------------
+
+SAME_KEY = 0.01
+"""The share of pairs of events with equal keys, where nobody has counted."""
+MAKING = 4.0
+"""What it costs to make a composite, compared with keeping an event."""
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """What was seen of the events so far."""
+
+    rates: Mapping[str, float] = field(default_factory=dict)
+    """Events a second by type; 1 where none is given."""
+    same: Mapping[str, float] = field(default_factory=dict)
+    """The share of pairs of events that have the same value of a key; `SAME_KEY` where none is given."""
+
+
+NOTHING_SEEN = Observed()
+
+
+def worth_sharing(graph: Graph, beginning: Match, patterns: int, observed: Observed = NOTHING_SEEN) -> bool:
+    """Tell whether finding a beginning once costs less than finding it in each of so many patterns.
+
+    Without sharing, every pattern keeps every event of the beginning's parts. With it, they are kept once,
+    and every pattern keeps the composites instead. So it pays if there are fewer composites than events.
+    """
+    likely = likely_rates(graph, observed)
+    events = sum(likely[part.input] for part in beginning.parts)
+    made = _combinations(beginning, likely, observed)
+    return events + made * (MAKING + patterns) < patterns * events
+
+
+def likely_rates(graph: Graph, observed: Observed) -> dict[str, float]:
+    """Estimate the events a second of every stream, with how selective its conditions are likely to be."""
+    found: dict[str, float] = {}
+    for operator in graph.operators:
+        match operator:
+            case Filter():
+                found[operator.name] = found[operator.input] * passing(operator.condition)
+            case Match():
+                found[operator.name] = _combinations(operator, found, observed)
+            case _:
+                found[operator.name] = _rate(operator, found, observed.rates)
+    return found
+
+
+def _combinations(match: Match, rates: Mapping[str, float], observed: Observed) -> float:
+    """Estimate how many combinations a second hold, if events come by chance."""
+    expected = 1.0
+    seconds = min(match.within, END_OF_TIME) / SECOND
+    keys = [key.name for key in match.partitioning.keys] + list(match.joins)
+    for number, part in enumerate(match.parts):
+        expected *= rates[part.input]
+        if number:
+            expected *= seconds / (number if match.orders else 1.0)
+            for key in keys:
+                expected *= observed.same.get(key, SAME_KEY)
+    for condition in match.conditions:
+        expected *= passing(condition)
+    return expected
 
 
 def rounded(events: float) -> str:

@@ -13,13 +13,15 @@ from whimbrel.errors import UnknownNameError
 from whimbrel.graph.expressions import Attribute, Binary, Literal
 from whimbrel.graph.operators import Graph, Match
 from whimbrel.graph.passes import PASSES, Step, rewrite, steps
+from whimbrel.graph.passes.find_joins import find_joins
 from whimbrel.graph.passes.push_down_filters import push_down_filters
+from whimbrel.graph.passes.share_prefixes import share_prefixes
 from whimbrel.graph.policies import Context
 from whimbrel.lang.wbl import compile_text
 from whimbrel.model.schema import Type
 
 FOLDER = Path(__file__).parent / "golden"
-BY_NAME = {apply.__name__: apply for apply in PASSES}
+BY_NAME = {apply.__name__: apply for apply in (*PASSES, share_prefixes)}
 CASES = [
     pytest.param(name, case, id=f"{name}: {case.title}")
     for name in BY_NAME
@@ -41,13 +43,14 @@ def shown(step: Step) -> str:
 
 @pytest.mark.parametrize(("name", "case"), CASES)
 def test_what_a_rewrite_changes(name: str, case: GoldenCase, update_golden: bool):
-    made = steps(loose(case.given), [BY_NAME[name]])
+    graph = compile_text(case.given).graph if name == "share_prefixes" else loose(case.given)
+    made = steps(rewrite(graph, [find_joins]) if name == "share_prefixes" else graph, [BY_NAME[name]])
     case.check("\n".join(map(shown, made)) or "(nothing)", update=update_golden)
 
 
 def test_rewrites_can_be_left_out():
     graph = loose("define X detect A as a then B as b within 5 s where a.k = b.k")
-    assert rewrite(graph, without=BY_NAME) == graph
+    assert rewrite(graph, without=[apply.__name__ for apply in PASSES]) == graph
     assert [step.name for step in steps(graph, without=["order_conditions"])] == ["find_joins"]
 
 

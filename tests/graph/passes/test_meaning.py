@@ -6,15 +6,17 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
+from hypothesis import strategies as st
 from tests.engine.comparing import as_detections, plain
 from tests.reference.data import Event
 from tests.reference.strategies import event_lists, expected, graphs
 from tests.reference.tables import event_table
 
 from whimbrel import detect
-from whimbrel.graph.operators import Graph
+from whimbrel.graph.operators import Graph, Match
 from whimbrel.graph.passes import PASSES, Pass, rewrite
+from whimbrel.graph.passes.share_prefixes import beginning_of, cut
 from whimbrel.graph.query import Query
 
 
@@ -43,3 +45,17 @@ def test_all_rewrites_together_change_nothing(graph, events):
 def test_what_is_rewritten_is_not_rewritten_again(graph):
     once = rewrite(graph)
     assert rewrite(once) == once
+
+
+@given(data=st.data(), graph=graphs(), events=event_lists())
+def test_a_sequence_cut_in_two_finds_the_same(data, graph, events):
+    possible = [
+        (match.name, length)
+        for match in graph.operators
+        if isinstance(match, Match)
+        for length in range(2, len(match.parts))
+        if beginning_of(match, length, "") is not None
+    ]
+    assume(possible)
+    in_two = cut(graph, *data.draw(st.sampled_from(possible)))
+    assert found(in_two, events, ()).to_pylist() == found(graph, events, ()).to_pylist()
