@@ -15,9 +15,10 @@ import pyarrow as pa
 from whimbrel.engine.identity import NUMBER
 from whimbrel.engine.index import TypeIndex
 from whimbrel.engine.intake import Released, of_types
-from whimbrel.engine.streams import Stream, Surroundings
+from whimbrel.engine.streams import ARRIVAL, Stream, Surroundings
 from whimbrel.engine.values import Column, Int64Array, decoded, from_arrow
 from whimbrel.graph.expressions import Attribute, Expr
+from whimbrel.graph.operators import ANY
 from whimbrel.model.schema import Type
 
 Atom = tuple[str, Expr | None]
@@ -47,7 +48,8 @@ class Atoms:
         event_type, condition = atom
         index = self._types.setdefault(event_type, TypeIndex())
         if condition not in index.streams:
-            selection = Stream(event_type, self.stream.store, event_type=event_type)
+            known = None if event_type == ANY else event_type
+            selection = Stream(event_type, self.stream.store, event_type=known)
             selection.watermark = self.stream.watermark
             index.add(condition, selection)
         selection = index.streams[condition]
@@ -84,13 +86,7 @@ class Atoms:
         kept = np.flatnonzero(of_types(types, self._types))
         if len(kept) > MOST * len(types):
             return released  # copying would cost more than remembering
-        return Released(
-            released.batch.take(pa.array(kept)),
-            released.start[kept],
-            released.end[kept],
-            None if released.number is None else released.number[kept],
-            released.watermark,
-        )
+        return released.filtered(kept)
 
     def advance(self, watermark: int) -> None:
         """Let time pass for all selections."""
@@ -106,6 +102,8 @@ class Atoms:
         self._touched = []
 
     def _by_type(self, batch: pa.RecordBatch, rows: Int64Array) -> Iterable[tuple[str, Int64Array]]:
+        if ANY in self._types and len(rows):
+            yield ANY, rows
         types = batch.column("type")
         if not pa.types.is_dictionary(types.type):
             types = types.dictionary_encode()
@@ -132,6 +130,8 @@ def _columns(released: Released, wanted: Iterable[str] | None) -> dict[Expr, Col
             columns[Attribute(None, name)] = from_arrow(batch.column(name))
     if released.number is not None:
         columns[NUMBER] = Column(Type.INT, released.number)
+    if released.arrival is not None:
+        columns[ARRIVAL] = Column(Type.INT, released.arrival)
     if "geometry" in batch.schema.names:
         columns |= _polygons(batch.column("geometry"))
     return columns

@@ -28,7 +28,8 @@ class Deriver:
         self.op = op
         self.around = around
         self.inputs = [streams[case.input] for case in op.cases]
-        self.stream = Stream(op.name, Store(), event_type=op.event_type)
+        in_order = any(stream.keeps_order for stream in self.inputs)
+        self.stream = Stream(op.name, Store(), event_type=op.event_type, keeps_order=in_order)
 
     def save(self, blocks: Blocks, name: str) -> None:
         """Write the state: there is none."""

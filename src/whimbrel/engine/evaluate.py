@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from whimbrel.engine.values import BoolArray, Column, decoded, from_arrow, nothing, to_arrow
 from whimbrel.errors import QueryError, QueryTypeError
 from whimbrel.graph.expressions import (
-    AGGREGATES,
+    KEPT,
     Attribute,
     Binary,
     Call,
@@ -259,7 +259,7 @@ def _also(null: BoolArray | None, more: BoolArray) -> BoolArray | None:
 
 def _call(expr: Call, frame: Frame) -> Column:
     name, arguments = expr.function, expr.arguments
-    if name in AGGREGATES or (name in frame.functions and frame.functions[name].aggregate):
+    if name in KEPT or (name in frame.functions and frame.functions[name].aggregate):
         return frame.known(expr)
     if name == "distance":
         return _distance(expr, frame)

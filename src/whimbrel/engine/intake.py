@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Collection, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -23,10 +23,14 @@ from whimbrel.engine.kernels.ordering import (
 from whimbrel.engine.snapshot import Blocks
 from whimbrel.engine.values import Int64Array, decoded, type_of
 from whimbrel.errors import DataError, StateError
+from whimbrel.graph.operators import ANY
 from whimbrel.model.batch import Conformed, conform
 from whimbrel.model.faults import Mask, kinds_of_reasons
 from whimbrel.model.schema import RESERVED_COLUMNS, Coordinates, EventSchema, Type
 from whimbrel.model.time import BEGINNING_OF_TIME, END_OF_TIME
+
+ARRIVAL = "@arrival"
+"""The column in which events that were dealt out to workers bring their order of arrival along."""
 
 KEPT_FOR_INSPECTION = 100_000
 """How many late, repeated and rejected events are kept to be looked at; all are counted."""
@@ -120,6 +124,20 @@ class Released:
     """For events without an id: the number among those of its source and type with the same times."""
     watermark: int
     """Up to which time everything has been released with it."""
+    arrival: Int64Array | None = None
+    """Where events of the same times stand otherwise than they came: their order of arrival."""
+
+    def filtered(self, kept: npt.NDArray[np.intp] | Mask) -> Released:
+        """Give some of the events."""
+        rows = np.flatnonzero(kept) if kept.dtype == np.bool_ else kept
+        return Released(
+            self.batch.take(pa.array(rows)),
+            self.start[rows],
+            self.end[rows],
+            None if self.number is None else self.number[rows],
+            self.watermark,
+            None if self.arrival is None else self.arrival[rows],
+        )
 
 
 class Intake:
@@ -311,35 +329,35 @@ class Intake:
     def _ordered(self, batch: pa.RecordBatch, until: int) -> Released:
         start, end = _int64(batch, "start"), _int64(batch, "end")
         state = sortedness(end, start)
-        if state == UNSORTED:
-            order = np.lexsort((start, end))
+        if state == UNSORTED or (state == TIED and ARRIVAL in batch.schema.names):
+            order = np.lexsort((*_given_arrival(batch), start, end))
             batch, start, end = batch.take(pa.array(order)), start[order], end[order]
             state = sortedness(end, start)
+        arrival = None
         if state == TIED and self.exact:
             by_source = _tie_order(batch, start, end)
             if by_source is not None:
                 batch, start, end = batch.take(pa.array(by_source)), start[by_source], end[by_source]
+                arrival = by_source
         if "id" in batch.schema.names:
-            return self._once(batch, start, end, until)
+            return self._once(Released(batch, start, end, None, until, arrival))
         self.counts.processed += len(self._own(batch))
         number = None if state == SORTED else _number(batch, start, end)
-        return Released(batch, start, end, number, until)
+        return Released(batch, start, end, number, until, arrival)
 
-    def _once(self, batch: pa.RecordBatch, start: Int64Array, end: Int64Array, until: int) -> Released:
-        ids = batch.column("id")
-        repeated = self._repeated(ids, end)
-        number = None
+    def _once(self, released: Released) -> Released:
+        ids = released.batch.column("id")
+        repeated = self._repeated(ids, released.end)
         if ids.null_count:  # a batch without ids came among others
-            number = _number(batch, start, end)
+            released = replace(released, number=_number(released.batch, released.start, released.end))
             repeated = None if repeated is None else repeated & ids.is_valid().to_numpy(zero_copy_only=False)
         if repeated is not None and repeated.any():
-            own = self._own(batch.filter(pa.array(repeated)))
+            own = self._own(released.batch.filter(pa.array(repeated)))
             self.counts.duplicate += own.num_rows
             self.duplicates.add(own)
-            batch, start, end = batch.filter(pa.array(~repeated)), start[~repeated], end[~repeated]
-            number = None if number is None else number[~repeated]
-        self.counts.processed += len(self._own(batch))
-        return Released(batch, start, end, number, until)
+            released = released.filtered(~repeated)
+        self.counts.processed += len(self._own(released.batch))
+        return released
 
     def _repeated(self, ids: pa.Array, end: Int64Array) -> np.ndarray | None:
         """Mark the events whose id was there already."""
@@ -368,6 +386,11 @@ def _int64(batch: pa.RecordBatch, name: str) -> Int64Array:
     return values
 
 
+def _given_arrival(batch: pa.RecordBatch) -> list[Int64Array]:
+    """Give the order of arrival where the events bring it along, because they were dealt out to workers."""
+    return [_int64(batch, ARRIVAL)] if ARRIVAL in batch.schema.names else []
+
+
 MOST_WAITING = 16
 """Waiting batches that are kept apart; a long list of small ones would be looked through again and again."""
 
@@ -385,6 +408,8 @@ def _chosen(batch: pa.RecordBatch, mask: Mask) -> pa.RecordBatch:
 
 def of_types(types: pa.Array, wanted: Collection[str]) -> Mask:
     """Mark the events that are of one of the wanted types."""
+    if ANY in wanted:
+        return np.ones(len(types), np.bool_)
     types = types if pa.types.is_dictionary(types.type) else types.dictionary_encode()
     is_wanted = np.array([name in wanted for name in decoded(types.dictionary).to_pylist()], np.bool_)
     if is_wanted.all():

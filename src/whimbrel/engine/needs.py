@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from whimbrel.graph.expressions import AGGREGATES, GROUP, Attribute, Call, Expr, Part, children
+from whimbrel.graph.expressions import GROUP, KEPT, Attribute, Call, Expr, Part, children, walk
 from whimbrel.graph.functions import Function
 from whimbrel.graph.operators import (
     Absent,
@@ -24,6 +24,7 @@ from whimbrel.graph.operators import (
 )
 from whimbrel.graph.policies import Partitioning
 from whimbrel.graph.scope import is_composite, scope
+from whimbrel.graph.sequence import Sequence, TimedOut
 
 EVERYTHING = Attribute(None, "*")
 """Stands for all attributes of an event."""
@@ -60,6 +61,10 @@ class Needs:
                 self._merge(operator)
             case Aggregate():
                 self._aggregate(operator)
+            case Sequence():
+                self._sequence(operator)
+            case TimedOut():
+                self.of[operator.input] |= self.of[operator.name]
             case Custom():
                 for stream in operator.streams:
                     self.want(stream, EVERYTHING)
@@ -81,7 +86,7 @@ class Needs:
     def _keys(self, stream: str, partitioning: Partitioning) -> None:
         for key in partitioning.keys:
             operator = self.graph[stream]
-            if isinstance(operator, Match | Repeat):
+            if isinstance(operator, Match | Repeat | Sequence | TimedOut):
                 self.want(stream, Attribute(GROUP, key.name))
             elif key.kind == "attribute":
                 self.want(stream, Attribute(None, key.name))
@@ -120,7 +125,7 @@ class Needs:
     def is_aggregate(self, call: Call) -> bool:
         """Tell whether a call takes many events to one value."""
         registered = self.functions.get(call.function)
-        return call.function in AGGREGATES or (registered is not None and registered.aggregate)
+        return call.function in KEPT or (registered is not None and registered.aggregate)
 
     def _case(self, case: Case) -> None:
         if not case.assign:
@@ -161,6 +166,29 @@ class Needs:
                 for argument in need.arguments:
                     if not isinstance(argument, Part):
                         self._expr(op.input, op.alias, argument, op.partitioning)
+
+    def _sequence(self, op: Sequence) -> None:
+        names = {step.name: step.test.input for step in op.taken()}
+        for stream in op.inputs:
+            self._keys(stream, op.partitioning)
+        conditions = [test.condition for test in op.tests() if test.condition is not None]
+        for expr in [*conditions, *self.of[op.name]]:
+            for node in walk(expr):
+                if isinstance(node, Attribute):
+                    self._of_step(op, names, node)
+                elif isinstance(node, Call) and node.function == "distance":
+                    for part in node.arguments:
+                        for axis in ("x", "y"):
+                            self._of_step(op, names, Attribute(getattr(part, "name", None), axis))
+
+    def _of_step(self, op: Sequence, names: Mapping[str, str], node: Attribute) -> None:
+        """Ask for an attribute of the events of a step, or of any event that is tested."""
+        own = Attribute(None, node.name)
+        if node.part in names:
+            self.want(names[str(node.part)], own)
+        elif node.part is None:
+            for test in op.tests():
+                self.want(test.input, own)
 
     def _merge(self, op: Merge) -> None:
         for need in self.of[op.name]:

@@ -17,6 +17,7 @@ from whimbrel.engine.matcher import Matcher
 from whimbrel.engine.merger import Merger, Union
 from whimbrel.engine.needs import Needs
 from whimbrel.engine.repeater import Repeater
+from whimbrel.engine.sequencer import Overdue, Sequencer
 from whimbrel.engine.snapshot import Blocks, load_store, save_store
 from whimbrel.engine.store import Store
 from whimbrel.engine.streams import RowsFrame, Stream, Surroundings
@@ -39,6 +40,7 @@ from whimbrel.graph.passes import PASSES, Pass, rewrite
 from whimbrel.graph.query import Query
 from whimbrel.graph.reach import reach
 from whimbrel.graph.scope import selection
+from whimbrel.graph.sequence import Sequence, TimedOut
 from whimbrel.model.time import END_OF_TIME
 
 
@@ -146,6 +148,12 @@ class Pipeline:
                 return Aggregator(self.graph, operator, self.streams, self.around)
             case Custom():
                 return Environment(operator, self.streams, self.around, self.query.operators)
+            case Sequence():
+                return Sequencer(self.graph, operator, self.streams, self.around, needs)
+            case TimedOut():
+                sequencer = self.runtimes[operator.input]
+                assert isinstance(sequencer, Sequencer)
+                return Overdue(operator, sequencer)
             case Derive():
                 return Deriver(self.graph, operator, self.streams, self.around)
         raise QueryError(f"the embedded engine cannot run {type(operator).__name__} ({operator.name!r})")

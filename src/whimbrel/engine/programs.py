@@ -42,6 +42,10 @@ _PICK = {
 }
 
 
+REGISTERS = 1
+"""The slot in which a run's own values lie."""
+
+
 class BeyondTheMachine(Exception):
     """The stack machine cannot run this condition."""
 
@@ -62,6 +66,10 @@ class Programs:
     """Gives the pool column that holds an expression over the event in a slot."""
     slots: Mapping[str, int]
     coordinates: Coordinates | None
+    registers: Mapping[Expr, Operand] = field(default_factory=dict)
+    """Values that were kept for a run, read as if they were columns of slot `REGISTERS`."""
+    text_code: Callable[[str], int] | None = None
+    """Gives the code of a constant text, where constants may be compared with what was kept."""
     code: list[int] = field(default_factory=list)
     ints: list[int] = field(default_factory=list)
     floats: list[float] = field(default_factory=list)
@@ -85,6 +93,8 @@ class Programs:
 
     def _push(self, expr: Expr) -> Type | None:
         """Emit code that leaves the value of `expr` on the stack; give its type (None: null)."""
+        if expr in self.registers:
+            return self._push_register(self.registers[expr])
         names = parts_of(expr)
         if len(names) == 1 and not isinstance(expr, Part):
             (name,) = names
@@ -114,6 +124,13 @@ class Programs:
                 return self._call(expr)
         raise BeyondTheMachine
 
+    def _push_register(self, operand: Operand) -> Type | None:
+        if operand.type is None:
+            self._emit(m.NULL)
+        else:
+            self._emit(m.LOAD_F if operand.type is Type.FLOAT else m.LOAD_I, REGISTERS, operand.index)
+        return operand.type
+
     def _push_column(self, slot: int, expr: Expr) -> Type | None:
         if isinstance(expr, Attribute) and expr.name in ("start", "end") and self._is_own(slot, expr):
             self._emit(m.START if expr.name == "start" else m.END, slot)
@@ -133,7 +150,11 @@ class Programs:
             self._emit(m.NULL)
             return None
         if isinstance(value, str):
-            raise BeyondTheMachine
+            if self.text_code is None:
+                raise BeyondTheMachine
+            self._emit(m.CONST_I, len(self.ints))
+            self.ints.append(self.text_code(value))
+            return Type.STRING
         if isinstance(value, float):
             self._emit(m.CONST_F, len(self.floats))
             self.floats.append(value)

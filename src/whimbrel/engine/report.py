@@ -41,7 +41,7 @@ def report(stream: Stream, rows: Int64Array, around: Surroundings) -> pa.Table:
     names = [name for name in stream.store.names() if not name.startswith("@")]
     for name in names:
         columns[_free_name(name)] = to_arrow(stream.store.column(Attribute(None, name), rows))
-    columns["events"] = _event_lists(lineage, refs, inverse, ids)
+    columns["events"] = _event_lists(lineage, refs, inverse, ids, keep=stream.keeps_order)
     return pa.table(columns)
 
 
@@ -50,9 +50,11 @@ def _free_name(name: str) -> str:
     return f"{name}_" if name in (*FIXED, "events") else name
 
 
-def _event_lists(lineage: Lineage, refs: Int64Array, inverse: Int64Array, ids: pa.Array) -> pa.Array:
-    """Give each row's atomic events once, in total order (atomic events are numbered in it)."""
-    if _is_in_order(lineage):
+def _event_lists(
+    lineage: Lineage, refs: Int64Array, inverse: Int64Array, ids: pa.Array, *, keep: bool
+) -> pa.Array:
+    """Give each row's atomic events once: in total order (they are numbered in it), or in the order they have."""
+    if _is_in_order(lineage) or (keep and not _has_repeated(lineage)):
         return pa.ListArray.from_arrays(
             pa.array(lineage.offsets.astype(np.int32)), ids.take(pa.array(inverse))
         )
@@ -65,6 +67,14 @@ def _event_lists(lineage: Lineage, refs: Int64Array, inverse: Int64Array, ids: p
     offsets = offsets_of(np.bincount(owner, minlength=len(lineage)))
     texts = ids.take(pa.array(np.searchsorted(refs, members)))
     return pa.ListArray.from_arrays(pa.array(offsets.astype(np.int32)), texts)
+
+
+def _has_repeated(lineage: Lineage) -> bool:
+    """Tell whether any row has an atomic event twice."""
+    owner = np.repeat(np.arange(len(lineage)), np.diff(lineage.offsets))
+    order = np.lexsort((lineage.refs, owner))
+    owner, members = owner[order], lineage.refs[order]
+    return bool(((members[1:] == members[:-1]) & (owner[1:] == owner[:-1])).any())
 
 
 def _is_in_order(lineage: Lineage) -> bool:

@@ -25,6 +25,9 @@ WINDOW = Attribute(None, "@window")
 IDENTITY = Attribute(None, "@identity")
 """Which event a row stands for, where a stream passes events of several others on."""
 
+ARRIVAL = Attribute(None, "@arrival")
+"""Where atomic events of the same times keep the order in which they came."""
+
 ALIASES = {"srcid": "source", "lon": "x", "lat": "y"}
 
 
@@ -54,6 +57,8 @@ class Stream:
     watermark: int = -(2**62)
     users: list[str] = field(default_factory=list)
     """Selections of atomic events: the queries that read it."""
+    keeps_order: bool = False
+    """Whether the events of a row are reported in the order in which they were taken."""
     branches: dict[str, list[tuple[str | None, Expr | None]]] = field(default_factory=dict)
     """Alternatives: part names, each with the types and conditions one of which an event has to fit."""
 

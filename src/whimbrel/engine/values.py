@@ -31,6 +31,7 @@ ARROW_TYPES: dict[Type, pa.DataType] = {
     Type.STRING: pa.string(),
     Type.TIMESTAMP: pa.timestamp("us", "UTC"),
     Type.DURATION: pa.duration("us"),
+    Type.TEXTS: pa.list_(pa.string()),
 }
 
 
@@ -38,7 +39,7 @@ ARROW_TYPES: dict[Type, pa.DataType] = {
 class Column:
     """A column of values. `null` is None where no value is missing.
 
-    `values` is a NumPy array, or an Arrow string array for texts; `type` is None for a column of
+    `values` is a NumPy array, or an Arrow array for texts and lists of them; `type` is None for a column of
     nothing but nulls, whose type is not known yet.
     """
 
@@ -57,7 +58,7 @@ class Column:
     def take(self, rows: npt.NDArray[Any]) -> Column:
         """Give the values at `rows`."""
         null = None if self.null is None else self.null[rows]
-        if self.type is Type.STRING:
+        if self.type in (Type.STRING, Type.TEXTS):
             return Column(self.type, self.values.take(pa.array(rows)), null)
         return Column(self.type, self.values[rows], null)
 
@@ -83,6 +84,8 @@ def type_of(arrow: pa.DataType) -> Type | None:
         return Type.DURATION
     if pa.types.is_null(arrow):
         return None
+    if pa.types.is_list(arrow):
+        return Type.TEXTS
     return Type.STRING
 
 
@@ -92,7 +95,7 @@ def from_arrow(array: pa.Array) -> Column:
     if kind is None:
         return nothing(len(array))
     null = array.is_null().to_numpy(zero_copy_only=False) if array.null_count else None
-    if kind is Type.STRING:
+    if kind in (Type.STRING, Type.TEXTS):
         return Column(kind, array, null)
     if kind in (Type.TIMESTAMP, Type.DURATION):
         array = array.cast(pa.int64())
@@ -112,6 +115,8 @@ def to_arrow(column: Column, kind: Type | None = None) -> pa.Array:
         if column.null is not None and column.null.any():
             values = pc.if_else(pa.array(~column.null), values, pa.scalar(None, pa.string()))
         return values
+    if column.type is Type.TEXTS:
+        return column.values
     mask = column.null if column.null is not None and column.null.any() else None
     if column.type in (Type.TIMESTAMP, Type.DURATION):
         return pa.array(column.values, pa.int64(), mask=mask).cast(ARROW_TYPES[column.type])
@@ -141,6 +146,9 @@ def concat(columns: list[Column]) -> Column:
             pa.nulls(len(c), pa.string()) if c.type is not Type.STRING else decoded(c.values) for c in columns
         ]
         return Column(kind, pa.concat_arrays(parts), null)
+    if kind is Type.TEXTS:
+        lists = [pa.nulls(len(c), ARROW_TYPES[kind]) if c.type is not kind else c.values for c in columns]
+        return Column(kind, pa.concat_arrays(lists), null)
     return Column(
         kind, np.concatenate([c.values.astype(NUMPY_TYPES[kind], copy=False) for c in columns]), null
     )

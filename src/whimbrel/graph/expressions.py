@@ -83,6 +83,9 @@ class Call(Expr):
 AGGREGATES = frozenset({"count", "sum", "avg", "min", "max", "first", "last", "distinct"})
 """Functions over many events; `distinct` counts the different values."""
 
+KEPT = AGGREGATES | {"ids", "matches"}
+"""Functions whose values are computed when a composite is made: aggregates, `ids(step)`, `matches`."""
+
 RELATIONS: dict[str, str] = {
     "before": "a.end < b.start",
     "after": "a.start > b.end",

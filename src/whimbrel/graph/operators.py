@@ -26,6 +26,9 @@ from whimbrel.graph.policies import (
 )
 from whimbrel.model.schema import Coordinates, EventSchema
 
+ANY = "*"
+"""Stands for every type of atomic events."""
+
 
 @dataclass(frozen=True, slots=True)
 class Operator:
@@ -41,7 +44,7 @@ class Operator:
 
 @dataclass(frozen=True, slots=True)
 class Source(Operator):
-    """All events of one type as they come in; `schema` is None for an undeclared type."""
+    """All events of one type (or of `ANY`) as they come in; `schema` is None for an undeclared type."""
 
     event_type: str
     schema: EventSchema | None = None

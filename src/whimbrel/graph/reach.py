@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from whimbrel.errors import UnboundedError
 from whimbrel.graph.operators import Aggregate, Custom, Derive, Filter, Graph, Match, Merge, Repeat, Source
+from whimbrel.graph.sequence import Sequence, TimedOut
 from whimbrel.model.time import END_OF_TIME
 
 
@@ -31,7 +32,9 @@ def _reaches(graph: Graph) -> dict[str, int]:
                 own = _window_reach(operator)
             case Custom():
                 own = 2 * operator.policy.restriction.length
-            case Source() | Filter() | Merge() | Derive():
+            case Sequence():
+                own = sequence_retention(operator)
+            case Source() | Filter() | TimedOut() | Merge() | Derive():
                 own = 0
             case _:
                 raise TypeError(f"unknown operator {operator!r}")
@@ -48,6 +51,11 @@ def _window_reach(op: Aggregate) -> int:
             hint=f"write `over {op.window.length} events within 1 h`, or run it with a horizon",
         )
     return op.window.within
+
+
+def sequence_retention(op: Sequence) -> int:
+    """Give for how long an event can still take part in a match, counted from its end."""
+    return END_OF_TIME if op.within is None else op.within
 
 
 def match_retention(op: Match) -> int:

@@ -15,11 +15,12 @@ from whimbrel.graph.operators import (
     Repeat,
     Source,
 )
+from whimbrel.graph.sequence import Sequence, TimedOut
 
 
 def is_composite(operator: Operator) -> bool:
     """Tell whether the stream of `operator` is read through part names."""
-    return isinstance(operator, Match | Merge | Repeat)
+    return isinstance(operator, Match | Merge | Repeat | Sequence | TimedOut)
 
 
 def scope(graph: Graph, name: str) -> dict[str, bool]:
@@ -41,6 +42,10 @@ def scope(graph: Graph, name: str) -> dict[str, bool]:
             return found
         case Repeat():
             return dict.fromkeys(_bound(graph, operator.input, operator.alias), True)
+        case Sequence():
+            return {step.name: True for step in operator.taken()}
+        case TimedOut():
+            return scope(graph, operator.input)
         case Source() | Filter() | Derive() | Aggregate() | Custom():
             return {}
     raise TypeError(f"unknown operator {operator!r}")

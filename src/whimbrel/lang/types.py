@@ -108,6 +108,10 @@ class _Inference:
                 return kind
             case Binary(operator, left, right):
                 return self._binary(expr, operator, left, right)
+            case Call("ids"):
+                return Type.TEXTS
+            case Call("matches", ()):
+                return Type.INT
             case Call(name, arguments):
                 return self._call(expr, name, arguments)
         raise QueryError(f"cannot tell the type of {expr!r}")

@@ -16,6 +16,8 @@ class Type(StrEnum):
     TIMESTAMP = "timestamp"
     DURATION = "duration"
     """A length of time in microseconds; expressions have it, event attributes do not."""
+    TEXTS = "texts"
+    """A list of texts, such as the ids of the events of a step; only detections have it."""
 
     @property
     def is_number(self) -> bool:
@@ -24,7 +26,7 @@ class Type(StrEnum):
 
 
 TYPE_NAMES: dict[str, Type] = {
-    **{kind.value: kind for kind in Type if kind is not Type.DURATION},
+    **{kind.value: kind for kind in Type if kind not in (Type.DURATION, Type.TEXTS)},
     "boolean": Type.BOOL,
     "integer": Type.INT,
     "long": Type.INT,

@@ -172,6 +172,36 @@ class Builder(Transformer[Token, Any]):
     def having(self, meta: Meta, items: list[Any]) -> Clause:
         return Clause("having", token_span(items[0]), items[1])
 
+    def among_clause(self, meta: Meta, items: list[Any]) -> Clause:
+        names = tuple(t.Name(str(item), at=token_span(item)) for item in items[1:])
+        return Clause("among", token_span(items[0]), names)
+
+    def skip_past(self, meta: Meta, items: list[Any]) -> Clause:
+        return self._skip(meta, "past last event")
+
+    def skip_next(self, meta: Meta, items: list[Any]) -> Clause:
+        return self._skip(meta, "to next")
+
+    def skip_to(self, meta: Meta, items: list[Any]) -> Clause:
+        word, step, or_fail = items
+        return self._skip(meta, " ".join(str(word).split()[1:]), str(step), or_fail is not None)
+
+    def _skip(self, meta: Meta, strategy: str, step: str | None = None, or_fail: bool = False) -> Clause:
+        at = meta_span(meta)
+        return Clause("skip", at, t.Skip(strategy, step, or_fail, at=at))
+
+    def counting(self, meta: Meta, items: list[Any]) -> Clause:
+        return Clause("counting matches", token_span(items[0]), True)
+
+    def limit(self, meta: Meta, items: list[Any]) -> Clause:
+        word, runs, drop = items
+        at = meta_span(meta)
+        return Clause("limit", token_span(word), t.Limit(whole(runs), drop and str(drop), at=at))
+
+    def timing_out(self, meta: Meta, items: list[Any]) -> Clause:
+        word, name = items
+        return Clause("timing out", token_span(word), t.Name(str(name), at=token_span(name)))
+
     # Patterns
 
     def pattern(self, meta: Meta, items: list[Any]) -> t.Pattern:
@@ -195,6 +225,18 @@ class Builder(Transformer[Token, Any]):
 
     def often(self, meta: Meta, items: list[Any]) -> t.Times:
         return t.Times(1, None, at=meta_span(meta))
+
+    def any_times(self, meta: Meta, items: list[Any]) -> t.Times:
+        return t.Times(0, None, at=meta_span(meta))
+
+    def perhaps(self, meta: Meta, items: list[Any]) -> Clause:
+        return Clause("mark", meta_span(meta), "optional")
+
+    def mark(self, meta: Meta, items: list[Any]) -> Clause:
+        return Clause("mark", meta_span(meta), str(items[0]))
+
+    def within_gaps(self, meta: Meta, items: list[Any]) -> Clause:
+        return Clause("within between", meta_span(meta), items[1])
 
     def until(self, meta: Meta, items: list[Any]) -> Clause:
         return Clause("until", meta_span(meta), items[0])

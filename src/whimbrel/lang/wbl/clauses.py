@@ -37,6 +37,11 @@ _FIELDS = {
     "context": "context",
     "<post>": "post",
     "having": "having",
+    "among": "among",
+    "skip": "skip",
+    "counting matches": "counting",
+    "limit": "limit",
+    "timing out": "timing_out",
 }
 
 

@@ -68,11 +68,15 @@ def compile_tree(
     functions: Iterable[Function] = (),
     horizon: timedelta | str | int | None = None,
     emit: Sequence[str] | str | None = None,
+    forever: bool = False,
 ) -> Query:
-    """Compile a tree, whoever made it. `text` is what the query prints as, if not the tree itself."""
+    """Compile a tree, whoever made it. `text` is what the query prints as, if not the tree itself.
+
+    `forever` lets sequences of steps remember events without a bound in time.
+    """
     known = {function.name.lower(): function for function in functions}
     wanted = emit if emit is None or isinstance(emit, str) else list(emit)
-    lowered = lower(tree, params, known, _horizon(horizon), wanted)
+    lowered = lower(tree, params, known, _horizon(horizon), wanted, forever=forever)
     shown = format_tree(tree) if text is None else text
     return Query(lowered.graph, shown, lowered.schemas, known, lowered.subscriptions, lowered.warnings)
 

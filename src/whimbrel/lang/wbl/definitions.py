@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from whimbrel.errors import QueryError, QueryTypeError, Span, UnboundedError, UnknownNameError
 from whimbrel.graph.expressions import GROUP, Attribute, Expr, conjuncts
 from whimbrel.graph.operators import Aggregate, AggregateInput, Case, Derive
 from whimbrel.graph.policies import Assign, Context, Key, Partitioning, Window
+from whimbrel.graph.sequence import Sequence as WalkedSequence
+from whimbrel.graph.sequence import TimedOut
 from whimbrel.lang.types import BUILT_IN_ATTRIBUTES, a_kind, common_type, fits
 from whimbrel.lang.wbl import tree as t
 from whimbrel.lang.wbl.bind import Binder
@@ -16,6 +18,7 @@ from whimbrel.lang.wbl.conditions import place_own, place_where, top_match
 from whimbrel.lang.wbl.emit import Emitter, Operators, Stream
 from whimbrel.lang.wbl.pattern import BoundPattern, Joined, Leaf, PartName, Repeated, Slot, TypeInfo
 from whimbrel.lang.wbl.resolve import Names, Place, Surroundings, attribute_type
+from whimbrel.lang.wbl.sequences import SequenceLowering, is_walked
 from whimbrel.lang.wbl.values import quantity
 from whimbrel.model.schema import TYPE_NAMES, Type
 
@@ -33,6 +36,8 @@ class DefinitionLowering:
     use: Callable[[str, Span | None], TypeInfo]
     stream_of: Callable[[str], str]
     horizon: int | None
+    forever: bool = False
+    """Whether a sequence of steps may remember its events for ever."""
 
     def lower(self) -> TypeInfo:
         """Add the operators, the last of which has the definition's name, and tell its attributes."""
@@ -61,6 +66,8 @@ class DefinitionLowering:
 
     def _case(self, case: t.Case) -> tuple[Case, TypeInfo]:
         self._refuse_aggregate_clauses(case)
+        if is_walked(case):
+            return self._walked(case)
         bound = self._bind(case, aggregate=False)
         keys = self._keys(case, bound)
         context = _context(case)
@@ -71,6 +78,44 @@ class DefinitionLowering:
         typed, info = self._outcome(case, bound, keys)
         assign = tuple(assignment for assignment, _ in typed)
         return Case(stream.name, stream.alias, assign, emitter.partitioning, case.label or ""), info
+
+    def _walked(self, case: t.Case) -> tuple[Case, TypeInfo]:
+        """Lower a sequence of steps."""
+        base = self.name if case.label is None else f"{self.name}.case{case.label}"
+        lowering = SequenceLowering(
+            base, case, self.around, self.operators, self.use, self.stream_of, self.horizon
+        )
+        lowering.bind()
+        bound = BoundPattern(lowering.leaves[0], lowering.parts, lowering.leaves)
+        keys = self._keys(case, bound)
+        made = lowering.lower(keys)
+        self._refuse_unbounded(made, case)
+        names = replace(
+            self._names(bound, keys), assigning=True, walked=lowering.repeated, counted=case.counting
+        )
+        assigned = self._assigned(case.assign, names)
+        if self._declared is not None:
+            typed = self._fill_declared(case, assigned, names, None)
+        else:
+            typed = assigned or [self._from_key(key, names, None) for key in keys.values()]
+        info = TypeInfo(self.name, {item.name: kind for item, kind in typed}, is_open=False)
+        assign = tuple(assignment for assignment, _ in typed)
+        result = Case(made.name, None, assign, made.partitioning, case.label or "")
+        if case.timing_out is not None:
+            self._add_timed_out(made, case.timing_out.name, result)
+        return result, info
+
+    def _refuse_unbounded(self, made: WalkedSequence, case: t.Case) -> None:
+        if made.within is None and not self.forever:
+            raise UnboundedError(
+                "this sequence would have to remember events for ever",
+                case.detect.at,
+                "add 'within 1 h' (or what fits) behind the last step, or give a horizon: --horizon 1h",
+            )
+
+    def _add_timed_out(self, made: WalkedSequence, name: str, result: Case) -> None:
+        timed_out = self.operators.add(TimedOut(f"{made.name}.timed_out", made.name))
+        self.operators.add(Derive(name, name, (replace(result, input=timed_out),)))
 
     def _refuse_aggregate_clauses(self, case: t.Case) -> None:
         wrong = (

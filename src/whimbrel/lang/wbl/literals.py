@@ -67,7 +67,7 @@ def unquote(token: Token) -> str:
 def times(at_least: Token, at_most: Token | None, at: Span | None) -> Times:
     """Read `{n}`, `{n,}` and `{n,m}`."""
     low, high = whole(at_least), None if at_most is None else whole(at_most)
-    if low < 1:
+    if high == 0:
         raise QuerySyntaxError(
             "a part must occur at least once", at, "write {1,...}, or '+' for once or more often"
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 
 from whimbrel.errors import QueryError, Span, UnknownNameError
@@ -36,9 +36,11 @@ def lower(
     functions: Mapping[str, Function],
     horizon: int | None,
     emit: list[str] | str | None,
+    *,
+    forever: bool = False,
 ) -> Lowered:
     """Turn a file into one graph of all its definitions that are reported or used."""
-    return FileLowering(Declarations.read(file, params), functions, horizon).lower(emit)
+    return FileLowering(Declarations.read(file, params), functions, horizon, forever).lower(emit)
 
 
 @dataclass(slots=True)
@@ -50,6 +52,8 @@ class Declarations:
     coordinates: Coordinates | None = None
     events: dict[str, EventSchema] = field(default_factory=dict)
     definitions: dict[str, t.Definition | t.Subscription] = field(default_factory=dict)
+    timed_out: dict[str, str] = field(default_factory=dict)
+    """Types of matches that ran out of time, and the definitions they belong to."""
 
     @classmethod
     def read(cls, file: t.File, given: Mapping[str, ParamValue] | None) -> Declarations:
@@ -90,9 +94,12 @@ class Declarations:
     def _add_definition(self, name: str, statement: t.Definition | t.Subscription) -> None:
         self._refuse_known(name, statement.at)
         self.definitions[name] = statement
+        for other in timed_out_names(statement):
+            self._refuse_known(other, statement.at)
+            self.timed_out[other] = name
 
     def _refuse_known(self, name: str, at: Span | None) -> None:
-        if name in self.events or name in self.definitions:
+        if name in self.events or name in self.definitions or name in self.timed_out:
             kind = "an event" if name in self.events else "a definition"
             raise QueryError(f"{name!r} is {kind} already", at, "choose another name")
 
@@ -122,6 +129,7 @@ class FileLowering:
     declared: Declarations
     functions: Mapping[str, Function]
     horizon: int | None
+    forever: bool = False
     operators: Operators = field(default_factory=Operators)
     infos: dict[str, TypeInfo] = field(default_factory=dict)
     used: set[str] = field(default_factory=set)
@@ -161,16 +169,20 @@ class FileLowering:
             self._use,
             self._stream,
             self.horizon,
+            self.forever,
         )
         self.infos[name] = lowering.lower()
+        for other in timed_out_names(self.declared.definitions[name]):
+            self.infos[other] = replace(self.infos[name], name=other)
         self.open.pop()
 
     def _use(self, name: str, at: Span | None) -> TypeInfo:
         """Tell what is known of a type that a pattern uses; lower it first if it is a definition."""
-        if name in self.declared.definitions:
-            self._refuse_cycle(name, at)
+        owner = self.declared.timed_out.get(name, name)
+        if owner in self.declared.definitions:
+            self._refuse_cycle(owner, at)
             self.used.add(name)
-            self._definition(name)
+            self._definition(owner)
             return self.infos[name]
         if name in self.declared.events:
             schema = self.declared.events[name]
@@ -199,8 +211,11 @@ class FileLowering:
             self.operators.add(Source(name, name, self.declared.events.get(name)))
         return name
 
+    def _timed_out(self) -> dict[str, t.Definition | t.Subscription]:
+        return {name: self.declared.definitions[of] for name, of in self.declared.timed_out.items()}
+
     def _outputs(self, emit: list[str] | str | None) -> tuple[str, ...]:
-        definitions = self.declared.definitions
+        definitions = {**self.declared.definitions, **self._timed_out()}
         if emit == "all":
             return tuple(definitions)
         if emit is not None:
@@ -211,6 +226,11 @@ class FileLowering:
             return tuple(dict.fromkeys(names))
         subscriptions = [name for name, item in definitions.items() if isinstance(item, t.Subscription)]
         return tuple(subscriptions or [name for name in definitions if name not in self.used])
+
+
+def timed_out_names(statement: t.Definition | t.Subscription) -> list[str]:
+    """Name the types under which a definition gives matches that ran out of time."""
+    return [case.timing_out.name for case in statement.cases if case.timing_out is not None]
 
 
 def _needed(made: dict[str, Operator], outputs: tuple[str, ...]) -> tuple[Operator, ...]:

@@ -11,7 +11,7 @@ from lark import Token
 from whimbrel.errors import QuerySyntaxError, Span
 from whimbrel.lang.wbl.clauses import Clause
 from whimbrel.lang.wbl.literals import token_span
-from whimbrel.lang.wbl.tree import Amount, Occurrence, Pattern, PatternPart, Times
+from whimbrel.lang.wbl.tree import STEPS, Amount, Occurrence, Pattern, PatternPart, Times
 
 _SELECTIONS = ("each", "first", "last")
 
@@ -22,6 +22,7 @@ class RawPart:
 
     part: PatternPart
     within: Clause | None
+    gaps: Clause | None
     at: Span | None
 
 
@@ -29,20 +30,28 @@ def make_pattern(items: Sequence[Any], at: Span | None) -> Pattern:
     """Join parts by their one connective; a last `within` without `from` bounds the whole pattern."""
     raw: list[RawPart] = list(items[::2])
     for part in raw[:-1]:
-        if part.within is not None:
+        misplaced = part.within or part.gaps
+        if misplaced is not None:
             raise QuerySyntaxError(
                 "`within` without `from` bounds the whole pattern",
-                part.within.at,
+                misplaced.at,
                 "write it behind the last part, or name a part: 'within D from a'",
             )
-    within = raw[-1].within
+    within, gaps = raw[-1].within, raw[-1].gaps
+    connective = _connective(items[1::2])
     parts = tuple(item.part for item in raw)
-    return _simplified(Pattern(_connective(items[1::2]), parts, within.value if within else None, at=at))
+    if connective == STEPS:
+        signs = [" ".join(str(sign).split()) for sign in items[1::2]]
+        parts = (parts[0], *(replace(p, follows=s) for p, s in zip(parts[1:], signs, strict=True)))
+    made = Pattern(connective, parts, within and within.value, gaps and gaps.value, at=at)
+    return _simplified(made)
 
 
 def _connective(signs: Sequence[Token]) -> str | None:
     if not signs:
         return None
+    if all(sign.type == "FOLLOWS" for sign in signs):
+        return STEPS
     for sign in signs[1:]:
         if sign != signs[0]:
             raise QuerySyntaxError(
@@ -58,8 +67,9 @@ def _simplified(pattern: Pattern) -> Pattern:
     only = pattern.parts[0]
     if pattern.connective is None and isinstance(only.what, Pattern) and only == PatternPart(only.what):
         inner = only.what
-        if pattern.within is None or inner.within is None:
-            return replace(inner, within=inner.within or pattern.within)
+        bounds = (pattern.within, inner.within), (pattern.gaps, inner.gaps)
+        if all(None in pair for pair in bounds):
+            return replace(inner, within=inner.within or pattern.within, gaps=inner.gaps or pattern.gaps)
     return pattern
 
 
@@ -69,9 +79,15 @@ def make_part(
     """Sort what stands before and behind a part."""
     fields: dict[str, Any] = _read_prefixes(prefixes)
     within: Clause | None = None
+    between: Clause | None = None
     for suffix in suffixes:
         if isinstance(suffix, Times):
-            _set(fields, "times", suffix, suffix.at, "the number of times")
+            _set_times(fields, suffix)
+        elif suffix.word == "mark":
+            _set_mark(fields, suffix)
+        elif suffix.word == "within between":
+            _refuse_second("`within ... between events`", between, suffix)
+            between = suffix
         elif suffix.word == "within":
             _refuse_second("`within`", within, suffix)
             within = suffix
@@ -82,7 +98,27 @@ def make_part(
             _set(fields, field, suffix.value, suffix.at, f"`{suffix.word}`")
     part = _unwrapped(PatternPart(core, at=_without(at, within, suffixes), **fields))
     _check(part)
-    return RawPart(part, within, at)
+    return RawPart(part, within, between, at)
+
+
+def _set_times(fields: dict[str, Any], times: Times) -> None:
+    """Take a number of times; none at the least means one at the least, or that the part is missing."""
+    if times.at_least == 0 and times.at_most != 0:
+        fields["marks"] = tuple(dict.fromkeys((*fields.get("marks", ()), "optional")))
+        if times.at_most == 1:
+            return
+        times = replace(times, at_least=1)
+    _set(fields, "times", times, times.at, "the number of times")
+
+
+def _set_mark(fields: dict[str, Any], mark: Clause) -> None:
+    marks = fields.get("marks", ())
+    if mark.value in marks:
+        raise QuerySyntaxError(
+            f"`{mark.value}` is given twice for one part", mark.at, "leave out one of them"
+        )
+    if mark.value != "reluctant":  # what is not greedy is reluctant
+        fields["marks"] = (*marks, mark.value)
 
 
 def _without(at: Span | None, within: Clause | None, suffixes: Sequence[Any]) -> Span | None:
@@ -119,7 +155,9 @@ def _refuse_second(shown: str, first: Clause | None, second: Clause) -> None:
 def _unwrapped(part: PatternPart) -> PatternPart:
     """Take parentheses off a single event: `(A as a){2}` is `A{2} as a`, where nothing is said twice."""
     inner = part.what
-    if not isinstance(inner, Pattern) or inner.connective is not None or inner.within is not None:
+    if not isinstance(inner, Pattern) or inner.connective is not None:
+        return part
+    if inner.within is not None or inner.gaps is not None:
         return part
     return _merged(part, inner.parts[0]) or part
 

@@ -171,10 +171,13 @@ def pattern_pieces(pattern: t.Pattern) -> tuple[Piece, ...]:
     """Write a pattern so that it can be broken before each connective and before `within`."""
     pieces = []
     for index, part in enumerate(pattern.parts):
-        before = f"{pattern.connective} " if index else ""
+        joint = part.follows if pattern.connective == t.STEPS else pattern.connective
+        before = f"{joint} " if index else ""
         pieces.append(Piece(before + print_part(part), part.at))
     if pattern.within is not None:
         pieces.append(Piece(f"within {print_amount(pattern.within)}", pattern.within.at))
+    if pattern.gaps is not None:
+        pieces.append(Piece(f"within {print_amount(pattern.gaps)} between events", pattern.gaps.at))
     return tuple(pieces)
 
 
@@ -183,7 +186,8 @@ def print_part(part: t.PatternPart) -> str:
     words = ["not"] if part.negated else []
     words += ["outer"] if part.outer else []
     words += [part.select] if part.select else []
-    words.append(_core(part.what) + (_times(part.times) if part.times else ""))
+    words.append(_core(part.what) + _quantity(part))
+    words += [mark for mark in part.marks if mark != "optional" or _says_optional(part)]
     words += [f"until {_occurrence(part.until)}"] if part.until else []
     words += [f"as {part.alias}"] if part.alias else []
     words += [f"within {print_amount(gap.duration)} from {gap.other}" for gap in part.gaps]
@@ -197,6 +201,18 @@ def _core(what: t.Occurrence | t.Pattern) -> str:
 
 def _occurrence(what: t.Occurrence) -> str:
     return f"{what.type}({_list(what.conditions)})" if what.conditions else what.type
+
+
+def _quantity(part: t.PatternPart) -> str:
+    if "optional" in part.marks and not _says_optional(part):
+        return "?" if part.times is None else "*"
+    return _times(part.times) if part.times else ""
+
+
+def _says_optional(part: t.PatternPart) -> bool:
+    """Tell whether no sign stands for its being optional together with its number of times."""
+    times = part.times
+    return times is not None and (times.at_least, times.at_most) != (1, None)
 
 
 def _times(times: t.Times) -> str:
@@ -290,6 +306,25 @@ def _ending(case: t.Case, indent: int) -> list[Line]:
         lines.append(Line(indent, _started("group by", _separated(pieces))))
     if case.context is not None:
         lines.append(_line(indent, f"context {case.context.name}", case.context.at))
+    return lines + _walk(case, indent)
+
+
+def _walk(case: t.Case, indent: int) -> list[Line]:
+    """Write the clauses of a sequence of steps."""
+    lines: list[Line] = []
+    if case.among:
+        pieces = tuple(Piece(item.name, item.at) for item in case.among)
+        lines.append(Line(indent, _started("among", _separated(pieces))))
+    if case.skip is not None:
+        words = ["skip", case.skip.strategy, case.skip.step or "", "or fail" if case.skip.or_fail else ""]
+        lines.append(_line(indent, " ".join(word for word in words if word), case.skip.at))
+    if case.counting:
+        lines.append(_line(indent, "counting matches", case.at))
+    if case.limit is not None:
+        dropping = f" dropping {case.limit.drop}" if case.limit.drop else ""
+        lines.append(_line(indent, f"limit {case.limit.runs} runs{dropping}", case.limit.at))
+    if case.timing_out is not None:
+        lines.append(_line(indent, f"timing out as {case.timing_out.name}", case.timing_out.at))
     return lines
 
 

@@ -32,6 +32,10 @@ from whimbrel.model.schema import RESERVED_COLUMNS, Type
 _HIDDEN_FUNCTIONS = frozenset({"in", "between", "is_null", "within_region"})
 
 
+MATCHES = "matches"
+"""How the number of matches is read where they are counted."""
+
+
 class Place(Enum):
     """Where an expression stands, which decides what it may read."""
 
@@ -69,6 +73,10 @@ class Names:
     """Whether the value goes into the detection; an absent part has none to give."""
     inside: str | None = None
     """The aggregate that is being read."""
+    counted: bool = False
+    """Whether matches are counted instead of being listed."""
+    walked: Mapping[str, bool] | None = None
+    """In a sequence of steps: the steps, and whether each may take several events."""
 
     def condition(self, node: t.Expression) -> Expr:
         """Resolve a condition; it must be true or false."""
@@ -198,6 +206,8 @@ class Names:
     def _name(self, name: str, at: Span | None) -> Expr:
         if name == "this":
             return Part(self._sole_name("this", at), at=at)
+        if name == MATCHES and self.counted:
+            return Call(MATCHES, (), at=at)
         if name in self.around.params.literals:
             return self._param(name, at)
         if self.place in (Place.POST, Place.HAVING):
@@ -294,8 +304,10 @@ class Names:
             raise QueryError(f"{shown} has one value for each event of the window", at, hint)
 
     def _check_readable(self, part: str, at: Span | None) -> None:
+        if self.walked is not None:
+            return self._check_step(part, at)
         if self.own is not None and part == self.own.name:
-            return
+            return None
         found = self.parts[part]
         viewpoint = self.own.scope if self.own is not None else Scope()
         if found.barrier_seen_from(viewpoint, "absent") and (self.own is not None or self.assigning):
@@ -318,15 +330,44 @@ class Names:
                 f"repeat the part, as in '{part}{{2,5}}', or aggregate over a window with 'every' or 'over'",
             )
 
+    def _check_step(self, part: str, at: Span | None) -> None:
+        """In a sequence of steps, a step that takes several events is read through aggregates."""
+        assert self.walked is not None
+        if self.counted and self.own is None and self.inside not in ("count", "sum", "avg", "min", "max"):
+            raise QueryError(
+                f"{part!r} stands for the events of many matches, which are only counted",
+                at,
+                f"use count({part}), or sum, avg, min or max of an attribute; {MATCHES} is how many there are",
+            )
+        is_own = self.own is not None and part == self.own.name
+        if self.walked.get(part) and self.inside is None and not is_own:
+            raise QueryError(
+                f"{part!r} may take several events",
+                at,
+                f"use an aggregate: first({part}.x), last({part}.x), count({part}), avg({part}.x), ...",
+            )
+
     # Functions
 
     def _apply(self, function: str, arguments: tuple[t.Expression, ...], at: Span | None) -> Expr:
+        if function == "ids" and self.walked is not None:
+            return self._ids(arguments, at)
         if function in AGGREGATES or self._is_user_aggregate(function):
             return self._aggregate(function, arguments, at)
         takes_parts = function in RELATIONS or function == "distance" or function in self.around.functions
         if not takes_parts and (function not in BUILT_IN or function in _HIDDEN_FUNCTIONS):
             raise self._no_function(function, at)
         return Call(function, tuple(self._argument(argument, takes_parts) for argument in arguments), at=at)
+
+    def _ids(self, arguments: tuple[t.Expression, ...], at: Span | None) -> Expr:
+        if self.counted:
+            raise QueryError(
+                "matches that are counted have no list of events", at, f"use {MATCHES}, count(step), ..."
+            )
+        step = arguments[0] if len(arguments) == 1 else None
+        if not isinstance(step, t.Name) or step.name not in self.parts:
+            raise QueryError("ids(step) takes the name of a step", at, f"one of {', '.join(self.parts)}")
+        return Call("ids", (Part(step.name, at=step.at),), at=at)
 
     def _is_user_aggregate(self, function: str) -> bool:
         return function in self.around.functions and self.around.functions[function].aggregate

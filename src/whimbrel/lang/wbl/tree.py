@@ -244,6 +244,14 @@ class PatternPart(Node):
     alias: str | None = None
     gaps: tuple[Gap, ...] = ()
     lasting: Amount | None = None
+    follows: str | None = None
+    """In a sequence of steps, how it follows the one before: `next`, `followed by any`, ..."""
+    marks: tuple[str, ...] = ()
+    """In a sequence of steps: `optional`, `greedy`, `consecutive`, `combinations`."""
+
+
+STEPS = "steps"
+"""The connective of a sequence of steps; each part says itself how it follows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,6 +261,8 @@ class Pattern(Node):
     connective: str | None
     parts: tuple[PatternPart, ...]
     within: Amount | None = None
+    gaps: Amount | None = None
+    """In a sequence of steps: how far an event may lie from the one taken before."""
 
 
 # Statements ----------------------------------------------------------------------------------------
@@ -297,6 +307,23 @@ class Chosen(Node):
 
 
 @dataclass(frozen=True, slots=True)
+class Skip(Node):
+    """`skip past last event`, `skip to next`, `skip to first b or fail`."""
+
+    strategy: str
+    step: str | None = None
+    or_fail: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Limit(Node):
+    """`limit 1000 runs dropping newest`."""
+
+    runs: int
+    drop: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Case(Node):
     """One way of detecting: the clauses from one `detect` to the next."""
 
@@ -310,6 +337,11 @@ class Case(Node):
     pre: bool = False
     post: tuple[Assignment, ...] = ()
     having: Expression | None = None
+    among: tuple[Name, ...] = ()
+    skip: Skip | None = None
+    counting: bool = False
+    limit: Limit | None = None
+    timing_out: Name | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,518 @@
+"""Turns the steps of a `Sequence` into a machine of states that is walked event by event.
+
+In a state, an event can be *taken* (the match grows), *ignored* (the match waits), or the machine *goes on*
+to another state and tries the same event there. Which of these are open depends on the tests that the event
+passes: each test is a bit, and what opens a way is a formula over these bits.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import IntEnum
+
+from whimbrel.errors import QueryError
+from whimbrel.graph.sequence import Contiguity, Element, Group, Inner, Sequence, Step, Test
+
+Formula = frozenset[tuple[int, int]]
+"""An *or* of *and*s: bits that must be set, and bits that must not."""
+
+ALWAYS: Formula = frozenset({(0, 0)})
+NEVER: Formula = frozenset()
+MOST_STATES = 4_000
+MOST_TESTS = 48
+
+
+def all_of(*formulas: Formula) -> Formula:
+    """Give the formula that holds where all of these hold."""
+    found = {(0, 0)}
+    for formula in formulas:
+        joined = {(n1 | n2, f1 | f2) for n1, f1 in found for n2, f2 in formula}
+        found = {(need, forbid) for need, forbid in joined if not need & forbid}
+    return _short(found)
+
+
+def any_of(*formulas: Formula) -> Formula:
+    """Give the formula that holds where one of these holds."""
+    return _short({term for formula in formulas for term in formula})
+
+
+def none_of(formula: Formula) -> Formula:
+    """Give the formula that holds where this one does not."""
+    found = ALWAYS
+    for need, forbid in formula:
+        broken = {(0, bit) for bit in _bits(need)} | {(bit, 0) for bit in _bits(forbid)}
+        found = all_of(found, frozenset(broken))
+    return found
+
+
+def holds(formula: Formula, bits: int) -> bool:
+    """Tell whether a formula holds for the tests that were passed."""
+    return any(bits & need == need and not bits & forbid for need, forbid in formula)
+
+
+def _short(terms: set[tuple[int, int]]) -> Formula:
+    """Leave out terms that others cover."""
+    return frozenset(
+        (need, forbid)
+        for need, forbid in terms
+        if not any((n, f) != (need, forbid) and n & need == n and f & forbid == f for n, f in terms)
+    )
+
+
+def _bits(number: int) -> list[int]:
+    return [1 << place for place in range(number.bit_length()) if number >> place & 1]
+
+
+class Kind(IntEnum):
+    """What reaching a state means."""
+
+    ON_THE_WAY = 0
+    START = 1
+    FINAL = 2
+    STOPPED = 3
+    """An event came that must not: the match in the making is given up."""
+    WAITING = 4
+    """Nothing is missing but time."""
+
+
+class Action(IntEnum):
+    """What is done with an event."""
+
+    TAKE = 0
+    IGNORE = 1
+    GO_ON = 2
+
+
+@dataclass(slots=True)
+class Way:
+    """A way out of a state."""
+
+    action: Action
+    target: State
+    formula: Formula
+
+
+@dataclass(slots=True, eq=False)
+class State:
+    """A state; `step` names what an event taken here counts for."""
+
+    kind: Kind
+    step: str
+    ways: list[Way] = field(default_factory=list)
+    within_previous: int | None = None
+    is_fork: bool = False
+    """Whether it only leads on to the branches of a group."""
+
+    def take(self, target: State, formula: Formula) -> None:
+        self.ways.append(Way(Action.TAKE, target, formula))
+
+    def ignore(self, target: State, formula: Formula) -> None:
+        self.ways.append(Way(Action.IGNORE, target, formula))
+
+    def go_on(self, target: State, formula: Formula) -> None:
+        self.ways.append(Way(Action.GO_ON, target, formula))
+
+
+@dataclass(slots=True)
+class _Place:
+    """Where in the pattern a step or group stands."""
+
+    element: Element
+    before: list[Element]
+    """What stands before it in the same pattern or group."""
+    following: Element | None
+    group: Group | None
+    """The group it belongs to."""
+
+    @property
+    def is_head(self) -> bool:
+        """Whether it is the first of a group, and so takes over the group's contiguity."""
+        return self.group is not None and not self.before
+
+
+@dataclass
+class Automaton:
+    """The machine of one pattern."""
+
+    op: Sequence
+    tests: list[Test] = field(default_factory=list)
+    states: list[State] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._stops: dict[str, State] = {}
+        self._originals: dict[int, State] = {}
+        self._is_first_round: dict[int, bool] = {}
+        self.final = self._state(Kind.FINAL, "")
+        self.start = self._sequence(self.op.steps, self.final, None, None)
+        self.start.kind = Kind.START
+        if len(self.tests) > MOST_TESTS or len(self.states) > MOST_STATES:
+            raise QueryError(
+                f"the pattern {self.op.name!r} needs {len(self.states)} states and {len(self.tests)} tests; "
+                f"{MOST_STATES} and {MOST_TESTS} are the most",
+                hint="repeat steps less often: {2,} needs fewer states than {2,5000}",
+            )
+
+    # -- small parts ------------------------------------------------------------------------------------
+
+    def _state(self, kind: Kind, step: str, within_previous: int | None = None) -> State:
+        state = State(kind, step, within_previous=within_previous)
+        self.states.append(state)
+        return state
+
+    def _passes(self, test: Test) -> Formula:
+        if test not in self.tests:
+            self.tests.append(test)
+        return frozenset({(1 << self.tests.index(test), 0)})
+
+    def _own_test(self, element: Element) -> Formula:
+        return self._passes(element.test) if isinstance(element, Step) else ALWAYS
+
+    def _until(self, holder: Element | None) -> Formula:
+        """Say what ends a loop; never, where nothing does."""
+        until = None if holder is None else holder.quantifier.until
+        return NEVER if until is None else self._passes(until)
+
+    def _go_on_formula(self, place: _Place) -> Formula:
+        return none_of(self._until(place.group))
+
+    def _take_formula(self, place: _Place) -> Formula:
+        return all_of(self._own_test(place.element), none_of(self._until(place.group)))
+
+    def _ignore_formula(self, place: _Place, how: Contiguity | Inner | None) -> Formula | None:
+        """When a state waits; None: never, it is strict."""
+        if how in (None, Contiguity.NEXT, Inner.CONSECUTIVE):
+            return None
+        passed = (
+            NEVER
+            if how in (Contiguity.FOLLOWED_BY_ANY, Inner.COMBINATIONS)
+            else self._own_test(place.element)
+        )
+        return all_of(none_of(passed), none_of(self._until(place.group)))
+
+    def _contiguity(self, place: _Place) -> Contiguity | Inner | None:
+        """How the step follows what comes before it; the first of a group follows as the group does."""
+        if not place.is_head:
+            return place.element.contiguity
+        assert place.group is not None
+        if self._is_first_round.get(id(place.group), True):
+            return place.group.contiguity
+        return place.group.quantifier.inner
+
+    def _inner(self, place: _Place) -> Inner:
+        holder = place.group if place.is_head and place.group is not None else place.element
+        return holder.quantifier.inner
+
+    # -- absences -----------------------------------------------------------------------------------------
+
+    def _absences(self, place: _Place) -> list[Step]:
+        """Give the absent steps that end with an event of this step: those before it or before what is optional."""
+        found = []
+        for element in reversed(place.before):
+            is_absent = element.contiguity is Contiguity.NOT_FOLLOWED_BY
+            if not is_absent and not element.quantifier.optional:
+                break
+            if is_absent and isinstance(element, Step):
+                found.append(element)
+        return found
+
+    def _stop(self, step: Step, place: _Place) -> tuple[State, Formula]:
+        formula = all_of(self._passes(step.test), none_of(self._until(place.group)))
+        if step.name not in self._stops:
+            stop = self._stops[step.name] = self._state(Kind.STOPPED, step.name)
+            stop.take(stop, formula)
+        return self._stops[step.name], formula
+
+    def _add_stops(self, state: State, place: _Place) -> None:
+        for step in self._absences(place):
+            state.go_on(*self._stop(step, place))
+
+    def _add_following_stop(self, state: State, place: _Place) -> None:
+        """While a loop goes on, an absent step that follows it already counts."""
+        following = place.following
+        if isinstance(following, Step) and following.contiguity is Contiguity.NOT_FOLLOWED_BY:
+            state.go_on(*self._stop(following, place))
+
+    def _without_absences(self, sink: State, place: _Place) -> State:
+        """Copy what follows an optional step for when it is taken: absences before it are over then."""
+        absences = self._absences(place)
+        if not absences or not place.element.quantifier.optional:
+            return sink
+        copied = self._state(sink.kind, sink.step, sink.within_previous)
+        names = {step.name for step in absences}
+        for way in sink.ways:
+            if way.action is not Action.GO_ON:
+                target = copied if way.target is sink else way.target
+            elif way.target.kind is Kind.STOPPED:
+                if way.target.step in names:
+                    continue
+                target = way.target
+            else:
+                target = self._without_absences(way.target, place)
+            copied.ways.append(Way(way.action, target, way.formula))
+        return copied
+
+    # -- patterns -------------------------------------------------------------------------------------------
+
+    def _sequence(
+        self, elements: tuple[Element, ...], sink: State, group: Group | None, following: Element | None
+    ) -> State:
+        """Build the states of successive steps, from the last to the first; give the first."""
+        for number in range(len(elements) - 1, -1, -1):
+            after = elements[number + 1] if number + 1 < len(elements) else following
+            place = _Place(elements[number], list(elements[:number]), after, group)
+            match place.element.contiguity:
+                case Contiguity.NOT_FOLLOWED_BY:
+                    sink = self._absent_at_the_end(place, sink)
+                case Contiguity.NOT_NEXT:
+                    sink = self._not_next(place, sink)
+                case _:
+                    sink = self._convert(place, sink)
+        return sink
+
+    def _absent_at_the_end(self, place: _Place, sink: State) -> State:
+        """Let an absence that comes last wait for time to pass; others are built into the states around them."""
+        step = place.element
+        assert isinstance(step, Step)
+        bounds = (self.op.within, self.op.gap, step.within_previous)
+        if sink.kind is not Kind.FINAL or bounds == (None, None, None):
+            return sink
+        waiting = self._state(Kind.WAITING, step.name, step.within_previous)
+        stop, formula = self._stop(step, place)
+        waiting.go_on(stop, formula)
+        waiting.ignore(waiting, none_of(formula))
+        return waiting
+
+    def _not_next(self, place: _Place, sink: State) -> State:
+        step = place.element
+        assert isinstance(step, Step)
+        state = self._state(Kind.ON_THE_WAY, step.name, step.within_previous)
+        stop, formula = self._stop(step, place)
+        if sink.kind is Kind.FINAL:
+            # The event that is not the forbidden one completes the match without being part of it.
+            state.ignore(sink, none_of(formula))
+        else:
+            state.go_on(sink, none_of(formula))
+        state.go_on(stop, formula)
+        return state
+
+    def _convert(self, place: _Place, sink: State) -> State:
+        quantifier = place.element.quantifier
+        if quantifier.is_loop:
+            self._note_round(place, is_first=False)
+            loop = self._loop(place, self._without_absences(sink, place))
+            self._note_round(place, is_first=True)
+            first = self._times(place, loop, sink, quantifier.at_least, quantifier.at_least)
+        elif quantifier.repeats:
+            assert quantifier.at_most is not None
+            first = self._times(place, sink, sink, quantifier.at_least, quantifier.at_most)
+        else:
+            first = self._single(
+                place, sink, sink, self._take_formula(place),
+                self._ignore_formula(place, self._contiguity(place)), quantifier.optional,
+            )  # fmt: skip
+        self._add_stops(first, place)
+        return first
+
+    def _note_round(self, place: _Place, *, is_first: bool) -> None:
+        if isinstance(place.element, Group):
+            self._is_first_round[id(place.element)] = is_first
+
+    def _begins_optional_group(self, place: _Place) -> bool:
+        if not place.is_head or place.group is None:
+            return False
+        return self._is_first_round.get(id(place.group), True) and place.group.quantifier.optional
+
+    def _times(self, place: _Place, sink: State, beyond: State, at_least: int, at_most: int) -> State:
+        """Build as many copies of a step as it may be taken; those that need not be taken lead `beyond` too."""
+        quantifier = place.element.quantifier
+        self._note_round(place, is_first=False)
+        until = self._until(place.element)
+        take = all_of(self._take_formula(place), none_of(until))
+        waits = self._ignore_formula(place, self._inner(place))
+        inner = None if waits is None else all_of(waits, none_of(until))
+        if quantifier.greedy and at_least != at_most:
+            self._remember_original(sink, until)
+            _only_unless(sink, take)
+        last = sink
+        for _ in range(at_most - at_least):
+            last = self._single(place, last, beyond, take, inner, True)
+            self._add_following_stop(last, place)
+        for _ in range(at_least - 1):
+            last = self._single(place, last, None, take, inner, False)
+            self._add_following_stop(last, place)
+        self._note_round(place, is_first=True)
+        first_waits = self._ignore_formula(place, self._contiguity(place))
+        return self._single(place, last, beyond, take, first_waits, quantifier.optional)
+
+    def _remember_original(self, sink: State, until: Formula) -> None:
+        if until:
+            self._originals[id(sink)] = self._copy(sink)
+
+    def _copy(self, state: State) -> State:
+        copied = self._state(state.kind, state.step, state.within_previous)
+        copied.ways = [
+            Way(way.action, copied if way.target is state else way.target, way.formula) for way in state.ways
+        ]
+        return copied
+
+    def _single(
+        self,
+        place: _Place,
+        sink: State,
+        beyond: State | None,
+        take: Formula,
+        waits: Formula | None,
+        optional: bool,
+    ) -> State:
+        """Build the state of a step taken once; an optional one also leads `beyond`."""
+        if isinstance(place.element, Group):
+            return self._group(place, sink, beyond, optional)
+        step = place.element
+        state = self._state(Kind.ON_THE_WAY, step.name, _gap(step))
+        taken = self._without_absences(sink, place)
+        state.take(taken, take)
+        if optional:
+            assert beyond is not None
+            self._lead_beyond(state, place, beyond)
+        if waits is not None:
+            waiting = state
+            if optional or self._begins_optional_group(place):
+                # Once an event was ignored, what lies beyond has been tried: only the step itself is waited for.
+                waiting = self._state(Kind.ON_THE_WAY, step.name)
+                waiting.take(taken, take)
+                waiting.ignore(waiting, waits)
+                self._add_stops(waiting, place)
+            state.ignore(waiting, waits)
+        return state
+
+    def _lead_beyond(self, state: State, place: _Place, beyond: State) -> None:
+        go_on = self._go_on_formula(place)
+        until = self._until(place.element)
+        if place.element.quantifier.greedy and until:
+            original = self._originals.get(id(beyond))
+            if original is not None:
+                state.go_on(original, all_of(go_on, until))
+            state.go_on(beyond, all_of(go_on, none_of(until)))
+        else:
+            state.go_on(beyond, go_on)
+
+    def _group(self, place: _Place, sink: State, beyond: State | None, optional: bool) -> State:
+        group = place.element
+        assert isinstance(group, Group)
+        first = self._branches(group, sink, place.following)
+        if optional:
+            assert beyond is not None
+            first.go_on(beyond, self._go_on_formula(place))
+        return first
+
+    def _branches(self, group: Group, sink: State, following: Element | None) -> State:
+        firsts = [self._sequence(branch, sink, group, following) for branch in group.branches]
+        if len(firsts) == 1:
+            return firsts[0]
+        fork = self._state(Kind.ON_THE_WAY, "")
+        fork.is_fork = True
+        for first in firsts:
+            fork.go_on(first, ALWAYS)
+        return fork
+
+    def _loop(self, place: _Place, sink: State) -> State:
+        """Build a state that is taken again and again and leads on to `sink` at any time."""
+        if isinstance(place.element, Group):
+            return self._loop_of_group(place, place.element, sink)
+        step, quantifier = place.element, place.element.quantifier
+        until = self._until(step)
+        waits = self._ignore_formula(place, self._inner(place))
+        inner = None if waits is None else all_of(waits, none_of(until))
+        take = all_of(self._take_formula(place), none_of(until))
+        go_on = self._go_on_formula(place)
+        state = self._state(Kind.ON_THE_WAY, step.name, _gap(step))
+        if quantifier.greedy:
+            if until:
+                original = self._originals[id(sink)] = self._copy(sink)
+                state.go_on(original, all_of(go_on, until))
+            state.go_on(sink, all_of(go_on, none_of(until)))
+            _only_unless(sink, self._take_formula(place))
+        else:
+            state.go_on(sink, go_on)
+        state.take(state, take)
+        self._add_following_stop(state, place)
+        if inner is not None:
+            waiting = self._state(Kind.ON_THE_WAY, step.name)
+            waiting.take(state, take)
+            waiting.ignore(waiting, inner)
+            state.ignore(waiting, inner)
+            self._add_following_stop(waiting, place)
+        return state
+
+    def _loop_of_group(self, place: _Place, group: Group, sink: State) -> State:
+        again = self._state(Kind.ON_THE_WAY, "")
+        first = self._branches(group, again, place.following)
+        go_on = self._go_on_formula(place)
+        first.go_on(sink, go_on)
+        again.go_on(first, go_on)
+        return first
+
+
+def _gap(step: Step) -> int | None:
+    return None if step.quantifier.repeats else step.within_previous
+
+
+def _only_unless(state: State, formula: Formula) -> None:
+    """Close all ways out of a state where `formula` holds: a greedy step before it takes the event."""
+    targets = [state, *(way.target for way in state.ways)] if state.is_fork else [state]
+    for each in targets:
+        for way in each.ways:
+            way.formula = all_of(way.formula, none_of(formula))
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """What can be done with an event in a state, once all that the machine goes on to has been looked at."""
+
+    action: Action
+    target: int
+    step: str
+    formula: Formula
+    completes: Formula
+    """When taking the event completes the match at once."""
+
+
+def moves(automaton: Automaton) -> list[list[Move]]:
+    """Give for every state, by number, what can be done with an event there."""
+    number = {id(state): place for place, state in enumerate(automaton.states)}
+    final = {id(state): _reaches_final(state) for state in automaton.states}
+    found = []
+    for state in automaton.states:
+        listed: list[Move] = []
+        stack = [(state, ALWAYS, frozenset({id(state)}))]
+        while stack:
+            current, so_far, seen = stack.pop()
+            for way in current.ways:
+                formula = all_of(so_far, way.formula)
+                if not formula:
+                    continue
+                if way.action is Action.GO_ON:
+                    if id(way.target) not in seen:
+                        stack.append((way.target, formula, seen | {id(way.target)}))
+                else:
+                    completes = final[id(way.target)] if way.action is Action.TAKE else NEVER
+                    listed.append(Move(way.action, number[id(way.target)], current.step, formula, completes))
+        found.append(listed)
+    return found
+
+
+def _reaches_final(state: State) -> Formula:
+    """Give when the machine goes on from `state` to the end without another event."""
+    found: list[Formula] = []
+    stack = [(state, ALWAYS, frozenset({id(state)}))]
+    while stack:
+        current, so_far, seen = stack.pop()
+        for way in current.ways:
+            formula = all_of(so_far, way.formula)
+            if way.action is not Action.GO_ON or not formula or id(way.target) in seen:
+                continue
+            if way.target.kind is Kind.FINAL:
+                found.append(formula)
+            else:
+                stack.append((way.target, formula, seen | {id(way.target)}))
+    return any_of(*found) if found else NEVER

@@ -1,0 +1,253 @@
+"""What a `Sequence` found, as rows of its stream: matches one by one, or how many there are and their sums."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from whimbrel.engine.evaluate import evaluate
+from whimbrel.engine.identity import fold, row_hashes, row_ids
+from whimbrel.engine.kernels import runs as k
+from whimbrel.engine.reduce import Segments, count_rows, reduce
+from whimbrel.engine.registers import own
+from whimbrel.engine.store import Lineage, offsets_of
+from whimbrel.engine.streams import RowsFrame, Stream
+from whimbrel.engine.values import Column, Int64Array, nothing
+from whimbrel.graph.expressions import GROUP, Attribute, Call, Expr, Part, walk
+from whimbrel.model.schema import Type
+
+if TYPE_CHECKING:
+    from whimbrel.engine.sequencer import Sequencer
+
+ROOT = 48
+"""By how many bits the number of the stream is shifted in the number of an event."""
+
+
+class Events:
+    """The events of several results: segment r is idents[offsets[r]:offsets[r + 1]]."""
+
+    def __init__(self, of: Sequencer, offsets: Int64Array, idents: Int64Array) -> None:
+        self.of = of
+        self.offsets = offsets
+        self.idents = idents
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def rows(self, root: int) -> tuple[np.ndarray, Int64Array]:
+        """Give the places and rows of the events of one stream."""
+        at = np.flatnonzero(self.idents >> ROOT == root)
+        return at, self.idents[at] & ((1 << ROOT) - 1)
+
+    def spans(self, at: Int64Array) -> tuple[Int64Array, Int64Array]:
+        """Give starts and ends; where time completed a result, it ends then."""
+        starts, ends = np.empty(len(self.idents), np.int64), np.empty(len(self.idents), np.int64)
+        for number, root in enumerate(self.of.arrivals.roots):
+            places, rows = self.rows(number)
+            starts[places], ends[places] = root.store.spans(rows)
+        start = np.minimum.reduceat(starts, self.offsets[:-1])
+        end = np.maximum.reduceat(ends, self.offsets[:-1])
+        return start, np.where(at >= 0, at, end)
+
+    def lineage(self) -> Lineage:
+        """Give the atomic events below each result."""
+        pieces, places = [], []
+        for number, root in enumerate(self.of.arrivals.roots):
+            at, rows = self.rows(number)
+            if len(at):
+                pieces.append(root.store.lineage(rows))
+                places.append(at)
+        joined = Lineage.concat(pieces)
+        if len(pieces) > 1:
+            joined = joined.take(np.argsort(np.concatenate(places), kind="stable"))
+        return Lineage(joined.offsets[self.offsets], joined.refs)
+
+    def identity(self, steps: np.ndarray) -> dict[Expr, Column]:
+        """Hash the events of each result together with the steps they were taken for."""
+        high, low = np.empty(len(self.idents), np.uint64), np.empty(len(self.idents), np.uint64)
+        for number, root in enumerate(self.of.arrivals.roots):
+            at, rows = self.rows(number)
+            if len(at):
+                high[at], low[at] = row_hashes(self.of.around, root, rows)
+        shift = steps.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+        return fold(self.offsets, high + shift, low ^ shift)
+
+
+class Listing:
+    """Matches one by one: the events of each, and the step that each event was taken for."""
+
+    def __init__(
+        self, of: Sequencer, offsets: Int64Array, idents: Int64Array, steps: Int64Array,
+        keys: Int64Array, at: Int64Array,
+    ) -> None:  # fmt: skip
+        self.of = of
+        self.offsets = offsets
+        self.idents = idents
+        self.steps = steps
+        self.keys = keys
+        self.at = at
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    @property
+    def owner(self) -> Int64Array:
+        """Which match every event belongs to."""
+        return np.repeat(np.arange(len(self)), np.diff(self.offsets))
+
+    def once_each(self) -> Listing:
+        """Leave out matches that were found in several ways."""
+        high, low = self._hashes()
+        pairs = np.stack([high, low], axis=1)
+        _, first = np.unique(pairs, axis=0, return_index=True)
+        if len(first) == len(self):
+            return self
+        chosen = np.sort(first)
+        lineage = Lineage(self.offsets, np.arange(len(self.idents))).take(chosen)
+        return Listing(
+            self.of, lineage.offsets, self.idents[lineage.refs], self.steps[lineage.refs],
+            self.keys[chosen], self.at[chosen],
+        )  # fmt: skip
+
+    def _hashes(self) -> tuple[np.ndarray, np.ndarray]:
+        numbers = self.idents.astype(np.uint64) * np.uint64(64) + self.steps.astype(np.uint64)
+        columns = fold(self.offsets, numbers, ~numbers)
+        high, low = (column.values.view(np.uint64) for column in columns.values())
+        return high, low
+
+    def append_to(self, stream: Stream) -> Int64Array:
+        """Add the matches to a stream; give their rows."""
+        events = Events(self.of, self.offsets, self.idents)
+        columns = {need: self._needed(need) for need in self.of.needs}
+        columns |= events.identity(self.steps)
+        return stream.store.append(*events.spans(self.at), columns, events.lineage())
+
+    def _needed(self, need: Expr) -> Column:
+        match need:
+            case Attribute(part, name) if part == GROUP:
+                return self.of.group_column(name, self.keys)
+            case Attribute(str() as step, _) if step in self.of.steps:
+                return self._aggregate(Call("last", (need,)), step)
+            case Call("ids", (Part(str() as step),)):
+                return self._ids(step)
+            case Call(_, (Part(str() as step),)):
+                return count_rows(self._segments(step)[0])
+            case Call(_, (argument, *_)):
+                step = step_of(argument, self.of.steps)
+                return self._aggregate(need, step)
+        return nothing(len(self))
+
+    def _segments(self, step: str) -> tuple[Segments, Int64Array]:
+        """Give the events that each match took for a step, and their rows."""
+        places = np.flatnonzero(self.steps == self.of.steps[step])
+        counts = np.bincount(self.owner[places], minlength=len(self))
+        rows = self.idents[places] & ((1 << ROOT) - 1)
+        return Segments(offsets_of(counts), np.arange(len(places))), rows
+
+    def _aggregate(self, call: Call, step: str) -> Column:
+        segments, rows = self._segments(step)
+        if not len(rows):
+            return (
+                Column(Type.INT, np.zeros(len(self), np.int64))
+                if call.function == "count"
+                else nothing(len(self))
+            )
+        stream = self.of.slots[self.of.slot_of_step[self.of.steps[step]]]
+        used, inverse = np.unique(rows, return_inverse=True)
+        frame = RowsFrame(self.of.around, stream, used, step, self.of.op.partitioning)
+        column = evaluate(call.arguments[0], frame).take(inverse)
+        return reduce(call.function, column, segments, self.of.around.functions, call)
+
+    def _ids(self, step: str) -> Column:
+        segments, rows = self._segments(step)
+        stream = self.of.slots[self.of.slot_of_step[self.of.steps[step]]]
+        used, inverse = np.unique(rows, return_inverse=True)
+        texts = row_ids(self.of.around, stream, used).take(pa.array(inverse))
+        empty = np.diff(segments.offsets) == 0
+        lists = pa.ListArray.from_arrays(
+            pa.array(segments.offsets.astype(np.int32)), texts, mask=pa.array(empty) if empty.any() else None
+        )
+        return Column(Type.TEXTS, lists, empty if empty.any() else None)
+
+
+class Summary:
+    """Matches counted and summed up, one result for each event (or moment) that completes any in a partition."""
+
+    def __init__(self, of: Sequencer, found: k.Found) -> None:
+        self.of = of
+        order = np.lexsort((found.by, found.at, found.key))
+        self.found = k.Found(*(each[order] for each in found))
+        changes = np.ones(len(order), np.bool_)
+        for each in (self.found.key, self.found.at, self.found.by):
+            changes[1:] &= each[1:] == each[:-1]
+        first = ~changes
+        first[0] = True
+        self.first = np.flatnonzero(first)
+        self.owner = np.cumsum(first) - 1
+
+    def append_to(self, stream: Stream) -> Int64Array:
+        """Add the results to a stream; give their rows."""
+        events = self._events()
+        columns = {need: self._needed(need) for need in self.of.needs}
+        columns |= events.identity(np.zeros(len(events.idents), np.int64))
+        return stream.store.append(*events.spans(self.found.at[self.first]), columns, events.lineage())
+
+    def _events(self) -> Events:
+        """Give the events of all matches of each result, once each and in order."""
+        nodes, wanted = self.of.nodes, np.ascontiguousarray(self.found.node)
+        seen = np.zeros(len(nodes.step), np.int64)
+        size = k.members(nodes, wanted, self.owner, seen, 0, np.zeros(0, np.int64), np.zeros(0, np.int64))
+        idents, owners = np.zeros(size, np.int64), np.zeros(size, np.int64)
+        k.members(nodes, wanted, self.owner, seen, len(wanted), idents, owners)
+        pairs = np.unique(np.stack([owners, idents], axis=1), axis=0)
+        counts = np.bincount(pairs[:, 0], minlength=len(self.first))
+        return Events(self.of, offsets_of(counts), np.ascontiguousarray(pairs[:, 1]))
+
+    def _needed(self, need: Expr) -> Column:
+        match need:
+            case Attribute(part, name) if part == GROUP:
+                return self.of.group_column(name, self.found.key[self.first])
+            case Call("matches", ()):
+                return Column(Type.INT, self._added(self.of.nodes.paths))
+            case Call(function, (argument,)):
+                return self._total(function, argument)
+        return nothing(len(self.first))
+
+    def _added(self, values: np.ndarray) -> np.ndarray:
+        return np.add.reduceat(values[self.found.node], self.first)
+
+    def _total(self, function: str, argument: Expr) -> Column:
+        step = step_of(argument, self.of.steps)
+        number = self.of.memory.totals.index((step, summed(argument, step)))
+        nodes = self.of.nodes
+        counts = self._added(nodes.numbers[:, number])
+        if function == "count":
+            return Column(Type.INT, counts)
+        empty = counts == 0
+        if function in ("min", "max"):
+            ufunc, values = (np.minimum, nodes.least) if function == "min" else (np.maximum, nodes.greatest)
+            found = ufunc.reduceat(values[self.found.node, number], self.first)
+        else:
+            found = self._added(nodes.sums[:, number])
+        if function == "avg":
+            found = found / np.maximum(counts, 1)
+        found = np.where(empty, 0.0, found)
+        kind = self.of.memory.kind_of(summed(argument, step))
+        if function != "avg" and kind in (Type.INT, Type.TIMESTAMP, Type.DURATION):
+            return Column(kind, np.rint(found).astype(np.int64), empty if empty.any() else None)
+        return Column(Type.FLOAT, found, empty if empty.any() else None)
+
+
+def step_of(argument: Expr, steps: dict[str, int]) -> str:
+    """Name the step that the argument of an aggregate reads."""
+    names = [
+        node.part if isinstance(node, Attribute) else getattr(node, "name", None) for node in walk(argument)
+    ]
+    return next(str(name) for name in names if name in steps)
+
+
+def summed(argument: Expr, step: str) -> Expr | None:
+    """Give what is summed up of every event of a step; None where events are counted."""
+    return None if isinstance(argument, Part) else own(argument, step)

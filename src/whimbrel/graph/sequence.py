@@ -1,0 +1,419 @@
+"""Sequences step by step: what may lie between the events, how often a step is taken, what a match uses up.
+
+The other way of saying *this, then that*: a `Match` combines events that stand in some order, a `Sequence`
+walks along the events of a partition one by one, as row pattern matching and Flink CEP do. Its words mean
+what they mean there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import pairwise
+from typing import Literal as OneOf
+
+from whimbrel.errors import QueryError, Span
+from whimbrel.graph.expressions import Expr, parts_of
+from whimbrel.graph.operators import Operator
+from whimbrel.graph.policies import WHOLE, Partitioning
+
+RUNS = 100_000
+"""How many matches in the making a partition may have, unless the query says otherwise."""
+
+
+class Contiguity(StrEnum):
+    """What may lie between an event and the one taken before it."""
+
+    NEXT = "next"
+    """Nothing: it is the very next event of the partition."""
+    FOLLOWED_BY = "followedBy"
+    """Events that do not fit: the next that fits is taken."""
+    FOLLOWED_BY_ANY = "followedByAny"
+    """Anything: each that fits is taken, in a match of its own."""
+    NOT_NEXT = "notNext"
+    """The very next event must not fit."""
+    NOT_FOLLOWED_BY = "notFollowedBy"
+    """No event that fits may come before the next step is taken; at the end, before time runs out."""
+
+    @property
+    def is_negative(self) -> bool:
+        """Whether the step must not occur."""
+        return self in (Contiguity.NOT_NEXT, Contiguity.NOT_FOLLOWED_BY)
+
+
+class Inner(StrEnum):
+    """What may lie between the events that one step takes."""
+
+    RELAXED = "relaxed"
+    CONSECUTIVE = "consecutive"
+    COMBINATIONS = "combinations"
+
+
+@dataclass(frozen=True, slots=True)
+class Test:
+    """What an event has to fulfil: to be in `input`, and `condition`, which reads what was taken before."""
+
+    input: str
+    condition: Expr | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Quantifier:
+    """How often a step or a group is taken. `at_most` None: any number."""
+
+    at_least: int = 1
+    at_most: int | None = 1
+    optional: bool = False
+    greedy: bool = False
+    inner: Inner = Inner.RELAXED
+    until: Test | None = None
+    """What ends the loop; the event itself is not taken."""
+
+    @property
+    def is_loop(self) -> bool:
+        """Whether there is no upper bound."""
+        return self.at_most is None
+
+    @property
+    def repeats(self) -> bool:
+        """Whether more than one event may be taken."""
+        return self.at_most is None or self.at_most > 1
+
+
+ONCE = Quantifier()
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step: a name for the events it takes, and what they have to fulfil."""
+
+    name: str
+    test: Test
+    contiguity: Contiguity | None = None
+    """Towards the step before; None for the first of all."""
+    quantifier: Quantifier = ONCE
+    within_previous: int | None = None
+    """At most so long after the event taken before, end excluded."""
+    at: Span | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Steps that are repeated or left out together; with several branches, one of them is taken."""
+
+    branches: tuple[tuple[Step | Group, ...], ...]
+    contiguity: Contiguity | None = None
+    quantifier: Quantifier = ONCE
+    at: Span | None = None
+
+
+Element = Step | Group
+
+
+@dataclass(frozen=True, slots=True)
+class Skip:
+    """Where matching goes on after a match."""
+
+    strategy: OneOf["no_skip", "skip_to_next", "skip_past_last_event", "skip_to_first", "skip_to_last"] = (
+        "no_skip"
+    )
+    step: str | None = None
+    """The step that is skipped to."""
+    throw_on_miss: bool = False
+    """Whether a match without that step, or one that begins with it, is an error."""
+
+
+NO_SKIP = Skip()
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """How many matches in the making a partition may have, and which go when there are more."""
+
+    runs: int = RUNS
+    drop: OneOf["oldest", "newest"] = "oldest"
+
+
+@dataclass(frozen=True, slots=True)
+class Sequence(Operator):
+    """Matches of a pattern of steps, found by walking along the events of each partition.
+
+    `streams` are the events that are walked along; those of the steps are among them. Events stand in the
+    order of their times; where these are the same, in the order of arrival.
+    """
+
+    streams: tuple[str, ...]
+    steps: tuple[Element, ...]
+    within: int | None = None
+    """From the first event to the last, end excluded; None: for ever."""
+    gap: int | None = None
+    """From each event to the next that is taken, end excluded; None: for ever."""
+    skip: Skip = NO_SKIP
+    partitioning: Partitioning = WHOLE
+    bound: Bound = Bound()
+    counted: bool = False
+    """Whether matches are counted and summed up where they end instead of being listed one by one."""
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys([*self.streams, *(test.input for test in self.tests())]))
+
+    def tests(self) -> Iterator[Test]:
+        """Give everything that an event is tested for."""
+        for element in every(self.steps):
+            if isinstance(element, Step):
+                yield element.test
+            if element.quantifier.until is not None:
+                yield element.quantifier.until
+
+    def taken(self) -> tuple[Step, ...]:
+        """Give the steps that take events, in the order in which they are written."""
+        return tuple(
+            each
+            for each in every(self.steps)
+            if isinstance(each, Step) and not (each.contiguity and each.contiguity.is_negative)
+        )
+
+    @property
+    def waits(self) -> bool:
+        """Whether it ends with an absence, which is certain only when time has passed."""
+        return self.steps[-1].contiguity is Contiguity.NOT_FOLLOWED_BY
+
+
+@dataclass(frozen=True, slots=True)
+class TimedOut(Operator):
+    """The matches in the making of a `Sequence` that ran out of time."""
+
+    input: str
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        return (self.input,)
+
+
+def every(elements: tuple[Element, ...]) -> Iterator[Element]:
+    """Give all steps and groups, outer ones first."""
+    for element in elements:
+        yield element
+        if isinstance(element, Group):
+            for branch in element.branches:
+                yield from every(branch)
+
+
+def check_sequence(op: Sequence) -> None:
+    """Refuse what has no meaning, or none that could be relied on.
+
+    Raises
+    ------
+    QueryError
+        With what is wrong and what to write instead.
+    """
+    _check_names(op)
+    _check_elements(op.steps, is_group=False)
+    for element in every(op.steps):
+        _check_quantifier(element)
+    _check_reading(op)
+    _check_end(op)
+    _check_times(op)
+    _check_skip(op)
+
+
+def shown(element: Element) -> str:
+    """Name a step or a group in a message."""
+    return f"step {element.name!r}" if isinstance(element, Step) else "the group"
+
+
+def _check_names(op: Sequence) -> None:
+    seen: set[str] = set()
+    for element in every(op.steps):
+        if isinstance(element, Step):
+            if element.name in seen:
+                raise QueryError(
+                    f"two steps are named {element.name!r}", element.at, "give each step a name of its own"
+                )
+            seen.add(element.name)
+
+
+def _check_elements(elements: tuple[Element, ...], *, is_group: bool) -> None:
+    if not elements:
+        raise QueryError("a group needs a step" if is_group else "a pattern needs a step")
+    first = elements[0]
+    if first.contiguity is not None:
+        raise QueryError(
+            f"{shown(first)} comes first and says {first.contiguity.value!r}, but nothing stands before it",
+            first.at,
+            "the first step says nothing about what comes before (contiguity: null)",
+        )
+    for before, element in pairwise(elements):
+        if element.contiguity is None:
+            raise QueryError(
+                f"{shown(element)} does not say how it follows the one before",
+                element.at,
+                "write one of next, followedBy, followedByAny, notNext, notFollowedBy",
+            )
+        _check_neighbours(before, element)
+    if is_group and is_absent(elements[-1], Contiguity.NOT_FOLLOWED_BY):
+        raise QueryError(
+            "a group cannot end with notFollowedBy: what comes after the group would not heed it",
+            elements[-1].at,
+            "write the notFollowedBy behind the group",
+        )
+    for element in elements:
+        if isinstance(element, Group):
+            for branch in element.branches:
+                _check_elements(branch, is_group=True)
+
+
+def is_absent(element: Element, how: Contiguity | None = None) -> bool:
+    """Tell whether a step must not occur (in a certain way)."""
+    contiguity = element.contiguity
+    return contiguity is not None and contiguity.is_negative and how in (None, contiguity)
+
+
+def _check_neighbours(before: Element, element: Element) -> None:
+    if is_absent(element):
+        if isinstance(element, Group):
+            raise QueryError(
+                "a group cannot be absent as a whole", element.at, "write the absence of a single step"
+            )
+        if before.quantifier.optional:
+            raise QueryError(
+                f"{shown(element)} must not occur after {shown(before)}, which may be missing itself",
+                element.at,
+                "put a step between them that always occurs",
+            )
+        if is_absent(before, Contiguity.NOT_FOLLOWED_BY) and is_absent(element, Contiguity.NOT_NEXT):
+            raise QueryError(
+                f"notNext directly behind notFollowedBy leaves {shown(before)} without an end",
+                element.at,
+                "write the notNext first",
+            )
+    if before.quantifier.greedy and element.quantifier.optional:
+        raise QueryError(
+            f"{shown(element)} may be missing and follows {shown(before)}, which is greedy",
+            element.at,
+            "leave out one of optional and greedy",
+        )
+
+
+def _check_quantifier(element: Element) -> None:
+    quantifier, what = element.quantifier, shown(element)
+    if is_absent(element) and quantifier != ONCE:
+        raise QueryError(
+            f"{what} must not occur, so it cannot be repeated, optional or greedy",
+            element.at,
+            "leave its quantifier out",
+        )
+    most = quantifier.at_most
+    if quantifier.at_least < 1 or (most is not None and most < quantifier.at_least):
+        raise QueryError(
+            f"{what} cannot be taken {quantifier.at_least} to {'any number of' if most is None else most} times",
+            element.at,
+            "write a range such as {2,5}; what may be missing is optional",
+        )
+    if quantifier.until is not None and not quantifier.is_loop:
+        raise QueryError(
+            f"{what} says until, but does not go on without end", element.at, "write {1,} until, or + until"
+        )
+    if quantifier.inner is not Inner.RELAXED and not quantifier.repeats:
+        raise QueryError(
+            f"{what} is taken once, so {quantifier.inner.value} says nothing",
+            element.at,
+            "leave it out, or repeat the step",
+        )
+    _check_greedy(element)
+    if isinstance(element, Group) and quantifier.repeats and _may_be_empty(element):
+        raise QueryError(
+            "a group that may be empty cannot be repeated",
+            element.at,
+            "let one of its steps always occur, or make the group optional instead of repeating it",
+        )
+
+
+def _check_greedy(element: Element) -> None:
+    quantifier, what = element.quantifier, shown(element)
+    if not quantifier.greedy:
+        return
+    if isinstance(element, Group):
+        raise QueryError("a group cannot be greedy", element.at, "make the steps inside it greedy")
+    if not quantifier.repeats:
+        raise QueryError(
+            f"{what} is taken once, so greedy says nothing", element.at, "leave it out, or repeat the step"
+        )
+    if quantifier.inner is Inner.COMBINATIONS:
+        raise QueryError(
+            f"{what} cannot be greedy and in combinations: combinations leave events out",
+            element.at,
+            "leave out one of them",
+        )
+
+
+def _may_be_empty(group: Group) -> bool:
+    return any(all(_may_be_missing(element) for element in branch) for branch in group.branches)
+
+
+def _may_be_missing(element: Element) -> bool:
+    inside = isinstance(element, Group) and _may_be_empty(element)
+    return element.quantifier.optional or is_absent(element) or inside
+
+
+def _check_reading(op: Sequence) -> None:
+    """Conditions can read steps that take events, and no others."""
+    absent = {e.name for e in every(op.steps) if isinstance(e, Step) and is_absent(e)}
+    for test in op.tests():
+        if test.condition is None:
+            continue
+        for name in parts_of(test.condition) & absent:
+            raise QueryError(
+                f"step {name!r} must not occur, so it has no events to read",
+                test.condition.at,
+                f"read a step that occurs: {', '.join(step.name for step in op.taken())}",
+            )
+
+
+def _check_end(op: Sequence) -> None:
+    last = op.steps[-1]
+    if not is_absent(last, Contiguity.NOT_FOLLOWED_BY):
+        return
+    assert isinstance(last, Step)
+    if op.within is None and last.within_previous is None and op.gap is None:
+        raise QueryError(
+            f"the pattern ends with the absence of {last.name!r} and never knows when to stop waiting",
+            last.at,
+            "say within which time: within 10 min",
+        )
+    if len(op.steps) > 1 and is_absent(op.steps[-2], Contiguity.NOT_FOLLOWED_BY):
+        raise QueryError(
+            "only one absence can end a pattern",
+            last.at,
+            "join the two conditions with 'or' in one step",
+        )
+
+
+def _check_times(op: Sequence) -> None:
+    for step in every(op.steps):
+        if isinstance(step, Step) and step.within_previous is not None and op.within is not None:
+            if step.within_previous > op.within:
+                raise QueryError(
+                    f"{shown(step)} may come later after the event before it than the whole pattern may take",
+                    step.at,
+                    "shorten one, or lengthen the other",
+                )
+
+
+def _check_skip(op: Sequence) -> None:
+    names = [step.name for step in op.taken()]
+    if op.skip.strategy in ("skip_to_first", "skip_to_last"):
+        if op.skip.step not in names:
+            raise QueryError(
+                f"{op.skip.strategy} names the step {op.skip.step!r}, which the pattern does not take",
+                hint=f"it has {', '.join(names)}",
+            )
+    elif op.skip.step is not None:
+        raise QueryError(f"{op.skip.strategy} takes no step", hint="leave the step out")
+    if op.counted and op.skip.strategy != "no_skip":
+        raise QueryError(
+            "matches that are counted are not looked at one by one, so none can be skipped",
+            hint="leave out either the counting or the skipping",
+        )

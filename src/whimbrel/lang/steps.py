@@ -1,0 +1,647 @@
+"""Patterns of steps in Python and in JSON: what Flink CEP's Pattern API says, in its words.
+
+>>> pattern = (
+...     Pattern("a", "Position", where="speed > 30")
+...     .followed_by("b", where="speed < first(a.speed) / 2").one_or_more().greedy()
+...     .within("1 min").by("vehicle")
+... )
+>>> print(pattern.text("Brake"))
+define Brake
+  detect Position(speed > 30) as a
+      followed by *(speed < first(a.speed) / 2)+ greedy as b
+      within 1 min
+  assign a = ids(a), b = ids(b)
+  group by vehicle
+  among *
+<BLANKLINE>
+>>> Pattern.from_dict(pattern.to_dict()) == pattern
+True
+
+`pattern.compile("Brake")` gives a query. Each detection has an attribute for each step: the ids of the events it
+took. The JSON form is `to_dict` and `from_dict`; a file `Brake.json` with it is a query file.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from typing import Any
+
+from whimbrel.errors import QueryError, did_you_mean
+from whimbrel.graph.operators import ANY
+from whimbrel.graph.query import Query
+from whimbrel.lang.wbl import tree as t
+from whimbrel.lang.wbl.compile import compile_tree
+from whimbrel.lang.wbl.format import format_tree
+from whimbrel.lang.wbl.parse import parse
+from whimbrel.model.time import duration
+
+CONTIGUITIES = {
+    "next": "next",
+    "followedBy": "followed by",
+    "followedByAny": "followed by any",
+    "notNext": "not next",
+    "notFollowedBy": "not followed by",
+}
+STRATEGIES = {
+    "skip_to_next": "to next",
+    "skip_past_last_event": "past last event",
+    "skip_to_first": "to first",
+    "skip_to_last": "to last",
+}
+WITHIN = ("first_to_last", "previous_to_current")
+DEEPEST = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """How often a step or a group is taken; `max` None: any number."""
+
+    min: int = 1
+    max: int | None = 1
+    optional: bool = False
+    greedy: bool = False
+    consecutive: bool = False
+    combinations: bool = False
+    until: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StepOf:
+    """One step, or, where it has branches, a group of them (with several branches: one of which is taken)."""
+
+    name: str | None = None
+    type: str | None = None
+    condition: str | None = None
+    contiguity: str | None = None
+    quantifier: Quantity = Quantity()
+    within_previous_ms: float | None = None
+    branches: tuple[tuple[StepOf, ...], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Skipping:
+    """Where matching goes on after a match."""
+
+    strategy: str = "no_skip"
+    step: str | None = None
+    throw_on_miss: bool = False
+
+
+@dataclass(frozen=True, init=False, slots=True)
+class Pattern:
+    """A pattern of steps. Every method gives a new pattern; those that say how often are about the last step."""
+
+    steps: tuple[StepOf, ...]
+    key: tuple[str, ...] = ()
+    within_ms: float | None = None
+    within_type: str = "first_to_last"
+    gap_ms: float | None = None
+    skip: Skipping = Skipping()
+    timeouts: str | None = None
+    runs: int | None = None
+    drop: str = "oldest"
+    counts: bool = False
+
+    def __init__(self, name: str | Pattern, type: str | None = None, *, where: Any = None) -> None:
+        step = _step(name, type, where, None)
+        defaults: dict[str, Any] = {"steps": (step,), "key": (), "within_ms": None,
+                                    "within_type": "first_to_last", "gap_ms": None, "skip": Skipping(),
+                                    "timeouts": None, "runs": None, "drop": "oldest", "counts": False}  # fmt: skip
+        for key, value in defaults.items():
+            object.__setattr__(self, key, value)
+
+    def _with(self, **changes: Any) -> Pattern:
+        made = object.__new__(Pattern)
+        for key in Pattern.__slots__:
+            object.__setattr__(made, key, changes.get(key, getattr(self, key)))
+        return made
+
+    # -- steps -----------------------------------------------------------------------------------------------
+
+    def next(self, name: str | Pattern, type: str | None = None, *, where: Any = None) -> Pattern:
+        """Go on with the very next event of the key; a pattern in place of a name is a group."""
+        return self._and_then("next", name, type, where)
+
+    def followed_by(self, name: str | Pattern, type: str | None = None, *, where: Any = None) -> Pattern:
+        """Go on with the next event that fits; others in between are skipped."""
+        return self._and_then("followedBy", name, type, where)
+
+    def followed_by_any(self, name: str | Pattern, type: str | None = None, *, where: Any = None) -> Pattern:
+        """Go on with each event that fits, also past one that does."""
+        return self._and_then("followedByAny", name, type, where)
+
+    def not_next(self, name: str, type: str | None = None, *, where: Any = None) -> Pattern:
+        """Demand that the very next event does not fit."""
+        return self._and_then("notNext", name, type, where)
+
+    def not_followed_by(self, name: str, type: str | None = None, *, where: Any = None) -> Pattern:
+        """Demand that no event that fits comes before the next step, or, at the end, in time."""
+        return self._and_then("notFollowedBy", name, type, where)
+
+    def _and_then(self, how: str, name: str | Pattern, type: str | None, where: Any) -> Pattern:
+        return self._with(steps=(*self.steps, _step(name, type, where, how)))
+
+    # -- how often --------------------------------------------------------------------------------------------
+
+    def _often(self, **changes: Any) -> Pattern:
+        last = self.steps[-1]
+        return self._with(
+            steps=(*self.steps[:-1], replace(last, quantifier=replace(last.quantifier, **changes)))
+        )
+
+    def times(self, least: int, most: int | None = None) -> Pattern:
+        """Take the last step so many times, or from so many to so many."""
+        return self._often(min=least, max=least if most is None else most)
+
+    def times_or_more(self, least: int) -> Pattern:
+        """Take the last step at least so many times."""
+        return self._often(min=least, max=None)
+
+    def one_or_more(self) -> Pattern:
+        """Take the last step once or more often."""
+        return self._often(min=1, max=None)
+
+    def optional(self) -> Pattern:
+        """Let the last step be missing."""
+        return self._often(optional=True)
+
+    def greedy(self) -> Pattern:
+        """Take as many events for the last step as possible."""
+        return self._often(greedy=True)
+
+    def consecutive(self) -> Pattern:
+        """Let nothing lie between the events of the last step."""
+        return self._often(consecutive=True)
+
+    def combinations(self) -> Pattern:
+        """Let anything lie between the events of the last step, also events that fit it."""
+        return self._often(combinations=True)
+
+    def until(self, condition: Any) -> Pattern:
+        """End the loop of the last step with an event that fits; the event is not taken."""
+        return self._often(until=_text(condition))
+
+    # -- the whole -------------------------------------------------------------------------------------------
+
+    def within(self, time: timedelta | str | int) -> Pattern:
+        """Bound the time from the first event to the last; the end is excluded."""
+        return self._with(within_ms=duration(time) / 1000, within_type="first_to_last")
+
+    def within_previous(self, time: timedelta | str | int) -> Pattern:
+        """Bound the time from the event taken before to that of the last step; the end is excluded."""
+        last = replace(self.steps[-1], within_previous_ms=duration(time) / 1000)
+        return self._with(steps=(*self.steps[:-1], last))
+
+    def within_gaps(self, time: timedelta | str | int) -> Pattern:
+        """Bound the time from each event taken to the next, whatever the steps; the end is excluded."""
+        return self._with(gap_ms=duration(time) / 1000)
+
+    def by(self, *key: str) -> Pattern:
+        """Part the events by attributes."""
+        return self._with(key=key)
+
+    def skip_to_next(self) -> Pattern:
+        """After a match, drop the others that begin with the same event."""
+        return self._with(skip=Skipping("skip_to_next"))
+
+    def skip_past_last_event(self) -> Pattern:
+        """After a match, drop the others that begin before its end."""
+        return self._with(skip=Skipping("skip_past_last_event"))
+
+    def skip_to_first(self, step: str, *, throw_on_miss: bool = False) -> Pattern:
+        """After a match, drop the others that begin before the first event of a step."""
+        return self._with(skip=Skipping("skip_to_first", step, throw_on_miss))
+
+    def skip_to_last(self, step: str, *, throw_on_miss: bool = False) -> Pattern:
+        """After a match, drop the others that begin before the last event of a step."""
+        return self._with(skip=Skipping("skip_to_last", step, throw_on_miss))
+
+    def timing_out_as(self, name: str) -> Pattern:
+        """Also give the matches that ran out of time, as detections of another type."""
+        return self._with(timeouts=name)
+
+    def limit(self, runs: int, *, drop: str = "oldest") -> Pattern:
+        """Bound how many matches a key may have in the making; beyond, the oldest or the newest are dropped."""
+        return self._with(runs=runs, drop=drop)
+
+    def counted(self) -> Pattern:
+        """Count the matches that each event completes instead of listing them."""
+        return self._with(counts=True)
+
+    # -- JSON -------------------------------------------------------------------------------------------------
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give the JSON form; what says nothing is left out."""
+        made: dict[str, Any] = {"steps": [_step_to_dict(step) for step in self.steps]}
+        if self.key:
+            made["key"] = list(self.key)
+        if self.within_ms is not None:
+            made["within"] = {"ms": _plain(self.within_ms), "type": self.within_type}
+        if self.gap_ms is not None:
+            made["within_gaps_ms"] = _plain(self.gap_ms)
+        if self.skip != Skipping():
+            made["after_match_skip"] = _said(self.skip, Skipping()) | {"strategy": self.skip.strategy}
+        for name, value in (("timeouts", self.timeouts), ("max_runs", self.runs)):
+            if value is not None:
+                made[name] = value
+        if self.drop != "oldest":
+            made["drop_runs"] = self.drop
+        if self.counts:
+            made["count"] = True
+        return made
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any]) -> Pattern:
+        """Read the JSON form.
+
+        Raises
+        ------
+        QueryError
+            If it is none; says at which place.
+        """
+        return _Reader().pattern(document)
+
+    # -- queries ------------------------------------------------------------------------------------------------
+
+    def compile(self, name: str = "Match", *, horizon: timedelta | str | int | None = None) -> Query:
+        """Compile the pattern; its detections have the type `name`."""
+        query = compile_tree(self._tree(name), horizon=horizon, forever=True)
+        return replace(query, warnings=(*query.warnings, *self._warnings()))
+
+    def text(self, name: str = "Match") -> str:
+        """Write the pattern in the Whimbrel language."""
+        return format_tree(self._tree(name))
+
+    def _warnings(self) -> Iterator[str]:
+        if self.within_ms is None:
+            yield "the pattern has no `within`: what it has begun to match it remembers for ever"
+        for step in _every(self.steps):
+            if _repeats(step) and step.within_previous_ms is not None:
+                yield f"within_previous_ms says nothing for {step.name!r}, which may be taken several times (as in Flink)"
+        last = self.steps[-1]
+        if self.within_type == "previous_to_current" and (last.branches or _repeats(last)):
+            yield (
+                "within previous_to_current is about the last step, and says nothing where that is a group or "
+                "is taken several times (as in Flink); within_gaps_ms bounds every gap"
+            )
+
+    def _tree(self, name: str) -> t.File:
+        steps = self.steps
+        within = None if self.within_ms is None else _amount(self.within_ms)
+        if self.within_type == "previous_to_current" and self.within_ms is not None:
+            within = None
+            if not steps[-1].branches:
+                steps = (*steps[:-1], replace(steps[-1], within_previous_ms=self.within_ms))
+        parts = tuple(_part(step) for step in steps)
+        connective = t.STEPS if len(parts) > 1 else None
+        gaps = None if self.gap_ms is None else _amount(self.gap_ms)
+        taken = [step.name for step in _every(self.steps) if not (step.contiguity or "").startswith("not")]
+        assign = tuple(t.Assignment(str(n), t.Apply("ids", (t.Name(str(n)),))) for n in taken)
+        if self.counts:
+            assign = (t.Assignment("matches", t.Name("matches")),)
+        case = t.Case(
+            t.Pattern(connective, parts, within, gaps),
+            assign=assign,
+            group_by=tuple(t.GroupKey(key) for key in self.key),
+            among=(t.Name(ANY),),
+            skip=self._skip(),
+            counting=self.counts,
+            limit=None if self.runs is None else t.Limit(self.runs, self.drop),
+            timing_out=None if self.timeouts is None else t.Name(self.timeouts),
+        )
+        return t.File((t.Definition(name, (case,)),))
+
+    def _skip(self) -> t.Skip | None:
+        if self.skip.strategy == "no_skip":
+            return None
+        return t.Skip(STRATEGIES[self.skip.strategy], self.skip.step, self.skip.throw_on_miss)
+
+
+def either(*patterns: Pattern) -> Pattern:
+    """Take one of several patterns: `Pattern("a").next(either(Pattern("b"), Pattern("c").next("d")))`."""
+    made = Pattern("either")
+    return made._with(steps=(StepOf(branches=tuple(pattern.steps for pattern in patterns)),))
+
+
+def read_pattern(text: str, name: str, file: str | None = None) -> Pattern:
+    """Read a pattern from the text of a JSON file."""
+    shown = file or name
+    try:
+        document = json.loads(text)
+    except ValueError as error:
+        raise QueryError(f"{shown} is no JSON: {error}") from None
+    except RecursionError:
+        raise QueryError(f"{shown} is nested too deeply") from None
+    try:
+        return Pattern.from_dict(document)
+    except QueryError as error:
+        raise QueryError(f"{shown}: {error.message}", hint=error.hint) from None
+
+
+# -- steps --------------------------------------------------------------------------------------------------
+
+
+def _step(name: str | Pattern, type: str | None, where: Any, how: str | None) -> StepOf:
+    if isinstance(name, Pattern):
+        if type is not None or where is not None:
+            raise QueryError("a group has no type and no condition of its own", hint="give them to its steps")
+        only = name.steps[0]
+        if len(name.steps) == 1 and only.branches and only.quantifier == Quantity():
+            return replace(only, contiguity=how)
+        return StepOf(contiguity=how, branches=(name.steps,))
+    return StepOf(name, type, None if where is None else _text(where), how)
+
+
+def _text(condition: Any) -> str:
+    return condition if isinstance(condition, str) else str(condition)
+
+
+def _every(steps: tuple[StepOf, ...]) -> Iterator[StepOf]:
+    """Give the single steps, also those in groups."""
+    for step in steps:
+        if step.branches:
+            for branch in step.branches:
+                yield from _every(branch)
+        else:
+            yield step
+
+
+def _repeats(step: StepOf) -> bool:
+    return step.quantifier.max is None or step.quantifier.max > 1
+
+
+def _part(step: StepOf) -> t.PatternPart:
+    """Write a step as a part of the language's tree."""
+    quantity = step.quantifier
+    marks = [
+        mark for mark in ("optional", "greedy", "consecutive", "combinations") if getattr(quantity, mark)
+    ]
+    times = None if (quantity.min, quantity.max) == (1, 1) else t.Times(max(1, quantity.min), quantity.max)
+    if quantity.min == 0 and "optional" not in marks:
+        marks.insert(0, "optional")
+    if times is not None and times.at_most == 1:
+        times = None
+    until = None if quantity.until is None else t.Occurrence(ANY, (_condition(quantity.until, step),))
+    follows = None if step.contiguity is None else CONTIGUITIES[step.contiguity]
+    gaps: tuple[t.Gap, ...] = ()
+    if step.within_previous_ms is not None and not _repeats(step):
+        gaps = (t.Gap(_amount(step.within_previous_ms), "previous"),)
+    what: t.Occurrence | t.Pattern
+    if step.branches:
+        what = _group(step)
+    else:
+        conditions = () if step.condition is None else (_condition(step.condition, step),)
+        what = t.Occurrence(step.type or ANY, conditions)
+    return t.PatternPart(
+        what, times=times, until=until, alias=step.name, gaps=gaps, follows=follows, marks=tuple(marks)
+    )
+
+
+def _group(step: StepOf) -> t.Pattern:
+    branches = [_sequence(branch) for branch in step.branches]
+    if len(branches) == 1:
+        return branches[0]
+    return t.Pattern("or", tuple(t.PatternPart(branch) for branch in branches))
+
+
+def _sequence(steps: tuple[StepOf, ...]) -> t.Pattern:
+    parts = tuple(_part(step) for step in steps)
+    return t.Pattern(t.STEPS if len(parts) > 1 else None, parts)
+
+
+def _condition(text: str, step: StepOf) -> t.Expression:
+    """Parse the condition of a step."""
+    where = f"the condition of step {step.name!r}" if step.name else "the condition of a group"
+    try:
+        definition = parse(f"define Lone detect Event where {text}\n").statements[0]
+    except QueryError as error:
+        raise QueryError(f"{where} cannot be read: {text!r}: {error.message}", hint=error.hint) from None
+    assert isinstance(definition, t.Definition)
+    case = definition.cases[0]
+    if case.where is None or case != t.Case(case.detect, where=case.where):
+        raise QueryError(f"{where} is more than a condition: {text!r}", hint="give the expression alone")
+    return case.where
+
+
+def _amount(ms: float) -> t.Quantity:
+    whole = int(ms)
+    return t.Quantity(((whole if whole == ms else ms, "ms"),))
+
+
+def _plain(number: float) -> int | float:
+    return int(number) if number == int(number) else number
+
+
+def _said(value: Any, default: Any) -> dict[str, Any]:
+    """Give the fields of a record that differ from their defaults."""
+    return {
+        name: getattr(value, name)
+        for name in value.__slots__
+        if getattr(value, name) != getattr(default, name)
+    }
+
+
+def _step_to_dict(step: StepOf) -> dict[str, Any]:
+    made = _said(step, StepOf())
+    made.pop("quantifier", None)
+    branches = made.pop("branches", ())
+    made = {"name": step.name, "contiguity": step.contiguity} | made
+    if step.name is None:
+        del made["name"]
+    if len(branches) == 1:
+        made["group"] = [_step_to_dict(each) for each in branches[0]]
+    elif branches:
+        made["either"] = [[_step_to_dict(each) for each in branch] for branch in branches]
+    if step.within_previous_ms is not None:
+        made["within_previous_ms"] = _plain(step.within_previous_ms)
+    if step.quantifier != Quantity():
+        limits = {"min": step.quantifier.min, "max": step.quantifier.max}
+        made["quantifier"] = limits | _said(step.quantifier, Quantity())
+    return made
+
+
+# -- reading ----------------------------------------------------------------------------------------------
+
+
+@dataclass
+class _Reader:
+    """Reads the JSON form; `path` is the place at hand, for messages."""
+
+    path: list[str] = field(default_factory=list)
+
+    def pattern(self, document: Any) -> Pattern:
+        known = ("steps", "key", "within", "within_gaps_ms", "after_match_skip", "timeouts", "max_runs",
+                 "drop_runs", "count")  # fmt: skip
+        members = self.members(document, known, "a pattern")
+        made = Pattern("begin")._with(steps=self.at("steps", members, self.steps, required=True))
+        within = self.at("within", members, self.within) or (None, "first_to_last")
+        return made._with(
+            key=self.at("key", members, self.key) or (),
+            within_ms=within[0],
+            within_type=within[1],
+            gap_ms=self.at("within_gaps_ms", members, self.time),
+            skip=self.at("after_match_skip", members, self.skip) or Skipping(),
+            timeouts=self.at("timeouts", members, self.string),
+            runs=self.at("max_runs", members, self.whole),
+            drop=self.at("drop_runs", members, self.one_of("oldest", "newest")) or "oldest",
+            counts=bool(self.at("count", members, self.flag)),
+        )
+
+    def fail(self, what: str, hint: str | None = None) -> QueryError:
+        place = "".join(self.path).lstrip(".") or "the pattern"
+        return QueryError(f"{place}: {what}", hint=hint)
+
+    def members(self, value: Any, known: tuple[str, ...], what: str) -> Mapping[str, Any]:
+        if not isinstance(value, Mapping):
+            raise self.fail(f"{what} is an object, not {_kind(value)}")
+        for name in value:
+            if name not in known:
+                raise self.fail(
+                    f"{what} has no member {name!r}",
+                    did_you_mean(str(name), known) or f"it has {', '.join(known)}",
+                )
+        return value
+
+    def at(
+        self, name: str, members: Mapping[str, Any], read: Callable[[Any], Any], *, required: bool = False
+    ) -> Any:
+        """Read a member, if it is there; null counts as not there."""
+        if members.get(name) is None:
+            if required:
+                raise self.fail(f"the member {name!r} is missing")
+            return None
+        self.path.append(f".{name}")
+        found = read(members[name])
+        self.path.pop()
+        return found
+
+    def steps(self, value: Any) -> tuple[StepOf, ...]:
+        if not isinstance(value, list) or not value:
+            raise self.fail("a list of at least one step is wanted")
+        if len(self.path) > 2 * DEEPEST:
+            raise self.fail("groups are nested too deeply")
+        found = []
+        for number, each in enumerate(value):
+            self.path.append(f"[{number}]")
+            found.append(self.step(each))
+            self.path.pop()
+        return tuple(found)
+
+    def step(self, value: Any) -> StepOf:
+        known = (
+            "name",
+            "type",
+            "condition",
+            "contiguity",
+            "quantifier",
+            "within_previous_ms",
+            "group",
+            "either",
+        )
+        members = self.members(value, known, "a step")
+        branches = self.branches(members)
+        if branches:
+            for name in ("type", "condition", "within_previous_ms"):
+                if members.get(name) is not None:
+                    raise self.fail(f"a group has no {name!r} of its own", "give it to the steps inside")
+        elif members.get("name") is None:
+            raise self.fail("a step needs a name, or a group of steps")
+        return StepOf(
+            None if branches else self.at("name", members, self.name),
+            self.at("type", members, self.string),
+            self.at("condition", members, self.string),
+            self.at("contiguity", members, self.one_of(*CONTIGUITIES)),
+            self.at("quantifier", members, self.quantifier) or Quantity(),
+            self.at("within_previous_ms", members, self.time),
+            branches,
+        )
+
+    def branches(self, members: Mapping[str, Any]) -> tuple[tuple[StepOf, ...], ...]:
+        if members.get("group") is not None:
+            return (self.at("group", members, self.steps),)
+        if members.get("either") is None:
+            return ()
+
+        def read(value: Any) -> tuple[tuple[StepOf, ...], ...]:
+            if not isinstance(value, list) or len(value) < 2:
+                raise self.fail("at least two lists of steps are wanted")
+            return tuple(self.steps(each) for each in value)
+
+        found: tuple[tuple[StepOf, ...], ...] = self.at("either", members, read)
+        return found
+
+    def quantifier(self, value: Any) -> Quantity:
+        known = tuple(Quantity.__slots__)
+        members = self.members(value, known, "a quantifier")
+        least = self.at("min", members, self.whole)
+        most = self.at("max", members, self.whole)
+        if "max" not in members and least is not None:
+            most = max(1, least)
+        return Quantity(
+            1 if least is None else least,
+            1 if "max" not in members and least is None else most,
+            *(bool(self.at(name, members, self.flag)) for name in known[2:6]),
+            self.at("until", members, self.string),
+        )
+
+    def within(self, value: Any) -> tuple[float, str]:
+        members = self.members(value, ("ms", "type"), "within")
+        kind = self.at("type", members, self.one_of(*WITHIN)) or WITHIN[0]
+        return self.at("ms", members, self.time, required=True), kind
+
+    def skip(self, value: Any) -> Skipping:
+        members = self.members(value, ("strategy", "step", "throw_on_miss"), "after_match_skip")
+        return Skipping(
+            self.at("strategy", members, self.one_of("no_skip", *STRATEGIES), required=True),
+            self.at("step", members, self.string),
+            bool(self.at("throw_on_miss", members, self.flag)),
+        )
+
+    def key(self, value: Any) -> tuple[str, ...]:
+        if not isinstance(value, list) or not all(isinstance(each, str) and each for each in value):
+            raise self.fail('a list of attributes is wanted, such as ["vehicle"]')
+        return tuple(value)
+
+    def name(self, value: Any) -> str:
+        text = self.string(value)
+        if not text.isidentifier():
+            raise self.fail(
+                f"{text!r} is no name", "a name has letters, digits and _, and begins with no digit"
+            )
+        return text
+
+    def string(self, value: Any) -> str:
+        if not isinstance(value, str) or not value:
+            raise self.fail(f"a text is wanted, not {_kind(value)}")
+        return value
+
+    def whole(self, value: Any) -> int:
+        if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+            raise self.fail(f"a whole number is wanted, not {_kind(value)}")
+        return value
+
+    def time(self, value: Any) -> float:
+        if not isinstance(value, int | float) or isinstance(value, bool) or not 0 < value < 1e15:
+            raise self.fail(f"a number of milliseconds is wanted, not {_kind(value)}")
+        return value
+
+    def flag(self, value: Any) -> bool:
+        if not isinstance(value, bool):
+            raise self.fail(f"true or false is wanted, not {_kind(value)}")
+        return value
+
+    def one_of(self, *choices: str) -> Callable[[Any], str]:
+        def read(value: Any) -> str:
+            if value not in choices:
+                near = did_you_mean(str(value), choices)
+                raise self.fail(f"{value!r} is none of {', '.join(choices)}", near)
+            return str(value)
+
+        return read
+
+
+def _kind(value: Any) -> str:
+    return "null" if value is None else json.dumps(value, default=str)[:60]
