@@ -209,9 +209,10 @@ def _shown(name: str) -> str:
 def _common(name: str, tables: Sequence[pa.Table]) -> pa.DataType:
     """Give the type that holds a column of both tables: text if there is no other."""
     kinds = {_plain_type(table.schema.field(name).type) for table in tables if name in table.column_names}
+    kinds.discard(pa.null())  # of a column without any value
     if len(kinds) == 1:
         return kinds.pop()
-    if all(pa.types.is_integer(kind) or pa.types.is_floating(kind) for kind in kinds):
+    if kinds and all(pa.types.is_integer(kind) or pa.types.is_floating(kind) for kind in kinds):
         return pa.float64()
     return pa.string()
 
@@ -226,7 +227,7 @@ def _as(table: pa.Table, name: str, kind: pa.DataType) -> pa.Array:
     column = decoded(_joined(table, name))
     if column.type == kind:
         return column
-    if pa.types.is_string(kind):
+    if pa.types.is_string(kind) and not pa.types.is_null(column.type):
         texts = _text.json_values(column)
         return pc.if_else(pc.is_null(column), pa.scalar(None, pa.string()), texts)
     return column.cast(kind)

@@ -109,7 +109,7 @@ def without_twins(table: pa.Table) -> tuple[pa.Table, pa.Table]:
     found = table.filter(pc.invert(is_twin)).select(own).replace_schema_metadata(metadata)
     twins = table.filter(is_twin)
     places = pc.index_in(found.column("id"), twins.column("id").combine_chunks())
-    names = [name for name in table.column_names if name.startswith(TWIN) and name != TWIN]
+    names = ["id", *(name for name in table.column_names if name.startswith(TWIN) and name != TWIN)]
     return found, twins.select(names).take(places.combine_chunks())
 
 
