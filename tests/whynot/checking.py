@@ -182,19 +182,22 @@ class Checker:
         if reason.kind == "nothing":
             return not self.streams[op.input]
         had = [self.item(seen) for _, seen in miss.parts if seen is not None]
-        assert len(had) < op.at_least
+        assert len(had) < op.at_least or reason.kind == "time"
         same = [i for i in self.streams[op.input] if group_of(i, op.partitioning) == dict(miss.key)]
         first = next(n for n, item in enumerate(same) if item is had[0])
         more = same[first : first + len(had) + 1]
         if reason.kind == "few":
             return len(more) == len(had)
         if reason.kind == "time":
+            more = more if len(had) < op.at_least else had
             return max(i.end for i in more) - min(i.start for i in more) > op.within
         return reason.kind == "ended" and bool(self.items(reason.events[0]))
 
     def _window(self, op: Aggregate, miss: Miss, reason: Reason) -> bool:
         if reason.kind == "nothing":
             return any(not self.streams[part.input] for part in op.parts)
+        if reason.kind == "few":
+            return not self.streams[op.name] and (op.window.every or 1) > 1
         every = replace(op, having=None, parts=tuple(replace(part, outer=True) for part in op.parts))
         results = aggregated(every, self.streams, self.graph, WORLD)
         ids = set(miss.parts[0][1].events)

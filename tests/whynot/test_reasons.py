@@ -399,6 +399,13 @@ def test_no_window_at_all():
     assert reasons(JAM, "Q@1s:speed=4,lane=1") == [("nothing", "P: no event of type P came at all")]
 
 
+def test_a_window_that_counts_events_and_has_too_few():
+    query = "define Recent over 5 events every 3 events within 1 h detect A assign n = count(A)"
+    assert reasons(query, "A@1s A@2s") == [
+        ("few", "A: 2 events came; a result is due at every 3 events of a group")
+    ]
+
+
 # -- key and time --------------------------------------------------------------------------------------
 
 

@@ -86,8 +86,13 @@ class Search:
         found = []
         for group in self.asked:
             part = self.sequence(group)[0]
-            found += [(group, place) for place in self._asked_for(group.places[part], part).tolist()]
+            found += [(group, place) for place in self._beginning(group, part).tolist()]
         return sorted(found, key=lambda item: -item[1])
+
+    def _beginning(self, group: Group, part: int) -> Int64Array:
+        """Give the events that were asked for and that fill the first part as all rules want it."""
+        places = self._asked_for(group.places[part], part)
+        return self._fitting({}, part, places)
 
     def _asked_for(self, places: Int64Array, slot: int) -> Int64Array:
         """Leave out events that are not of the time or key that was asked for."""
@@ -112,10 +117,10 @@ class Search:
             part = self.sequence(group)[0]
             found = [
                 draft
-                for slot in self.scene.near(part)
+                for slot in (part, *self.scene.near(part))
                 for draft in self._nearly(group, {}, 0, slot, self._asked_for(group.places[slot], slot))
             ]
-            begun = len(self._asked_for(group.places[part], part))
+            begun = len(self._beginning(group, part))
             # Where matches have begun properly, one that begins wrongly is told if all the rest of it fits.
             found = [draft for draft in found if not begun or len(draft.binding) == len(self.op.parts)]
             yield from sorted(found, key=lambda draft: draft.cost)
@@ -178,7 +183,9 @@ class Search:
 
     def extensions(self, group: Group, binding: Binding, part: int) -> Int64Array:
         """Give the events that fill the next part as all rules want it."""
-        places = self._in_reach(group.places[part], binding)
+        return self._fitting(binding, part, self._in_reach(group.places[part], binding))
+
+    def _fitting(self, binding: Binding, part: int, places: Int64Array) -> Int64Array:
         if not len(places):
             return NO_PLACES
         fits = np.ones(len(places), np.bool_)

@@ -50,17 +50,14 @@ class Stretches:
         fitting = places[(self.events.mask[places] & np.uint64(1)) != 0]
         enders = places[(self.events.mask[places] & np.uint64(2)) != 0]
         found: list[Miss] = []
-        covered = -1
+        covered = 0
         for first in range(len(fitting)):
             length, reason = self._longest(fitting, enders, first)
-            is_inside_another = first + length - 1 <= covered
-            covered = max(covered, first + length - 1)
-            if (
-                reason is not None
-                and not is_inside_another
-                and self._is_asked_for(fitting[first : first + length])
-            ):
-                found.append(self._miss(definition, group, fitting[first : first + length], reason))
+            last = first + max(length, 1)  # an event that alone takes too long is a stretch of none
+            is_inside_another, covered = last <= covered, max(covered, last)
+            stretch = fitting[first:last]
+            if reason is not None and not is_inside_another and self._is_asked_for(stretch):
+                found.append(self._miss(definition, group, stretch, reason))
         return found
 
     def _is_asked_for(self, places: Int64Array) -> bool:

@@ -66,7 +66,7 @@ class Trials:
     def between(self) -> list[Trial]:
         """Try the rules between this part and the others."""
         if not self.binding:
-            return self._conditions()
+            return [self._within(), *self._conditions()]
         orders = [trial for order in self.scene.op.orders for trial in self._order(order)]
         return [self._distinct(), *orders, self._within(), *self._conditions()]
 
@@ -163,9 +163,11 @@ class Trials:
 
     def _within(self) -> Trial:
         scene = self.scene
-        low, high = scene.span([bound.place for bound in self.binding.values()])
         start, end = scene.start[self.places], scene.end[self.places]
-        took = np.maximum(end, high) - np.minimum(start, low)
+        took = end - start
+        if self.binding:
+            low, high = scene.span([bound.place for bound in self.binding.values()])
+            took = np.maximum(end, high) - np.minimum(start, low)
         within = scene.op.within
 
         def say(at: int) -> Reason:

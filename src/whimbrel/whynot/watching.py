@@ -43,6 +43,8 @@ NAME = "why"
 class Watched(Session):
     """A session of one query that forgets nothing and takes note of the rows of every stream."""
 
+    shares_work = False
+
     def __init__(self, query: Query, **settings: Any) -> None:
         self.watched = drop_unused(query.graph)
         """The operators that make what the query reports, as they were written."""

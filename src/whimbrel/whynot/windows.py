@@ -19,6 +19,7 @@ from whimbrel.whynot.events import clock, first, seen, values
 from whimbrel.whynot.explanation import Finding, Miss, Reason
 from whimbrel.whynot.nothing import nothing_at_all
 from whimbrel.whynot.watching import count_in, windows_of
+from whimbrel.whynot.words import many
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,8 +117,7 @@ def explain_aggregate(op: Aggregate, view: View, definition: str) -> Finding:
     misses = [windows.miss(definition, each) for each in refused[: view.limit]]
     notes = []
     if not len(windows.rows):
-        parts = [(part.alias or part.input, part.input) for part in op.parts]
-        misses = [nothing_at_all(view, definition, op.name, parts)]
+        misses = [_no_window(op, view, definition)]
     if op.window.every is not None and op.window.kind == "temporal":
         notes += _still_open(op, view)
     return Finding(
@@ -129,6 +129,18 @@ def explain_aggregate(op: Aggregate, view: View, definition: str) -> Finding:
         more=Counter("empty" if each.empty else "having" for each in refused[view.limit :]),
         notes=tuple(notes),
     )
+
+
+def _no_window(op: Aggregate, view: View, definition: str) -> Miss:
+    """Say why not even one window was computed."""
+    parts = [(part.alias or part.input, part.input) for part in op.parts]
+    every = op.window.every
+    came = sum(len(view.rows_asked_for(input, op.partitioning)) for _, input in parts)
+    if op.window.kind == "temporal" or every is None or not came:
+        return nothing_at_all(view, definition, op.name, parts)
+    text = f"{many(came, 'event')} came; a result is due at every {every} events of a group"
+    reason = Reason("few", text, parts[0][0])
+    return Miss(definition, op.name, {}, tuple((name, None) for name, _ in parts), (reason,), 1.0)
 
 
 def _still_open(op: Aggregate, view: View) -> list[str]:
