@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -12,7 +14,9 @@ from tests.trial.trips import MAY_1, late, trips
 
 import whimbrel as wb
 from whimbrel.errors import DataError, QueryError, StateError, WhimbrelError
+from whimbrel.graph.operators import Graph, Match, Operator
 from whimbrel.graph.query import Query
+from whimbrel.model.time import END_OF_TIME
 from whimbrel.trial import Changes
 
 HOUR = 3_600
@@ -54,9 +58,32 @@ def test_the_live_detections_are_those_of_a_session_without_a_shadow_call_by_cal
     assert shadow.live.counts == alone.counts
 
 
-@given(st.data(), graphs(max_definitions=2), graphs(max_definitions=2), event_lists(), st.booleans())
-def test_a_shadow_tells_what_a_backtest_finds_however_events_come(data, one, other, events, is_restored):
-    live, candidate = Query(one), Query(other)
+def stretched(graph: Graph, factor: float) -> Graph:
+    """The same graph with other times in its patterns."""
+
+    def longer(time: int) -> int:
+        return min(int(time * factor), END_OF_TIME)
+
+    def changed(operator: Operator) -> Operator:
+        if not isinstance(operator, Match):
+            return operator
+        absent = (replace(a, duration=a.duration and longer(a.duration)) for a in operator.absent)
+        return replace(operator, within=longer(operator.within), absent=tuple(absent))
+
+    return replace(graph, operators=tuple(map(changed, graph.operators)))
+
+
+@st.composite
+def changed_graphs(draw) -> tuple[Graph, Graph]:
+    """A graph, and another one or the same with longer or shorter times."""
+    graph = draw(graphs(max_definitions=2))
+    factor = draw(st.sampled_from([0.5, 2, 3, None]))
+    return graph, draw(graphs(max_definitions=2)) if factor is None else stretched(graph, factor)
+
+
+@given(st.data(), changed_graphs(), event_lists(), st.booleans())
+def test_a_shadow_tells_what_a_backtest_finds_however_events_come(data, both, events, is_restored):
+    live, candidate = map(Query, both)
     batches = data.draw(cuts(data.draw(arrivals(events, 2_000_000))))
     alone = wb.Session(live, lateness="2s")
     shadow = wb.Shadow(live, candidate, lateness="2s")
