@@ -39,10 +39,11 @@ if TYPE_CHECKING:
     from whimbrel.io.frames import show, to_geopandas, to_pandas, to_polars
     from whimbrel.lang.custom import custom_query
     from whimbrel.lang.reading import read
+    from whimbrel.lang.steps import Pattern, either
     from whimbrel.lang.wbl.compile import compile_text as compile
-    from whimbrel.whynot import Explanation, why
     from whimbrel.trial.backtest import Backtest, backtest
     from whimbrel.trial.shadow import Shadow
+    from whimbrel.whynot import Explanation, why
 
 _HOMES = {
     "Backtest": "whimbrel.trial.backtest",
@@ -51,6 +52,7 @@ _HOMES = {
     "Explanation": "whimbrel.whynot",
     "Function": "whimbrel.graph.functions",
     "Outcome": "whimbrel.engine.detect",
+    "Pattern": "whimbrel.lang.steps",
     "Query": "whimbrel.graph.query",
     "QueryError": "whimbrel.errors",
     "Session": "whimbrel.engine.session",
@@ -60,6 +62,7 @@ _HOMES = {
     "compile": "whimbrel.lang.wbl.compile:compile_text",
     "custom_query": "whimbrel.lang.custom",
     "detect": "whimbrel.api",
+    "either": "whimbrel.lang.steps",
     "explain": "whimbrel.graph.explain",
     "function": "whimbrel.graph.functions",
     "read": "whimbrel.lang.reading",
@@ -78,6 +81,7 @@ __all__ = [
     "Explanation",
     "Function",
     "Outcome",
+    "Pattern",
     "Query",
     "QueryError",
     "Session",
@@ -87,6 +91,7 @@ __all__ = [
     "compile",
     "custom_query",
     "detect",
+    "either",
     "explain",
     "function",
     "read",

@@ -30,12 +30,10 @@ def read_query(
     context: str | None = None,
 ) -> Query:
     """Compile the query that a command names."""
-    from whimbrel.lang.wbl.compile import compile_text
+    from whimbrel.lang.reading import compile_file
 
     text = read_text(path)
-    query = compile_text(
-        text, file=shown(path), params=_typed(dict(params), text), horizon=horizon, emit=emit
-    )
+    query = compile_file(text, shown(path), params=_typed(dict(params), text), horizon=horizon, emit=emit)
     return query if context is None else query.in_context(Context(context))
 
 

@@ -152,7 +152,7 @@ class Automaton:
                 hint="repeat steps less often: {2,} needs fewer states than {2,5000}",
             )
 
-    # -- small parts ------------------------------------------------------------------------------------
+    # -- small parts ---------------------------------------------------------------------------------------
 
     def _state(self, kind: Kind, step: str, within_previous: int | None = None) -> State:
         state = State(kind, step, within_previous=within_previous)
@@ -202,10 +202,10 @@ class Automaton:
         holder = place.group if place.is_head and place.group is not None else place.element
         return holder.quantifier.inner
 
-    # -- absences -----------------------------------------------------------------------------------------
+    # -- absences ------------------------------------------------------------------------------------------
 
     def _absences(self, place: _Place) -> list[Step]:
-        """Give the absent steps that end with an event of this step: those before it or before what is optional."""
+        """Give the absent steps that an event of this step ends: before it, or before what may be missing."""
         found = []
         for element in reversed(place.before):
             is_absent = element.contiguity is Contiguity.NOT_FOLLOWED_BY
@@ -251,7 +251,7 @@ class Automaton:
             copied.ways.append(Way(way.action, target, way.formula))
         return copied
 
-    # -- patterns -------------------------------------------------------------------------------------------
+    # -- patterns ------------------------------------------------------------------------------------------
 
     def _sequence(
         self, elements: tuple[Element, ...], sink: State, group: Group | None, following: Element | None
@@ -270,7 +270,7 @@ class Automaton:
         return sink
 
     def _absent_at_the_end(self, place: _Place, sink: State) -> State:
-        """Let an absence that comes last wait for time to pass; others are built into the states around them."""
+        """Let an absence that comes last wait for time to pass; others are built into what follows them."""
         step = place.element
         assert isinstance(step, Step)
         bounds = (self.op.within, self.op.gap, step.within_previous)
@@ -323,7 +323,7 @@ class Automaton:
         return self._is_first_round.get(id(place.group), True) and place.group.quantifier.optional
 
     def _times(self, place: _Place, sink: State, beyond: State, at_least: int, at_most: int) -> State:
-        """Build as many copies of a step as it may be taken; those that need not be taken lead `beyond` too."""
+        """Build a copy of a step for each time it may be taken; those that need not be lead `beyond` too."""
         quantifier = place.element.quantifier
         self._note_round(place, is_first=False)
         until = self._until(place.element)
@@ -377,7 +377,7 @@ class Automaton:
         if waits is not None:
             waiting = state
             if optional or self._begins_optional_group(place):
-                # Once an event was ignored, what lies beyond has been tried: only the step itself is waited for.
+                # Once an event was ignored, what lies beyond has been tried: only the step is waited for.
                 waiting = self._state(Kind.ON_THE_WAY, step.name)
                 waiting.take(taken, take)
                 waiting.ignore(waiting, waits)

@@ -178,6 +178,7 @@ class Intake:
         self.duplicates = SetAside()
         self.rejected = SetAside()
         self._waiting: list[pa.RecordBatch] = []
+        self._epoch = 0
         self._types: dict[str, Type] = {}
         self.recent = RecentIds(END_OF_TIME if lateness is None else lateness)
         self.suspects: npt.NDArray[np.uint64] | None = None
@@ -213,9 +214,15 @@ class Intake:
             return batch
         return batch.filter(batch.column(self.owned))
 
+    def begin(self) -> None:
+        """Say that other events come now than before: they stand behind all that wait."""
+        self._epoch = self._epoch + 1 if self._waiting else 0
+
     def accept(self, events: pa.RecordBatch) -> None:
         """Take in events in the common form; those that are late are set aside."""
         self._check_types(events.schema)
+        if ARRIVAL in events.schema.names and self._epoch:
+            events = self._behind_others(events)
         events = self._without_late(events)
         if events.num_rows:
             self._waiting.append(events)
@@ -223,6 +230,11 @@ class Intake:
             if self.follows_events and self.lateness is not None:
                 newest = int(_int64(events, "end").max())
                 self.advance(newest - self.lateness - 1)
+
+    def _behind_others(self, events: pa.RecordBatch) -> pa.RecordBatch:
+        """Let the order of arrival that events bring along count among those that came together only."""
+        came = _int64(events, ARRIVAL) + (self._epoch << 45)
+        return events.set_column(events.schema.get_field_index(ARRIVAL), ARRIVAL, pa.array(came))
 
     def advance(self, watermark: int) -> None:
         """Say that every event up to `watermark` has been seen. The clock never goes back."""
@@ -305,7 +317,9 @@ class Intake:
         place = None if self.coordinates is None else self.coordinates.value
         types = {key: kind.value for key, kind in self._types.items()}
         about = {"watermark": self.watermark, "counts": counts, "coordinates": place, "types": types}
-        blocks.put_json(name, about | {"lateness": self.lateness, "ids": self.recent.size})
+        blocks.put_json(
+            name, about | {"lateness": self.lateness, "ids": self.recent.size, "epoch": self._epoch}
+        )
         blocks.put_batches(f"{name}/waiting", self._waiting)
         arrays = {key: getattr(self.recent, key) for key in ("high", "low", "end", "used")}
         blocks.put_arrays(f"{name}/recent", arrays)
@@ -323,6 +337,7 @@ class Intake:
         self._types = {key: Type(kind) for key, kind in about["types"].items()}
         self._waiting = blocks.batches(f"{name}/waiting")
         self.recent.size = about["ids"]
+        self._epoch = about["epoch"]
         for key, array in blocks.arrays(f"{name}/recent").items():
             setattr(self.recent, key, array)
 

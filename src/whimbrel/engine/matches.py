@@ -1,4 +1,4 @@
-"""What a `Sequence` found, as rows of its stream: matches one by one, or how many there are and their sums."""
+"""What a `Sequence` found, as rows of its stream: matches one by one, or their number and sums."""
 
 from __future__ import annotations
 
@@ -165,15 +165,13 @@ class Listing:
         stream = self.of.slots[self.of.slot_of_step[self.of.steps[step]]]
         used, inverse = np.unique(rows, return_inverse=True)
         texts = row_ids(self.of.around, stream, used).take(pa.array(inverse))
-        empty = np.diff(segments.offsets) == 0
-        lists = pa.ListArray.from_arrays(
-            pa.array(segments.offsets.astype(np.int32)), texts, mask=pa.array(empty) if empty.any() else None
+        return Column(
+            Type.TEXTS, pa.ListArray.from_arrays(pa.array(segments.offsets.astype(np.int32)), texts)
         )
-        return Column(Type.TEXTS, lists, empty if empty.any() else None)
 
 
 class Summary:
-    """Matches counted and summed up, one result for each event (or moment) that completes any in a partition."""
+    """Matches counted and summed up: one result for each event, or moment, that completes any."""
 
     def __init__(self, of: Sequencer, found: k.Found) -> None:
         self.of = of

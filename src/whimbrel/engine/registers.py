@@ -46,7 +46,7 @@ _KINDS = {"first": k.FIRST, "last": k.LAST, "count": k.COUNT, "sum": k.SUM, "min
 
 @dataclass(frozen=True, slots=True)
 class Register:
-    """A value kept for each run: an aggregate of what a step took. `values` is None where events are counted."""
+    """A value kept for each run: an aggregate of what a step took; `values` is None where events count."""
 
     step: str
     function: str
@@ -86,7 +86,7 @@ class Memory:
                 self._column(values)
         self.compile()
 
-    # -- what there is ---------------------------------------------------------------------------------
+    # -- what there is -------------------------------------------------------------------------------------
 
     def _prepared(self, condition: Expr) -> Expr:
         """Write averages as sums by counts, relations as comparisons, and name the event under test."""
@@ -124,15 +124,15 @@ class Memory:
             case Call(function, (Part(str() as step),)) if function == "count" and step in self.steps:
                 return Register(step, function, None)
             case Call(function, (argument,)) if function in AGGREGATES:
-                step = next((p.part for p in walk(argument) if isinstance(p, Attribute)), None)
+                name = next((p.part for p in walk(argument) if isinstance(p, Attribute)), None)
                 if function not in _KINDS:
                     raise QueryError(
                         f"{format_expr(node)!r} cannot be read while a pattern is being matched",
                         node.at,
                         "use count, sum, avg, min, max, first or last",
                     )
-                if step in self.steps:
-                    return Register(str(step), function, own(argument, str(step)))
+                if name in self.steps:
+                    return Register(str(name), function, own(argument, str(name)))
             case Attribute(str() as step, _) if step in self.steps:
                 return Register(step, "last", own(node, step))
         return None
@@ -148,10 +148,10 @@ class Memory:
         """Whether any condition reads more than the event itself."""
         return bool(self.columns)
 
-    # -- where values lie --------------------------------------------------------------------------------
+    # -- where values lie ----------------------------------------------------------------------------------
 
     def _places(self, kinds: list[Type | None]) -> list[tuple[bool, int]]:
-        """Give every value its place among the whole numbers or the floats; -1 where its kind is not known."""
+        """Give every value its place among whole numbers or floats; -1 where its kind is not known."""
         used = [0, 0]
         places = []
         for kind in kinds:
@@ -212,7 +212,7 @@ class Memory:
         if values is None:
             return self.steps[step], 0, -1
         is_float, place = self.column_places[self._column(values)]
-        # What no event has had a value for yet is not counted: no event has a null mark at that place cleared.
+        # What has no value in any event so far counts nothing: at that place all events are null.
         return self.steps[step], int(is_float), place if place >= 0 else MOST_VALUES
 
     def _blank(self) -> np.uint64:
@@ -249,7 +249,7 @@ class Memory:
         if register.function == "last" and isinstance(named, Attribute):
             yield named
 
-    def _operand(self, slot: int, expr: Expr) -> Operand:
+    def _operand(self, slot: int, expr: Expr) -> Operand:  # noqa: ARG002, there is only one
         value = own(expr, EVENT)
         if isinstance(value, Attribute) and value.name in ("start", "end"):
             return Operand(Type.TIMESTAMP, -1)
@@ -282,7 +282,7 @@ class Memory:
                 "compute what it needs in a definition of its own, one event at a time",
             ) from None
 
-    # -- values ------------------------------------------------------------------------------------------
+    # -- values --------------------------------------------------------------------------------------------
 
     def learn(self, number: int, kind: Type | None) -> bool:
         """Take note of a column's kind; tell whether everything has to be compiled anew."""

@@ -53,7 +53,7 @@ def _free_name(name: str) -> str:
 def _event_lists(
     lineage: Lineage, refs: Int64Array, inverse: Int64Array, ids: pa.Array, *, keep: bool
 ) -> pa.Array:
-    """Give each row's atomic events once: in total order (they are numbered in it), or in the order they have."""
+    """Give each row's atomic events once: in total order (they are numbered in it), or in their own."""
     if _is_in_order(lineage) or (keep and not _has_repeated(lineage)):
         return pa.ListArray.from_arrays(
             pa.array(lineage.offsets.astype(np.int32)), ids.take(pa.array(inverse))

@@ -30,6 +30,7 @@ MOST_LISTED = 50_000_000
 _SKIPS = {"no_skip": 0, "skip_past_last_event": k.PAST_LAST, "skip_to_next": k.TO_NEXT,
           "skip_to_first": k.TO_FIRST, "skip_to_last": k.TO_LAST}  # fmt: skip
 _RUN_FIELDS = ("state", "key", "node", "begin", "serial", "last", "next")
+_NODE_FIELDS = ("ident", "step", "left", "right", "paths", "length", "serial")
 
 
 class Sequencer:
@@ -88,7 +89,7 @@ class Sequencer:
                 found.setdefault((step, summed(need.arguments[0], step)))
         return list(found)
 
-    # -- what does not change -----------------------------------------------------------------------------
+    # -- what does not change ------------------------------------------------------------------------------
 
     def _machine(self) -> k.Machine:
         """Write the automaton down as the numbers the kernels read."""
@@ -151,19 +152,25 @@ class Sequencer:
         spec[k.THROWS] = op.skip.throw_on_miss
         return spec
 
-    # -- room -----------------------------------------------------------------------------------------------
+    # -- room ----------------------------------------------------------------------------------------------
 
     def _no_runs(self) -> k.Runs:
         ints, floats = self.memory.widths()
-        fields = [np.zeros(0, np.int64) for _ in _RUN_FIELDS]
-        return k.Runs(*fields, np.zeros((0, ints), np.int64), np.zeros((0, floats)), np.zeros(0, np.uint64))
+        fields = {name: np.zeros(0, np.int64) for name in _RUN_FIELDS}
+        return k.Runs(
+            **fields,
+            ints=np.zeros((0, ints), np.int64),
+            floats=np.zeros((0, floats)),
+            nulls=np.zeros(0, np.uint64),
+        )
 
     def _no_nodes(self) -> k.Nodes:
         totals = len(self.memory.totals)
-        fields = [np.zeros(0, np.int64) for _ in range(7)]
-        numbers = np.zeros((0, totals), np.int64)
+        fields = {name: np.zeros(0, np.int64) for name in _NODE_FIELDS}
         sums, least, greatest = (np.zeros((0, totals)) for _ in range(3))
-        return k.Nodes(*fields, sums, numbers, least, greatest)
+        return k.Nodes(
+            **fields, sums=sums, numbers=np.zeros((0, totals), np.int64), least=least, greatest=greatest
+        )
 
     @staticmethod
     def _room_to_find(size: int) -> k.Found:
@@ -228,7 +235,7 @@ class Sequencer:
             found.node[: self.count[which]] = table[found.node[: self.count[which]]]
         self.count[k.NODES] = len(kept)
 
-    # -- a step -----------------------------------------------------------------------------------------------
+    # -- a step --------------------------------------------------------------------------------------------
 
     @property
     def due(self) -> int:
@@ -395,7 +402,7 @@ class Sequencer:
         ints = np.zeros((len(arrived), widths[0]), np.int64)
         floats = np.zeros((len(arrived), widths[1]), np.float64)
         nulls = np.full(len(arrived), ~np.uint64(0))
-        for place, (at, number, column) in enumerate(computed):
+        for at, number, column in computed:
             is_float, column_place = memory.column_places[number]
             if column.type is None or column_place < 0:
                 continue
@@ -432,7 +439,7 @@ class Sequencer:
             self.memory.compile()
         return {id(column): self.memory.texts.codes(column) for _, column in columns}
 
-    # -- what was found -----------------------------------------------------------------------------------------
+    # -- what was found ------------------------------------------------------------------------------------
 
     def _emit(self) -> None:
         for found, which, stream in (
@@ -467,7 +474,7 @@ class Sequencer:
         listing = listing.once_each()
         stream.new = listing.append_to(stream)
 
-    # -- snapshots ------------------------------------------------------------------------------------------------
+    # -- snapshots -----------------------------------------------------------------------------------------
 
     def save(self, blocks: Blocks, name: str) -> None:
         """Write the state."""

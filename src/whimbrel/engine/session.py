@@ -13,10 +13,11 @@ import pyarrow as pa
 
 from whimbrel.engine.atoms import Atoms
 from whimbrel.engine.identity import CONTENT
-from whimbrel.engine.intake import Counts, Intake
+from whimbrel.engine.intake import ARRIVAL, Counts, Intake
 from whimbrel.engine.pipeline import Pipeline, columns_needed
 from whimbrel.engine.remembering import events_of
 from whimbrel.engine.report import report, together
+from whimbrel.engine.sharing import Sharing
 from whimbrel.engine.snapshot import Blocks, load_store, save_store
 from whimbrel.engine.store import Store
 from whimbrel.engine.streams import Stream, Surroundings
@@ -71,6 +72,9 @@ class Session:
     ['Late']
     """
 
+    shares_work = True
+    """Whether queries that start together run once what they have in common."""
+
     def __init__(
         self,
         query: Query | None = None,
@@ -98,6 +102,7 @@ class Session:
         self._atoms = Atoms(self._around)
         self._intake.types = self._atoms.types
         self._pipelines: dict[str, Pipeline] = {}
+        self._sharing = Sharing(self._atoms)
         self._reach = 0
         self._remember = duration(remember)
         self._owned = None if owned is None else Attribute(None, owned)
@@ -130,6 +135,8 @@ class Session:
             )
         self._settle_coordinates(query)
         self._pipelines[chosen] = self._deployed(query, chosen)
+        if self.shares_work:
+            self._sharing.add(chosen)
         self._intake.schemas |= query.schemas
         self._is_planned = False
         return chosen
@@ -142,9 +149,7 @@ class Session:
         if name not in self._pipelines:
             known = ", ".join(self._pipelines) or "none"
             raise QueryError(f"no query named {name!r} is running; running: {known}")
-        pipeline = self._pipelines.pop(name)
-        for atom in pipeline.used:
-            self._atoms.release(atom, name)
+        self._sharing.remove(name, self._pipelines.pop(name))
         self._is_planned = False
 
     def _settle_coordinates(self, query: Query) -> None:
@@ -165,7 +170,9 @@ class Session:
         self._reach = max((pipeline.reach for pipeline in self._pipelines.values()), default=0)
         self._columns = columns_needed(self._pipelines)
         if self._columns is not None:
-            self._columns |= {CONTENT.name} | ({self._owned.name} if self._owned is not None else set())
+            self._columns |= {CONTENT.name, ARRIVAL} | (
+                {self._owned.name} if self._owned is not None else set()
+            )
         self._intake.read = self._columns
         self._intake.columns = self._columns if self.reads_once else None
         self._intake.exact = not all(_ignores_ties(p.query) for p in self._pipelines.values())
@@ -225,6 +232,7 @@ class Session:
 
         Gives the detections as they come, one table an output; `whimbrel.engine.report.together` joins them.
         """
+        self._intake.begin()
         for batch in (events,) if isinstance(events, pa.RecordBatch) else events or ():
             self._intake.accept(batch)
         if watermark is not None:
@@ -252,6 +260,7 @@ class Session:
         if self._around.coordinates is not self._intake.coordinates:
             self._settle_around()
         for batch in self._intake.release():
+            self._share(batch.batch)
             self._atoms.advance(batch.watermark)
             touched = self._atoms.feed(batch, self._columns)
             found += self._step(dict.fromkeys(name for stream in touched for name in stream.users))
@@ -262,6 +271,14 @@ class Session:
         # In order already here, a long result need not be copied to be sorted as a whole.
         return [together(found, self._intake.coordinates)] if len(found) else []
 
+    def _share(self, events: pa.RecordBatch | None = None) -> None:
+        """Let queries that have seen no event yet share what they have in common."""
+        if self._sharing.fresh:
+            self._sharing.settle(self._pipelines, events)
+            self._is_planned = False
+            self._plan()
+            self._settle_around()
+
     def _due_by(self, watermark: int) -> dict[str, None]:
         """Name the queries in which something happens by `watermark` even without events."""
         names: dict[str, None] = {}
@@ -271,15 +288,18 @@ class Session:
 
     def _settle_around(self) -> None:
         self._around.coordinates = self._intake.coordinates
-        for pipeline in self._pipelines.values():
+        for pipeline in (*self._sharing.commons.values(), *self._pipelines.values()):
             if pipeline.around.coordinates is None:
                 pipeline.around.coordinates = self._intake.coordinates
 
     def _step(self, names: Iterable[str]) -> list[pa.Table]:
         """Run some queries once, and take note of when they want to run again."""
         found, self._kept = self._kept, []
-        failure: WhimbrelError | None = None
-        for name in names:
+        ready = self._sharing.step(names, self._pipelines)
+        failure = ready.failure
+        for time in ready.due:
+            heappush(self._timers, time)
+        for name in ready.names:
             pipeline = self._pipelines.get(name)
             if pipeline is None:
                 continue
@@ -315,7 +335,7 @@ class Session:
     def _forget(self, watermark: int) -> None:
         before = watermark - self._reach - self._remember
         if self._atoms.stream.store.forget_before(before):
-            for pipeline in self._pipelines.values():
+            for pipeline in (*self._sharing.commons.values(), *self._pipelines.values()):
                 pipeline.forget_before(before)
 
     # -- snapshots ---------------------------------------------------------------------------------------
@@ -325,8 +345,12 @@ class Session:
 
         Events that were set aside for inspection are not part of it; their counts are.
         """
+        self._share()
+        self._sharing.catch_up(self._pipelines)
         blocks = Blocks()
-        blocks.put_json("session", {"queries": list(self._pipelines), "timers": self._timers})
+        shared = self._sharing.save(blocks)
+        about = {"queries": list(self._pipelines), "timers": self._timers, "sharing": shared}
+        blocks.put_json("session", about)
         self._intake.save(blocks, "intake")
         save_store(blocks, "atoms", self._atoms.stream.store)
         for number, pipeline in enumerate(self._pipelines.values()):
@@ -351,6 +375,8 @@ class Session:
         self._intake.load(blocks, "intake")
         self._timers = [(due, name) for due, name in about["timers"]]
         load_store(blocks, "atoms", self._atoms.stream.store, is_atomic=True)
+        self._sharing.load(blocks, about.get("sharing", []), self._pipelines, self._deployed)
+        self._is_planned = False
         for number, pipeline in enumerate(self._pipelines.values()):
             pipeline.load(blocks, f"query/{number}")
         self._atoms.advance(self._intake.watermark)

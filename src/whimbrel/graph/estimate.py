@@ -24,7 +24,8 @@ from whimbrel.graph.operators import (
     Repeat,
     Source,
 )
-from whimbrel.graph.reach import match_retention
+from whimbrel.graph.reach import match_retention, sequence_retention
+from whimbrel.graph.sequence import Sequence
 from whimbrel.model.time import END_OF_TIME, SECOND, format_duration
 
 
@@ -93,6 +94,8 @@ def state_of(operator: Operator, rates: Mapping[str, float]) -> State:
             return State(float(operator.window.length), f"the last {operator.window.length:,} of each group")
         case Aggregate():
             return _over(operator.window.length, operator, rates)
+        case Sequence():
+            return _over(sequence_retention(operator), operator, rates)
         case Custom():
             return _over(operator.policy.restriction.length, operator, rates)
     return NOTHING

@@ -49,6 +49,7 @@ from whimbrel.graph.policies import (
 )
 from whimbrel.graph.query import Query
 from whimbrel.graph.selecting import ONE_INSTANT, consumption_of, orders_left, policy_of, window_names
+from whimbrel.graph.sequence import Sequence, sequence_lines
 from whimbrel.graph.sharding import (
     ByKeys,
     ByMeetings,
@@ -176,6 +177,8 @@ def _conditions(operator: Operator) -> list[str]:
                 if operator.within < END_OF_TIME
                 else []
             )
+        case Sequence():
+            return list(sequence_lines(operator))
         case Aggregate():
             within = operator.window.within
             return [] if within is None else [f"at most {format_duration(within)} old"]

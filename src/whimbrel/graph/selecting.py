@@ -5,7 +5,8 @@ Kernels do not read these policies: they do the same faster. Explanations, plann
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
+from collections.abc import Sequence as Listed
 from itertools import count
 from typing import Literal as OneOf
 
@@ -36,7 +37,8 @@ from whimbrel.graph.policies import (
     SelectionWindow,
     Shift,
 )
-from whimbrel.graph.reach import match_retention
+from whimbrel.graph.reach import match_retention, sequence_retention
+from whimbrel.graph.sequence import Sequence, TimedOut
 from whimbrel.model.time import END_OF_TIME
 
 EVENT_BY_EVENT = Shift("events", 1)
@@ -74,6 +76,10 @@ def policy_of(operator: Operator) -> SelectionPolicy:
             return _of_match(operator)
         case Aggregate():
             return _of_aggregate(operator)
+        case Sequence():
+            return _of_sequence(operator)
+        case TimedOut():
+            return _one_of_each([(operator.input, operator.input)])
         case Custom():
             return operator.policy
     raise TypeError(f"unknown operator {operator!r}")
@@ -106,7 +112,7 @@ def orders_left(op: Match) -> tuple[Order, ...]:
     )
 
 
-def _one_of_each(inputs: Sequence[tuple[str, str]]) -> SelectionPolicy:
+def _one_of_each(inputs: Listed[tuple[str, str]]) -> SelectionPolicy:
     """Take one event at a time, of whichever input has one."""
     names = _distinct([name for name, _ in inputs])
     windows = tuple(
@@ -133,6 +139,16 @@ def _of_repeat(op: Repeat) -> SelectionPolicy:
         tuple(dependencies),
         tuple(predicates),
     )
+
+
+def _of_sequence(op: Sequence) -> SelectionPolicy:
+    """Look at one event after the other; what was taken before lies within the restriction window."""
+    windows = tuple(
+        SelectionWindow(name, name, "counting", 1, EVENT_BY_EVENT) for name in _distinct(list(op.streams))
+    )
+    restriction = RestrictionWindow(max(sequence_retention(op), ONE_INSTANT.length), EVENT_BY_EVENT)
+    predicates = tuple(ProcessWhen(window.name, "=", 1) for window in windows)
+    return SelectionPolicy(windows, restriction, (), predicates, process_all=len(windows) == 1)
 
 
 def _of_match(op: Match) -> SelectionPolicy:
@@ -175,7 +191,7 @@ def _absence(name: str, absent: Absent, within: int) -> SelectionWindow:
     return SelectionWindow(name, absent.input, "temporal", length, BY_DEPENDENCY)
 
 
-def _absence_dependencies(name: str, absent: Absent, names: Sequence[str]) -> list[Kappa]:
+def _absence_dependencies(name: str, absent: Absent, names: Listed[str]) -> list[Kappa]:
     found = []
     if absent.after is not None:
         found.append(Kappa(name, "start", ">", names[absent.after], "end"))
@@ -184,7 +200,7 @@ def _absence_dependencies(name: str, absent: Absent, names: Sequence[str]) -> li
     return found
 
 
-def _order_dependencies(orders: Iterable[Order], names: Sequence[str]) -> list[Kappa]:
+def _order_dependencies(orders: Iterable[Order], names: Listed[str]) -> list[Kappa]:
     """Say orders as dependencies, as far as each window depends on one other and none on itself."""
     found: list[Kappa] = []
     # A strict order says more than a gap between the same parts, so it comes first.
@@ -203,7 +219,7 @@ def _link(kappa: Kappa) -> frozenset[str]:
     return frozenset((kappa.window, kappa.other))
 
 
-def _fits(kappa: Kappa, found: Sequence[Kappa]) -> bool:
+def _fits(kappa: Kappa, found: Listed[Kappa]) -> bool:
     depends = {each.window: each.other for each in found}
     if kappa.window in depends:
         return False
@@ -237,7 +253,7 @@ def _of_aggregate(op: Aggregate) -> SelectionPolicy:
     return SelectionPolicy(windows, restriction, (), predicates, process_all=bool(needed))
 
 
-def _distinct(names: Sequence[str]) -> list[str]:
+def _distinct(names: Listed[str]) -> list[str]:
     """Give every name once, numbering those that come again."""
     made: list[str] = []
     for name in names:

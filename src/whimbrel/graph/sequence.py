@@ -7,16 +7,17 @@ what they mean there.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import pairwise
 from typing import Literal as OneOf
 
 from whimbrel.errors import QueryError, Span
-from whimbrel.graph.expressions import Expr, parts_of
+from whimbrel.graph.expressions import Expr, format_expr, parts_of
 from whimbrel.graph.operators import Operator
 from whimbrel.graph.policies import WHOLE, Partitioning
+from whimbrel.model.time import format_duration
 
 RUNS = 100_000
 """How many matches in the making a partition may have, unless the query says otherwise."""
@@ -192,6 +193,11 @@ class TimedOut(Operator):
         return (self.input,)
 
 
+def walks(operators: Iterable[Operator]) -> bool:
+    """Tell whether any operator walks along events, so that their order of arrival counts."""
+    return any(isinstance(operator, Sequence) for operator in operators)
+
+
 def every(elements: tuple[Element, ...]) -> Iterator[Element]:
     """Give all steps and groups, outer ones first."""
     for element in elements:
@@ -305,10 +311,10 @@ def _check_quantifier(element: Element) -> None:
             element.at,
             "leave its quantifier out",
         )
-    most = quantifier.at_most
-    if quantifier.at_least < 1 or (most is not None and most < quantifier.at_least):
+    least, most = quantifier.at_least, quantifier.at_most
+    if least < 1 or (most is not None and most < least):
         raise QueryError(
-            f"{what} cannot be taken {quantifier.at_least} to {'any number of' if most is None else most} times",
+            f"{what} cannot be taken {least} to {'any number of' if most is None else most} times",
             element.at,
             "write a range such as {2,5}; what may be missing is optional",
         )
@@ -393,13 +399,13 @@ def _check_end(op: Sequence) -> None:
 
 def _check_times(op: Sequence) -> None:
     for step in every(op.steps):
-        if isinstance(step, Step) and step.within_previous is not None and op.within is not None:
-            if step.within_previous > op.within:
-                raise QueryError(
-                    f"{shown(step)} may come later after the event before it than the whole pattern may take",
-                    step.at,
-                    "shorten one, or lengthen the other",
-                )
+        gap = step.within_previous if isinstance(step, Step) else None
+        if gap is not None and op.within is not None and gap > op.within:
+            raise QueryError(
+                f"{shown(step)} may come later after the event before it than the whole pattern may take",
+                step.at,
+                "shorten one, or lengthen the other",
+            )
 
 
 def _check_skip(op: Sequence) -> None:
@@ -417,3 +423,52 @@ def _check_skip(op: Sequence) -> None:
             "matches that are counted are not looked at one by one, so none can be skipped",
             hint="leave out either the counting or the skipping",
         )
+
+
+# -- in words ----------------------------------------------------------------------------------------------
+
+
+def sequence_lines(op: Sequence) -> Iterator[str]:
+    """Say what a sequence asks for, line by line."""
+    yield from _element_lines(op.steps, "")
+    if op.within is not None:
+        yield f"last - first < {format_duration(op.within)}"
+    if op.gap is not None:
+        yield f"each - the one before < {format_duration(op.gap)}"
+    if op.skip != NO_SKIP:
+        step = f" {op.skip.step}" if op.skip.step else ""
+        yield f"{op.skip.strategy}{step}{' or fail' if op.skip.throw_on_miss else ''}"
+    if op.counted:
+        yield "matches are counted, not listed"
+    yield f"at most {op.bound.runs:,} matches in the making a partition, then the {op.bound.drop} go"
+
+
+def _element_lines(elements: tuple[Element, ...], indent: str) -> Iterator[str]:
+    for element in elements:
+        how = f"{element.contiguity.value} " if element.contiguity else ""
+        often = quantifier_words(element.quantifier)
+        if isinstance(element, Step):
+            gap = element.within_previous
+            since = "" if gap is None else f", less than {format_duration(gap)} after the one before"
+            yield f"{indent}{how}{element.name}{often}: {_test_text(element.test)}{since}"
+            continue
+        for number, branch in enumerate(element.branches):
+            yield f"{indent}{'or ' if number else how}group{'' if number else often}:"
+            yield from _element_lines(branch, f"{indent}  ")
+
+
+def _test_text(test: Test) -> str:
+    condition = "" if test.condition is None else f" and {format_expr(test.condition)}"
+    return f"{test.input}{condition}"
+
+
+def quantifier_words(quantifier: Quantifier) -> str:
+    """Say how often a step is taken; nothing for once."""
+    words = []
+    if quantifier.repeats:
+        most = "" if quantifier.at_most is None else quantifier.at_most
+        words.append(f"{{{quantifier.at_least},{most}}}")
+    words += [word for word in ("optional", "greedy") if getattr(quantifier, word)]
+    words += [] if quantifier.inner is Inner.RELAXED else [quantifier.inner.value]
+    words += [] if quantifier.until is None else [f"until {_test_text(quantifier.until)}"]
+    return "".join(f" {word}" for word in words)

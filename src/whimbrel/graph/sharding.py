@@ -32,6 +32,7 @@ from whimbrel.graph.operators import (
 from whimbrel.graph.passes.drop_unused import drop_unused
 from whimbrel.graph.policies import Context, Key, Select
 from whimbrel.graph.scope import is_composite, scope
+from whimbrel.graph.sequence import Sequence, TimedOut
 
 SOURCE = Key("source", "source")
 
@@ -147,7 +148,9 @@ class _Keys:
                     *(Key("attribute", name) for name in operator.joins),
                 ]
                 return self._parted(operator, names)
-            case Repeat() | Aggregate() | Custom():
+            case TimedOut():
+                return self.of[operator.input]
+            case Repeat() | Aggregate() | Custom() | Sequence():
                 return self._parted(operator, operator.partitioning.keys)
         raise TypeError(f"unknown operator {operator!r}")
 
@@ -233,7 +236,9 @@ class _Keys:
         if isinstance(operator, Merge):
             traced = {self._trace_group(self.graph[b.input], name) for b in operator.branches}
             return traced.pop() if len(traced) == 1 else None
-        if not isinstance(operator, Match | Repeat | Aggregate):
+        if isinstance(operator, TimedOut):
+            return self._trace_group(self.graph[operator.input], name)
+        if not isinstance(operator, Match | Repeat | Aggregate | Sequence):
             return None
         key = next((key for key in operator.partitioning.keys if key.name == name), None)
         if key is None:

@@ -192,6 +192,11 @@ def _geojson_texts(batch: pa.RecordBatch) -> pa.Array:
     return pc.fill_null(pa.array(texts.tolist(), pa.string()), "null")
 
 
+def _original(name: str) -> str:
+    """Undo what kept an attribute apart from a fixed column, where it stands apart anyway."""
+    return name[:-1] if name.endswith("_") and name[:-1] in _FIXED else name
+
+
 def attribute_texts(batch: pa.RecordBatch) -> pa.Array:
     """Write the attributes of each detection as a JSON object: those that its own type has."""
     return _own_attributes(batch, {})
@@ -212,7 +217,8 @@ def _own_attributes(
     for code, event_type in enumerate(types.dictionary.to_pylist()):
         rows = np.flatnonzero(indices == code)
         own = [name for name in by_type.get(event_type, every) if name in texts]
-        members = {**before, **{name: texts[name] for name in own}, **(after or {})}
+        names = own if before or after else [_original(name) for name in own]
+        members = {**before, **dict(zip(names, (texts[name] for name in own), strict=True)), **(after or {})}
         taken = {name: column.take(pa.array(rows)) for name, column in members.items()}
         made.append(_text.json_objects(taken, len(rows)))
         places.append(rows)

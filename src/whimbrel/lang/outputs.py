@@ -23,6 +23,7 @@ from whimbrel.graph.operators import (
 from whimbrel.graph.policies import Assign, Key, Partitioning
 from whimbrel.graph.query import Query
 from whimbrel.graph.scope import is_composite, scope
+from whimbrel.graph.sequence import Sequence, TimedOut
 from whimbrel.lang.types import BUILT_IN_ATTRIBUTES, common_type, infer
 from whimbrel.model.schema import TYPE_NAMES, Type
 
@@ -184,6 +185,10 @@ class _Outputs:
             members = [(each.input, each.alias) for each in operator.branches]
         elif isinstance(operator, Repeat):
             members = [(operator.input, operator.alias)]
+        elif isinstance(operator, Sequence):
+            members = [(step.test.input, step.name) for step in operator.taken()]
+        elif isinstance(operator, TimedOut):
+            return self._of_part(operator.input, part)
         types: Types = {}
         for input, alias in members:
             if alias == part:

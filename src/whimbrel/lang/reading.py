@@ -6,10 +6,10 @@ import os
 from pathlib import Path
 from typing import Any
 
-from whimbrel.errors import DataError, did_you_mean
+from whimbrel.errors import DataError, QueryError, did_you_mean
 from whimbrel.graph.query import Query
 
-LANGUAGES = {".wbl": "the Whimbrel language"}
+LANGUAGES = {".wbl": "the Whimbrel language", ".json": "a pattern of steps as JSON"}
 
 
 def read(path: str | os.PathLike[str], **settings: Any) -> Query:
@@ -22,10 +22,33 @@ def read(path: str | os.PathLike[str], **settings: Any) -> Query:
     QueryError
         If the query cannot be compiled; it shows the line and a hint.
     """
+    file = Path(path)
+    return compile_file(read_text(file), str(path), **settings)
+
+
+def compile_file(text: str, file: str, **settings: Any) -> Query:
+    """Compile the text of a query file in the language that its name tells."""
+    if Path(file).suffix == ".json":
+        return _compile_json(text, file, **settings)
     from whimbrel.lang.wbl.compile import compile_text
 
-    file = Path(path)
-    return compile_text(read_text(file), file=str(path), **settings)
+    return compile_text(text, file=file, **settings)
+
+
+def _compile_json(text: str, file: str, **settings: Any) -> Query:
+    """Compile a pattern of steps; its detections have the type that the file is named after."""
+    from whimbrel.lang.steps import read_pattern
+
+    name = Path(file).stem
+    if not name.isidentifier():
+        raise QueryError(
+            f"{file}: the detections of a pattern have the name of its file, and {name!r} is no name",
+            hint="rename the file; a name has letters, digits and _, and begins with no digit",
+        )
+    given = {key: value for key, value in settings.items() if value and key != "horizon"}
+    for key in given:
+        raise QueryError(f"{file}: {key!r} does not go with a pattern of steps as JSON")
+    return read_pattern(text, name, file).compile(name, horizon=settings.get("horizon"))
 
 
 def read_text(file: Path) -> str:
@@ -33,7 +56,8 @@ def read_text(file: Path) -> str:
     if file.is_dir():
         raise DataError(f"{file} is a folder, not a query file")
     if not file.exists():
-        near = [other.name for other in file.parent.glob("*.wbl")] if file.parent.is_dir() else []
+        beside = file.parent.iterdir() if file.parent.is_dir() else ()
+        near = [other.name for other in beside if other.suffix in LANGUAGES]
         hint = did_you_mean(file.name, near)
         raise DataError(f"there is no query file {file}" + (f"; {hint}" if hint else ""))
     if file.suffix not in LANGUAGES:

@@ -1,7 +1,7 @@
 """Patterns of steps in Python and in JSON: what Flink CEP's Pattern API says, in its words.
 
 >>> pattern = (
-...     Pattern("a", "Position", where="speed > 30")
+...     Pattern.begin("a", "Position", where="speed > 30")
 ...     .followed_by("b", where="speed < first(a.speed) / 2").one_or_more().greedy()
 ...     .within("1 min").by("vehicle")
 ... )
@@ -17,8 +17,8 @@ define Brake
 >>> Pattern.from_dict(pattern.to_dict()) == pattern
 True
 
-`pattern.compile("Brake")` gives a query. Each detection has an attribute for each step: the ids of the events it
-took. The JSON form is `to_dict` and `from_dict`; a file `Brake.json` with it is a query file.
+`pattern.compile("Brake")` gives a query. Each detection has an attribute for each step: the ids of the events
+it took. The JSON form is `to_dict` and `from_dict`; a file `Brake.json` with it is a query file.
 """
 
 from __future__ import annotations
@@ -90,9 +90,9 @@ class Skipping:
     throw_on_miss: bool = False
 
 
-@dataclass(frozen=True, init=False, slots=True)
+@dataclass(frozen=True, slots=True)
 class Pattern:
-    """A pattern of steps. Every method gives a new pattern; those that say how often are about the last step."""
+    """A pattern of steps. Every method gives a new pattern; what says how often is about the last step."""
 
     steps: tuple[StepOf, ...]
     key: tuple[str, ...] = ()
@@ -105,21 +105,12 @@ class Pattern:
     drop: str = "oldest"
     counts: bool = False
 
-    def __init__(self, name: str | Pattern, type: str | None = None, *, where: Any = None) -> None:
-        step = _step(name, type, where, None)
-        defaults: dict[str, Any] = {"steps": (step,), "key": (), "within_ms": None,
-                                    "within_type": "first_to_last", "gap_ms": None, "skip": Skipping(),
-                                    "timeouts": None, "runs": None, "drop": "oldest", "counts": False}  # fmt: skip
-        for key, value in defaults.items():
-            object.__setattr__(self, key, value)
+    @classmethod
+    def begin(cls, name: str | Pattern, type: str | None = None, *, where: Any = None) -> Pattern:
+        """Begin with a step, or with a pattern as a group: `begin("a", "Position", where="speed > 30")`."""
+        return cls((_step(name, type, where, None),))
 
-    def _with(self, **changes: Any) -> Pattern:
-        made = object.__new__(Pattern)
-        for key in Pattern.__slots__:
-            object.__setattr__(made, key, changes.get(key, getattr(self, key)))
-        return made
-
-    # -- steps -----------------------------------------------------------------------------------------------
+    # -- steps ---------------------------------------------------------------------------------------------
 
     def next(self, name: str | Pattern, type: str | None = None, *, where: Any = None) -> Pattern:
         """Go on with the very next event of the key; a pattern in place of a name is a group."""
@@ -142,14 +133,14 @@ class Pattern:
         return self._and_then("notFollowedBy", name, type, where)
 
     def _and_then(self, how: str, name: str | Pattern, type: str | None, where: Any) -> Pattern:
-        return self._with(steps=(*self.steps, _step(name, type, where, how)))
+        return replace(self, steps=(*self.steps, _step(name, type, where, how)))
 
-    # -- how often --------------------------------------------------------------------------------------------
+    # -- how often -----------------------------------------------------------------------------------------
 
     def _often(self, **changes: Any) -> Pattern:
         last = self.steps[-1]
-        return self._with(
-            steps=(*self.steps[:-1], replace(last, quantifier=replace(last.quantifier, **changes)))
+        return replace(
+            self, steps=(*self.steps[:-1], replace(last, quantifier=replace(last.quantifier, **changes)))
         )
 
     def times(self, least: int, most: int | None = None) -> Pattern:
@@ -184,54 +175,54 @@ class Pattern:
         """End the loop of the last step with an event that fits; the event is not taken."""
         return self._often(until=_text(condition))
 
-    # -- the whole -------------------------------------------------------------------------------------------
+    # -- the whole -----------------------------------------------------------------------------------------
 
     def within(self, time: timedelta | str | int) -> Pattern:
         """Bound the time from the first event to the last; the end is excluded."""
-        return self._with(within_ms=duration(time) / 1000, within_type="first_to_last")
+        return replace(self, within_ms=duration(time) / 1000, within_type="first_to_last")
 
     def within_previous(self, time: timedelta | str | int) -> Pattern:
         """Bound the time from the event taken before to that of the last step; the end is excluded."""
         last = replace(self.steps[-1], within_previous_ms=duration(time) / 1000)
-        return self._with(steps=(*self.steps[:-1], last))
+        return replace(self, steps=(*self.steps[:-1], last))
 
     def within_gaps(self, time: timedelta | str | int) -> Pattern:
         """Bound the time from each event taken to the next, whatever the steps; the end is excluded."""
-        return self._with(gap_ms=duration(time) / 1000)
+        return replace(self, gap_ms=duration(time) / 1000)
 
     def by(self, *key: str) -> Pattern:
         """Part the events by attributes."""
-        return self._with(key=key)
+        return replace(self, key=key)
 
     def skip_to_next(self) -> Pattern:
         """After a match, drop the others that begin with the same event."""
-        return self._with(skip=Skipping("skip_to_next"))
+        return replace(self, skip=Skipping("skip_to_next"))
 
     def skip_past_last_event(self) -> Pattern:
         """After a match, drop the others that begin before its end."""
-        return self._with(skip=Skipping("skip_past_last_event"))
+        return replace(self, skip=Skipping("skip_past_last_event"))
 
     def skip_to_first(self, step: str, *, throw_on_miss: bool = False) -> Pattern:
         """After a match, drop the others that begin before the first event of a step."""
-        return self._with(skip=Skipping("skip_to_first", step, throw_on_miss))
+        return replace(self, skip=Skipping("skip_to_first", step, throw_on_miss))
 
     def skip_to_last(self, step: str, *, throw_on_miss: bool = False) -> Pattern:
         """After a match, drop the others that begin before the last event of a step."""
-        return self._with(skip=Skipping("skip_to_last", step, throw_on_miss))
+        return replace(self, skip=Skipping("skip_to_last", step, throw_on_miss))
 
     def timing_out_as(self, name: str) -> Pattern:
         """Also give the matches that ran out of time, as detections of another type."""
-        return self._with(timeouts=name)
+        return replace(self, timeouts=name)
 
     def limit(self, runs: int, *, drop: str = "oldest") -> Pattern:
-        """Bound how many matches a key may have in the making; beyond, the oldest or the newest are dropped."""
-        return self._with(runs=runs, drop=drop)
+        """Bound how many matches a key may have in the making; beyond, the oldest or newest are dropped."""
+        return replace(self, runs=runs, drop=drop)
 
     def counted(self) -> Pattern:
         """Count the matches that each event completes instead of listing them."""
-        return self._with(counts=True)
+        return replace(self, counts=True)
 
-    # -- JSON -------------------------------------------------------------------------------------------------
+    # -- JSON ----------------------------------------------------------------------------------------------
 
     def to_dict(self) -> dict[str, Any]:
         """Give the JSON form; what says nothing is left out."""
@@ -244,9 +235,8 @@ class Pattern:
             made["within_gaps_ms"] = _plain(self.gap_ms)
         if self.skip != Skipping():
             made["after_match_skip"] = _said(self.skip, Skipping()) | {"strategy": self.skip.strategy}
-        for name, value in (("timeouts", self.timeouts), ("max_runs", self.runs)):
-            if value is not None:
-                made[name] = value
+        others = {"timeouts": self.timeouts, "max_runs": self.runs}
+        made |= {name: value for name, value in others.items() if value is not None}
         if self.drop != "oldest":
             made["drop_runs"] = self.drop
         if self.counts:
@@ -264,7 +254,7 @@ class Pattern:
         """
         return _Reader().pattern(document)
 
-    # -- queries ------------------------------------------------------------------------------------------------
+    # -- queries -------------------------------------------------------------------------------------------
 
     def compile(self, name: str = "Match", *, horizon: timedelta | str | int | None = None) -> Query:
         """Compile the pattern; its detections have the type `name`."""
@@ -280,12 +270,15 @@ class Pattern:
             yield "the pattern has no `within`: what it has begun to match it remembers for ever"
         for step in _every(self.steps):
             if _repeats(step) and step.within_previous_ms is not None:
-                yield f"within_previous_ms says nothing for {step.name!r}, which may be taken several times (as in Flink)"
+                yield (
+                    f"within_previous_ms says nothing for {step.name!r}, which may be taken several times "
+                    f"(as in Flink); within_gaps_ms bounds every gap"
+                )
         last = self.steps[-1]
         if self.within_type == "previous_to_current" and (last.branches or _repeats(last)):
             yield (
-                "within previous_to_current is about the last step, and says nothing where that is a group or "
-                "is taken several times (as in Flink); within_gaps_ms bounds every gap"
+                "within previous_to_current is about the last step, and says nothing where that is a group "
+                "or is taken several times (as in Flink); within_gaps_ms bounds every gap"
             )
 
     def _tree(self, name: str) -> t.File:
@@ -321,9 +314,8 @@ class Pattern:
 
 
 def either(*patterns: Pattern) -> Pattern:
-    """Take one of several patterns: `Pattern("a").next(either(Pattern("b"), Pattern("c").next("d")))`."""
-    made = Pattern("either")
-    return made._with(steps=(StepOf(branches=tuple(pattern.steps for pattern in patterns)),))
+    """Take one of several patterns: `begin("a").next(either(begin("b"), begin("c").next("d")))`."""
+    return Pattern((StepOf(branches=tuple(pattern.steps for pattern in patterns)),))
 
 
 def read_pattern(text: str, name: str, file: str | None = None) -> Pattern:
@@ -426,9 +418,14 @@ def _condition(text: str, step: StepOf) -> t.Expression:
     return case.where
 
 
+_UNITS = (("d", 86_400_000_000), ("h", 3_600_000_000), ("min", 60_000_000), ("s", 1_000_000), ("ms", 1_000))
+
+
 def _amount(ms: float) -> t.Quantity:
-    whole = int(ms)
-    return t.Quantity(((whole if whole == ms else ms, "ms"),))
+    """Write milliseconds in the largest unit that leaves nothing over."""
+    micros = round(ms * 1000)
+    unit, length = next(((unit, each) for unit, each in _UNITS if micros % each == 0), ("us", 1))
+    return t.Quantity(((micros // length, unit),))
 
 
 def _plain(number: float) -> int | float:
@@ -476,9 +473,10 @@ class _Reader:
         known = ("steps", "key", "within", "within_gaps_ms", "after_match_skip", "timeouts", "max_runs",
                  "drop_runs", "count")  # fmt: skip
         members = self.members(document, known, "a pattern")
-        made = Pattern("begin")._with(steps=self.at("steps", members, self.steps, required=True))
+        steps = self.at("steps", members, self.steps, required=True)
         within = self.at("within", members, self.within) or (None, "first_to_last")
-        return made._with(
+        return Pattern(
+            steps,
             key=self.at("key", members, self.key) or (),
             within_ms=within[0],
             within_type=within[1],
@@ -580,11 +578,12 @@ class _Reader:
         most = self.at("max", members, self.whole)
         if "max" not in members and least is not None:
             most = max(1, least)
+        marks = {name: bool(self.at(name, members, self.flag)) for name in known[2:6]}
         return Quantity(
             1 if least is None else least,
             1 if "max" not in members and least is None else most,
-            *(bool(self.at(name, members, self.flag)) for name in known[2:6]),
-            self.at("until", members, self.string),
+            until=self.at("until", members, self.string),
+            **marks,
         )
 
     def within(self, value: Any) -> tuple[float, str]:

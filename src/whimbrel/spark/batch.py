@@ -13,6 +13,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
 from pyspark.sql import types as sql
 
+from whimbrel.engine.intake import ARRIVAL
 from whimbrel.errors import WhimbrelError
 from whimbrel.graph.operators import Graph, Source
 from whimbrel.graph.policies import Key
@@ -111,6 +112,7 @@ class Dealt:
             order = [SHARD] if self.is_sharded else []
             return Sorted(_sorted(self.frame, order), is_sorted=False)
         order = [SHARD, *time] if self.is_sharded else time
+        order += [ARRIVAL] if ARRIVAL in self.frame.columns else []
         if not self.prepared.has_id:
             # The ids of events that bring none depend on the order of those with the same times.
             order += [name for name in self.frame.columns if name not in order]

@@ -11,11 +11,13 @@ from pyspark.sql import functions as fn
 from pyspark.sql import types as sql
 
 from whimbrel.engine.identity import CONTENT
+from whimbrel.engine.intake import ARRIVAL
 from whimbrel.engine.needs import Needs
 from whimbrel.errors import DataError, did_you_mean
 from whimbrel.graph.operators import Graph
 from whimbrel.graph.passes import rewrite
 from whimbrel.graph.query import Query
+from whimbrel.graph.sequence import walks
 from whimbrel.graph.sharding import SOURCE, Anyhow, ByKeys, Sharding, Together, sharding
 from whimbrel.lang.outputs import Types, merged, output_types
 from whimbrel.model.batch import conform
@@ -75,6 +77,9 @@ def prepare(
         frame = with_content(frame)
         read = [*read, CONTENT.name]
     frame = _of_columns(frame, read)
+    if walks(graph.operators) and not frame.isStreaming:
+        # A shuffle forgets in which order rows came; on streams the tasks that pack events note it.
+        frame = frame.withColumn(ARRIVAL, fn.monotonically_increasing_id())
     if filtered:
         has_type = "type" in frame.columns
         wanted = rows_wanted(

@@ -12,10 +12,11 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from pyspark import TaskContext
 from pyspark.sql import types as sql
 
 from whimbrel.engine.identity import hashes
-from whimbrel.engine.intake import Intake
+from whimbrel.engine.intake import ARRIVAL, Intake
 from whimbrel.engine.streams import cell_names
 from whimbrel.engine.values import Column, decoded, from_arrow
 from whimbrel.graph.policies import Key
@@ -52,6 +53,10 @@ ROWS_AT_ONCE = 1_000_000
 """Events packed together: more would make blocks larger than Spark likes to move as one."""
 
 
+ROWS_OF_A_TASK = 33
+"""Two to the power of this is more than a task has events."""
+
+
 @dataclass(frozen=True)
 class Packing:
     """How events are brought into the common form and dealt out: plain data that is sent to the workers."""
@@ -67,6 +72,8 @@ class Packing:
     """The attributes that any query reads; None: all."""
     types: frozenset[str] | None = None
     """The types that any query reads; None: all. Events of others only say how late it is."""
+    numbered: bool = False
+    """Whether events get numbers in the order in which they came."""
 
     def intake(self) -> Intake:
         """Open the gate that events pass."""
@@ -85,16 +92,27 @@ def pack_partition(packing: Packing) -> Callable[[Batches], Batches]:
     """Give the function that packs one partition of a DataFrame of events."""
 
     def run(batches: Batches) -> Batches:
+        first = _first_number() if packing.numbered else 0
         for batch in larger(batches, ROWS_AT_ONCE):
-            yield pack(batch, packing)
+            yield pack(batch, packing, first)
+            first += batch.num_rows
 
     return run
 
 
-def pack(batch: pa.RecordBatch, packing: Packing) -> pa.RecordBatch:
-    """Pack events: one row for each shard."""
+def _first_number() -> int:
+    """Give the number of the first event of a task: partitions follow each other as Spark numbers them."""
+    task = TaskContext.get()
+    return 0 if task is None else task.partitionId() << ROWS_OF_A_TASK
+
+
+def pack(batch: pa.RecordBatch, packing: Packing, first: int = 0) -> pa.RecordBatch:
+    """Pack events: one row for each shard; `first` is the number of the first in the order of arrival."""
     conformed = packing.intake().conform(batch)
     events = conformed.events
+    if packing.numbered:
+        came = pa.array(np.arange(first, first + events.num_rows))
+        events = events.append_column(ARRIVAL, came)
     watermark = BEGINNING_OF_TIME
     if events.num_rows:
         newest = int(events.column("end").to_numpy(zero_copy_only=False).max())

@@ -13,7 +13,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as fn
 
 from whimbrel.graph.expressions import Attribute, Binary, Call, Expr, Literal, conjuncts
-from whimbrel.graph.operators import Filter, Graph, Source
+from whimbrel.graph.operators import ANY, Filter, Graph, Source
 from whimbrel.graph.scope import selection
 from whimbrel.model.schema import RESERVED_COLUMNS, EventSchema, Type
 from whimbrel.spark.types import quoted
@@ -48,6 +48,8 @@ def rows_wanted(
 
     Rows without a type pass, so that they are rejected with a reason and counted.
     """
+    if ANY in wanted:
+        return None
     cases = []
     for event_type, conditions in wanted.items():
         if not has_type and event_type != default_type:

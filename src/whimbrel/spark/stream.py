@@ -13,8 +13,10 @@ from pyspark.sql import functions as fn
 from whimbrel.engine.identity import CONTENT
 from whimbrel.engine.needs import Needs
 from whimbrel.errors import WhimbrelError
+from whimbrel.graph.operators import ANY, Graph
 from whimbrel.graph.policies import Key
 from whimbrel.graph.query import Query
+from whimbrel.graph.sequence import walks
 from whimbrel.graph.sharding import ByKeys, ByMeetings, BySpace, Together
 from whimbrel.model.schema import Coordinates
 from whimbrel.model.time import duration
@@ -88,7 +90,8 @@ def outcomes(
         time_unit=time_unit,
         default_type=default_type,
         columns=_columns_read(prepared, query),
-        types=frozenset(selections(prepared.graph)),
+        types=types_read(prepared.graph),
+        numbered=walks(prepared.graph.operators),
     )
     job = StreamJob(
         query,
@@ -169,6 +172,12 @@ def default_shards(frame: DataFrame, shards: int | None) -> int:
         return shards
     partitions = int(frame.sparkSession.conf.get("spark.sql.shuffle.partitions") or 8)
     return min(4 * partitions, 256)
+
+
+def types_read(graph: Graph) -> frozenset[str] | None:
+    """Name the types of events that a graph reads; None: all."""
+    found = frozenset(selections(graph))
+    return None if ANY in found else found
 
 
 def _columns_read(prepared: Prepared, query: Query) -> frozenset[str] | None:

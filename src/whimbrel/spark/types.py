@@ -17,6 +17,7 @@ _SPARK: dict[Type, sql.DataType] = {
     Type.STRING: sql.StringType(),
     Type.TIMESTAMP: sql.TimestampType(),
     Type.DURATION: sql.DayTimeIntervalType(),
+    Type.TEXTS: sql.ArrayType(sql.StringType()),
 }
 
 _ARROW: dict[Type, pa.DataType] = {
@@ -26,6 +27,7 @@ _ARROW: dict[Type, pa.DataType] = {
     Type.STRING: pa.string(),
     Type.TIMESTAMP: pa.timestamp("us", "UTC"),
     Type.DURATION: pa.duration("us"),
+    Type.TEXTS: pa.list_(pa.string()),
 }
 
 _WHIMBREL: tuple[tuple[tuple[type[sql.DataType], ...], Type], ...] = (

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from whimbrel.graph.expressions import Attribute, Binary, Call, Expr, Literal, Part, Unary
-from whimbrel.graph.operators import Filter, Graph, Source
+from whimbrel.graph.operators import ANY, Filter, Graph, Source
 from whimbrel.graph.passes import rewrite
 from whimbrel.graph.query import Query
 from whimbrel.graph.scope import selection
@@ -188,7 +188,7 @@ def bounds_of(query: Query, attributes: Collection[str] = ()) -> tuple[Bounds, .
     for name in _streams_read(graph):
         root, condition = selection(graph, name)
         if isinstance(root, Source):
-            of_type = Bounds(frozenset({root.event_type}))
+            of_type = Bounds(None if root.event_type == ANY else frozenset({root.event_type}))
             found.append(of_type if condition is None else of_type.both(reader.read(condition)))
     return simplified(found)
 

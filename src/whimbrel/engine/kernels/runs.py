@@ -61,9 +61,9 @@ class Tests(NamedTuple):
     int_constants: np.ndarray
     float_constants: np.ndarray
     registers: np.ndarray
-    """Per value kept: step, kind, whether a float, its place, and the place (-1: none) and kind of its source."""
+    """Per value kept: step, kind, whether a float, place; place (-1: none) of its source, whether a float."""
     totals: np.ndarray
-    """Per value that is summed up where matches are counted: step, whether a float, its place (-1: events count)."""
+    """Per value summed up where matches are counted: step, whether a float, place (-1: events count)."""
 
 
 TOTAL_STEP, TOTAL_FLOAT, TOTAL_PLACE = 0, 1, 2
@@ -440,7 +440,7 @@ def expect(machine, runs, run, count):
 def walk(
     machine, tests, events, begin, inert, runs, head, alive, nodes, count, matches, timeouts, work, blank
 ):
-    """Walk along the events from `begin` on; give where it stopped for want of room, or how many there are."""
+    """Walk along the events from `begin` on; give where it stopped for want of room, or their number."""
     size = len(events.key)
     states = len(machine.kind)
     first = machine.spec[BEGIN_STATE]
@@ -496,7 +496,7 @@ def walk(
 
 @kernel
 def step_run(machine, tests, events, i, runs, run, state, nodes, count, matches, work, fresh, blank):
-    """Do with event `i` what can be done in a run; give whether it stays as it is, and how many runs are fresh."""
+    """Do with event `i` what can be done in a run; give whether it stays, and how many runs are fresh."""
     bits = passed(machine, tests, events, i, runs, run, state, work, blank)
     old = fresh
     keeps = False
@@ -891,8 +891,8 @@ def give(machine, runs, alive, nodes, count, matches, work, key, now, done):
         done = pop(work.heap[DONE], done, runs)
         border = skip_border(machine, runs, nodes, count, match)
         if border >= 0:
-            now = prune(machine, runs, alive, count, work.heap[NOW], now, border, key)
-            done = prune(machine, runs, alive, count, work.heap[DONE], done, border, key)
+            now = prune(runs, alive, count, work.heap[NOW], now, border, key)
+            done = prune(runs, alive, count, work.heap[DONE], done, border, key)
         note(matches, count, MATCHES, runs.node[match], key, runs.last[match], -1)
         drop_run(runs, count, match)
         alive[key] -= 1
@@ -927,7 +927,7 @@ def skip_border(machine, runs, nodes, count, match):
 
 
 @kernel
-def prune(machine, runs, alive, count, heap, size, border, key):
+def prune(runs, alive, count, heap, size, border, key):
     """Drop the runs of a queue that began at or before `border`."""
     kept = 0
     for place in range(size):

@@ -43,7 +43,8 @@ def make_pattern(items: Sequence[Any], at: Span | None) -> Pattern:
     if connective == STEPS:
         signs = [" ".join(str(sign).split()) for sign in items[1::2]]
         parts = (parts[0], *(replace(p, follows=s) for p, s in zip(parts[1:], signs, strict=True)))
-    made = Pattern(connective, parts, within and within.value, gaps and gaps.value, at=at)
+    bounds = [None if bound is None else bound.value for bound in (within, gaps)]
+    made = Pattern(connective, parts, *bounds, at=at)
     return _simplified(made)
 
 

@@ -305,9 +305,10 @@ class Names:
 
     def _check_readable(self, part: str, at: Span | None) -> None:
         if self.walked is not None:
-            return self._check_step(part, at)
+            self._check_step(part, at)
+            return
         if self.own is not None and part == self.own.name:
-            return None
+            return
         found = self.parts[part]
         viewpoint = self.own.scope if self.own is not None else Scope()
         if found.barrier_seen_from(viewpoint, "absent") and (self.own is not None or self.assigning):
@@ -337,7 +338,7 @@ class Names:
             raise QueryError(
                 f"{part!r} stands for the events of many matches, which are only counted",
                 at,
-                f"use count({part}), or sum, avg, min or max of an attribute; {MATCHES} is how many there are",
+                f"use count({part}), or sum, avg, min, max of an attribute; {MATCHES} is their number",
             )
         is_own = self.own is not None and part == self.own.name
         if self.walked.get(part) and self.inside is None and not is_own:
@@ -361,9 +362,7 @@ class Names:
 
     def _ids(self, arguments: tuple[t.Expression, ...], at: Span | None) -> Expr:
         if self.counted:
-            raise QueryError(
-                "matches that are counted have no list of events", at, f"use {MATCHES}, count(step), ..."
-            )
+            raise QueryError("matches that are counted have no list of events", at, f"use {MATCHES}")
         step = arguments[0] if len(arguments) == 1 else None
         if not isinstance(step, t.Name) or step.name not in self.parts:
             raise QueryError("ids(step) takes the name of a step", at, f"one of {', '.join(self.parts)}")

@@ -1,4 +1,4 @@
-"""Lower sequences of steps: `A next B followed by C+ greedy within 5 min`, and all that can be said about them."""
+"""Lower sequences of steps: `A next B followed by C+ greedy within 5 min`, and their clauses."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ from whimbrel.errors import QueryError, QuerySyntaxError, Span, UnknownNameError
 from whimbrel.graph.expressions import (
     AGGREGATES,
     Attribute,
+    Binary,
     Call,
     Expr,
     Part,
+    Unary,
     conjunction,
     conjuncts,
     parts_of,
@@ -178,7 +180,7 @@ class SequenceLowering:
             }.get(wrong, "leave it out")
             raise QuerySyntaxError(f"`{wrong}` does not go with a sequence of steps", part.at, hint)
 
-    # -- elements ----------------------------------------------------------------------------------------------
+    # -- elements ------------------------------------------------------------------------------------------
 
     def _elements(self, pattern: t.Pattern, keys: dict[str, Key]) -> tuple[Element, ...]:
         if pattern.connective in ("then", "and"):
@@ -260,10 +262,10 @@ class SequenceLowering:
             until = self._test(self._leaf(part.until, f"until {own}"), keys)
         return Quantifier(times.at_least, times.at_most, "optional" in marks, "greedy" in marks, inner, until)
 
-    # -- tests -----------------------------------------------------------------------------------------------
+    # -- tests ---------------------------------------------------------------------------------------------
 
     def _test(self, leaf: Leaf, keys: dict[str, Key]) -> Test:
-        """Part the conditions of a step: those about the event alone, and those about what was taken before."""
+        """Part the conditions of a step: about the event alone, and about what was taken before."""
         names = Names(self.around, self.parts, keys, own=leaf, walked=self.repeated)
         own: list[Expr] = []
         others: list[Expr] = []
@@ -275,7 +277,7 @@ class SequenceLowering:
         stream = self.operators.filtered(self.stream_of(leaf.occurrence.type), tuple(own))
         return Test(stream, conjunction(tuple(others)))
 
-    # -- what is walked along --------------------------------------------------------------------------------------
+    # -- what is walked along ------------------------------------------------------------------------------
 
     def _streams(self) -> tuple[str, ...]:
         among = [name.name for name in self.case.among] or list(self.types)
@@ -329,9 +331,8 @@ def about_event(expr: Expr, name: str) -> Expr:
         if expr.function in AGGREGATES:
             return expr
         return replace(expr, arguments=tuple(about_event(each, name) for each in expr.arguments))
-    changed = {
-        key: about_event(getattr(expr, key), name)
-        for key in ("operand", "left", "right")
-        if isinstance(getattr(expr, key, None), Expr)
-    }
-    return replace(expr, **changed) if changed else expr
+    if isinstance(expr, Unary):
+        return replace(expr, operand=about_event(expr.operand, name))
+    if isinstance(expr, Binary):
+        return replace(expr, left=about_event(expr.left, name), right=about_event(expr.right, name))
+    return expr

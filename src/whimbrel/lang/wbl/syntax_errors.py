@@ -40,7 +40,20 @@ KEYWORDS: dict[str, tuple[str, ...]] = {
     "_BY": ("by",),
     "CONTEXT": ("context",),
     "HAVING": ("having",),
+    "AMONG": ("among",),
+    "SKIP_PAST": ("skip past last event",),
+    "SKIP_NEXT": ("skip to next",),
+    "SKIP_TO": ("skip to first", "skip to last"),
+    "OR_FAIL": ("or fail",),
+    "COUNTING": ("counting matches",),
+    "LIMIT": ("limit",),
+    "_RUNS": ("runs",),
+    "_DROPPING": ("dropping",),
+    "TIMING_OUT": ("timing out as",),
     "THEN": ("then",),
+    "FOLLOWS": ("next", "followed by", "followed by any", "not next", "not followed by"),
+    "MARK": ("optional", "greedy", "reluctant", "consecutive", "combinations"),
+    "BETWEEN_EVENTS": ("between events",),
     "PREFIX": ("not", "first", "last", "each", "outer"),
     "_UNTIL": ("until",),
     "_AS": ("as",),
@@ -77,9 +90,14 @@ _KINDS = {
     "DOT": "'.'",
 }
 _STATEMENTS = {"_COORDINATES", "_PARAM", "_EVENT", "_REGION", "_DEFINE", "_SUBSCRIPTION"}
-_CLAUSES = ("DETECT", "WHERE", "ASSIGN", "CONSUMING", "GROUP", "CONTEXT")
+_WALK = ("AMONG", "SKIP_PAST", "SKIP_NEXT", "SKIP_TO", "COUNTING", "LIMIT", "TIMING_OUT")
+_CLAUSES = ("DETECT", "WHERE", "ASSIGN", "CONSUMING", "GROUP", "CONTEXT", *_WALK)
 _VALUES = {"NUMBER", "STRING", "NAME", "LPAR", "MINUS"}
 _RARE = {
+    "STAR",
+    "QMARK",
+    "MARK",
+    "BETWEEN_EVENTS",
     "_RELATION",
     "RELATION",
     "TIMES",
