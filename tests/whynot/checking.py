@@ -198,6 +198,8 @@ class Checker:
             return any(not self.streams[part.input] for part in op.parts)
         if reason.kind == "few":
             return not self.streams[op.name] and (op.window.every or 1) > 1
+        if miss.parts[0][1] is None:
+            return reason.kind == "empty" and not self.streams[op.name]
         every = replace(op, having=None, parts=tuple(replace(part, outer=True) for part in op.parts))
         results = aggregated(every, self.streams, self.graph, WORLD)
         ids = set(miss.parts[0][1].events)

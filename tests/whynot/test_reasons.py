@@ -406,6 +406,11 @@ def test_a_window_that_counts_events_and_has_too_few():
     ]
 
 
+def test_events_between_windows():
+    query = "define X over 1 s every 5 s detect A assign n = count(A)"
+    assert reasons(query, "A@1s A@2s") == [("empty", "A: 2 events came; none of them in a window")]
+
+
 # -- key and time --------------------------------------------------------------------------------------
 
 

@@ -81,6 +81,17 @@ def test_what_a_session_remembers_can_be_fed_again():
     assert session.why().matched
 
 
+def test_windows_that_are_still_open():
+    session = wb.Session(wb.compile("define Hourly every 1 h detect Leave assign n = count(Leave)"))
+    session.push([leave(5, "t1")])
+    session.advance("1970-01-01T00:06:00Z")
+    found = session.why()
+    assert [(reason.kind, reason.text) for reason in found.misses[0].reasons] == [
+        ("waiting", "1 event came; and their windows are still open")
+    ]
+    assert found.findings[0].notes == ("windows that end after 1970-01-01T00:06:00Z are still open",)
+
+
 def test_which_of_several_queries():
     session = wb.Session(wb.compile(LATE))
     session.add(wb.compile("define Any detect Leave"))

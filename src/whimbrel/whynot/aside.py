@@ -11,9 +11,8 @@ import pyarrow as pa
 from whimbrel.engine.session import Session
 from whimbrel.model.time import format_duration
 from whimbrel.whynot.asking import same_value
-from whimbrel.whynot.events import clock
 from whimbrel.whynot.explanation import Unprocessed
-from whimbrel.whynot.words import cut
+from whimbrel.whynot.words import clock, cut
 
 
 def unprocessed(

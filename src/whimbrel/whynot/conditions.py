@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import singledispatch
 
 import numpy as np
@@ -28,11 +28,13 @@ from whimbrel.graph.expressions import (
 )
 from whimbrel.graph.functions import Function
 from whimbrel.model.schema import Coordinates, Type
-from whimbrel.whynot.events import clock, first
-from whimbrel.whynot.words import METRES, shortened, value_text
+from whimbrel.whynot.events import first
+from whimbrel.whynot.words import METRES, clock, shortened, value_text
 
 FAR = 1.0
 """How far off a condition is that has no measure: another text, a missing value."""
+OTHER_THINGS = 2.0
+"""How far off a condition is that tells apart what a pattern is about, as `a.ship < b.ship` does."""
 
 _TURNED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
@@ -44,6 +46,8 @@ class Named:
     around: Surroundings
     size: int
     frames: Mapping[str | None, RowsFrame | None]
+    columns: dict[tuple[str | None, str], Column] = field(default_factory=dict)
+    """Those that were read already: a condition is tried, measured and put into words."""
 
     @property
     def functions(self) -> Mapping[str, Function]:
@@ -58,8 +62,11 @@ class Named:
 
     def column(self, part: str | None, name: str) -> Column:
         """Give the column that `part.name` stands for."""
-        frame = self.frames.get(part)
-        return nothing(self.size) if frame is None else frame.column(part, name)
+        key = (part, name)
+        if key not in self.columns:
+            frame = self.frames.get(part)
+            self.columns[key] = nothing(self.size) if frame is None else frame.column(part, name)
+        return self.columns[key]
 
     def attributes(self, part: str | None) -> dict[str, Column]:
         """Give all attributes of a part."""
@@ -94,6 +101,10 @@ def _shortfall(condition: Expr, frame: Frame) -> FloatArray:
             return _shortfall(left, frame) + _shortfall(right, frame)
         case Binary("or", left, right):
             return np.minimum(_shortfall(left, frame), _shortfall(right, frame))
+        case Binary("<" | ">" | "!=", Attribute(one, name), Attribute(other, same)) if (
+            name == same and one != other
+        ):
+            missed = np.full(len(frame), OTHER_THINGS)
         case Binary(operator, left, right) if operator in COMPARISONS:
             missed = _difference(evaluate(left, frame), evaluate(right, frame))
         case Call("between", (value, low, high)):

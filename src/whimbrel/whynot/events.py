@@ -9,12 +9,15 @@ from typing import Any
 import numpy as np
 
 from whimbrel.engine.identity import event_ids
+from whimbrel.engine.store import Store
 from whimbrel.engine.streams import RowsFrame, Stream, Surroundings
-from whimbrel.engine.values import Column, to_arrow
+from whimbrel.engine.values import Column, Int64Array, to_arrow
+from whimbrel.graph.expressions import Attribute
 from whimbrel.model.time import format_instant
+from whimbrel.whynot.words import clock, listed, many
 
-SHOWN_IDS = 6
-"""How many ids of one event's constituents a text shows; the object has all."""
+SHOWN_NAMES = 6
+"""How many of the events that an event is made of a text names; the object has all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +25,7 @@ class Seen:
     """An event that an explanation speaks of.
 
     `events` are the ids of the atomic events it is made of (its own, if it came in as it is), `stream` is the
-    operator it came out of.
+    operator it came out of. `sources` are theirs, where they brought no ids by which people know them.
     """
 
     type: str | None
@@ -30,13 +33,23 @@ class Seen:
     end: int
     events: tuple[str, ...]
     stream: str
+    sources: tuple[str, ...] | None = None
 
     def __str__(self) -> str:
-        ids = ", ".join(self.events[:SHOWN_IDS])
-        if len(self.events) > SHOWN_IDS:
-            ids += f" and {len(self.events) - SHOWN_IDS} more"
-        kind = self.type or ("event" if len(self.events) == 1 else "events")
-        return f"{kind} {ids} {self.when}"
+        return " ".join(word for word in (self._kind, self._names, self.when) if word)
+
+    @property
+    def _kind(self) -> str:
+        if self.type is not None:
+            return self.type
+        several = len(self.events) != 1
+        return ("events" if several else "event") if self.sources is None else many(len(self.events), "event")
+
+    @property
+    def _names(self) -> str:
+        names = self.events if self.sources is None else self.sources
+        shown = listed(names, SHOWN_NAMES)
+        return shown if self.sources is None or not names else f"of {shown}"
 
     @property
     def when(self) -> str:
@@ -55,27 +68,27 @@ class Seen:
         }
 
 
-def clock(microseconds: int) -> str:
-    """Write an instant without the digits that say nothing.
-
-    >>> clock(1_500_000)
-    '1970-01-01T00:00:01.5Z'
-    """
-    whole, _, fraction = format_instant(microseconds).removesuffix("Z").partition(".")
-    fraction = fraction.rstrip("0")
-    return f"{whole}.{fraction}Z" if fraction else f"{whole}Z"
-
-
 def seen(around: Surroundings, stream: Stream, row: int, name: str | None = None) -> Seen:
     """Look at one row of a stream."""
     rows = np.array([row], np.int64)
     start, end = stream.store.spans(rows)
     refs = np.unique(stream.store.lineage(rows).refs)
-    ids = event_ids(around.atoms.store, refs).to_pylist()
+    atoms = around.atoms.store
+    ids = event_ids(atoms, refs).to_pylist()
     kind = stream.event_type
-    if stream.store is around.atoms.store:
+    if stream.store is atoms:
         kind = first(RowsFrame(around, around.atoms, rows).column(None, "type"))
-    return Seen(kind, int(start[0]), int(end[0]), tuple(ids), name or stream.name)
+    times = int(start[0]), int(end[0])
+    return Seen(kind, *times, tuple(ids), name or stream.name, _sources(atoms, refs))
+
+
+def _sources(atoms: Store, refs: Int64Array) -> tuple[str, ...] | None:
+    """Give the sources of events that have no ids of their own; None if they have."""
+    own = atoms.column(Attribute(None, "id"), refs)
+    if own.type is not None and not own.nulls.any():
+        return None
+    found = values(atoms.column(Attribute(None, "source"), refs))
+    return tuple(dict.fromkeys(source for source in found if source is not None))
 
 
 def first(column: Column) -> Any:

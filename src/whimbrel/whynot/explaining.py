@@ -28,11 +28,10 @@ from whimbrel.model.schema import Coordinates
 from whimbrel.model.time import BEGINNING_OF_TIME, END_OF_TIME, MINUTE, duration, instant
 from whimbrel.whynot.aside import unprocessed
 from whimbrel.whynot.asking import EFFORT, SHOWN, Groups, View, key_asked_for
-from whimbrel.whynot.events import clock
 from whimbrel.whynot.explanation import Explanation, key_text
 from whimbrel.whynot.operators import explain_graph
 from whimbrel.whynot.watching import Watched
-from whimbrel.whynot.words import listed
+from whimbrel.whynot.words import clock, listed
 
 Moment = datetime | str | int
 Span = tuple[int, int]

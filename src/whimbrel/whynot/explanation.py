@@ -10,8 +10,8 @@ from typing import Any
 
 from whimbrel.graph.expressions import Expr
 from whimbrel.model.time import format_instant
-from whimbrel.whynot.events import Seen, clock
-from whimbrel.whynot.words import listed, many, shortened, value_text
+from whimbrel.whynot.events import Seen
+from whimbrel.whynot.words import clock, listed, many, shortened, value_text
 
 KINDS: Mapping[str, str] = {
     "condition": "a condition was not true",
@@ -33,6 +33,10 @@ KINDS: Mapping[str, str] = {
     "custom": "the operator is written in Python",
 }
 """The kinds of reasons, and what each means."""
+
+
+SHOWN_PARTS = 8
+"""How many parts of a miss a text shows; a repetition may have any number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +90,9 @@ class Miss:
 
     def __str__(self) -> str:
         where = f" ({key_text(self.key)})" if self.key else ""
-        head = [f"{name}: {event or 'not filled'}" for name, event in self.parts]
+        head = [f"{name}: {event or 'not filled'}" for name, event in self.parts[:SHOWN_PARTS]]
+        if len(self.parts) > SHOWN_PARTS:
+            head.append(f"and {len(self.parts) - SHOWN_PARTS} parts more")
         why = [f"-> {reason}" for reason in self.reasons]
         return "\n".join([f"{self.filled} of {len(self.parts)} parts{where}", *head, *why])
 

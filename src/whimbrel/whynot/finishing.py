@@ -14,10 +14,11 @@ from whimbrel.graph.operators import Absent
 from whimbrel.graph.policies import Context, Select
 from whimbrel.model.time import format_duration
 from whimbrel.whynot.conditions import holds
-from whimbrel.whynot.events import Seen, clock, seen
+from whimbrel.whynot.events import Seen, seen
 from whimbrel.whynot.explanation import Reason
 from whimbrel.whynot.scene import Binding, Bound, Group, Scene
 from whimbrel.whynot.trials import Trials
+from whimbrel.whynot.words import clock
 
 MOST_COMBINATIONS = 20_000
 """So many combinations of a detection's events are tried to find out which event filled which part."""
@@ -166,11 +167,8 @@ class Finish:
         )
         if not len(places):
             return None
-        fits = np.ones(len(places), np.bool_)
-        for trial in Trials(self.scene, others, part, part, places).between():
-            fits &= trial.holds
-        chosen = places[fits] if mark is Select.FIRST else places[fits][::-1]
-        for place in chosen.tolist():
+        fitting = Trials(self.scene, others, part, part, places).fitting()
+        for place in (fitting if mark is Select.FIRST else fitting[::-1]).tolist():
             if not self._violated_now(group, {**others, part: Bound(part, place)}):
                 return int(place)
         return None

@@ -97,15 +97,16 @@ def explain_graph(view: View) -> tuple[Finding, ...]:
 
 def _of_definition(graph: Graph, op: Derive, view: View) -> list[Finding]:
     found = []
+    is_reported = op.name in graph.outputs
+    view = view if is_reported else replace(view, effort=max(1, view.effort // 4))
     for number, case in enumerate(op.cases):
         label = (case.label or str(number)) if len(op.cases) > 1 else ""
-        is_output = op.name in graph.outputs
         for operator in _operators_of(graph, case):
             finding = explain_operator(operator, view, op.name, case)
-            if operator.name != case.input:
+            is_inside = operator.name != case.input
+            if is_inside:
                 finding = replace(finding, definition=f"{op.name}, {operator.name}")
-                is_output = False
-            found.append(replace(finding, case=label, is_output=is_output))
+            found.append(replace(finding, case=label, is_output=is_reported and not is_inside))
     return found
 
 

@@ -60,6 +60,7 @@ class Search:
         self.finish = Finish(self.scene)
         self.effort = Effort(view.effort)
         self._sequences: dict[int, list[int]] = {}
+        self._of_all_groups: dict[int, Int64Array] = {}
 
     # -- all misses ------------------------------------------------------------------------------------------
 
@@ -186,12 +187,7 @@ class Search:
         return self._fitting(binding, part, self._in_reach(group.places[part], binding))
 
     def _fitting(self, binding: Binding, part: int, places: Int64Array) -> Int64Array:
-        if not len(places):
-            return NO_PLACES
-        fits = np.ones(len(places), np.bool_)
-        for trial in Trials(self.scene, binding, part, part, places).between():
-            fits &= trial.holds
-        return places[fits]
+        return Trials(self.scene, binding, part, part, places).fitting() if len(places) else NO_PLACES
 
     def _in_reach(self, places: Int64Array, binding: Binding) -> Int64Array:
         if not binding:
@@ -220,10 +216,16 @@ class Search:
 
     def _of_other_groups(self, group: Group, binding: Binding, depth: int) -> list[Draft]:
         part = self.sequence(group)[depth]
-        scene = self.scene
-        everyone = np.flatnonzero(scene.has(np.arange(len(scene.row)), part))
-        others = everyone[scene.group_of[everyone] != group.code]
-        return self._nearly(group, binding, depth, part, self._nearby(others, binding), with_group=True)
+        nearby = self._nearby(self._everyone(part), binding)
+        others = nearby[self.scene.group_of[nearby] != group.code]
+        return self._nearly(group, binding, depth, part, others, with_group=True)
+
+    def _everyone(self, part: int) -> Int64Array:
+        """Give the events of all groups that a part can take."""
+        if part not in self._of_all_groups:
+            every = np.arange(len(self.scene.row))
+            self._of_all_groups[part] = every[self.scene.has(every, part)]
+        return self._of_all_groups[part]
 
     def _nearly(
         self,

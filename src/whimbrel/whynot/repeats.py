@@ -12,10 +12,10 @@ from whimbrel.engine.values import Int64Array
 from whimbrel.graph.operators import Repeat
 from whimbrel.model.time import format_duration
 from whimbrel.whynot.asking import Groups, View
-from whimbrel.whynot.events import Seen, clock, seen
+from whimbrel.whynot.events import Seen, seen
 from whimbrel.whynot.explanation import Finding, Miss, Reason
 from whimbrel.whynot.nothing import nothing_at_all
-from whimbrel.whynot.words import many
+from whimbrel.whynot.words import clock, many
 
 
 class Stretches:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,14 +14,13 @@ from whimbrel.errors import QueryError
 from whimbrel.graph.expressions import Expr, conjuncts
 from whimbrel.graph.operators import Order
 from whimbrel.model.time import END_OF_TIME, format_duration
-from whimbrel.whynot.conditions import FAR, holds, missing_values, said, shortfall
-from whimbrel.whynot.events import clock
+from whimbrel.whynot.conditions import OTHER_THINGS, holds, missing_values, said, shortfall
 from whimbrel.whynot.explanation import Reason
 from whimbrel.whynot.scene import Binding, Bound, Scene
-from whimbrel.whynot.words import shortened, value_text
+from whimbrel.whynot.words import clock, shortened, value_text
 
 WEIGHTS = {
-    "condition": 1.0, "null": 1.0, "order": 1.0, "time": 1.0, "same": 1.5, "group": 2.5, "present": 1.0,
+    "condition": 1.0, "null": 1.0, "order": 1.5, "time": 1.0, "same": 1.5, "group": 2.5, "present": 1.0,
     "selected": 0.5, "consumed": 0.5, "context": 0.5, "waiting": 0.25, "nothing": 3.0,
 }  # fmt: skip
 """How much each kind of reason counts: a match that was passed over is nearer than one without events."""
@@ -33,15 +32,16 @@ class Trial:
 
     kind: str
     holds: BoolArray
-    off: FloatArray
-    """How far the rule is from being kept, from 0 to 1."""
+    off: Callable[[], FloatArray]
+    """Measure how far the rule is from being kept, from 0 on."""
     say: Callable[[int], Reason]
     """Say of one of the events why it breaks the rule."""
 
     @property
     def cost(self) -> FloatArray:
         """What breaking the rule counts for each event; nothing where it is kept."""
-        return np.where(self.holds, 0.0, WEIGHTS[self.kind] * (0.5 + 0.5 * np.clip(self.off, 0.0, FAR)))
+        off = np.clip(self.off(), 0.0, OTHER_THINGS)
+        return np.where(self.holds, 0.0, WEIGHTS[self.kind] * (0.5 + 0.5 * off))
 
 
 class Trials:
@@ -61,14 +61,26 @@ class Trials:
         found = [self._own_condition(each) for each in self.scene.slots[self.slot].conditions]
         if group is not None:
             found.append(self._group(group))
-        return found + self.between()
+        return [*found, *self.between()]
 
-    def between(self) -> list[Trial]:
-        """Try the rules between this part and the others."""
-        if not self.binding:
-            return [self._within(), *self._conditions()]
-        orders = [trial for order in self.scene.op.orders for trial in self._order(order)]
-        return [self._distinct(), *orders, self._within(), *self._conditions()]
+    def between(self) -> Iterator[Trial]:
+        """Try the rules between this part and the others one by one, the cheap ones first."""
+        if self.binding:
+            yield self._distinct()
+            for order in self.scene.op.orders:
+                yield from self._order(order)
+        yield self._within()
+        for condition in self._conditions():
+            yield self._condition_between(condition)
+
+    def fitting(self) -> Int64Array:
+        """Give the events that keep all rules between the parts."""
+        fits = np.ones(len(self.places), np.bool_)
+        for trial in self.between():
+            fits &= trial.holds
+            if not fits.any():
+                break
+        return self.places[fits]
 
     # -- the rules -----------------------------------------------------------------------------------------
 
@@ -84,7 +96,7 @@ class Trials:
             text = " and ".join(f"{name} was {other}, needed {own} as before" for name, other, own in pairs)
             return Reason("group", text, self.name)
 
-        return Trial("group", same, np.ones(len(same)), say)
+        return Trial("group", same, lambda: np.ones(len(same)), say)
 
     def _distinct(self) -> Trial:
         scene = self.scene
@@ -95,7 +107,7 @@ class Trials:
             other = scene.name(taken[int(scene.ident[self.places[at]])])
             return Reason("same", f"the same event already is {other}", self.name)
 
-        return Trial("same", fresh, np.ones(len(fresh)), say)
+        return Trial("same", fresh, lambda: np.ones(len(fresh)), say)
 
     def _order(self, order: Order) -> list[Trial]:
         if self.part not in (order.first, order.second):
@@ -126,7 +138,8 @@ class Trials:
                 "order", _order_text(first, second, begun, ended, next_begun, next_ended), self.name
             )
 
-        return Trial("order", np.asarray(end1 < start2), np.clip(np.asarray(early, np.float64), 0, 1), say)
+        off = np.clip(np.asarray(early, np.float64), 0, 1)
+        return Trial("order", np.asarray(end1 < start2), lambda: off, say)
 
     def _stands_after(self, order: Order, other: int) -> Trial:
         place = self.binding[other].place
@@ -142,7 +155,7 @@ class Trials:
             )  # fmt: skip
             return Reason("order", text, self.name)
 
-        return Trial("order", kept, late, say)
+        return Trial("order", kept, lambda: late, say)
 
     def _gap(self, order: Order, other: int) -> Int64Array:
         _, end1, _, end2 = self._ends(order, other)
@@ -159,7 +172,7 @@ class Trials:
                 "time", f"{second} came {took} after {first}, needed within {format_duration(gap)}", self.name
             )
 
-        return Trial("time", distance <= gap, _excess(distance, gap), say)
+        return Trial("time", distance <= gap, lambda: _excess(distance, gap), say)
 
     def _within(self) -> Trial:
         scene = self.scene
@@ -181,9 +194,10 @@ class Trials:
             )
             return Reason("time", f"{text}, needed within {format_duration(within)}", self.name)
 
-        return Trial("time", took <= within, _excess(took, within), say)
+        return Trial("time", took <= within, lambda: _excess(took, within), say)
 
-    def _conditions(self) -> list[Trial]:
+    def _conditions(self) -> list[Expr]:
+        """Give the conditions that can be tried now, and could not before."""
         there = {*self.binding, self.part}
         ready = [
             condition
@@ -191,7 +205,7 @@ class Trials:
             if (needs := self.scene.needs(condition)) <= there
             and (self.part in needs or (not needs and not self.binding))
         ]
-        return [self._condition_between(each) for condition in ready for each in conjuncts(condition)]
+        return [each for condition in ready for each in conjuncts(condition)]
 
     def _own_condition(self, condition: Expr) -> Trial:
         """Try a condition on the event itself."""
@@ -211,11 +225,16 @@ class Trials:
     def _condition(self, condition: Expr, frame: Frame, frame_of: Callable[[int], Frame]) -> Trial:
         size, name = len(self.places), self.name
         try:
-            kept, off = holds(condition, frame), shortfall(condition, frame)
+            kept = holds(condition, frame)
         except QueryError as error:  # a function that cannot take what the engine never gave it
             failed = Reason("condition", f"{shortened(condition)} failed: {error.message}", name, condition)
-            return Trial("condition", np.zeros(size, np.bool_), np.ones(size), lambda _: failed)
-        return Trial("condition", kept, off, lambda at: condition_reason(condition, frame_of(at), name))
+            return Trial("condition", np.zeros(size, np.bool_), lambda: np.ones(size), lambda _: failed)
+        return Trial(
+            "condition",
+            kept,
+            lambda: shortfall(condition, frame),
+            lambda at: condition_reason(condition, frame_of(at), name),
+        )
 
 
 def condition_reason(condition: Expr, frame: Frame, part: str | None) -> Reason:

@@ -15,11 +15,11 @@ from whimbrel.graph.operators import Aggregate
 from whimbrel.model.time import BEGINNING_OF_TIME
 from whimbrel.whynot.asking import View, group_of
 from whimbrel.whynot.conditions import holds, said, shortfall
-from whimbrel.whynot.events import clock, first, seen, values
+from whimbrel.whynot.events import first, seen, values
 from whimbrel.whynot.explanation import Finding, Miss, Reason
 from whimbrel.whynot.nothing import nothing_at_all
 from whimbrel.whynot.watching import count_in, windows_of
-from whimbrel.whynot.words import many
+from whimbrel.whynot.words import clock, many
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,12 +134,15 @@ def explain_aggregate(op: Aggregate, view: View, definition: str) -> Finding:
 def _no_window(op: Aggregate, view: View, definition: str) -> Miss:
     """Say why not even one window was computed."""
     parts = [(part.alias or part.input, part.input) for part in op.parts]
-    every = op.window.every
     came = sum(len(view.rows_asked_for(input, op.partitioning)) for _, input in parts)
-    if op.window.kind == "temporal" or every is None or not came:
+    if not came:
         return nothing_at_all(view, definition, op.name, parts)
-    text = f"{many(came, 'event')} came; a result is due at every {every} events of a group"
-    reason = Reason("few", text, parts[0][0])
+    kind, why = "empty", "none of them in a window"
+    if op.window.kind == "counting":
+        kind, why = "few", f"a result is due at every {op.window.every} events of a group"
+    elif _still_open(op, view):
+        kind, why = "waiting", "and their windows are still open"
+    reason = Reason(kind, f"{many(came, 'event')} came; {why}", parts[0][0])
     return Miss(definition, op.name, {}, tuple((name, None) for name, _ in parts), (reason,), 1.0)
 
 

@@ -7,8 +7,7 @@ from typing import Any
 
 from whimbrel.graph.expressions import Expr, Literal, format_expr, format_literal
 from whimbrel.model.schema import Type
-from whimbrel.model.time import format_duration
-from whimbrel.whynot.events import clock
+from whimbrel.model.time import format_duration, format_instant
 
 METRES = "m"
 LONG = 60
@@ -33,6 +32,17 @@ def value_text(value: Any, kind: Type | None, unit: str = "", *, exact: bool = F
         return cut(format_literal(value, kind))
     text = repr(value) if exact or not isinstance(value, float) else f"{value:.6g}"
     return f"{text} {unit}" if unit else text
+
+
+def clock(microseconds: int) -> str:
+    """Write an instant without the digits that say nothing.
+
+    >>> clock(1_500_000)
+    '1970-01-01T00:00:01.5Z'
+    """
+    whole, _, fraction = format_instant(microseconds).removesuffix("Z").partition(".")
+    fraction = fraction.rstrip("0")
+    return f"{whole}.{fraction}Z" if fraction else f"{whole}Z"
 
 
 def shortened(expr: Expr) -> str:
