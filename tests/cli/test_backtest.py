@@ -136,7 +136,7 @@ def test_rows_that_are_no_events_are_kept(tried):
         (["--out", "week.csv"], 2, "--out week.csv would overwrite a file that is read"),
         (["--against", "new.wbl", "--out", "new.wbl", "--format", "csv"], 2, "would overwrite the query"),
         (["--out", "a.html", "--format", "csv", "--report", "a.html"], 2, "would overwrite that of --out"),
-        (["--against", "nwe.wbl"], 1, "nwe.wbl"),
+        (["--against", "missing.wbl"], 1, "missing.wbl"),
         (["--against-param", "patience"], 2, "'patience' is not NAME=VALUE"),
     ],
 )

@@ -84,6 +84,18 @@ def test_values_of_different_types_are_compared_as_text():
     assert (row["change"], row["n"], json.loads(row["before"])) == ("changed", "eleven", {"n": "11"})
 
 
+def test_lists_are_compared_as_a_whole():
+    plain = found("define D detect A(v > 9) as a")
+    places = [name for name in plain.column_names if name != "events"]
+    old, new = (
+        plain.select(places).append_column("rows", [lists]).append_column("events", plain.column("events"))
+        for lists in ([["x"], ["y"]], [["x"], ["y", "z"]])
+    )
+    table = compare(old, new)
+    assert table.column("change").to_pylist() == ["same", "changed"]
+    assert json.loads(table.column("before")[1].as_py()) == {"rows": ["y"]}
+
+
 def test_what_has_another_id_is_matched_by_its_events():
     plain = "define D detect A(v > 9) as a and B(v > 9) as b within 9 s"
     turned = "define D detect B(v > 9) as b and A(v > 9) as a within 9 s"

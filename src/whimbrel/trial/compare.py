@@ -150,19 +150,35 @@ def _in_order(table: pa.Table) -> pa.Table:
 
 def _before(old: pa.Table, new: pa.Table) -> pa.Array:
     """Write what was different in the old rows as JSON objects; null where nothing was."""
+    names = [name for name in new.column_names if name not in _NOT_COMPARED and not name.startswith("~")]
+    differs = {name: _differs(_joined(old, name), _joined(new, name)) for name in names}
+    any_differs = np.logical_or.reduce(list(differs.values()))
+    rows = np.flatnonzero(any_differs)  # usually few; writing all of them would take long
+    texts = np.full(old.num_rows, None, dtype=object)
+    if len(rows):
+        texts[rows] = _objects(old.take(pa.array(rows)), {n: each[rows] for n, each in differs.items()})
+    return pa.array(texts, pa.string())
+
+
+def _differs(ours: pa.Array, theirs: pa.Array) -> np.ndarray:
+    if pa.types.is_nested(ours.type):  # Arrow compares no lists
+        ours, theirs = _text.json_values(ours), _text.json_values(theirs)
+    is_equal = pc.fill_null(pc.equal(ours, theirs), False)
+    both_null = pc.and_(pc.is_null(ours), pc.is_null(theirs))
+    found: np.ndarray = ~pc.or_(is_equal, both_null).to_numpy(zero_copy_only=False)
+    return found
+
+
+def _objects(table: pa.Table, told: dict[str, np.ndarray]) -> np.ndarray:
+    """Write the columns of each row that are to be told as a JSON object."""
     members = []
-    for name in new.column_names:
-        if name in _NOT_COMPARED or name.startswith("~"):
-            continue
-        ours, theirs = _joined(old, name), _joined(new, name)
-        is_equal = pc.fill_null(pc.equal(ours, theirs), False)
-        is_equal = pc.or_(is_equal, pc.and_(pc.is_null(ours), pc.is_null(theirs)))
-        values = _text.wkt(ours) if name == "geometry" else ours
-        texts = pc.binary_join_element_wise(f", {json.dumps(name)}: ", _text.json_values(values), "")
-        members.append(pc.if_else(is_equal, "", texts))
+    for name, is_told in told.items():
+        column = _joined(table, name)
+        values = _text.json_values(_text.wkt(column) if name == "geometry" else column)
+        texts = pc.binary_join_element_wise(f", {json.dumps(name)}: ", values, "")
+        members.append(pc.if_else(pa.array(is_told), texts, ""))
     joined = pc.utf8_slice_codeunits(pc.binary_join_element_wise(*members, ""), 2)
-    objects = pc.binary_join_element_wise("{", joined, "}", "")
-    return pc.if_else(pc.equal(joined, ""), pa.scalar(None, pa.string()), objects)
+    return pc.binary_join_element_wise("{", joined, "}", "").to_numpy(zero_copy_only=False)
 
 
 def difference_texts(table: pa.Table) -> pa.Array:

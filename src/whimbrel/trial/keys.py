@@ -173,4 +173,6 @@ def _plain(column: pa.Array) -> pa.Array:
     column = decoded(column)
     if pa.types.is_timestamp(column.type):
         return _text.iso(column)
+    if pa.types.is_nested(column.type):
+        return _text.json_values(column)
     return (column.cast(pa.int64()) if pa.types.is_duration(column.type) else column).cast(pa.string())
