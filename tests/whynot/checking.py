@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from tests.reference.data import Event, Item
-from tests.reference.expressions import Bound, Env, World, evaluate
+from tests.reference.expressions import Bound, Env, World, evaluate, read
 from tests.reference.matches import Combination, _in_order, fits, violates
 from tests.reference.reference import _run
 from tests.reference.streams import aggregated, bind, group_of, names_of
@@ -25,8 +25,11 @@ WORLD = World({}, Coordinates.PLANE)
 class Checker:
     """What the reference makes of a graph and events, stream by stream."""
 
-    def __init__(self, graph: Graph, events: Sequence[Event]) -> None:
+    def __init__(
+        self, graph: Graph, events: Sequence[Event], *, since: int = -(2**62), until: int = 2**62
+    ) -> None:
         self.graph = graph
+        self.since, self.until = since, until
         self.streams: dict[str, list[Item]] = {}
         for operator in graph.operators:
             self.streams[operator.name] = _run(operator, self.streams, events, graph, WORLD)
@@ -36,12 +39,19 @@ class Checker:
         for finding in explanation.findings:
             if all(finding.operator != case.input for case in self._cases()):
                 continue
-            assert finding.detections == len(self.streams[finding.operator]), finding.operator
+            there = [item for item in self.streams[finding.operator] if self._is_around(item)]
+            assert finding.detections == len(there), finding.operator
         for miss in explanation.misses:
             operator = self.graph[miss.operator]
             assert miss.reasons, miss
             for reason in miss.reasons:
                 assert self.is_true(operator, miss, reason), f"{reason.kind}: {reason}\n{miss}"
+
+    def _is_around(self, item: Item) -> bool:
+        return item.start <= self.until and item.end >= self.since
+
+    def _is_silent(self, stream: str) -> bool:
+        return not any(self._is_around(item) for item in self.streams[stream])
 
     def _cases(self) -> Iterator:
         for operator in self.graph.operators:
@@ -57,8 +67,9 @@ class Checker:
             case Aggregate():
                 return self._window(operator, miss, reason)
         if reason.kind == "nothing":
-            return not self.streams[operator.name]
+            return self._is_silent(operator.name)
         item = self.item(miss.parts[0][1])
+        assert all(read(item, name) == value for name, value in miss.key.items() if name in ("k", "source"))
         return self._is_false(reason.condition, Env(WORLD, {None: item}, item.group))
 
     # -- events --------------------------------------------------------------------------------------------
@@ -148,8 +159,10 @@ class Checker:
 
     def _nothing(self, match: Match, miss: Miss, reason: Reason) -> bool:
         number = self.part(match, miss, reason)
-        there = self.streams[match.parts[number].input]
-        return not [item for item in there if group_of(item, match.partitioning) == dict(miss.key)]
+        there = [item for item in self.streams[match.parts[number].input] if self._is_around(item)]
+        return not there or not [
+            item for item in there if group_of(item, match.partitioning) == dict(miss.key)
+        ]
 
     def _present(self, match: Match, miss: Miss, reason: Reason) -> bool:
         combination = Combination(match, tuple(self.binding(miss).values()))
@@ -180,7 +193,7 @@ class Checker:
 
     def _stretch(self, op: Repeat, miss: Miss, reason: Reason) -> bool:
         if reason.kind == "nothing":
-            return not self.streams[op.input]
+            return self._is_silent(op.input)
         had = [self.item(seen) for _, seen in miss.parts if seen is not None]
         assert len(had) < op.at_least or reason.kind == "time"
         same = [i for i in self.streams[op.input] if group_of(i, op.partitioning) == dict(miss.key)]
@@ -195,13 +208,13 @@ class Checker:
 
     def _window(self, op: Aggregate, miss: Miss, reason: Reason) -> bool:
         if reason.kind == "nothing":
-            return any(not self.streams[part.input] for part in op.parts)
+            return any(self._is_silent(part.input) for part in op.parts)
         if reason.kind == "few":
-            return not self.streams[op.name] and (op.window.every or 1) > 1
-        if miss.parts[0][1] is None:
-            return reason.kind == "empty" and not self.streams[op.name]
+            return self._is_silent(op.name) and (op.window.every or 1) > 1
         every = replace(op, having=None, parts=tuple(replace(part, outer=True) for part in op.parts))
         results = aggregated(every, self.streams, self.graph, WORLD)
+        if miss.parts[0][1] is None:
+            return reason.kind == "empty" and not any(self._is_around(item) for item in results)
         ids = set(miss.parts[0][1].events)
         mine = [
             item

@@ -125,8 +125,8 @@ class Groups:
 def group_of(around: Surroundings, stream: Stream, row: int, keys: tuple[Key, ...]) -> dict[str, Any]:
     """Give the group of one row."""
     groups = Groups(around, keys)
-    groups.of(stream, np.array([row], np.int64))
-    return groups.values[0]
+    number = groups.of(stream, np.array([row], np.int64))[0]
+    return groups.values[number]
 
 
 def _key_column(frame: RowsFrame, key: Key) -> Any:
