@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from whimbrel.engine.evaluate import evaluate
-from whimbrel.engine.identity import fold, row_hashes, row_ids
+from whimbrel.engine.identity import fold, fold_on, row_hashes, row_ids
 from whimbrel.engine.kernels import runs as k
 from whimbrel.engine.reduce import Segments, count_rows, reduce
 from whimbrel.engine.registers import own
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 ROOT = 48
 """By how many bits the number of the stream is shifted in the number of an event."""
+UNTIMED = -1
+"""In place of the time that completed a match, where an event did; times before 1970 are below it."""
 
 
 class Events:
@@ -43,13 +45,16 @@ class Events:
 
     def spans(self, at: Int64Array) -> tuple[Int64Array, Int64Array]:
         """Give starts and ends; where time completed a result, it ends then."""
+        start, end = self._spans()
+        return start, np.where(at != UNTIMED, at, end)
+
+    def _spans(self) -> tuple[Int64Array, Int64Array]:
         starts, ends = np.empty(len(self.idents), np.int64), np.empty(len(self.idents), np.int64)
         for number, root in enumerate(self.of.arrivals.roots):
             places, rows = self.rows(number)
             starts[places], ends[places] = root.store.spans(rows)
         start = np.minimum.reduceat(starts, self.offsets[:-1])
-        end = np.maximum.reduceat(ends, self.offsets[:-1])
-        return start, np.where(at >= 0, at, end)
+        return start, np.maximum.reduceat(ends, self.offsets[:-1])
 
     def lineage(self) -> Lineage:
         """Give the atomic events below each result."""
@@ -64,15 +69,17 @@ class Events:
             joined = joined.take(np.argsort(np.concatenate(places), kind="stable"))
         return Lineage(joined.offsets[self.offsets], joined.refs)
 
-    def identity(self, steps: np.ndarray) -> dict[Expr, Column]:
-        """Hash the events of each result together with the steps they were taken for."""
+    def identity(self, steps: np.ndarray, at: Int64Array) -> dict[Expr, Column]:
+        """Hash the events of each result, the steps they were taken for, and when time completed it."""
         high, low = np.empty(len(self.idents), np.uint64), np.empty(len(self.idents), np.uint64)
         for number, root in enumerate(self.of.arrivals.roots):
-            at, rows = self.rows(number)
-            if len(at):
-                high[at], low[at] = row_hashes(self.of.around, root, rows)
+            places, rows = self.rows(number)
+            if len(places):
+                high[places], low[places] = row_hashes(self.of.around, root, rows)
         shift = steps.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
-        return fold(self.offsets, high + shift, low ^ shift)
+        late = (at != UNTIMED) & (at > self._spans()[1])
+        seeds = np.where(late, at, 0).astype(np.uint64)
+        return fold_on((seeds, seeds), self.offsets, high + shift, low ^ shift)
 
 
 class Listing:
@@ -98,10 +105,10 @@ class Listing:
         return np.repeat(np.arange(len(self)), np.diff(self.offsets))
 
     def once_each(self) -> Listing:
-        """Leave out matches that were found in several ways."""
+        """Leave out matches that were found in several ways; what runs out of time twice does so twice."""
         high, low = self._hashes()
-        pairs = np.stack([high, low], axis=1)
-        _, first = np.unique(pairs, axis=0, return_index=True)
+        different = np.stack([high, low, self.at.view(np.uint64)], axis=1)
+        _, first = np.unique(different, axis=0, return_index=True)
         if len(first) == len(self):
             return self
         chosen = np.sort(first)
@@ -121,7 +128,7 @@ class Listing:
         """Add the matches to a stream; give their rows."""
         events = Events(self.of, self.offsets, self.idents)
         columns = {need: self._needed(need) for need in self.of.needs}
-        columns |= events.identity(self.steps)
+        columns |= events.identity(self.steps, self.at)
         return stream.store.append(*events.spans(self.at), columns, events.lineage())
 
     def _needed(self, need: Expr) -> Column:
@@ -173,29 +180,28 @@ class Listing:
 class Summary:
     """Matches counted and summed up: one result for each event, or moment, that completes any."""
 
-    def __init__(self, of: Sequencer, found: k.Found) -> None:
+    def __init__(self, of: Sequencer, found: np.ndarray) -> None:
         self.of = of
-        order = np.lexsort((found.by, found.at, found.key))
-        self.found = k.Found(*(each[order] for each in found))
-        changes = np.ones(len(order), np.bool_)
-        for each in (self.found.key, self.found.at, self.found.by):
-            changes[1:] &= each[1:] == each[:-1]
-        first = ~changes
-        first[0] = True
-        self.first = np.flatnonzero(first)
-        self.owner = np.cumsum(first) - 1
+        group = (k.F_KEY, k.F_AT, k.F_BY)
+        self.found = found[np.lexsort(tuple(found[:, column] for column in reversed(group)))]
+        begins = np.ones(len(found), np.bool_)
+        begins[1:] = (self.found[1:, group] != self.found[:-1, group]).any(axis=1)
+        self.first = np.flatnonzero(begins)
+        self.owner = np.cumsum(begins) - 1
+        self.node = np.ascontiguousarray(self.found[:, k.F_NODE])
 
     def append_to(self, stream: Stream) -> Int64Array:
         """Add the results to a stream; give their rows."""
         events = self._events()
         columns = {need: self._needed(need) for need in self.of.needs}
-        columns |= events.identity(np.zeros(len(events.idents), np.int64))
-        return stream.store.append(*events.spans(self.found.at[self.first]), columns, events.lineage())
+        at = self.found.at[self.first]
+        columns |= events.identity(np.zeros(len(events.idents), np.int64), at)
+        return stream.store.append(*events.spans(at), columns, events.lineage())
 
     def _events(self) -> Events:
         """Give the events of all matches of each result, once each and in order."""
-        nodes, wanted = self.of.nodes, np.ascontiguousarray(self.found.node)
-        seen = np.zeros(len(nodes.step), np.int64)
+        nodes, wanted = self.of.nodes.rows, self.node
+        seen = np.zeros(len(nodes), np.int64)
         size = k.members(nodes, wanted, self.owner, seen, 0, np.zeros(0, np.int64), np.zeros(0, np.int64))
         idents, owners = np.zeros(size, np.int64), np.zeros(size, np.int64)
         k.members(nodes, wanted, self.owner, seen, len(wanted), idents, owners)
@@ -206,15 +212,15 @@ class Summary:
     def _needed(self, need: Expr) -> Column:
         match need:
             case Attribute(part, name) if part == GROUP:
-                return self.of.group_column(name, self.found.key[self.first])
+                return self.of.group_column(name, self.found[self.first, k.F_KEY])
             case Call("matches", ()):
-                return Column(Type.INT, self._added(self.of.nodes.paths))
+                return Column(Type.INT, self._added(self.of.nodes.rows[:, k.N_PATHS]))
             case Call(function, (argument,)):
                 return self._total(function, argument)
         return nothing(len(self.first))
 
     def _added(self, values: np.ndarray) -> np.ndarray:
-        return np.add.reduceat(values[self.found.node], self.first)
+        return np.add.reduceat(values[self.node], self.first)
 
     def _total(self, function: str, argument: Expr) -> Column:
         step = step_of(argument, self.of.steps)
@@ -225,10 +231,10 @@ class Summary:
             return Column(Type.INT, counts)
         empty = counts == 0
         if function in ("min", "max"):
-            ufunc, values = (np.minimum, nodes.least) if function == "min" else (np.maximum, nodes.greatest)
-            found = ufunc.reduceat(values[self.found.node, number], self.first)
+            ufunc, column = (np.minimum, 1) if function == "min" else (np.maximum, 2)
+            found = ufunc.reduceat(nodes.totals[self.node, 3 * number + column], self.first)
         else:
-            found = self._added(nodes.sums[:, number])
+            found = self._added(nodes.totals[:, 3 * number])
         if function == "avg":
             found = found / np.maximum(counts, 1)
         found = np.where(empty, 0.0, found)
