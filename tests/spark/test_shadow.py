@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -123,6 +124,23 @@ def test_a_candidate_that_fails_is_told_of_and_the_live_query_goes_on(spark, tmp
     assert kinds.count("detection") == wb.detect(live, driving(0, 29)).num_rows
     (reason,) = [row["reason"] for row in table.to_pylist() if row["kind"] == "refused"]
     assert "the function 'lost' failed" in reason
+
+
+@pytest.mark.slow
+def test_differences_are_settled_by_the_clock_if_asked_to(spark, tmp_path):
+    folder = Folder(spark, tmp_path / "events", EVENTS)
+    folder.put([{"id": "e", "type": "P", "time": time.time() - 3600, "source": "t", "speed": 28.0}])
+    never = wb.compile("define Gone detect P(speed > 99) as p then not P as n for 20 s group by source")
+    frame = differences(wb.compile(OLD, emit=["Gone"]), never, folder.stream(), shards=1, heartbeat="1 min")
+    writer = frame.writeStream.format("memory").queryName("settling")
+    query = writer.option("checkpointLocation", str(tmp_path / "checkpoint")).start()
+    try:
+        until = time.monotonic() + 120
+        while spark.table("settling").count() == 0 and time.monotonic() < until:
+            time.sleep(0.5)
+        assert [(row.change, row.events) for row in spark.table("settling").collect()] == [("dropped", ["e"])]
+    finally:
+        query.stop()
 
 
 def test_a_static_frame_is_for_a_backtest(spark):
