@@ -194,7 +194,7 @@ class Summary:
         """Add the results to a stream; give their rows."""
         events = self._events()
         columns = {need: self._needed(need) for need in self.of.needs}
-        at = self.found.at[self.first]
+        at = self.found[self.first, k.F_AT]
         columns |= events.identity(np.zeros(len(events.idents), np.int64), at)
         return stream.store.append(*events.spans(at), columns, events.lineage())
 
