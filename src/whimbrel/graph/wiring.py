@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from dataclasses import fields, replace
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
 from whimbrel.graph.expressions import Attribute, Expr, Part, format_expr, transform
@@ -96,3 +96,19 @@ def free_name(wanted: str, taken: Collection[str]) -> str:
     while name in taken:
         name, number = f"{wanted}#{number}", number + 1
     return name
+
+
+def expressions(operator: Operator) -> Iterator[Expr]:
+    """Give every condition and every assigned value of an operator."""
+    yield from _inside(operator)
+
+
+def _inside(value: object) -> Iterator[Expr]:
+    if isinstance(value, Expr):
+        yield value
+    elif isinstance(value, tuple):
+        for each in value:
+            yield from _inside(each)
+    elif is_dataclass(value) and not isinstance(value, type):
+        for item in fields(value):
+            yield from _inside(getattr(value, item.name))

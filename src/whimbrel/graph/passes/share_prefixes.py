@@ -2,7 +2,7 @@
 
 `A then B then C` and `A then B then D` both look for `A then B`. Cut off, the beginning is a pattern of its
 own, whose composites the longer patterns go on from; equal beginnings are then one. A sequence is cut only
-where that provably means the same: every combination counts (context each, no `first`, `last` or `consuming`),
+where that provably means the same: every combination counts (context each, no `first`, `last`, `consuming`),
 each part ends before the next begins, and what is tested about the beginning concerns nothing behind it. The
 whole still has to lie within its bound, which the longer pattern goes on testing.
 
@@ -37,48 +37,64 @@ class Cut:
     query: str
     match: str
     length: int
+    level: int = 0
+    """How many other cuts of the same queries came before it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Marked:
+    """The graph of a query, and the fingerprints of its operators."""
+
+    graph: Graph
+    marks: Mapping[str, str | None]
+    is_own: Callable[[Operator], bool] = lambda operator: False
+    """Tells whether an operator does what only its query knows."""
+
+    @staticmethod
+    def of(graph: Graph, is_own: Callable[[Operator], bool] = lambda operator: False) -> Marked:
+        """Work the fingerprints out."""
+        return Marked(graph, fingerprints(graph, is_own), is_own)
+
+    def with_cuts(self, cuts: Iterable[Cut]) -> Marked:
+        """Cut some sequences of one level; what is equal then becomes one."""
+        graph = self.graph
+        for each in cuts:
+            graph = cut(graph, each.match, each.length)
+        found = Marked.of(graph, self.is_own)
+        known = [mark for mark in found.marks.values() if mark is not None]
+        return found if len(set(known)) == len(known) else Marked.of(share_common_parts(graph), self.is_own)
 
 
 def share_prefixes(graph: Graph, worth: Worth = worth_sharing) -> Graph:
     """Cut off the beginnings that several sequences of a graph have in common, and find them once."""
-    for each in find_cuts({"": graph}, worth):
-        graph = cut(graph, each.match, each.length)
-    return share_common_parts(graph)
+    whole = {"": Marked.of(graph)}
+    cuts = find_cuts(whole, worth)
+    return whole[""].graph if cuts else graph
 
 
-def find_cuts(
-    graphs: Mapping[str, Graph],
-    worth: Worth = worth_sharing,
-    is_own: Callable[[str, Operator], bool] = lambda query, operator: False,
-) -> list[Cut]:
-    """Find where to cut the sequences of several queries so that they have as much as possible in common.
-
-    Parameters
-    ----------
-    is_own
-        Tells for a query and an operator whether it does what only that query knows.
-    """
+def find_cuts(graphs: dict[str, Marked], worth: Worth = worth_sharing) -> list[Cut]:
+    """Cut the sequences of several queries so that they have as much as possible in common; say where."""
     found: list[Cut] = []
-    current = dict(graphs)
-    for _ in range(LEVELS):
-        more = _best_cuts(current, worth, is_own)
-        for each in more:
-            current[each.query] = cut(current[each.query], each.match, each.length)
+    for level in range(LEVELS):
+        more = [replace(each, level=level) for each in _best_cuts(graphs, worth)]
         if not more:
             break
         found += more
+        by_query: dict[str, list[Cut]] = {}
+        for each in more:
+            by_query.setdefault(each.query, []).append(each)
+        for query, cuts in by_query.items():
+            graphs[query] = graphs[query].with_cuts(cuts)
     return found
 
 
-def _best_cuts(
-    graphs: Mapping[str, Graph], worth: Worth, is_own: Callable[[str, Operator], bool]
-) -> list[Cut]:
-    """Cut every sequence behind the longest beginning that another one has, too."""
+def _best_cuts(graphs: Mapping[str, Marked], worth: Worth) -> list[Cut]:
+    """Find for every sequence the longest beginning that another one has, too."""
     possible: list[tuple[Cut, str, str]] = []
     patterns: dict[str, set[str]] = {}
     beginnings: dict[str, tuple[Graph, Match]] = {}
-    for query, graph in graphs.items():
-        below = fingerprints(graph, lambda operator, query=query: is_own(query, operator))  # type: ignore[misc]
+    for query, marked in graphs.items():
+        graph, below = marked.graph, marked.marks
         for match in graph.operators:
             whole = below[match.name]
             if not isinstance(match, Match) or whole is None:

@@ -1,0 +1,555 @@
+"""What the queries of a session have in common, found once.
+
+Queries that start together may share operators: those that do the same to the same events, and the common
+beginnings of sequences. What is shared runs as a pipeline of its own, and the queries read its stream as
+if they had made it. A query that starts later shares nothing with those that ran before: their operators
+remember events that it must not see.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from functools import partial
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from whimbrel.engine.atoms import Atoms
+from whimbrel.engine.merger import Union
+from whimbrel.engine.needs import Needs
+from whimbrel.engine.pipeline import Pipeline, Runtime, Sieve
+from whimbrel.engine.snapshot import Blocks, load_store, save_store
+from whimbrel.engine.store import Store
+from whimbrel.engine.streams import Stream
+from whimbrel.errors import WhimbrelError
+from whimbrel.graph.estimate import NOTHING_SEEN, Observed, worth_sharing
+from whimbrel.graph.expressions import Call, Expr, walk
+from whimbrel.graph.fingerprints import fingerprints
+from whimbrel.graph.functions import Function
+from whimbrel.graph.operators import Aggregate, Derive, Graph, Match, Operator, Repeat
+from whimbrel.graph.passes.drop_unused import drop_unused
+from whimbrel.graph.passes.share_prefixes import Cut, Marked, find_cuts
+from whimbrel.graph.query import Query
+from whimbrel.graph.wiring import expressions, readers
+from whimbrel.model.time import END_OF_TIME, SECOND
+
+_NONE = np.zeros(0, np.int64)
+_WORTH_A_PIPELINE = (Match, Repeat, Aggregate, Derive)
+"""Operators that keep what they make; the others only pass events on."""
+FEW = 64
+"""Fewer events tell nothing about how many there will be."""
+
+
+# -- who reads what ---------------------------------------------------------------------------------------
+
+
+@dataclass(eq=False, slots=True)
+class View:
+    """The stream of a common part, as one of its readers sees it."""
+
+    common: Common
+    reader: str
+    stream: Stream
+    wakes: bool
+    """Whether the reader has to look at new events at once. A pattern need not look at those that cannot
+    complete it before one comes that can."""
+    waiting: list[np.ndarray] = field(default_factory=list)
+
+    def add(self, rows: np.ndarray) -> None:
+        """Put new events where the reader will find them."""
+        self.waiting.append(rows)
+        if len(self.waiting) > 256:
+            self.waiting = [self._remembered()]
+
+    def take(self) -> None:
+        """Let the reader see what came since it last looked."""
+        self.stream.new = self._remembered()
+        self.stream.watermark = self.common.stream.watermark
+        self.waiting = []
+
+    def _remembered(self) -> np.ndarray:
+        """Join what waits, without what is too old to matter and has been forgotten."""
+        if not self.waiting:
+            return _NONE
+        rows = np.concatenate(self.waiting)
+        return rows[rows >= self.stream.store.first]
+
+
+@dataclass
+class _Asked(Needs):
+    """What each stream is asked for, also by readers outside the graph."""
+
+    asked: Mapping[str, Collection[Expr]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for operator in self.graph.operators:
+            self.of[operator.name] = set(self.asked.get(operator.name, ()))
+        for operator in reversed(self.graph.operators):
+            self._ask(operator)
+
+
+class Linked(Pipeline):
+    """A query at run time that reads some of its streams from common parts."""
+
+    def __init__(
+        self,
+        query: Query,
+        atoms: Atoms,
+        name: str,
+        given: Mapping[str, Common],
+        asked: Mapping[str, Collection[Expr]] | None = None,
+    ) -> None:
+        self.given = given
+        self.views: dict[str, View] = {}
+        self._asked = asked
+        self._own = _needed(query.graph, given)
+        super().__init__(query, atoms, name, ())
+
+    def _deploy(self, operator: Operator) -> None:
+        if self._asked is not None:
+            self.needs = _Asked(self.graph, self.query.functions, asked=self._asked)
+            self._asked = None
+        if operator.name in self.given:
+            self._link(operator, self.given[operator.name])
+        elif operator.name in self._own:
+            super()._deploy(operator)
+
+    def _link(self, operator: Operator, common: Common) -> None:
+        # No operator of this pipeline has a number this high.
+        number = len(self.graph.operators) + len(self.views) + 1
+        stream = replace(common.stream, name=operator.name, number=number, new=_NONE, users=[])
+        view = View(common, self.name, stream, wakes_up(self.graph, operator.name))
+        self.views[operator.name] = view
+        self.streams[operator.name] = stream
+        common.readers.append(view)
+
+    def step(self) -> None:
+        """Run every operator once, in order."""
+        for view in self.views.values():
+            view.take()
+        super().step()
+
+    def clear_made(self) -> None:
+        """Say that nothing is new, in what is given and in what was made."""
+        for view in self.views.values():
+            view.stream.new = _NONE
+        super().clear_made()
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether common parts have found something that it has not looked at."""
+        return any(view.waiting for view in self.views.values())
+
+
+class Common(Linked):
+    """A part that several queries have in common, at run time. Its graph has one output."""
+
+    def __init__(
+        self,
+        query: Query,
+        atoms: Atoms,
+        name: str,
+        given: Mapping[str, Common],
+        asked: Mapping[str, Collection[Expr]],
+    ) -> None:
+        self.readers: list[View] = []
+        super().__init__(query, atoms, name, given, asked)
+
+    @property
+    def stream(self) -> Stream:
+        """What it finds."""
+        return self.streams[self.graph.outputs[0]]
+
+    def _read_at_once(self) -> list[Store]:
+        return [store for store in super()._read_at_once() if store is not self.stream.store]
+
+    def save(self, blocks: Blocks, name: str) -> None:
+        """Write the state of all operators, under names that do not depend on the query they came from."""
+        for key, runtime in self._by_fingerprint().items():
+            runtime.save(blocks, f"{name}/{key}")
+            blocks.put_json(f"{name}/{key}/watermark", runtime.stream.watermark)
+            if not isinstance(runtime, Sieve | Union):
+                save_store(blocks, f"{name}/{key}/stream", runtime.stream.store)
+
+    def load(self, blocks: Blocks, name: str) -> None:
+        """Read what `save` wrote."""
+        for key, runtime in self._by_fingerprint().items():
+            runtime.load(blocks, f"{name}/{key}")
+            runtime.stream.watermark = blocks.json(f"{name}/{key}/watermark")
+            if not isinstance(runtime, Sieve | Union):
+                load_store(blocks, f"{name}/{key}/stream", runtime.stream.store)
+
+    def _by_fingerprint(self) -> dict[str, Runtime]:
+        """Name operators by what they do; equal ones are numbered in the order of their own names."""
+        marks = fingerprints(self.graph, partial(_is_own, {}))
+        found: dict[str, Runtime] = {}
+        for operator in sorted(self.runtimes):
+            same = sum(key.startswith(f"{marks[operator]}.") for key in found)
+            found[f"{marks[operator]}.{same}"] = self.runtimes[operator]
+        return found
+
+
+def _needed(graph: Graph, given: Collection[str]) -> set[str]:
+    """Name the operators that have to run, if some streams are given."""
+    needed = set(graph.outputs)
+    for operator in reversed(graph.operators):
+        if operator.name in needed and operator.name not in given:
+            needed.update(operator.inputs)
+    return needed - set(given)
+
+
+def wakes_up(graph: Graph, name: str) -> bool:
+    """Tell whether an event of a stream can be the one that completes something."""
+    if name in graph.outputs:
+        return True
+    for operator in graph.operators:
+        if name not in operator.inputs:
+            continue
+        if not isinstance(operator, Match):
+            return True
+        followed = {order.first for order in operator.orders}
+        if any(part.input == name and n not in followed for n, part in enumerate(operator.parts)):
+            return True
+    return False
+
+
+# -- what is shared ---------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class Group:
+    """Queries that started together, where their sequences were cut, and what they share (fingerprints)."""
+
+    number: int
+    queries: list[str]
+    cuts: list[Cut] = field(default_factory=list)
+    shared: list[str] = field(default_factory=list)
+
+    def to_json(self) -> dict[str, Any]:
+        """Write it as JSON."""
+        return asdict(self)
+
+    @staticmethod
+    def from_json(data: Mapping[str, Any]) -> Group:
+        """Read what `to_json` wrote."""
+        return Group(data["number"], data["queries"], [Cut(**each) for each in data["cuts"]], data["shared"])
+
+
+@dataclass(slots=True)
+class Stepped:
+    """Which queries have something to do, when common parts want to run again, and what went wrong."""
+
+    names: dict[str, None]
+    due: list[tuple[int, str]] = field(default_factory=list)
+    failure: WhimbrelError | None = None
+
+
+class Sharing:
+    """The common parts of the queries of a session."""
+
+    def __init__(self, atoms: Atoms) -> None:
+        self.atoms = atoms
+        self.fresh: list[str] = []
+        """Queries that have seen no event yet."""
+        self.groups: list[Group] = []
+        self.commons: dict[str, Common] = {}
+        self._started = 0
+
+    # -- queries come and go -----------------------------------------------------------------------------
+
+    def add(self, name: str) -> None:
+        """Take note of a query that starts."""
+        self.fresh.append(name)
+
+    def remove(self, name: str, pipeline: Pipeline) -> None:
+        """Let go of what only this query used."""
+        if name in self.fresh:
+            self.fresh.remove(name)
+        for group in self.groups:
+            if name in group.queries:
+                group.queries.remove(name)
+                group.cuts = [each for each in group.cuts if each.query != name]
+        self.groups = [group for group in self.groups if group.queries]
+        self._release(name, pipeline)
+
+    def _release(self, name: str, pipeline: Pipeline) -> None:
+        for atom in pipeline.used:
+            self.atoms.release(atom, name)
+        if not isinstance(pipeline, Linked):
+            return
+        for view in pipeline.views.values():
+            view.common.readers.remove(view)
+            if not view.common.readers:
+                del self.commons[view.common.name]
+                self._release(view.common.name, view.common)
+
+    def settle(self, pipelines: dict[str, Pipeline], events: pa.RecordBatch | None = None) -> None:
+        """Let the queries that have started since the last event share what they can.
+
+        `events` are the first that they will see: how many there are of what decides what is worth it.
+        """
+        if not self.fresh:
+            return
+        self._started += 1
+        group = Group(self._started, self.fresh)
+        self.fresh = []
+        graphs = {name: _marked(pipelines[name]) for name in group.queries}
+        observed = observe(events, [marked.graph for marked in graphs.values()])
+        group.cuts = find_cuts(graphs, partial(worth_sharing, observed=observed))
+        known = {name: _Known.of(marked, pipelines[name]) for name, marked in graphs.items()}
+        group.shared = _in_common(known)
+        self.groups.append(group)
+        self._deploy(group, known, pipelines)
+
+    def _deploy(self, group: Group, known: Mapping[str, _Known], pipelines: dict[str, Pipeline]) -> None:
+        """Build the pipelines of a group anew where they are cut or share something: they are empty yet."""
+        changed = {each.query for each in group.cuts}
+        asked = _asked(group.shared, known.values())
+        for name in group.queries:
+            graph, query = known[name].graph, pipelines[name].query
+            shared = {each: mark for each, mark in known[name].shareable.items() if mark in asked}
+            if not shared and name not in changed:
+                continue
+            self._release(name, pipelines[name])
+            given = _Builder(self, group.number, graph, shared, asked).given(graph)
+            linked = Linked(replace(query, graph=graph), self.atoms, name, given)
+            linked.query = query
+            pipelines[name] = linked
+
+    # -- running -----------------------------------------------------------------------------------------
+
+    def step(self, names: Iterable[str], pipelines: Mapping[str, Pipeline]) -> Stepped:
+        """Run the common parts that have something to do, or that some queries are about to read."""
+        found = Stepped(dict.fromkeys(names))
+        if not self.commons:
+            return found
+        done: set[str] = set()
+        todo = list(found.names)
+        while todo:
+            name = todo.pop()
+            if name in self.commons:
+                todo += self._bring_up(self.commons[name], done, found)
+            else:
+                found.names.setdefault(name)
+                pipeline = pipelines.get(name)
+                if isinstance(pipeline, Linked):
+                    for view in pipeline.views.values():
+                        todo += self._bring_up(view.common, done, found)
+        found.names = {name: None for name in found.names if name not in self.commons}
+        return found
+
+    def _bring_up(self, common: Common, done: set[str], found: Stepped) -> list[str]:
+        """Run a common part, after those that it reads; name the readers that have to run now."""
+        if common.name in done:
+            return []
+        done.add(common.name)
+        woken: list[str] = []
+        for view in common.views.values():
+            woken += self._bring_up(view.common, done, found)
+        try:
+            common.step()
+        except WhimbrelError as error:
+            found.failure = found.failure or error
+            return woken
+        if common.due < END_OF_TIME:
+            found.due.append((common.due, common.name))
+        rows = common.stream.new
+        if len(rows):
+            for view in common.readers:
+                view.add(rows)
+                if view.wakes and view.reader not in found.names:
+                    woken.append(view.reader)
+        common.clear_made()
+        return woken
+
+    def forget_before(self, time: int) -> None:
+        """Let go of events that can no longer take part in anything."""
+        for common in self.commons.values():
+            common.forget_before(time)
+
+    # -- snapshots ---------------------------------------------------------------------------------------
+
+    def catch_up(self, pipelines: Mapping[str, Pipeline]) -> None:
+        """Let every query look at what waits for it. It completes nothing, or it would not have waited."""
+        for pipeline in (*self.commons.values(), *pipelines.values()):
+            if isinstance(pipeline, Linked) and pipeline.is_behind:
+                pipeline.step()
+                pipeline.clear_made()
+
+    def save(self, blocks: Blocks) -> list[Any]:
+        """Write the state of the common parts; give which queries share what, as JSON."""
+        for name, common in self.commons.items():
+            common.save(blocks, f"common/{name}")
+        return [group.to_json() for group in self.groups]
+
+    def load(
+        self,
+        blocks: Blocks,
+        groups: list[Any],
+        pipelines: dict[str, Pipeline],
+        deploy: Callable[[Query, str], Pipeline],
+    ) -> None:
+        """Let queries share what they shared when a snapshot was taken, and read its state."""
+        for name, pipeline in pipelines.items():
+            if isinstance(pipeline, Linked):
+                self._release(name, pipeline)
+                pipelines[name] = deploy(pipeline.query, name)
+        self.fresh = []
+        self.groups = [Group.from_json(each) for each in groups]
+        self._started = max((group.number for group in self.groups), default=0)
+        for group in self.groups:
+            known = {name: _Known.of(_recut(name, group, pipelines[name]), pipelines[name])
+                     for name in group.queries}  # fmt: skip
+            self._deploy(group, known, pipelines)
+        for name, common in self.commons.items():
+            common.load(blocks, f"common/{name}")
+
+
+@dataclass(slots=True)
+class _Builder:
+    """Builds the common parts that a query of a group reads, each when it is first needed."""
+
+    sharing: Sharing
+    group: int
+    graph: Graph
+    shared: Mapping[str, str]
+    """The operators of the graph that are shared, and their fingerprints."""
+    asked: Mapping[str, Collection[Expr]]
+
+    def given(self, graph: Graph, but: str | None = None) -> dict[str, Common]:
+        """Give the common parts that a graph reads, without looking below them."""
+        found: dict[str, Common] = {}
+        needed = set(graph.outputs)
+        for operator in reversed(graph.operators):
+            if operator.name not in needed:
+                continue
+            if operator.name in self.shared and operator.name != but:
+                found[operator.name] = self.common(operator.name)
+            else:
+                needed.update(operator.inputs)
+        return found
+
+    def common(self, name: str) -> Common:
+        """Give a common part, with all that it reads."""
+        mark = self.shared[name]
+        key = f"@{self.group}/{mark}"
+        commons = self.sharing.commons
+        if key not in commons:
+            graph = drop_unused(replace(self.graph, outputs=(name,)))
+            given = self.given(graph, but=name)
+            commons[key] = Common(Query(graph), self.sharing.atoms, key, given, {name: self.asked[mark]})
+        return commons[key]
+
+
+def _marked(pipeline: Pipeline) -> Marked:
+    return Marked.of(pipeline.graph, partial(_is_own, pipeline.query.functions))
+
+
+def _recut(name: str, group: Group, pipeline: Pipeline) -> Marked:
+    """Cut the sequences of a query where they were cut before."""
+    found = _marked(pipeline)
+    own = [each for each in group.cuts if each.query == name]
+    for _, cuts in groupby(own, key=lambda each: each.level):
+        found = found.with_cuts(cuts)
+    return found
+
+
+def _in_common(known: Mapping[str, _Known]) -> list[str]:
+    """Choose what is shared: the largest parts that several queries have in common (fingerprints)."""
+    users: dict[str, set[str]] = {}
+    read_by: dict[str, set[Any]] = {}
+    for name, each in known.items():
+        above = readers(each.graph)
+        for operator, mark in each.shareable.items():
+            users.setdefault(mark, set()).add(name)
+            who = {each.shareable.get(reader.name, (name, reader.name)) for reader in above[operator]}
+            read_by.setdefault(mark, set()).update(who)
+            if operator in each.graph.outputs:
+                read_by[mark].add((name, ""))
+    return [mark for mark, names in users.items() if len(names) > 1 and not _is_inside(mark, users, read_by)]
+
+
+def _is_inside(mark: str, users: Mapping[str, set[str]], read_by: Mapping[str, set[Any]]) -> bool:
+    """Tell whether a part is only ever read by one other, which is shared as a whole."""
+    if len(read_by[mark]) != 1:
+        return False
+    (only,) = read_by[mark]
+    return only in users and users[only] == users[mark]
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What can be shared of a query, by operator: its fingerprint, and what is asked of it."""
+
+    graph: Graph
+    shareable: Mapping[str, str]
+    needs: Needs
+
+    @staticmethod
+    def of(marked: Marked, pipeline: Pipeline) -> _Known:
+        """Find the operators that keep what they make and do not depend on functions of the query."""
+        graph, functions = marked.graph, pipeline.query.functions
+        needs = pipeline.needs if graph is pipeline.graph else Needs(graph, functions)
+        shareable = {
+            operator.name: mark
+            for operator in graph.operators
+            if isinstance(operator, _WORTH_A_PIPELINE)
+            and (mark := marked.marks[operator.name]) is not None
+            and not any(_calls(need, functions) for need in needs.of[operator.name])
+        }
+        return _Known(graph, shareable, needs)
+
+
+def _asked(shared: Iterable[str], known: Iterable[_Known]) -> dict[str, set[Expr]]:
+    """Tell what all queries together ask of each common part."""
+    found: dict[str, set[Expr]] = {mark: set() for mark in shared}
+    for each in known:
+        for operator, mark in each.shareable.items():
+            if mark in found:
+                found[mark] |= each.needs.of[operator]
+    return found
+
+
+def _is_own(functions: Mapping[str, Function], operator: Operator) -> bool:
+    """Tell whether an operator calls a function of its query; others may mean another one by the name."""
+    return bool(functions) and any(_calls(expr, functions) for expr in expressions(operator))
+
+
+def _calls(expr: Expr, functions: Mapping[str, Function]) -> bool:
+    return any(isinstance(node, Call) and node.function in functions for node in walk(expr))
+
+
+# -- how many events there are ----------------------------------------------------------------------------
+
+
+def observe(events: pa.RecordBatch | None, graphs: Iterable[Graph]) -> Observed:
+    """Count the events of each type, and how many different keys they have."""
+    if events is None or events.num_rows < FEW:
+        return NOTHING_SEEN
+    ends = events.column("end").to_numpy(zero_copy_only=False)
+    seconds = max(int(ends.max()) - int(ends.min()), 1) / SECOND
+    counted = pc.value_counts(events.column("type"))
+    types = zip(counted.field("values").to_pylist(), counted.field("counts").to_pylist(), strict=True)
+    return Observed(
+        {name: count / seconds for name, count in types if name is not None},
+        {name: 1.0 / different for name, different in _different(events, _keys(graphs))},
+    )
+
+
+def _keys(graphs: Iterable[Graph]) -> set[str]:
+    matches = [o for graph in graphs for o in graph.operators if isinstance(o, Match)]
+    keys = {"source" if key.kind == "source" else key.name for m in matches for key in m.partitioning.keys}
+    return keys | {name for match in matches for name in match.joins}
+
+
+def _different(events: pa.RecordBatch, names: Iterable[str]) -> Iterator[tuple[str, int]]:
+    for name in names:
+        if name in events.schema.names:
+            column = events.column(name)
+            if pa.types.is_dictionary(column.type):
+                column = column.indices
+            yield name, max(int(pc.count_distinct(column).as_py()), 1)
