@@ -107,10 +107,13 @@ class Listing:
     def once_each(self) -> Listing:
         """Leave out matches that were found in several ways; what runs out of time twice does so twice."""
         high, low = self._hashes()
-        different = np.stack([high, low, self.at.view(np.uint64)], axis=1)
-        _, first = np.unique(different, axis=0, return_index=True)
-        if len(first) == len(self):
+        high += self.at.view(np.uint64)
+        if len(np.unique(high)) == len(self):
             return self
+        order = np.lexsort((low, high))
+        new = np.ones(len(self), np.bool_)
+        new[1:] = (high[order[1:]] != high[order[:-1]]) | (low[order[1:]] != low[order[:-1]])
+        first = order[new]
         chosen = np.sort(first)
         lineage = Lineage(self.offsets, np.arange(len(self.idents))).take(chosen)
         return Listing(

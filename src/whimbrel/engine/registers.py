@@ -215,13 +215,13 @@ class Memory:
         # What has no value in any event so far counts nothing: at that place all events are null.
         return self.steps[step], int(is_float), place if place >= 0 else MOST_VALUES
 
-    def _blank(self) -> np.uint64:
+    def _blank(self) -> int:
         """Give the null marks of a run that has taken nothing: only counts have a value."""
-        bits = (1 << 64) - 1
+        bits = -1
         for register, (is_float, place) in zip(self.registers, self.register_places, strict=True):
             if register.function == "count" and place >= 0:
                 bits &= ~(1 << (place + 32 * is_float))
-        return np.uint64(bits)
+        return bits
 
     def _add_columns_of_programs(self) -> None:
         """Find out which event values the programs ask for, by compiling them once."""
@@ -343,19 +343,19 @@ def _of_step(expr: Expr, step: str) -> Expr:
 
 def moved(
     ints: np.ndarray, floats: np.ndarray, nulls: np.ndarray,
-    old: list[tuple[bool, int]], new: list[tuple[bool, int]], widths: tuple[int, int], blank: np.uint64,
+    old: list[tuple[bool, int]], new: list[tuple[bool, int]], widths: tuple[int, int], blank: int,
 ) -> tuple[Int64Array, np.ndarray, np.ndarray]:  # fmt: skip
     """Bring the registers of all runs to new places; whole numbers may become floats."""
     size = len(nulls)
     made_ints = np.zeros((size, widths[0]), np.int64)
     made_floats = np.zeros((size, widths[1]), np.float64)
-    made_nulls = np.full(size, blank, np.uint64)
+    made_nulls = np.full(size, blank, np.int64)
     for (was_float, was), (is_float, place) in zip(old, new, strict=True):
         if was < 0 or place < 0:
             continue
         values = (floats if was_float else ints)[:, was]
         (made_floats if is_float else made_ints)[:, place] = values
-        old_bit, new_bit = np.uint64(1 << (was + 32 * was_float)), np.uint64(1 << (place + 32 * is_float))
+        old_bit, new_bit = np.int64(1 << (was + 32 * was_float)), np.int64(1 << (place + 32 * is_float))
         gone = nulls & old_bit != 0
         made_nulls = np.where(gone, made_nulls | new_bit, made_nulls & ~new_bit)
     return made_ints, made_floats, made_nulls

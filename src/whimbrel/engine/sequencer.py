@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -29,8 +30,6 @@ MOST_LISTED = 50_000_000
 """How many matches are listed at once, at the most; more would not fit into memory."""
 _SKIPS = {"no_skip": 0, "skip_past_last_event": k.PAST_LAST, "skip_to_next": k.TO_NEXT,
           "skip_to_first": k.TO_FIRST, "skip_to_last": k.TO_LAST}  # fmt: skip
-_RUN_FIELDS = ("state", "key", "node", "begin", "serial", "last", "next")
-_NODE_FIELDS = ("ident", "step", "left", "right", "paths", "length", "serial")
 
 
 class Sequencer:
@@ -100,22 +99,26 @@ class Sequencer:
             terms.extend(sorted(formula))
             return begin, len(terms)
 
-        flat = [move for per_state in self.moves for move in per_state]
-        formulas = [(*listed(move.formula), *listed(move.completes)) for move in flat]
-        offsets = np.cumsum([0, *(len(per_state) for per_state in self.moves)])
-        states = self.automaton.states
-        uses = [self._asked(per_state) for per_state in self.moves]
+        offsets = np.cumsum([0, *(len(per_state) for per_state in self.moves)]).tolist()
+        states = [
+            (state.kind, offsets[number], offsets[number + 1], self._asked(own), self._gap_of(state))
+            for number, (state, own) in enumerate(zip(self.automaton.states, self.moves, strict=True))
+        ]
+        flat = [
+            (
+                move.action,
+                move.target,
+                self.steps.get(move.step, -1),
+                *listed(move.formula),
+                *listed(move.completes),
+            )
+            for per_state in self.moves
+            for move in per_state
+        ]
         return k.Machine(
-            np.array([state.kind for state in states], np.int64),
-            offsets.astype(np.int64),
-            np.array([move.action for move in flat], np.int64),
-            np.array([move.target for move in flat], np.int64),
-            np.array([self.steps.get(move.step, -1) for move in flat], np.int64),
-            np.array(formulas, np.int64).reshape(-1, 4),
-            np.array([need for need, _ in terms], np.uint64),
-            np.array([forbid for _, forbid in terms], np.uint64),
-            np.array(uses, np.uint64),
-            np.array([self._gap_of(state) for state in states], np.int64),
+            np.array(states, np.int64),
+            np.array(flat, np.int64).reshape(-1, 7),
+            np.array(terms, np.int64).reshape(-1, 2),
             self._spec(),
         )
 
@@ -156,25 +159,18 @@ class Sequencer:
 
     def _no_runs(self) -> k.Runs:
         ints, floats = self.memory.widths()
-        fields = {name: np.zeros(0, np.int64) for name in _RUN_FIELDS}
         return k.Runs(
-            **fields,
-            ints=np.zeros((0, ints), np.int64),
-            floats=np.zeros((0, floats)),
-            nulls=np.zeros(0, np.uint64),
+            np.zeros((0, k.R_NULLS + 1), np.int64), np.zeros((0, ints), np.int64), np.zeros((0, floats))
         )
 
     def _no_nodes(self) -> k.Nodes:
         totals = len(self.memory.totals)
-        fields = {name: np.zeros(0, np.int64) for name in _NODE_FIELDS}
-        sums, least, greatest = (np.zeros((0, totals)) for _ in range(3))
-        return k.Nodes(
-            **fields, sums=sums, numbers=np.zeros((0, totals), np.int64), least=least, greatest=greatest
-        )
+        rows = np.zeros((0, k.N_SERIAL + 1), np.int64)
+        return k.Nodes(rows, np.zeros((0, 3 * totals)), np.zeros((0, totals), np.int64))
 
     @staticmethod
-    def _room_to_find(size: int) -> k.Found:
-        return k.Found(*(np.zeros(size, np.int64) for _ in k.Found._fields))
+    def _room_to_find(size: int) -> np.ndarray:
+        return np.zeros((size, k.F_BY + 1), np.int64)
 
     def _scratch(self, size: int) -> k.Scratch:
         ints = max(self.memory.widths()[0], self.memory.column_widths()[0])
@@ -184,30 +180,28 @@ class Sequencer:
     def _make_room(self, key: int) -> None:
         """Lengthen whatever the next event of a partition may need more of."""
         need = (int(self.alive[key]) + 2) * (int(self.machine.spec[k.MOST_MOVES]) + 2)
-        if len(self.runs.state) - self.count[k.LIVE] < need:
+        if len(self.runs.rows) - self.count[k.LIVE] < need:
             self._lengthen_runs(need)
-        if len(self.nodes.step) - self.count[k.NODES] < 2 * need:
+        if len(self.nodes.rows) - self.count[k.NODES] < 2 * need:
             self._compact_nodes()
-            size = max(2 * len(self.nodes.step), int(self.count[k.NODES]) + 4 * need, 256)
+            size = max(2 * len(self.nodes.rows), int(self.count[k.NODES]) + 4 * need, 256)
             self.nodes = k.Nodes(*(_longer(each, size) for each in self.nodes))
         self.found = self._more_to_find(self.found, k.MATCHES, 2 * need)
         self.late = self._more_to_find(self.late, k.TIMEOUTS, need)
         if len(self.work.fresh) < need:
             self.work = self._scratch(2 * need)
 
-    def _more_to_find(self, found: k.Found, which: int, need: int) -> k.Found:
+    def _more_to_find(self, found: np.ndarray, which: int, need: int) -> np.ndarray:
         wanted = int(self.count[which]) + need
-        if len(found.node) >= wanted:
-            return found
-        return k.Found(*(_longer(each, 2 * wanted) for each in found))
+        return found if len(found) >= wanted else _longer(found, 2 * wanted)
 
     def _lengthen_runs(self, need: int) -> None:
-        old = len(self.runs.state)
+        old = len(self.runs.rows)
         size = max(2 * old, old + 2 * need, 64)
         longer = k.Runs(*(_longer(each, size) for each in self.runs))
-        longer.state[old:] = -1
-        longer.next[old:] = np.arange(old + 1, size + 1)
-        longer.next[-1] = self.count[k.FREE]
+        longer.rows[old:, k.R_STATE] = -1
+        longer.rows[old:, k.R_NEXT] = np.arange(old + 1, size + 1)
+        longer.rows[-1, k.R_NEXT] = self.count[k.FREE]
         self.count[k.FREE] = old
         self.runs = longer
 
@@ -216,23 +210,23 @@ class Sequencer:
         size = int(self.count[k.NODES])
         if not size:
             return
+        rows = self.runs.rows
+        used = np.flatnonzero((rows[:, k.R_STATE] >= 0) & (rows[:, k.R_NODE] >= 0))
+        waiting = [self.found[: self.count[k.MATCHES]], self.late[: self.count[k.TIMEOUTS]]]
         live = np.zeros(size, np.uint8)
-        used = self.runs.node[(self.runs.state >= 0) & (self.runs.node >= 0)]
-        live[used] = 1
-        for found, which in ((self.found, k.MATCHES), (self.late, k.TIMEOUTS)):
-            live[found.node[: self.count[which]]] = 1
-        k.mark_nodes(self.nodes, size, live)
+        live[rows[used, k.R_NODE]] = 1
+        for found in waiting:
+            live[found[:, k.F_NODE]] = 1
+        k.mark_nodes(self.nodes.rows, size, live)
         kept = np.flatnonzero(live)
         table = np.cumsum(live) - 1
-        fields = [each[:size][kept] for each in self.nodes]
-        made = k.Nodes(*fields)
-        for each in (made.left, made.right):
-            each[:] = np.where(each >= 0, table[each], -1)
-        self.nodes = made
-        rows = (self.runs.state >= 0) & (self.runs.node >= 0)
-        self.runs.node[rows] = table[self.runs.node[rows]]
-        for found, which in ((self.found, k.MATCHES), (self.late, k.TIMEOUTS)):
-            found.node[: self.count[which]] = table[found.node[: self.count[which]]]
+        self.nodes = k.Nodes(*(each[:size][kept] for each in self.nodes))
+        for column in (k.N_LEFT, k.N_RIGHT):
+            old = self.nodes.rows[:, column]
+            self.nodes.rows[:, column] = np.where(old >= 0, table[old], -1)
+        rows[used, k.R_NODE] = table[rows[used, k.R_NODE]]
+        for found in waiting:
+            found[:, k.F_NODE] = table[found[:, k.F_NODE]]
         self.count[k.NODES] = len(kept)
 
     # -- a step --------------------------------------------------------------------------------------------
@@ -254,7 +248,7 @@ class Sequencer:
         self.stream.new = self.timed_out.new = np.zeros(0, np.int64)
         if len(arrived):
             self._walk(self._in_order_of_arrival(arrived))
-        if self.due <= watermark or self.count[k.LIVE] * 2 > len(self.runs.state):
+        if self.due <= watermark or self.count[k.LIVE] * 2 > len(self.runs.rows):
             self._sweep(watermark)
         self._emit()
         self.stream.watermark = min(watermark, self._held_back() - 1)
@@ -267,7 +261,7 @@ class Sequencer:
         waiting = self.head[:, k.COMPLETE]
         if not (waiting >= 0).any():
             return END_OF_TIME + 1
-        return int(self.runs.begin[waiting[waiting >= 0]].min())
+        return int(self.runs.rows[waiting[waiting >= 0], k.R_BEGAN].min())
 
     def _in_order_of_arrival(self, arrived: Arrived) -> Arrived:
         """Put events of the same times into the order in which they came."""
@@ -292,20 +286,14 @@ class Sequencer:
         ints, floats, nulls = self._values(arrived)
         bits = self._bits(arrived)
         different, codes = np.unique(bits, return_inverse=True)
-        events = k.Events(
-            keys, bits, codes.astype(np.int64), np.ascontiguousarray(arrived.end),
-            np.ascontiguousarray(arrived.start), (arrived.root << ROOT) | arrived.row, ints, floats, nulls,
-        )  # fmt: skip
+        rows = np.empty((len(keys), k.E_NULLS + 1), np.int64)
+        rows[:, k.E_KEY], rows[:, k.E_BITS], rows[:, k.E_CODE] = keys, bits, codes
+        rows[:, k.E_TIME], rows[:, k.E_START] = arrived.end, arrived.start
+        rows[:, k.E_IDENT], rows[:, k.E_NULLS] = (arrived.root << ROOT) | arrived.row, nulls.view(np.int64)
+        events = k.Events(rows, ints, floats)
         inert = self._table_of_inert(different)
-        walk = k.walk_skipping if self.skips else k.walk
         done = 0
-        while True:
-            done = walk(
-                self.machine, self.memory.programs, events, done, inert, self.runs, self.head, self.alive,
-                self.nodes, self.count, self.found, self.late, self.work, self.memory.blank,
-            )  # fmt: skip
-            if done == len(keys):
-                break
+        while (done := self._walk_on(events, done, inert)) < len(keys):
             self._make_room(int(keys[done]))
         self.count[k.SERIAL] += len(keys)
         if self.count[k.MISSED]:
@@ -315,23 +303,34 @@ class Sequencer:
                 hint="leave out 'or fail' (throw_on_miss), or skip to another step",
             )
 
+    def _walk_on(self, events: k.Events, done: int, inert: np.ndarray) -> int:
+        """Walk along as many events as there is room for; give how many are done."""
+        common: list[Any] = [
+            *self.machine, *self.memory.programs, *events, done, inert, *self.runs, self.head, self.alive,
+            *self.nodes, self.count, self.found, self.late,
+        ]  # fmt: skip
+        fresh, taken, table, indexed, heap, *values = self.work
+        if self.skips:
+            return int(k.walk_skipping(*common, fresh, taken, heap, *values, self.memory.blank))
+        return int(k.walk(*common, fresh, taken, table, indexed, *values, self.memory.blank))
+
     def _sweep(self, watermark: int) -> None:
         while True:
+            states, spec, rows = self.machine.states, self.machine.spec, self.runs.rows
             if self.skips:
                 fits = k.sweep_skipping(
-                    self.machine, self.runs, self.head, self.alive, self.nodes, self.count,
-                    self.found, self.late, self.work, watermark,
+                    states, spec, rows, self.head, self.alive, self.nodes.rows, self.count,
+                    self.found, self.late, self.work.heap, watermark,
                 )  # fmt: skip
             else:
                 fits = k.sweep(
-                    self.machine, self.runs, self.head, self.alive, self.count,
-                    self.found, self.late, watermark,
-                )  # fmt: skip
+                    states, spec, rows, self.head, self.alive, self.count, self.found, self.late, watermark
+                )
             if fits:
                 return
             self._make_room(int(self.alive.argmax()))
-            self.found = self._more_to_find(self.found, k.MATCHES, len(self.runs.state))
-            self.late = self._more_to_find(self.late, k.TIMEOUTS, len(self.runs.state))
+            self.found = self._more_to_find(self.found, k.MATCHES, len(self.runs.rows))
+            self.late = self._more_to_find(self.late, k.TIMEOUTS, len(self.runs.rows))
 
     def _keys(self, arrived: Arrived) -> Int64Array:
         keys = self.op.partitioning.keys
@@ -353,9 +352,9 @@ class Sequencer:
 
     def _bits(self, arrived: Arrived) -> np.ndarray:
         """Give for every event the tests that it passes by itself."""
-        bits = np.zeros(len(arrived), np.uint64)
+        bits = np.zeros(len(arrived), np.int64)
         for test, slot in enumerate(self.slot_of_test):
-            bits |= ((arrived.mask >> np.uint64(slot)) & np.uint64(1)) << np.uint64(test)
+            bits |= ((arrived.mask >> np.uint64(slot)) & np.uint64(1)).astype(np.int64) << test
         return bits
 
     def _table_of_inert(self, different: np.ndarray) -> np.ndarray:
@@ -373,7 +372,7 @@ class Sequencer:
 
     def _is_inert(self, number: int, bits: int) -> bool:
         state = self.automaton.states[number]
-        if int(self.machine.uses[number]) & bits:
+        if int(self.machine.states[number, k.S_USES]) & bits:
             return False  # it depends on what was taken before
         open_moves = [move for move in self.moves[number] if holds(move.formula, bits)]
         if state.kind is Kind.START:
@@ -417,11 +416,13 @@ class Sequencer:
         memory = self.memory
         old = list(memory.register_places)
         memory.compile()
+        rows = self.runs.rows
         ints, floats, nulls = moved(
-            self.runs.ints, self.runs.floats, self.runs.nulls, old, memory.register_places,
+            self.runs.ints, self.runs.floats, rows[:, k.R_NULLS], old, memory.register_places,
             memory.widths(), memory.blank,
         )  # fmt: skip
-        self.runs = self.runs._replace(ints=ints, floats=floats, nulls=nulls)
+        rows[:, k.R_NULLS] = nulls
+        self.runs = k.Runs(rows, ints, floats)
         self.work = self._scratch(len(self.work.fresh))
 
     def _coded(self, columns: list[tuple[int, Column]]) -> dict[int, Int64Array]:
@@ -447,16 +448,17 @@ class Sequencer:
         ):  # fmt: skip
             size = int(self.count[which])
             if size:
-                chosen = k.Found(*(each[:size] for each in found))
+                chosen = found[:size]
                 if self.op.counted:
                     stream.new = Summary(self, chosen).append_to(stream)
                 else:
                     self._list(chosen, stream)
                 self.count[which] = 0
 
-    def _list(self, found: k.Found, stream: Stream) -> None:
+    def _list(self, found: np.ndarray, stream: Stream) -> None:
         """List all matches one by one."""
-        paths = self.nodes.paths[found.node]
+        wanted = np.ascontiguousarray(found[:, k.F_NODE])
+        paths = self.nodes.rows[wanted, k.N_PATHS]
         total = int(paths.astype(object).sum()) if paths.max(initial=0) > MOST_LISTED else int(paths.sum())
         if total > MOST_LISTED:
             raise QueryError(
@@ -465,11 +467,16 @@ class Sequencer:
                 "shorten `within`",
             )
         lengths = np.zeros(total, np.int64)
-        size = int(self.nodes.length[found.node].sum())
+        size = int(self.nodes.rows[wanted, k.N_LENGTH].sum())
         idents, steps = np.zeros(size, np.int64), np.zeros(size, np.int64)
-        k.list_paths(self.nodes, found.node, offsets_of(paths), lengths, idents, steps)
+        k.list_paths(self.nodes.rows, wanted, offsets_of(paths), lengths, idents, steps)
         listing = Listing(
-            self, offsets_of(lengths), idents, steps, np.repeat(found.key, paths), np.repeat(found.at, paths)
+            self,
+            offsets_of(lengths),
+            idents,
+            steps,
+            np.repeat(found[:, k.F_KEY], paths),
+            np.repeat(found[:, k.F_AT], paths),
         )
         listing = listing.once_each()
         stream.new = listing.append_to(stream)

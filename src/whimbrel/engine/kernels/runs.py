@@ -29,24 +29,19 @@ MOST = 2**62
 class Machine(NamedTuple):
     """The states and what can be done with an event in each."""
 
-    kind: np.ndarray
+    states: np.ndarray
+    """Per state its kind, where its moves begin and stop, the tests with a program that these ask for, and
+    how long after the last event it may still be left (-1: for ever)."""
     moves: np.ndarray
-    """Per state where its moves begin; one more for the end."""
-    action: np.ndarray
-    target: np.ndarray
-    step: np.ndarray
-    formula: np.ndarray
-    """Per move the terms that open it, and the terms under which it completes a match: four bounds."""
-    need: np.ndarray
-    forbid: np.ndarray
-    uses: np.ndarray
-    """Per state the tests that its moves ask for."""
-    gap: np.ndarray
-    """Per state how long after the last event it may still be left; -1: for ever."""
+    """Per move what is done, the state it leads to, the step, the terms that open it and those under which it
+    completes a match."""
+    terms: np.ndarray
+    """Per term the tests that must be passed and those that must not."""
     spec: np.ndarray
-    """See the places below."""
 
 
+S_KIND, S_MOVES, S_STOP, S_USES, S_GAP = range(5)
+M_ACTION, M_TARGET, M_STEP, M_OPENS, M_COMPLETES = 0, 1, 2, 3, 5
 BEGIN_STATE, WITHIN, KEEPS_BEGIN, KEEPS_LAST, WANTS_TIMEOUTS, LIMIT, DROPS_OLDEST, MOST_MOVES = range(8)
 SKIP, SKIP_STEP, THROWS, FINAL_STATE = 8, 9, 10, 11
 SPEC = 12
@@ -58,8 +53,8 @@ class Tests(NamedTuple):
 
     program: np.ndarray
     code: np.ndarray
-    int_constants: np.ndarray
-    float_constants: np.ndarray
+    ints: np.ndarray
+    floats: np.ndarray
     registers: np.ndarray
     """Per value kept: step, kind, whether a float, place; place (-1: none) of its source, whether a float."""
     totals: np.ndarray
@@ -70,65 +65,46 @@ TOTAL_STEP, TOTAL_FLOAT, TOTAL_PLACE = 0, 1, 2
 
 
 class Events(NamedTuple):
-    """The events of a batch, in order."""
+    """The events of a batch, in order: see the columns below; and the values that programs read."""
 
-    key: np.ndarray
-    bits: np.ndarray
-    code: np.ndarray
-    """Which of the different bit patterns it has, for the table of what concerns nobody."""
-    time: np.ndarray
-    start: np.ndarray
-    ident: np.ndarray
+    rows: np.ndarray
     ints: np.ndarray
     floats: np.ndarray
-    nulls: np.ndarray
+
+
+E_KEY, E_BITS, E_CODE, E_TIME, E_START, E_IDENT, E_NULLS = range(7)
+"""The partition, the tests passed, which of the different sets of tests that is, times, number, nulls."""
 
 
 class Runs(NamedTuple):
     """Matches in the making, linked by partition and state; unused places are linked too."""
 
-    state: np.ndarray
-    key: np.ndarray
-    node: np.ndarray
-    begin: np.ndarray
-    serial: np.ndarray
-    last: np.ndarray
-    next: np.ndarray
+    rows: np.ndarray
     ints: np.ndarray
     floats: np.ndarray
-    nulls: np.ndarray
+
+
+R_STATE, R_KEY, R_NODE, R_BEGAN, R_SERIES, R_LAST_AT, R_NEXT, R_NULLS = range(8)
+"""State, partition, what was taken, time and number of the first event, time of the last, the next run."""
 
 
 class Nodes(NamedTuple):
     """What was taken: an event and what came before it, or (step -1) the union of two nodes."""
 
-    ident: np.ndarray
-    step: np.ndarray
-    left: np.ndarray
-    right: np.ndarray
-    paths: np.ndarray
-    """How many different ways lead here."""
-    length: np.ndarray
-    """How many events all of them have together."""
-    serial: np.ndarray
-    """The number of the event since the beginning."""
-    sums: np.ndarray
-    """Per value that is summed up: over all ways, the sum of the values of their events."""
+    rows: np.ndarray
+    totals: np.ndarray
+    """Per value that is summed up: over all ways, the sum, the least and the greatest of their events."""
     numbers: np.ndarray
     """... and how many values there are."""
-    least: np.ndarray
-    greatest: np.ndarray
 
 
-class Found(NamedTuple):
-    """Completed matches and runs out of time: the node and when."""
+N_IDENT, N_STEP, N_LEFT, N_RIGHT, N_PATHS, N_LENGTH, N_SERIAL = range(7)
+"""The event and the step, what it is made of, how many ways lead here and how many events these have in all,
+the number of the event since the beginning."""
 
-    node: np.ndarray
-    key: np.ndarray
-    at: np.ndarray
-    """The deadline that completed it or that passed; -1 where an event completed it."""
-    by: np.ndarray
-    """The number of the event that completed it; -1 where time did."""
+F_NODE, F_KEY, F_AT, F_BY = range(4)
+"""What was found: the node, the partition, the deadline that completed it or passed (-1: an event did), the
+number of the event that completed it (-1: time did)."""
 
 
 class Scratch(NamedTuple):
@@ -138,7 +114,7 @@ class Scratch(NamedTuple):
     taken: np.ndarray
     """Per step the node in which the run at hand has taken the event."""
     table: np.ndarray
-    stamp: np.ndarray
+    """Runs by what they will do, and the stamp under which each was put there; the first has the stamp."""
     indexed: np.ndarray
     """Per state the stamp with which its runs were put into the table."""
     heap: np.ndarray
@@ -159,9 +135,8 @@ def scratch(fresh: int, steps: int, states: int, ints: int, floats: int) -> Scra
     while size < 4 * fresh:
         size *= 2
     return Scratch(
-        np.zeros(fresh, np.int64), np.full(max(steps, 1), -1, np.int64),
-        np.zeros(size, np.int64), np.zeros(size, np.int64), np.zeros(states, np.int64),
-        np.zeros((4, fresh), np.int64),
+        np.zeros(fresh, np.int64), np.full(max(steps, 1), -1, np.int64), np.zeros((size, 2), np.int64),
+        np.zeros(states, np.int64), np.zeros((4, fresh), np.int64),
         np.array([0, 1], np.int64), np.zeros((2, 2), np.int64),
         np.zeros((2, max(ints, 1)), np.int64), np.zeros((2, max(floats, 1)), np.float64),
         np.zeros(2, np.uint64),
@@ -173,236 +148,335 @@ def scratch(fresh: int, steps: int, states: int, ints: int, floats: int) -> Scra
 
 
 @kernel
-def opens(machine, begin, stop, bits):
+def opens(m_terms, begin, stop, bits):
     """Tell whether one of the terms begin to stop holds."""
     for term in range(begin, stop):
-        if bits & machine.need[term] == machine.need[term] and bits & machine.forbid[term] == 0:
+        if bits & m_terms[term, 0] == m_terms[term, 0] and bits & m_terms[term, 1] == 0:
             return True
     return False
 
 
 @kernel
-def passed(machine, tests, events, i, runs, run, state, work, blank):
+def passed(
+    m_states,
+    t_program,
+    t_code,
+    t_ints,
+    t_floats,
+    ev,
+    ev_i,
+    ev_f,
+    i,
+    runs,
+    run_i,
+    run_f,
+    run,
+    state,
+    w_bound,
+    w_hot,
+    w_i,
+    w_f,
+    w_n,
+    w_si,
+    w_sf,
+    w_sn,
+    blank,
+):
     """Give the tests that event `i` passes, seen from a run (-1: from the beginning) in `state`."""
-    bits = events.bits[i]
-    asked = bits & machine.uses[state]
+    bits = ev[i, E_BITS]
+    asked = bits & m_states[state, S_USES]
     if asked == 0:
         return bits
     loaded = False
-    for test in range(len(tests.program)):
-        if (asked >> np.uint64(test)) & np.uint64(1) == 0:
+    for test in range(len(t_program)):
+        if (asked >> test) & 1 == 0:
             continue
-        begin = tests.program[test, 0]
-        stop = tests.program[test, 1]
+        begin = t_program[test, 0]
+        stop = t_program[test, 1]
         if begin == stop:
             continue
         if not loaded:
-            load(events, i, runs, run, work, blank)
+            load(
+                ev,
+                ev_i,
+                ev_f,
+                i,
+                runs,
+                run_i,
+                run_f,
+                run,
+                w_hot,
+                w_i,
+                w_f,
+                w_n,
+                blank,
+            )
             loaded = True
         if not holds(
-            tests.code, begin, stop, tests.int_constants, tests.float_constants, work.bound, work.hot,
-            work.ints, work.floats, work.nulls, work.si, work.sf, work.sn,
+            t_code, begin, stop, t_ints, t_floats, w_bound, w_hot,
+            w_i, w_f, w_n, w_si, w_sf, w_sn,
         ):  # fmt: skip
-            bits = bits & ~(np.uint64(1) << np.uint64(test))
+            bits = bits & ~(np.int64(1) << test)
     return bits
 
 
 @kernel
-def load(events, i, runs, run, work, blank):
+def load(
+    ev,
+    ev_i,
+    ev_f,
+    i,
+    runs,
+    run_i,
+    run_f,
+    run,
+    w_hot,
+    w_i,
+    w_f,
+    w_n,
+    blank,
+):
     """Bring the values of the event and of the run to where programs read them.
 
     `blank` has the null marks of a run that has taken nothing.
     """
-    work.hot[0, 0] = events.time[i]
-    work.hot[0, 1] = events.start[i]
-    for place in range(events.ints.shape[1]):
-        work.ints[0, place] = events.ints[i, place]
-    for place in range(events.floats.shape[1]):
-        work.floats[0, place] = events.floats[i, place]
-    work.nulls[0] = events.nulls[i]
+    w_hot[0, 0] = ev[i, E_TIME]
+    w_hot[0, 1] = ev[i, E_START]
+    for place in range(ev_i.shape[1]):
+        w_i[0, place] = ev_i[i, place]
+    for place in range(ev_f.shape[1]):
+        w_f[0, place] = ev_f[i, place]
+    w_n[0] = np.uint64(ev[i, E_NULLS])
     if run < 0:
-        for place in range(runs.ints.shape[1]):
-            work.ints[1, place] = 0
-        work.nulls[1] = blank
+        for place in range(run_i.shape[1]):
+            w_i[1, place] = 0
+        w_n[1] = np.uint64(blank)
         return
-    for place in range(runs.ints.shape[1]):
-        work.ints[1, place] = runs.ints[run, place]
-    for place in range(runs.floats.shape[1]):
-        work.floats[1, place] = runs.floats[run, place]
-    work.nulls[1] = runs.nulls[run]
+    for place in range(run_i.shape[1]):
+        w_i[1, place] = run_i[run, place]
+    for place in range(run_f.shape[1]):
+        w_f[1, place] = run_f[run, place]
+    w_n[1] = np.uint64(runs[run, R_NULLS])
 
 
 @kernel
-def remember(tests, events, i, step, runs, run):
+def remember(
+    t_registers,
+    ev,
+    ev_i,
+    ev_f,
+    i,
+    step,
+    runs,
+    run_i,
+    run_f,
+    run,
+):
     """Update the values that conditions read, now that `run` has taken event `i` for `step`."""
-    for register in range(len(tests.registers)):
-        if tests.registers[register, 0] != step:
+    for register in range(len(t_registers)):
+        if t_registers[register, 0] != step:
             continue
-        kind = tests.registers[register, 1]
-        is_float = tests.registers[register, 2] == 1
-        place = tests.registers[register, 3]
-        made_from = tests.registers[register, 4]
-        bit = np.uint64(1) << np.uint64(place + 32 if is_float else place)
+        kind = t_registers[register, 1]
+        is_float = t_registers[register, 2] == 1
+        place = t_registers[register, 3]
+        made_from = t_registers[register, 4]
+        bit = np.int64(1) << np.int64(place + 32 if is_float else place)
         if kind == COUNT:
-            if made_from >= 0 and _is_null(events, i, tests.registers[register, 5] == 1, made_from):
+            if made_from >= 0 and _is_null(ev, i, t_registers[register, 5] == 1, made_from):
                 continue
-            runs.ints[run, place] += 1
+            run_i[run, place] += 1
             continue
-        if made_from < 0 or _is_null(events, i, tests.registers[register, 5] == 1, made_from):
+        if made_from < 0 or _is_null(ev, i, t_registers[register, 5] == 1, made_from):
             continue
-        is_first = runs.nulls[run] & bit != 0
+        is_first = runs[run, R_NULLS] & bit != 0
         if is_float:
-            if tests.registers[register, 5] == 1:
-                value = events.floats[i, made_from]
+            if t_registers[register, 5] == 1:
+                value = ev_f[i, made_from]
             else:
-                value = float(events.ints[i, made_from])
-            old = runs.floats[run, place]
+                value = float(ev_i[i, made_from])
+            old = run_f[run, place]
             if is_first or kind == LAST:
-                runs.floats[run, place] = value
+                run_f[run, place] = value
             elif kind == SUM:
-                runs.floats[run, place] = old + value
+                run_f[run, place] = old + value
             elif kind == MIN:
-                runs.floats[run, place] = min(old, value)
+                run_f[run, place] = min(old, value)
             elif kind == MAX:
-                runs.floats[run, place] = max(old, value)
+                run_f[run, place] = max(old, value)
         else:
-            whole = events.ints[i, made_from]
-            before = runs.ints[run, place]
+            whole = ev_i[i, made_from]
+            before = run_i[run, place]
             if is_first or kind == LAST:
-                runs.ints[run, place] = whole
+                run_i[run, place] = whole
             elif kind == SUM:
-                runs.ints[run, place] = before + whole
+                run_i[run, place] = before + whole
             elif kind == MIN:
-                runs.ints[run, place] = min(before, whole)
+                run_i[run, place] = min(before, whole)
             elif kind == MAX:
-                runs.ints[run, place] = max(before, whole)
-        runs.nulls[run] = runs.nulls[run] & ~bit
+                run_i[run, place] = max(before, whole)
+        runs[run, R_NULLS] = runs[run, R_NULLS] & ~bit
 
 
 @kernel
-def _is_null(events, i, is_float, place):
-    at = np.uint64(place + 32 if is_float else place)
-    return (events.nulls[i] >> at) & np.uint64(1) == 1
+def _is_null(ev, i, is_float, place):
+    at = np.int64(place + 32 if is_float else place)
+    return (ev[i, E_NULLS] >> at) & 1 == 1
 
 
 # -- runs and nodes --------------------------------------------------------------------------------------
 
 
 @kernel
-def new_run(runs, count, of, state, node, key, begin, serial, last, blank):
+def new_run(runs, run_i, run_f, count, of, state, node, key, begin, serial, last, blank):
     """Give an unused place to a run that goes on from run `of` (-1: from the beginning)."""
     run = count[FREE]
-    count[FREE] = runs.next[run]
+    count[FREE] = runs[run, R_NEXT]
     count[LIVE] += 1
-    runs.state[run] = state
-    runs.key[run] = key
-    runs.node[run] = node
-    runs.begin[run] = begin
-    runs.serial[run] = serial
-    runs.last[run] = last
-    runs.next[run] = -1
+    runs[run, R_STATE] = state
+    runs[run, R_KEY] = key
+    runs[run, R_NODE] = node
+    runs[run, R_BEGAN] = begin
+    runs[run, R_SERIES] = serial
+    runs[run, R_LAST_AT] = last
+    runs[run, R_NEXT] = -1
     if of >= 0:
-        for place in range(runs.ints.shape[1]):
-            runs.ints[run, place] = runs.ints[of, place]
-        for place in range(runs.floats.shape[1]):
-            runs.floats[run, place] = runs.floats[of, place]
-        runs.nulls[run] = runs.nulls[of]
+        for place in range(run_i.shape[1]):
+            run_i[run, place] = run_i[of, place]
+        for place in range(run_f.shape[1]):
+            run_f[run, place] = run_f[of, place]
+        runs[run, R_NULLS] = runs[of, R_NULLS]
     else:
-        for place in range(runs.ints.shape[1]):
-            runs.ints[run, place] = 0
-        for place in range(runs.floats.shape[1]):
-            runs.floats[run, place] = 0.0
-        runs.nulls[run] = blank
+        for place in range(run_i.shape[1]):
+            run_i[run, place] = 0
+        for place in range(run_f.shape[1]):
+            run_f[run, place] = 0.0
+        runs[run, R_NULLS] = blank
     return run
 
 
 @kernel
 def drop_run(runs, count, run):
     """Let a place be used again."""
-    runs.state[run] = -1
-    runs.next[run] = count[FREE]
+    runs[run, R_STATE] = -1
+    runs[run, R_NEXT] = count[FREE]
     count[FREE] = run
     count[LIVE] -= 1
 
 
 @kernel
-def new_node(tests, events, i, nodes, count, step, left):
+def new_node(
+    t_totals,
+    ev,
+    ev_i,
+    ev_f,
+    i,
+    nodes,
+    node_t,
+    node_n,
+    count,
+    step,
+    left,
+):
     """Add event `i` to what was taken before (-1: nothing)."""
     node = count[NODES]
     count[NODES] += 1
-    nodes.ident[node] = events.ident[i]
-    nodes.step[node] = step
-    nodes.left[node] = left
-    nodes.right[node] = -1
-    nodes.serial[node] = count[SERIAL] + i
+    nodes[node, N_IDENT] = ev[i, E_IDENT]
+    nodes[node, N_STEP] = step
+    nodes[node, N_LEFT] = left
+    nodes[node, N_RIGHT] = -1
+    nodes[node, N_SERIAL] = count[SERIAL] + i
     if left < 0:
-        nodes.paths[node] = 1
-        nodes.length[node] = 1
+        nodes[node, N_PATHS] = 1
+        nodes[node, N_LENGTH] = 1
     else:
-        nodes.paths[node] = nodes.paths[left]
-        nodes.length[node] = min(MOST, nodes.length[left] + nodes.paths[left])
-    for total in range(len(tests.totals)):
-        add_up(tests, events, i, nodes, total, node, left)
+        nodes[node, N_PATHS] = nodes[left, N_PATHS]
+        nodes[node, N_LENGTH] = min(MOST, nodes[left, N_LENGTH] + nodes[left, N_PATHS])
+    for total in range(len(t_totals)):
+        add_up(
+            t_totals,
+            ev,
+            ev_i,
+            ev_f,
+            i,
+            nodes,
+            node_t,
+            node_n,
+            total,
+            node,
+            left,
+        )
     return node
 
 
 @kernel
-def add_up(tests, events, i, nodes, total, node, left):
+def add_up(
+    t_totals,
+    ev,
+    ev_i,
+    ev_f,
+    i,
+    nodes,
+    node_t,
+    node_n,
+    total,
+    node,
+    left,
+):
     """Sum a value up over all ways that lead to a node."""
     if left >= 0:
-        nodes.sums[node, total] = nodes.sums[left, total]
-        nodes.numbers[node, total] = nodes.numbers[left, total]
-        nodes.least[node, total] = nodes.least[left, total]
-        nodes.greatest[node, total] = nodes.greatest[left, total]
+        node_t[node, 3 * total] = node_t[left, 3 * total]
+        node_n[node, total] = node_n[left, total]
+        node_t[node, 3 * total + 1] = node_t[left, 3 * total + 1]
+        node_t[node, 3 * total + 2] = node_t[left, 3 * total + 2]
     else:
-        nodes.sums[node, total] = 0.0
-        nodes.numbers[node, total] = 0
-        nodes.least[node, total] = np.inf
-        nodes.greatest[node, total] = -np.inf
-    place = tests.totals[total, TOTAL_PLACE]
-    is_float = tests.totals[total, TOTAL_FLOAT] == 1
-    if nodes.step[node] != tests.totals[total, TOTAL_STEP]:
+        node_t[node, 3 * total] = 0.0
+        node_n[node, total] = 0
+        node_t[node, 3 * total + 1] = np.inf
+        node_t[node, 3 * total + 2] = -np.inf
+    place = t_totals[total, TOTAL_PLACE]
+    is_float = t_totals[total, TOTAL_FLOAT] == 1
+    if nodes[node, N_STEP] != t_totals[total, TOTAL_STEP]:
         return
     value = 0.0
     if place >= 0:
-        if _is_null(events, i, is_float, place):
+        if _is_null(ev, i, is_float, place):
             return
-        value = events.floats[i, place] if is_float else float(events.ints[i, place])
-    nodes.sums[node, total] += value * nodes.paths[node]
-    nodes.numbers[node, total] = min(MOST, nodes.numbers[node, total] + nodes.paths[node])
-    nodes.least[node, total] = min(nodes.least[node, total], value)
-    nodes.greatest[node, total] = max(nodes.greatest[node, total], value)
+        value = ev_f[i, place] if is_float else float(ev_i[i, place])
+    node_t[node, 3 * total] += value * nodes[node, N_PATHS]
+    node_n[node, total] = min(MOST, node_n[node, total] + nodes[node, N_PATHS])
+    node_t[node, 3 * total + 1] = min(node_t[node, 3 * total + 1], value)
+    node_t[node, 3 * total + 2] = max(node_t[node, 3 * total + 2], value)
 
 
 @kernel
-def union(nodes, count, left, right):
+def union(nodes, node_t, node_n, count, left, right):
     """Unite two nodes."""
     node = count[NODES]
     count[NODES] += 1
-    nodes.ident[node] = -1
-    nodes.step[node] = -1
-    nodes.left[node] = left
-    nodes.right[node] = right
-    nodes.serial[node] = -1
-    nodes.paths[node] = min(MOST, nodes.paths[left] + nodes.paths[right])
-    nodes.length[node] = min(MOST, nodes.length[left] + nodes.length[right])
-    for total in range(nodes.sums.shape[1]):
-        nodes.sums[node, total] = nodes.sums[left, total] + nodes.sums[right, total]
-        nodes.numbers[node, total] = min(MOST, nodes.numbers[left, total] + nodes.numbers[right, total])
-        nodes.least[node, total] = min(nodes.least[left, total], nodes.least[right, total])
-        nodes.greatest[node, total] = max(nodes.greatest[left, total], nodes.greatest[right, total])
+    nodes[node, N_IDENT] = -1
+    nodes[node, N_STEP] = -1
+    nodes[node, N_LEFT] = left
+    nodes[node, N_RIGHT] = right
+    nodes[node, N_SERIAL] = -1
+    nodes[node, N_PATHS] = min(MOST, nodes[left, N_PATHS] + nodes[right, N_PATHS])
+    nodes[node, N_LENGTH] = min(MOST, nodes[left, N_LENGTH] + nodes[right, N_LENGTH])
+    for total in range(node_n.shape[1]):
+        node_t[node, 3 * total] = node_t[left, 3 * total] + node_t[right, 3 * total]
+        node_n[node, total] = min(MOST, node_n[left, total] + node_n[right, total])
+        node_t[node, 3 * total + 1] = min(node_t[left, 3 * total + 1], node_t[right, 3 * total + 1])
+        node_t[node, 3 * total + 2] = max(node_t[left, 3 * total + 2], node_t[right, 3 * total + 2])
     return node
 
 
 @kernel
-def deadline(machine, runs, run):
+def deadline(m_states, m_spec, runs, run):
     """Give when a run is out of time."""
     end = NO_END
-    if machine.spec[WITHIN] >= 0:
-        end = runs.begin[run] + machine.spec[WITHIN]
-    gap = machine.gap[runs.state[run]]
+    if m_spec[WITHIN] >= 0:
+        end = runs[run, R_BEGAN] + m_spec[WITHIN]
+    gap = m_states[runs[run, R_STATE], S_GAP]
     if gap >= 0:
-        end = min(end, runs.last[run] + gap)
+        end = min(end, runs[run, R_LAST_AT] + gap)
     return end
 
 
@@ -411,26 +485,26 @@ def note(found, count, which, node, key, at, by):
     """Write a match or a timed-out run down."""
     place = count[which]
     count[which] += 1
-    found.node[place] = node
-    found.key[place] = key
-    found.at[place] = at
-    found.by[place] = by
+    found[place, F_NODE] = node
+    found[place, F_KEY] = key
+    found[place, F_AT] = at
+    found[place, F_BY] = by
 
 
 @kernel
-def end_run(machine, runs, run, count, matches, timeouts, time):
+def end_run(m_states, m_spec, runs, run, count, matches, timeouts, time):
     """Note what becomes of a run whose time is over; its place is still to be given back."""
-    if machine.kind[runs.state[run]] == WAITING:
-        note(matches, count, MATCHES, runs.node[run], runs.key[run], time, -1)
-    elif machine.spec[WANTS_TIMEOUTS] == 1:
-        note(timeouts, count, TIMEOUTS, runs.node[run], runs.key[run], time, -1)
+    if m_states[runs[run, R_STATE], S_KIND] == WAITING:
+        note(matches, count, MATCHES, runs[run, R_NODE], runs[run, R_KEY], time, -1)
+    elif m_spec[WANTS_TIMEOUTS] == 1:
+        note(timeouts, count, TIMEOUTS, runs[run, R_NODE], runs[run, R_KEY], time, -1)
 
 
 @kernel
-def expect(machine, runs, run, count):
+def expect(m_states, m_spec, runs, run, count):
     """Take note of when something happens to a run even if no event comes."""
-    if machine.kind[runs.state[run]] == WAITING or machine.spec[WANTS_TIMEOUTS] == 1:
-        count[DUE] = min(count[DUE], deadline(machine, runs, run))
+    if m_states[runs[run, R_STATE], S_KIND] == WAITING or m_spec[WANTS_TIMEOUTS] == 1:
+        count[DUE] = min(count[DUE], deadline(m_states, m_spec, runs, run))
 
 
 # -- all matches: runs that will do the same are one ---------------------------------------------------------
@@ -438,24 +512,62 @@ def expect(machine, runs, run, count):
 
 @kernel
 def walk(
-    machine, tests, events, begin, inert, runs, head, alive, nodes, count, matches, timeouts, work, blank
+    m_states,
+    m_moves,
+    m_terms,
+    m_spec,
+    t_program,
+    t_code,
+    t_ints,
+    t_floats,
+    t_registers,
+    t_totals,
+    ev,
+    ev_i,
+    ev_f,
+    begin,
+    inert,
+    runs,
+    run_i,
+    run_f,
+    head,
+    alive,
+    nodes,
+    node_t,
+    node_n,
+    count,
+    matches,
+    timeouts,
+    w_fresh,
+    w_taken,
+    w_table,
+    w_indexed,
+    w_bound,
+    w_hot,
+    w_i,
+    w_f,
+    w_n,
+    w_si,
+    w_sf,
+    w_sn,
+    blank,
 ):
     """Walk along the events from `begin` on; give where it stopped for want of room, or their number."""
-    size = len(events.key)
-    states = len(machine.kind)
-    first = machine.spec[BEGIN_STATE]
+    size = len(ev)
+    states = len(m_states)
+    first = m_spec[BEGIN_STATE]
     for i in range(begin, size):
-        code = events.code[i]
+        code = ev[i, E_CODE]
         if inert[code, states]:
             continue
-        key = events.key[i]
-        need = (alive[key] + 2) * (machine.spec[MOST_MOVES] + 1)
+        key = ev[i, E_KEY]
+        need = (alive[key] + 2) * (m_spec[MOST_MOVES] + 1)
         if (
-            len(runs.state) - count[LIVE] < need
-            or len(nodes.step) - count[NODES] < 2 * need
-            or len(matches.node) - count[MATCHES] < 2 * need
-            or len(timeouts.node) - count[TIMEOUTS] < need
-            or len(work.fresh) < need
+            len(runs) - count[LIVE] < need
+            or len(nodes) - count[NODES] < 2 * need
+            or len(matches) - count[MATCHES] < 2 * need
+            or len(timeouts) - count[TIMEOUTS] < need
+            or len(w_fresh) < need
         ):
             return i
         fresh = 0
@@ -465,14 +577,57 @@ def walk(
             before = -1
             run = head[key, state]
             while run >= 0:
-                after = runs.next[run]
-                end = deadline(machine, runs, run)
+                after = runs[run, R_NEXT]
+                end = deadline(m_states, m_spec, runs, run)
                 keeps = False
-                if end <= events.time[i]:
-                    end_run(machine, runs, run, count, matches, timeouts, end)
+                if end <= ev[i, E_TIME]:
+                    end_run(
+                        m_states,
+                        m_spec,
+                        runs,
+                        run,
+                        count,
+                        matches,
+                        timeouts,
+                        end,
+                    )
                 else:
                     keeps, fresh = step_run(
-                        machine, tests, events, i, runs, run, state, nodes, count, matches, work, fresh, blank
+                        m_states,
+                        m_moves,
+                        m_terms,
+                        t_program,
+                        t_code,
+                        t_ints,
+                        t_floats,
+                        t_registers,
+                        t_totals,
+                        ev,
+                        ev_i,
+                        ev_f,
+                        i,
+                        runs,
+                        run_i,
+                        run_f,
+                        run,
+                        state,
+                        nodes,
+                        node_t,
+                        node_n,
+                        count,
+                        matches,
+                        w_fresh,
+                        w_taken,
+                        w_bound,
+                        w_hot,
+                        w_i,
+                        w_f,
+                        w_n,
+                        w_si,
+                        w_sf,
+                        w_sn,
+                        fresh,
+                        blank,
                     )
                 if keeps:
                     before = run
@@ -480,187 +635,409 @@ def walk(
                     if before < 0:
                         head[key, state] = after
                     else:
-                        runs.next[before] = after
+                        runs[before, R_NEXT] = after
                     drop_run(runs, count, run)
                     alive[key] -= 1
                 run = after
         if not inert[code, first]:
             _, fresh = step_run(
-                machine, tests, events, i, runs, -1, first, nodes, count, matches, work, fresh, blank
+                m_states,
+                m_moves,
+                m_terms,
+                t_program,
+                t_code,
+                t_ints,
+                t_floats,
+                t_registers,
+                t_totals,
+                ev,
+                ev_i,
+                ev_f,
+                i,
+                runs,
+                run_i,
+                run_f,
+                -1,
+                first,
+                nodes,
+                node_t,
+                node_n,
+                count,
+                matches,
+                w_fresh,
+                w_taken,
+                w_bound,
+                w_hot,
+                w_i,
+                w_f,
+                w_n,
+                w_si,
+                w_sf,
+                w_sn,
+                fresh,
+                blank,
             )
-        link(machine, runs, head, alive, nodes, count, work, key, fresh)
-        if alive[key] > machine.spec[LIMIT]:
-            thin_out(machine, runs, head, alive, count, key)
+        link(
+            m_states,
+            m_spec,
+            runs,
+            run_i,
+            run_f,
+            head,
+            alive,
+            nodes,
+            node_t,
+            node_n,
+            count,
+            w_fresh,
+            w_table,
+            w_indexed,
+            key,
+            fresh,
+        )
+        if alive[key] > m_spec[LIMIT]:
+            thin_out(m_states, m_spec, runs, head, alive, count, key)
     return size
 
 
 @kernel
-def step_run(machine, tests, events, i, runs, run, state, nodes, count, matches, work, fresh, blank):
+def step_run(
+    m_states,
+    m_moves,
+    m_terms,
+    t_program,
+    t_code,
+    t_ints,
+    t_floats,
+    t_registers,
+    t_totals,
+    ev,
+    ev_i,
+    ev_f,
+    i,
+    runs,
+    run_i,
+    run_f,
+    run,
+    state,
+    nodes,
+    node_t,
+    node_n,
+    count,
+    matches,
+    w_fresh,
+    w_taken,
+    w_bound,
+    w_hot,
+    w_i,
+    w_f,
+    w_n,
+    w_si,
+    w_sf,
+    w_sn,
+    fresh,
+    blank,
+):
     """Do with event `i` what can be done in a run; give whether it stays, and how many runs are fresh."""
-    bits = passed(machine, tests, events, i, runs, run, state, work, blank)
+    bits = passed(
+        m_states,
+        t_program,
+        t_code,
+        t_ints,
+        t_floats,
+        ev,
+        ev_i,
+        ev_f,
+        i,
+        runs,
+        run_i,
+        run_f,
+        run,
+        state,
+        w_bound,
+        w_hot,
+        w_i,
+        w_f,
+        w_n,
+        w_si,
+        w_sf,
+        w_sn,
+        blank,
+    )
     old = fresh
     keeps = False
     stopped = False
     if run >= 0:
-        node = runs.node[run]
-        began = runs.begin[run]
-        serial = runs.serial[run]
-        last = runs.last[run]
-        key = runs.key[run]
+        node = runs[run, R_NODE]
+        began = runs[run, R_BEGAN]
+        serial = runs[run, R_SERIES]
+        last = runs[run, R_LAST_AT]
+        key = runs[run, R_KEY]
     else:
         node = -1
-        began = events.start[i]
+        began = ev[i, E_START]
         serial = count[SERIAL] + i
-        last = events.time[i]
-        key = events.key[i]
-    for move in range(machine.moves[state], machine.moves[state + 1]):
-        if not opens(machine, machine.formula[move, 0], machine.formula[move, 1], bits):
+        last = ev[i, E_TIME]
+        key = ev[i, E_KEY]
+    for move in range(m_states[state, S_MOVES], m_states[state, S_STOP]):
+        if not opens(m_terms, m_moves[move, M_OPENS], m_moves[move, M_OPENS + 1], bits):
             continue
-        target = machine.target[move]
-        if machine.action[move] == IGNORE:
+        target = m_moves[move, M_TARGET]
+        if m_moves[move, M_ACTION] == IGNORE:
             if run < 0:
                 continue
             if target == state:
                 keeps = True
-            elif machine.kind[target] == FINAL:
+            elif m_states[target, S_KIND] == FINAL:
                 note(matches, count, MATCHES, node, key, -1, count[SERIAL] + i)
             else:
-                made = new_run(runs, count, run, target, node, key, began, serial, last, blank)
-                work.fresh[fresh] = made
+                made = new_run(runs, run_i, run_f, count, run, target, node, key, began, serial, last, blank)
+                w_fresh[fresh] = made
                 fresh += 1
             continue
-        if machine.kind[target] == STOPPED:
+        if m_states[target, S_KIND] == STOPPED:
             stopped = True
             continue
-        step = machine.step[move]
-        if work.taken[step] < 0:
-            work.taken[step] = new_node(tests, events, i, nodes, count, step, node)
-        taken = work.taken[step]
-        if machine.kind[target] == FINAL:
+        step = m_moves[move, M_STEP]
+        if w_taken[step] < 0:
+            w_taken[step] = new_node(
+                t_totals,
+                ev,
+                ev_i,
+                ev_f,
+                i,
+                nodes,
+                node_t,
+                node_n,
+                count,
+                step,
+                node,
+            )
+        taken = w_taken[step]
+        if m_states[target, S_KIND] == FINAL:
             note(matches, count, MATCHES, taken, key, -1, count[SERIAL] + i)
             continue
-        made = new_run(runs, count, run, target, taken, key, began, serial, events.time[i], blank)
-        remember(tests, events, i, step, runs, made)
-        work.fresh[fresh] = made
+        made = new_run(
+            runs, run_i, run_f, count, run, target, taken, key, began, serial, ev[i, E_TIME], blank
+        )
+        remember(
+            t_registers,
+            ev,
+            ev_i,
+            ev_f,
+            i,
+            step,
+            runs,
+            run_i,
+            run_f,
+            made,
+        )
+        w_fresh[fresh] = made
         fresh += 1
-        if opens(machine, machine.formula[move, 2], machine.formula[move, 3], bits):
+        if opens(
+            m_terms,
+            m_moves[move, M_COMPLETES],
+            m_moves[move, M_COMPLETES + 1],
+            bits,
+        ):
             note(matches, count, MATCHES, taken, key, -1, count[SERIAL] + i)
-    for step in range(len(work.taken)):
-        work.taken[step] = -1
+    for step in range(len(w_taken)):
+        w_taken[step] = -1
     if stopped:
         for place in range(old, fresh):
-            drop_run(runs, count, work.fresh[place])
+            drop_run(runs, count, w_fresh[place])
         return False, old
     return keeps, fresh
 
 
 @kernel
-def link(machine, runs, head, alive, nodes, count, work, key, fresh):
+def link(
+    m_states,
+    m_spec,
+    runs,
+    run_i,
+    run_f,
+    head,
+    alive,
+    nodes,
+    node_t,
+    node_n,
+    count,
+    w_fresh,
+    w_table,
+    w_indexed,
+    key,
+    fresh,
+):
     """Join fresh runs with those that will do the same, and link the others."""
     if fresh == 0:
         return
-    mask = len(work.table) - 1
+    mask = len(w_table) - 1
     # A new stamp empties the table at once; places are found again by linear probing.
-    work.stamp[0] += 1
-    stamp = work.stamp[0]
+    w_table[0, 1] += 1
+    stamp = w_table[0, 1]
     if alive[key] + fresh > 8:
         for place in range(fresh):
-            state = runs.state[work.fresh[place]]
-            if work.indexed[state] == stamp:
+            state = runs[w_fresh[place], R_STATE]
+            if w_indexed[state] == stamp:
                 continue
-            work.indexed[state] = stamp
+            w_indexed[state] = stamp
             run = head[key, state]
             while run >= 0:
-                look_up(machine, runs, work, run, mask, stamp)
-                run = runs.next[run]
+                look_up(
+                    m_spec,
+                    runs,
+                    run_i,
+                    run_f,
+                    w_table,
+                    run,
+                    mask,
+                    stamp,
+                )
+                run = runs[run, R_NEXT]
         for place in range(fresh):
-            run = work.fresh[place]
-            same = look_up(machine, runs, work, run, mask, stamp)
-            settle(machine, runs, head, alive, nodes, count, key, run, same)
+            run = w_fresh[place]
+            same = look_up(
+                m_spec,
+                runs,
+                run_i,
+                run_f,
+                w_table,
+                run,
+                mask,
+                stamp,
+            )
+            settle(
+                m_states,
+                m_spec,
+                runs,
+                head,
+                alive,
+                nodes,
+                node_t,
+                node_n,
+                count,
+                key,
+                run,
+                same,
+            )
         return
     for place in range(fresh):
-        run = work.fresh[place]
-        same = head[key, runs.state[run]]
-        while same >= 0 and not alike(machine, runs, same, run):
-            same = runs.next[same]
-        settle(machine, runs, head, alive, nodes, count, key, run, same)
+        run = w_fresh[place]
+        same = head[key, runs[run, R_STATE]]
+        while same >= 0 and not alike(m_spec, runs, run_i, run_f, same, run):
+            same = runs[same, R_NEXT]
+        settle(
+            m_states,
+            m_spec,
+            runs,
+            head,
+            alive,
+            nodes,
+            node_t,
+            node_n,
+            count,
+            key,
+            run,
+            same,
+        )
 
 
 @kernel
-def settle(machine, runs, head, alive, nodes, count, key, run, same):
+def settle(
+    m_states,
+    m_spec,
+    runs,
+    head,
+    alive,
+    nodes,
+    node_t,
+    node_n,
+    count,
+    key,
+    run,
+    same,
+):
     """Link a fresh run, or unite it with one that will do the same."""
     if same >= 0 and same != run:
-        if runs.node[same] != runs.node[run]:
-            runs.node[same] = union(nodes, count, runs.node[same], runs.node[run])
+        if runs[same, R_NODE] != runs[run, R_NODE]:
+            runs[same, R_NODE] = union(nodes, node_t, node_n, count, runs[same, R_NODE], runs[run, R_NODE])
         drop_run(runs, count, run)
         return
-    state = runs.state[run]
-    runs.next[run] = head[key, state]
+    state = runs[run, R_STATE]
+    runs[run, R_NEXT] = head[key, state]
     head[key, state] = run
     alive[key] += 1
-    expect(machine, runs, run, count)
+    expect(m_states, m_spec, runs, run, count)
 
 
 @kernel
-def alike(machine, runs, one, other):
+def alike(m_spec, runs, run_i, run_f, one, other):
     """Tell whether two runs of a partition will do the same from now on."""
-    if runs.state[one] != runs.state[other]:
+    if runs[one, R_STATE] != runs[other, R_STATE]:
         return False
-    if machine.spec[KEEPS_BEGIN] == 1 and runs.begin[one] != runs.begin[other]:
+    if m_spec[KEEPS_BEGIN] == 1 and runs[one, R_BEGAN] != runs[other, R_BEGAN]:
         return False
-    if machine.spec[KEEPS_LAST] == 1 and runs.last[one] != runs.last[other]:
+    if m_spec[KEEPS_LAST] == 1 and runs[one, R_LAST_AT] != runs[other, R_LAST_AT]:
         return False
-    if runs.nulls[one] != runs.nulls[other]:
+    if runs[one, R_NULLS] != runs[other, R_NULLS]:
         return False
-    for place in range(runs.ints.shape[1]):
-        if runs.ints[one, place] != runs.ints[other, place]:
+    for place in range(run_i.shape[1]):
+        if run_i[one, place] != run_i[other, place]:
             return False
-    for place in range(runs.floats.shape[1]):
-        if runs.floats[one, place] != runs.floats[other, place]:
+    for place in range(run_f.shape[1]):
+        if run_f[one, place] != run_f[other, place]:
             return False
     return True
 
 
 @kernel
-def look_up(machine, runs, work, run, mask, stamp):
+def look_up(
+    m_spec,
+    runs,
+    run_i,
+    run_f,
+    w_table,
+    run,
+    mask,
+    stamp,
+):
     """Find a run like this one in the table, or add it; give it."""
-    place = np.uint64(runs.state[run]) * np.uint64(0x9E3779B97F4A7C15)
-    if machine.spec[KEEPS_BEGIN] == 1:
-        place = (place ^ np.uint64(runs.begin[run])) * np.uint64(0xBF58476D1CE4E5B9)
-    if machine.spec[KEEPS_LAST] == 1:
-        place = (place ^ np.uint64(runs.last[run])) * np.uint64(0x94D049BB133111EB)
-    for column in range(runs.ints.shape[1]):
-        place = (place ^ np.uint64(runs.ints[run, column])) * np.uint64(0xBF58476D1CE4E5B9)
-    for column in range(runs.floats.shape[1]):
-        place = (place ^ np.uint64(np.int64(runs.floats[run, column] * 1024.0))) * np.uint64(
-            0x94D049BB133111EB
-        )
+    place = np.uint64(runs[run, R_STATE]) * np.uint64(0x9E3779B97F4A7C15)
+    if m_spec[KEEPS_BEGIN] == 1:
+        place = (place ^ np.uint64(runs[run, R_BEGAN])) * np.uint64(0xBF58476D1CE4E5B9)
+    if m_spec[KEEPS_LAST] == 1:
+        place = (place ^ np.uint64(runs[run, R_LAST_AT])) * np.uint64(0x94D049BB133111EB)
+    for column in range(run_i.shape[1]):
+        place = (place ^ np.uint64(run_i[run, column])) * np.uint64(0xBF58476D1CE4E5B9)
+    for column in range(run_f.shape[1]):
+        place = (place ^ np.uint64(np.int64(run_f[run, column] * 1024.0))) * np.uint64(0x94D049BB133111EB)
     at = np.int64((place ^ (place >> np.uint64(29))) & np.uint64(mask))
     while True:
         at = (at + 1) & mask
         if at == 0:
             continue  # the first place holds the stamp
-        if work.stamp[at] != stamp:
-            work.stamp[at] = stamp
-            work.table[at] = run
+        if w_table[at, 1] != stamp:
+            w_table[at, 1] = stamp
+            w_table[at, 0] = run
             return run
-        if alike(machine, runs, work.table[at], run):
-            return work.table[at]
+        if alike(m_spec, runs, run_i, run_f, w_table[at, 0], run):
+            return w_table[at, 0]
 
 
 @kernel
-def thin_out(machine, runs, head, alive, count, key):
+def thin_out(m_states, m_spec, runs, head, alive, count, key):
     """Give up runs of a partition that has too many: those that began first, or the latest ones."""
-    states = len(machine.kind)
-    oldest = machine.spec[DROPS_OLDEST] == 1
-    while alive[key] > machine.spec[LIMIT]:
+    states = len(m_states)
+    oldest = m_spec[DROPS_OLDEST] == 1
+    while alive[key] > m_spec[LIMIT]:
         worst = -1
         for state in range(states):
             run = head[key, state]
             while run >= 0:
-                if worst < 0 or (runs.serial[run] < runs.serial[worst]) == oldest:
+                if worst < 0 or (runs[run, R_SERIES] < runs[worst, R_SERIES]) == oldest:
                     worst = run
-                run = runs.next[run]
+                run = runs[run, R_NEXT]
         unlink(runs, head, key, worst)
         drop_run(runs, count, worst)
         alive[key] -= 1
@@ -670,18 +1047,18 @@ def thin_out(machine, runs, head, alive, count, key):
 @kernel
 def unlink(runs, head, key, wanted):
     """Take a run out of its list."""
-    state = runs.state[wanted]
+    state = runs[wanted, R_STATE]
     run = head[key, state]
     if run == wanted:
-        head[key, state] = runs.next[run]
+        head[key, state] = runs[run, R_NEXT]
         return
-    while runs.next[run] != wanted:
-        run = runs.next[run]
-    runs.next[run] = runs.next[wanted]
+    while runs[run, R_NEXT] != wanted:
+        run = runs[run, R_NEXT]
+    runs[run, R_NEXT] = runs[wanted, R_NEXT]
 
 
 @kernel
-def sweep(machine, runs, head, alive, count, matches, timeouts, watermark):
+def sweep(m_states, m_spec, runs, head, alive, count, matches, timeouts, watermark):
     """Let time pass for all runs; give whether there was room for what that completes."""
     keys = head.shape[0]
     states = head.shape[1]
@@ -693,19 +1070,28 @@ def sweep(machine, runs, head, alive, count, matches, timeouts, watermark):
             before = -1
             run = head[key, state]
             while run >= 0:
-                after = runs.next[run]
-                end = deadline(machine, runs, run)
+                after = runs[run, R_NEXT]
+                end = deadline(m_states, m_spec, runs, run)
                 if end > watermark:
-                    expect(machine, runs, run, count)
+                    expect(m_states, m_spec, runs, run, count)
                     before = run
                 else:
-                    if count[MATCHES] >= len(matches.node) or count[TIMEOUTS] >= len(timeouts.node):
+                    if count[MATCHES] >= len(matches) or count[TIMEOUTS] >= len(timeouts):
                         return False
-                    end_run(machine, runs, run, count, matches, timeouts, end)
+                    end_run(
+                        m_states,
+                        m_spec,
+                        runs,
+                        run,
+                        count,
+                        matches,
+                        timeouts,
+                        end,
+                    )
                     if before < 0:
                         head[key, state] = after
                     else:
-                        runs.next[before] = after
+                        runs[before, R_NEXT] = after
                     drop_run(runs, count, run)
                     alive[key] -= 1
                 run = after
@@ -724,156 +1110,396 @@ OLD, NOW, DONE, READY = 0, 1, 2, 3
 
 @kernel
 def walk_skipping(
-    machine, tests, events, begin, inert, runs, head, alive, nodes, count, matches, timeouts, work, blank
+    m_states,
+    m_moves,
+    m_terms,
+    m_spec,
+    t_program,
+    t_code,
+    t_ints,
+    t_floats,
+    t_registers,
+    t_totals,
+    ev,
+    ev_i,
+    ev_f,
+    begin,
+    inert,
+    runs,
+    run_i,
+    run_f,
+    head,
+    alive,
+    nodes,
+    node_t,
+    node_n,
+    count,
+    matches,
+    timeouts,
+    w_fresh,
+    w_taken,
+    w_heap,
+    w_bound,
+    w_hot,
+    w_i,
+    w_f,
+    w_n,
+    w_si,
+    w_sf,
+    w_sn,
+    blank,
 ):
     """Walk along the events in order, each match skipping others; give where it stopped for want of room."""
-    size = len(events.key)
-    first = machine.spec[BEGIN_STATE]
+    size = len(ev)
+    first = m_spec[BEGIN_STATE]
     for i in range(begin, size):
-        key = events.key[i]
-        if head[key, PARTIAL] < 0 and inert[events.code[i], first]:
+        key = ev[i, E_KEY]
+        if head[key, PARTIAL] < 0 and inert[ev[i, E_CODE], first]:
             continue
-        need = (alive[key] + 2) * (machine.spec[MOST_MOVES] + 2)
+        need = (alive[key] + 2) * (m_spec[MOST_MOVES] + 2)
         if (
-            len(runs.state) - count[LIVE] < need
-            or len(nodes.step) - count[NODES] < need
-            or len(matches.node) - count[MATCHES] < need
-            or len(timeouts.node) - count[TIMEOUTS] < need
-            or len(work.fresh) < need
+            len(runs) - count[LIVE] < need
+            or len(nodes) - count[NODES] < need
+            or len(matches) - count[MATCHES] < need
+            or len(timeouts) - count[TIMEOUTS] < need
+            or len(w_fresh) < need
         ):
             return i
         if head[key, PARTIAL] < 0:
-            head[key, PARTIAL] = new_run(runs, count, -1, first, -1, key, 0, NO_END, 0, blank)
+            head[key, PARTIAL] = new_run(runs, run_i, run_f, count, -1, first, -1, key, 0, NO_END, 0, blank)
             alive[key] += 1
         now, done = let_pass(
-            machine, runs, head, alive, nodes, count, matches, timeouts, work, key, events.time[i]
+            m_states,
+            m_spec,
+            runs,
+            head,
+            alive,
+            nodes,
+            count,
+            matches,
+            timeouts,
+            w_heap,
+            key,
+            ev[i, E_TIME],
         )
         for place in range(now):
-            work.heap[OLD, place] = work.heap[NOW, place]
+            w_heap[OLD, place] = w_heap[NOW, place]
         old = now
         now = 0
         ready = 0
         for place in range(old):
-            run = work.heap[OLD, place]
+            run = w_heap[OLD, place]
             now, ready = step_in_order(
-                machine, tests, events, i, runs, run, alive, nodes, count, work, blank, now, ready
+                m_states,
+                m_moves,
+                m_terms,
+                m_spec,
+                t_program,
+                t_code,
+                t_ints,
+                t_floats,
+                t_registers,
+                t_totals,
+                ev,
+                ev_i,
+                ev_f,
+                i,
+                runs,
+                run_i,
+                run_f,
+                run,
+                alive,
+                nodes,
+                node_t,
+                node_n,
+                count,
+                w_fresh,
+                w_taken,
+                w_heap,
+                w_bound,
+                w_hot,
+                w_i,
+                w_f,
+                w_n,
+                w_si,
+                w_sf,
+                w_sn,
+                blank,
+                now,
+                ready,
             )
         for place in range(ready):
-            done = push(work.heap[DONE], done, work.heap[READY, place], runs)
-        now, done = give(machine, runs, alive, nodes, count, matches, work, key, now, done)
-        store(runs, head, work, key, now, done)
-        if alive[key] > machine.spec[LIMIT]:
-            thin_out_queue(machine, runs, head, alive, count, work, key)
+            done = push(w_heap[DONE], done, w_heap[READY, place], runs)
+        now, done = give(
+            m_spec,
+            runs,
+            alive,
+            nodes,
+            count,
+            matches,
+            w_heap,
+            key,
+            now,
+            done,
+        )
+        store(
+            runs,
+            head,
+            w_heap,
+            key,
+            now,
+            done,
+        )
+        if alive[key] > m_spec[LIMIT]:
+            thin_out_queue(
+                m_states,
+                m_spec,
+                runs,
+                head,
+                alive,
+                count,
+                w_heap,
+                key,
+            )
     return size
 
 
 @kernel
-def let_pass(machine, runs, head, alive, nodes, count, matches, timeouts, work, key, time):
+def let_pass(
+    m_states,
+    m_spec,
+    runs,
+    head,
+    alive,
+    nodes,
+    count,
+    matches,
+    timeouts,
+    w_heap,
+    key,
+    time,
+):
     """Bring the queues of a partition to hand, without what is out of time; give how long they are."""
     now = 0
     done = 0
     ready = 0
     run = head[key, COMPLETE]
     while run >= 0:
-        work.heap[DONE, done] = run
+        w_heap[DONE, done] = run
         done += 1
-        run = runs.next[run]
+        run = runs[run, R_NEXT]
     passed_by = False
     run = head[key, PARTIAL]
     while run >= 0:
-        after = runs.next[run]
-        end = NO_END if machine.kind[runs.state[run]] == START else deadline(machine, runs, run)
+        after = runs[run, R_NEXT]
+        end = (
+            NO_END if m_states[runs[run, R_STATE], S_KIND] == START else deadline(m_states, m_spec, runs, run)
+        )
         if end > time:
-            now = push(work.heap[NOW], now, run, runs)
+            now = push(w_heap[NOW], now, run, runs)
         else:
             passed_by = True
-            if machine.kind[runs.state[run]] == WAITING:
-                runs.last[run] = end
-                ready = push(work.heap[READY], ready, run, runs)
+            if m_states[runs[run, R_STATE], S_KIND] == WAITING:
+                runs[run, R_LAST_AT] = end
+                ready = push(w_heap[READY], ready, run, runs)
             else:
-                if machine.spec[WANTS_TIMEOUTS] == 1:
-                    note(timeouts, count, TIMEOUTS, runs.node[run], key, end, -1)
+                if m_spec[WANTS_TIMEOUTS] == 1:
+                    note(timeouts, count, TIMEOUTS, runs[run, R_NODE], key, end, -1)
                 drop_run(runs, count, run)
                 alive[key] -= 1
         run = after
     if passed_by:
         for place in range(ready):
-            done = push(work.heap[DONE], done, work.heap[READY, place], runs)
-        now, done = give(machine, runs, alive, nodes, count, matches, work, key, now, done)
+            done = push(w_heap[DONE], done, w_heap[READY, place], runs)
+        now, done = give(
+            m_spec,
+            runs,
+            alive,
+            nodes,
+            count,
+            matches,
+            w_heap,
+            key,
+            now,
+            done,
+        )
     return now, done
 
 
 @kernel
-def step_in_order(machine, tests, events, i, runs, run, alive, nodes, count, work, blank, now, ready):
+def step_in_order(
+    m_states,
+    m_moves,
+    m_terms,
+    m_spec,
+    t_program,
+    t_code,
+    t_ints,
+    t_floats,
+    t_registers,
+    t_totals,
+    ev,
+    ev_i,
+    ev_f,
+    i,
+    runs,
+    run_i,
+    run_f,
+    run,
+    alive,
+    nodes,
+    node_t,
+    node_n,
+    count,
+    w_fresh,
+    w_taken,
+    w_heap,
+    w_bound,
+    w_hot,
+    w_i,
+    w_f,
+    w_n,
+    w_si,
+    w_sf,
+    w_sn,
+    blank,
+    now,
+    ready,
+):
     """Do with event `i` what can be done in a run; queue what becomes of it."""
-    state = runs.state[run]
-    key = runs.key[run]
-    is_start = machine.kind[state] == START
-    bits = passed(machine, tests, events, i, runs, -1 if is_start else run, state, work, blank)
+    state = runs[run, R_STATE]
+    key = runs[run, R_KEY]
+    is_start = m_states[state, S_KIND] == START
+    bits = passed(
+        m_states,
+        t_program,
+        t_code,
+        t_ints,
+        t_floats,
+        ev,
+        ev_i,
+        ev_f,
+        i,
+        runs,
+        run_i,
+        run_f,
+        -1 if is_start else run,
+        state,
+        w_bound,
+        w_hot,
+        w_i,
+        w_f,
+        w_n,
+        w_si,
+        w_sf,
+        w_sn,
+        blank,
+    )
     fresh = 0
     keeps = is_start
     stopped = False
-    for move in range(machine.moves[state], machine.moves[state + 1]):
-        if not opens(machine, machine.formula[move, 0], machine.formula[move, 1], bits):
+    for move in range(m_states[state, S_MOVES], m_states[state, S_STOP]):
+        if not opens(m_terms, m_moves[move, M_OPENS], m_moves[move, M_OPENS + 1], bits):
             continue
-        target = machine.target[move]
-        node = runs.node[run]
-        if machine.action[move] == IGNORE:
+        target = m_moves[move, M_TARGET]
+        node = runs[run, R_NODE]
+        if m_moves[move, M_ACTION] == IGNORE:
             if is_start:
                 continue
             if target == state:
                 keeps = True
-                work.fresh[fresh] = run
+                w_fresh[fresh] = run
             else:
-                work.fresh[fresh] = new_run(
+                w_fresh[fresh] = new_run(
                     runs,
+                    run_i,
+                    run_f,
                     count,
                     run,
                     target,
                     node,
                     key,
-                    runs.begin[run],
-                    runs.serial[run],
-                    runs.last[run],
+                    runs[run, R_BEGAN],
+                    runs[run, R_SERIES],
+                    runs[run, R_LAST_AT],
                     blank,
                 )
                 alive[key] += 1
             fresh += 1
             continue
-        if machine.kind[target] == STOPPED:
+        if m_states[target, S_KIND] == STOPPED:
             stopped = True
             continue
-        step = machine.step[move]
+        step = m_moves[move, M_STEP]
         serial = count[SERIAL] + i
-        if work.taken[step] < 0:
-            work.taken[step] = new_node(tests, events, i, nodes, count, step, node)
-        taken = work.taken[step]
-        began = events.start[i] if is_start else runs.begin[run]
-        origin = serial if is_start else runs.serial[run]
+        if w_taken[step] < 0:
+            w_taken[step] = new_node(
+                t_totals,
+                ev,
+                ev_i,
+                ev_f,
+                i,
+                nodes,
+                node_t,
+                node_n,
+                count,
+                step,
+                node,
+            )
+        taken = w_taken[step]
+        began = ev[i, E_START] if is_start else runs[run, R_BEGAN]
+        origin = serial if is_start else runs[run, R_SERIES]
         of = -1 if is_start else run
-        made = new_run(runs, count, of, target, taken, key, began, origin, events.time[i], blank)
-        remember(tests, events, i, step, runs, made)
-        work.fresh[fresh] = made
+        made = new_run(runs, run_i, run_f, count, of, target, taken, key, began, origin, ev[i, E_TIME], blank)
+        remember(
+            t_registers,
+            ev,
+            ev_i,
+            ev_f,
+            i,
+            step,
+            runs,
+            run_i,
+            run_f,
+            made,
+        )
+        w_fresh[fresh] = made
         fresh += 1
         alive[key] += 1
-        if opens(machine, machine.formula[move, 2], machine.formula[move, 3], bits):
-            work.fresh[fresh] = new_run(
-                runs, count, of, machine.spec[FINAL_STATE], taken, key, began, origin, events.time[i], blank
+        if opens(
+            m_terms,
+            m_moves[move, M_COMPLETES],
+            m_moves[move, M_COMPLETES + 1],
+            bits,
+        ):
+            w_fresh[fresh] = new_run(
+                runs,
+                run_i,
+                run_f,
+                count,
+                of,
+                m_spec[FINAL_STATE],
+                taken,
+                key,
+                began,
+                origin,
+                ev[i, E_TIME],
+                blank,
             )
             fresh += 1
             alive[key] += 1
-    for step in range(len(work.taken)):
-        work.taken[step] = -1
+    for step in range(len(w_taken)):
+        w_taken[step] = -1
     if is_start:
-        work.fresh[fresh] = run
+        w_fresh[fresh] = run
         fresh += 1
     for place in range(fresh):
-        made = work.fresh[place]
-        if machine.kind[runs.state[made]] == FINAL:
-            runs.last[made] = -1
-            ready = push(work.heap[READY], ready, made, runs)
+        made = w_fresh[place]
+        if m_states[runs[made, R_STATE], S_KIND] == FINAL:
+            runs[made, R_LAST_AT] = -1
+            ready = push(w_heap[READY], ready, made, runs)
         elif not stopped or (made == run and is_start):
-            now = push(work.heap[NOW], now, made, runs)
+            now = push(w_heap[NOW], now, made, runs)
         elif made != run:
             drop_run(runs, count, made)
             alive[key] -= 1
@@ -884,44 +1510,55 @@ def step_in_order(machine, tests, events, i, runs, run, alive, nodes, count, wor
 
 
 @kernel
-def give(machine, runs, alive, nodes, count, matches, work, key, now, done):
+def give(
+    m_spec,
+    runs,
+    alive,
+    nodes,
+    count,
+    matches,
+    w_heap,
+    key,
+    now,
+    done,
+):
     """Give the completed matches that nothing earlier can come before, each skipping what it skips."""
-    while done > 0 and (now == 0 or runs.serial[work.heap[DONE, 0]] <= runs.serial[work.heap[NOW, 0]]):
-        match = work.heap[DONE, 0]
-        done = pop(work.heap[DONE], done, runs)
-        border = skip_border(machine, runs, nodes, count, match)
+    while done > 0 and (now == 0 or runs[w_heap[DONE, 0], R_SERIES] <= runs[w_heap[NOW, 0], R_SERIES]):
+        match = w_heap[DONE, 0]
+        done = pop(w_heap[DONE], done, runs)
+        border = skip_border(m_spec, runs, nodes, count, match)
         if border >= 0:
-            now = prune(runs, alive, count, work.heap[NOW], now, border, key)
-            done = prune(runs, alive, count, work.heap[DONE], done, border, key)
-        note(matches, count, MATCHES, runs.node[match], key, runs.last[match], -1)
+            now = prune(runs, alive, count, w_heap[NOW], now, border, key)
+            done = prune(runs, alive, count, w_heap[DONE], done, border, key)
+        note(matches, count, MATCHES, runs[match, R_NODE], key, runs[match, R_LAST_AT], -1)
         drop_run(runs, count, match)
         alive[key] -= 1
     return now, done
 
 
 @kernel
-def skip_border(machine, runs, nodes, count, match):
+def skip_border(m_spec, runs, nodes, count, match):
     """Give the event up to which nothing may begin any more; -1: nothing is skipped."""
-    how = machine.spec[SKIP]
+    how = m_spec[SKIP]
     border = -1
     least = NO_END
-    node = runs.node[match]
+    node = runs[match, R_NODE]
     while node >= 0:
-        serial = nodes.serial[node]
+        serial = nodes[node, N_SERIAL]
         least = min(least, serial)
         if how == PAST_LAST:
             border = max(border, serial)
-        elif nodes.step[node] == machine.spec[SKIP_STEP]:
+        elif nodes[node, N_STEP] == m_spec[SKIP_STEP]:
             if how == TO_FIRST:
                 border = serial
             elif how == TO_LAST:
                 border = max(border, serial)
-        node = nodes.left[node]
+        node = nodes[node, N_LEFT]
     if how == TO_NEXT:
         return least
     if how == PAST_LAST:
         return border
-    if machine.spec[THROWS] == 1 and (border < 0 or border == least):
+    if m_spec[THROWS] == 1 and (border < 0 or border == least):
         count[MISSED] = 1
     return border - 1 if border >= 0 else -1
 
@@ -932,7 +1569,7 @@ def prune(runs, alive, count, heap, size, border, key):
     kept = 0
     for place in range(size):
         run = heap[place]
-        if runs.serial[run] <= border:
+        if runs[run, R_SERIES] <= border:
             drop_run(runs, count, run)
             alive[key] -= 1
         else:
@@ -950,7 +1587,7 @@ def push(heap, size, run, runs):
     place = size
     while place > 0:
         parent = (place - 1) // 2
-        if runs.serial[run] >= runs.serial[heap[parent]]:
+        if runs[run, R_SERIES] >= runs[heap[parent], R_SERIES]:
             break
         heap[place] = heap[parent]
         place = parent
@@ -972,9 +1609,9 @@ def sift_down(heap, size, place, run, runs):
     """Put a run where it belongs at or below `place`."""
     while place < size // 2:
         child = 2 * place + 1
-        if child + 1 < size and runs.serial[heap[child]] > runs.serial[heap[child + 1]]:
+        if child + 1 < size and runs[heap[child], R_SERIES] > runs[heap[child + 1], R_SERIES]:
             child += 1
-        if runs.serial[run] <= runs.serial[heap[child]]:
+        if runs[run, R_SERIES] <= runs[heap[child], R_SERIES]:
             break
         heap[place] = heap[child]
         place = child
@@ -982,10 +1619,17 @@ def sift_down(heap, size, place, run, runs):
 
 
 @kernel
-def store(runs, head, work, key, now, done):
+def store(
+    runs,
+    head,
+    w_heap,
+    key,
+    now,
+    done,
+):
     """Link the queues of a partition in their order."""
-    chain(runs, head, key, PARTIAL, work.heap[NOW], now)
-    chain(runs, head, key, COMPLETE, work.heap[DONE], done)
+    chain(runs, head, key, PARTIAL, w_heap[NOW], now)
+    chain(runs, head, key, COMPLETE, w_heap[DONE], done)
 
 
 @kernel
@@ -993,61 +1637,100 @@ def chain(runs, head, key, which, heap, size):
     """Link the runs of one queue."""
     head[key, which] = -1 if size == 0 else heap[0]
     for place in range(size):
-        runs.next[heap[place]] = heap[place + 1] if place + 1 < size else -1
+        runs[heap[place], R_NEXT] = heap[place + 1] if place + 1 < size else -1
 
 
 @kernel
-def thin_out_queue(machine, runs, head, alive, count, work, key):
+def thin_out_queue(
+    m_states,
+    m_spec,
+    runs,
+    head,
+    alive,
+    count,
+    w_heap,
+    key,
+):
     """Give up runs of a partition that has too many."""
-    oldest = machine.spec[DROPS_OLDEST] == 1
+    oldest = m_spec[DROPS_OLDEST] == 1
     size = 0
     run = head[key, PARTIAL]
     while run >= 0:
-        work.heap[OLD, size] = run
+        w_heap[OLD, size] = run
         size += 1
-        run = runs.next[run]
-    while alive[key] > machine.spec[LIMIT] and size > 1:
+        run = runs[run, R_NEXT]
+    while alive[key] > m_spec[LIMIT] and size > 1:
         worst = -1
         for place in range(size):
-            run = work.heap[OLD, place]
-            if machine.kind[runs.state[run]] == START:
+            run = w_heap[OLD, place]
+            if m_states[runs[run, R_STATE], S_KIND] == START:
                 continue
-            if worst < 0 or (runs.serial[run] < runs.serial[work.heap[OLD, worst]]) == oldest:
+            if worst < 0 or (runs[run, R_SERIES] < runs[w_heap[OLD, worst], R_SERIES]) == oldest:
                 worst = place
-        drop_run(runs, count, work.heap[OLD, worst])
+        drop_run(runs, count, w_heap[OLD, worst])
         alive[key] -= 1
         count[DROPPED] += 1
         for place in range(worst, size - 1):
-            work.heap[OLD, place] = work.heap[OLD, place + 1]
+            w_heap[OLD, place] = w_heap[OLD, place + 1]
         size -= 1
     for place in range(size // 2 - 1, -1, -1):
-        sift_down(work.heap[OLD], size, place, work.heap[OLD, place], runs)
-    chain(runs, head, key, PARTIAL, work.heap[OLD], size)
+        sift_down(w_heap[OLD], size, place, w_heap[OLD, place], runs)
+    chain(runs, head, key, PARTIAL, w_heap[OLD], size)
 
 
 @kernel
-def sweep_skipping(machine, runs, head, alive, nodes, count, matches, timeouts, work, watermark):
+def sweep_skipping(
+    m_states,
+    m_spec,
+    runs,
+    head,
+    alive,
+    nodes,
+    count,
+    matches,
+    timeouts,
+    w_heap,
+    watermark,
+):
     """Let time pass for all partitions; give whether there was room for what that completes."""
     count[DUE] = NO_END
     for key in range(head.shape[0]):
         if alive[key] < 2:
             continue
         if (
-            len(matches.node) - count[MATCHES] < alive[key]
-            or len(timeouts.node) - count[TIMEOUTS] < alive[key]
-            or work.heap.shape[1] < alive[key] + 1
+            len(matches) - count[MATCHES] < alive[key]
+            or len(timeouts) - count[TIMEOUTS] < alive[key]
+            or w_heap.shape[1] < alive[key] + 1
         ):
             return False
         now, done = let_pass(
-            machine, runs, head, alive, nodes, count, matches, timeouts, work, key, watermark
+            m_states,
+            m_spec,
+            runs,
+            head,
+            alive,
+            nodes,
+            count,
+            matches,
+            timeouts,
+            w_heap,
+            key,
+            watermark,
         )
-        store(runs, head, work, key, now, done)
+        store(
+            runs,
+            head,
+            w_heap,
+            key,
+            now,
+            done,
+        )
         for place in range(now):
-            run = work.heap[NOW, place]
-            if machine.kind[runs.state[run]] != START and (
-                done > 0 or machine.kind[runs.state[run]] == WAITING or machine.spec[WANTS_TIMEOUTS] == 1
+            run = w_heap[NOW, place]
+            if m_states[runs[run, R_STATE], S_KIND] != START and (
+                done > 0 or m_states[runs[run, R_STATE], S_KIND] == WAITING or m_spec[WANTS_TIMEOUTS] == 1
             ):
-                count[DUE] = min(count[DUE], deadline(machine, runs, run))
+                count[DUE] = min(count[DUE], deadline(m_states, m_spec, runs, run))
     return True
 
 
@@ -1077,22 +1760,22 @@ def list_paths(nodes, wanted, offsets, lengths, idents, steps):
             if top + 3 > len(stack):
                 stack = np.concatenate((stack, np.zeros(len(stack), np.int64)))
                 depth = np.concatenate((depth, np.zeros(len(depth), np.int64)))
-            if nodes.step[node] < 0:
-                stack[top + 1] = nodes.right[node]
+            if nodes[node, N_STEP] < 0:
+                stack[top + 1] = nodes[node, N_RIGHT]
                 depth[top + 1] = long
-                stack[top + 2] = nodes.left[node]
+                stack[top + 2] = nodes[node, N_LEFT]
                 depth[top + 2] = long
                 top += 2
                 continue
             if long >= len(path_ident):
                 path_ident = np.concatenate((path_ident, np.zeros(len(path_ident), np.int64)))
                 path_step = np.concatenate((path_step, np.zeros(len(path_step), np.int64)))
-            path_ident[long] = nodes.ident[node]
-            path_step[long] = nodes.step[node]
+            path_ident[long] = nodes[node, N_IDENT]
+            path_step[long] = nodes[node, N_STEP]
             long += 1
-            if nodes.left[node] >= 0:
+            if nodes[node, N_LEFT] >= 0:
                 top += 1
-                stack[top] = nodes.left[node]
+                stack[top] = nodes[node, N_LEFT]
                 depth[top] = long
                 continue
             lengths[way] = long
@@ -1124,17 +1807,17 @@ def members(nodes, wanted, owner, seen, stamp, idents, owners):
             seen[node] = mark
             if top + 3 > len(stack):
                 stack = np.concatenate((stack, np.zeros(len(stack), np.int64)))
-            if nodes.step[node] >= 0:
+            if nodes[node, N_STEP] >= 0:
                 if written < len(idents):
-                    idents[written] = nodes.ident[node]
+                    idents[written] = nodes[node, N_IDENT]
                     owners[written] = owner[place]
                 written += 1
-            if nodes.left[node] >= 0:
+            if nodes[node, N_LEFT] >= 0:
                 top += 1
-                stack[top] = nodes.left[node]
-            if nodes.right[node] >= 0:
+                stack[top] = nodes[node, N_LEFT]
+            if nodes[node, N_RIGHT] >= 0:
                 top += 1
-                stack[top] = nodes.right[node]
+                stack[top] = nodes[node, N_RIGHT]
     return written
 
 
@@ -1143,7 +1826,7 @@ def mark_nodes(nodes, size, live):
     """Mark everything below the nodes that are marked. A node's parts are older than itself."""
     for node in range(size - 1, -1, -1):
         if live[node]:
-            if nodes.left[node] >= 0:
-                live[nodes.left[node]] = 1
-            if nodes.right[node] >= 0:
-                live[nodes.right[node]] = 1
+            if nodes[node, N_LEFT] >= 0:
+                live[nodes[node, N_LEFT]] = 1
+            if nodes[node, N_RIGHT] >= 0:
+                live[nodes[node, N_RIGHT]] = 1
