@@ -10,6 +10,7 @@ import pyarrow as pa
 from whimbrel.engine.evaluate import evaluate
 from whimbrel.engine.identity import fold, fold_on, row_hashes, row_ids
 from whimbrel.engine.kernels import runs as k
+from whimbrel.engine.kernels.listing import members
 from whimbrel.engine.reduce import Segments, count_rows, reduce
 from whimbrel.engine.registers import own
 from whimbrel.engine.store import Lineage, offsets_of
@@ -205,9 +206,9 @@ class Summary:
         """Give the events of all matches of each result, once each and in order."""
         nodes, wanted = self.of.nodes.rows, self.node
         seen = np.zeros(len(nodes), np.int64)
-        size = k.members(nodes, wanted, self.owner, seen, 0, np.zeros(0, np.int64), np.zeros(0, np.int64))
+        size = members(nodes, wanted, self.owner, seen, 0, np.zeros(0, np.int64), np.zeros(0, np.int64))
         idents, owners = np.zeros(size, np.int64), np.zeros(size, np.int64)
-        k.members(nodes, wanted, self.owner, seen, len(wanted), idents, owners)
+        members(nodes, wanted, self.owner, seen, len(wanted), idents, owners)
         pairs = np.unique(np.stack([owners, idents], axis=1), axis=0)
         counts = np.bincount(pairs[:, 0], minlength=len(self.first))
         return Events(self.of, offsets_of(counts), np.ascontiguousarray(pairs[:, 1]))

@@ -13,6 +13,8 @@ from whimbrel.engine.automaton import Automaton, Kind, Move, State, holds, moves
 from whimbrel.engine.evaluate import evaluate
 from whimbrel.engine.interner import Interner, Texts
 from whimbrel.engine.kernels import runs as k
+from whimbrel.engine.kernels import skipping, walking
+from whimbrel.engine.kernels.listing import list_paths, mark_nodes
 from whimbrel.engine.matches import ROOT, Listing, Summary, step_of, summed
 from whimbrel.engine.registers import Memory, moved
 from whimbrel.engine.snapshot import Blocks
@@ -217,7 +219,7 @@ class Sequencer:
         live[rows[used, k.R_NODE]] = 1
         for found in waiting:
             live[found[:, k.F_NODE]] = 1
-        k.mark_nodes(self.nodes.rows, size, live)
+        mark_nodes(self.nodes.rows, size, live)
         kept = np.flatnonzero(live)
         table = np.cumsum(live) - 1
         self.nodes = k.Nodes(*(each[:size][kept] for each in self.nodes))
@@ -258,7 +260,7 @@ class Sequencer:
         """Give the earliest time of a completed match that still waits for others."""
         if not self.skips:
             return END_OF_TIME + 1
-        waiting = self.head[:, k.COMPLETE]
+        waiting = self.head[:, skipping.COMPLETE]
         if not (waiting >= 0).any():
             return END_OF_TIME + 1
         return int(self.runs.rows[waiting[waiting >= 0], k.R_BEGAN].min())
@@ -311,19 +313,19 @@ class Sequencer:
         ]  # fmt: skip
         fresh, taken, table, indexed, heap, *values = self.work
         if self.skips:
-            return int(k.walk_skipping(*common, fresh, taken, heap, *values, self.memory.blank))
-        return int(k.walk(*common, fresh, taken, table, indexed, *values, self.memory.blank))
+            return int(skipping.walk(*[*common, fresh, taken, heap, *values, self.memory.blank]))
+        return int(walking.walk(*[*common, fresh, taken, table, indexed, *values, self.memory.blank]))
 
     def _sweep(self, watermark: int) -> None:
         while True:
             states, spec, rows = self.machine.states, self.machine.spec, self.runs.rows
             if self.skips:
-                fits = k.sweep_skipping(
+                fits = skipping.sweep(
                     states, spec, rows, self.head, self.alive, self.nodes.rows, self.count,
                     self.found, self.late, self.work.heap, watermark,
                 )  # fmt: skip
             else:
-                fits = k.sweep(
+                fits = walking.sweep(
                     states, spec, rows, self.head, self.alive, self.count, self.found, self.late, watermark
                 )
             if fits:
@@ -469,7 +471,7 @@ class Sequencer:
         lengths = np.zeros(total, np.int64)
         size = int(self.nodes.rows[wanted, k.N_LENGTH].sum())
         idents, steps = np.zeros(size, np.int64), np.zeros(size, np.int64)
-        k.list_paths(self.nodes.rows, wanted, offsets_of(paths), lengths, idents, steps)
+        list_paths(self.nodes.rows, wanted, offsets_of(paths), lengths, idents, steps)
         listing = Listing(
             self,
             offsets_of(lengths),
