@@ -34,3 +34,20 @@ def test_a_bad_query_ends_with_status_1(folder):
     done = folder.run("explain", "bad.wbl")
     assert (done.exit_code, done.stdout) == (1, "")
     assert "^" in done.stderr
+
+
+def test_before_and_after_the_rewrites(folder):
+    folder.write("two.wbl", "define X detect A(v > 2 * 3) as a then B as b within 1 min where a.k = b.k\n")
+    before, after, both = (
+        folder.run("explain", "two.wbl", *flags).stdout
+        for flags in (["--before"], ["--after"], ["--before", "--after"])
+    )
+    assert before == folder.run("explain", "two.wbl").stdout
+    assert after.splitlines()[:3] == [
+        "rewrites:",
+        "  fold_constants: changes A[v > 2 * 3]",
+        "  find_joins: changes X.match",
+    ]
+    assert both == f"before:\n\n{before.rstrip()}\n\n\nafter:\n\n{after}"
+    found = json.loads(folder.run("explain", "two.wbl", "--after", "--format", "json").stdout)
+    assert [each["rewrite"] for each in found["rewrites"]] == ["fold_constants", "find_joins"]

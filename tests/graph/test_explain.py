@@ -193,3 +193,53 @@ def test_attributes_that_all_parts_share_are_told():
     graph = Graph((Source("A", "A"), Match("m", parts, HOUR, joins=("vehicle",))), ("m",))
     assert "│ joined on   vehicle" in explain(graph)
     assert json.loads(explain(graph, "json"))["operators"][1]["joins"] == ["vehicle"]
+
+
+# -- before and after the rewrites ------------------------------------------------------------------------
+
+LONG = """
+define Far detect A(v > 3 * 60) as a then B as b then C as c within 5 s where a.k = b.k and b.k = c.k
+define Near detect A(v > 3 * 60) as a then B as b then D as d within 5 s where a.k = b.k and b.k = d.k
+"""
+
+
+@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize("stage", ["after", "both"])
+def test_explanations_of_the_rewrites(stage: str, form: str, update_golden: bool):
+    ending = {"text": "txt", "mermaid": "mmd", "json": "json"}[form]
+    file = GOLDEN / f"rewrites-{stage}.{ending}"
+    actual = explain(compile_text(LONG), form, stage=stage) + "\n"
+    if update_golden:
+        file.write_text(actual, encoding="utf-8")
+    assert actual == file.read_text(encoding="utf-8")
+
+
+def test_a_query_that_nothing_can_be_made_of_is_the_same_after_the_rewrites():
+    query = compile_text(PAIR)
+    assert explain(query, stage="after") == f"rewrites: none\n\n{explain(query)}"
+    assert json.loads(explain(query, "json", stage="after")) == {
+        **json.loads(explain(query, "json")),
+        "rewrites": [],
+    }
+
+
+def test_what_is_worth_sharing_depends_on_the_rates():
+    frequent = explain(compile_text(LONG), stage="after", rates={"A": 5000, "B": 5000})
+    assert "share_prefixes" in explain(compile_text(LONG), stage="after")
+    assert "share_prefixes" not in frequent
+
+
+def test_rates_of_what_a_rewrite_drops_do_not_matter():
+    text = "define X detect A(v > 5 and v < 3) as a then B as b within 5 s"
+    assert "drops" in explain(compile_text(text), stage="after", rates={"B": 5})
+
+
+def test_an_unknown_stage_is_refused_with_the_known_ones():
+    with pytest.raises(QueryError, match="before, after, both"):
+        explain(compile_text(PAIR), stage="later")
+
+
+@given(graphs())
+def test_every_graph_can_be_explained_after_the_rewrites(graph):
+    for form in FORMATS:
+        assert explain(graph, form, stage="both")

@@ -20,8 +20,20 @@ from whimbrel.cli.queries import read_query, show_warnings
     "--rate", "rates", type=Rate(), multiple=True, metavar="TYPE=NUMBER",
     help="Events a second of a type, for the estimate of memory; 1 where none is given. May be repeated.",
 )  # fmt: skip
+@click.option("--before", is_flag=True, help="Show the operators as the query says them (the default).")
+@click.option(
+    "--after", is_flag=True,
+    help="Show the operators as they run, and what each rewrite changed. Give both to compare.",
+)  # fmt: skip
 @compile_options
-def explain(query: str, form: str, rates: tuple[tuple[str, float], ...], **settings: Any) -> None:
+def explain(
+    query: str,
+    form: str,
+    rates: tuple[tuple[str, float], ...],
+    before: bool,
+    after: bool,
+    **settings: Any,
+) -> None:
     """Show the operators that a query becomes, from what it reports down to the events it reads.
 
     For each operator: what it selects (windows, dependencies between them, conditions), what it uses up,
@@ -30,6 +42,7 @@ def explain(query: str, form: str, rates: tuple[tuple[str, float], ...], **setti
       whimbrel explain late.wbl
       whimbrel explain late.wbl --rate Leave=0.5 --rate Arrive=20
       whimbrel explain late.wbl --format mermaid > late.mmd
+      whimbrel explain late.wbl --before --after
 
     QUERY is a .wbl file, or - for standard input.
     """
@@ -37,4 +50,5 @@ def explain(query: str, form: str, rates: tuple[tuple[str, float], ...], **setti
 
     compiled = read_query(query, **settings)
     show_warnings(compiled, query)
-    click.echo(explained(compiled, form, rates=dict(rates)))
+    stage = "both" if before and after else "after" if after else "before"
+    click.echo(explained(compiled, form, rates=dict(rates), stage=stage))

@@ -14,10 +14,10 @@ derive Warm (one event at a time)
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeGuard
 
 from whimbrel.errors import QueryError
 from whimbrel.graph.estimate import NOTHING, rounded
@@ -36,7 +36,7 @@ from whimbrel.graph.operators import (
     Repeat,
     Source,
 )
-from whimbrel.graph.passes import rewrite
+from whimbrel.graph.passes import Step, rewrite
 from whimbrel.graph.policies import (
     WHOLE,
     Assign,
@@ -48,6 +48,7 @@ from whimbrel.graph.policies import (
     Shift,
 )
 from whimbrel.graph.query import Query
+from whimbrel.graph.rewritten import rewritten, step_document, step_words
 from whimbrel.graph.selecting import ONE_INSTANT, consumption_of, orders_left, policy_of, window_names
 from whimbrel.graph.sequence import Sequence, sequence_lines
 from whimbrel.graph.sharding import (
@@ -61,9 +62,10 @@ from whimbrel.graph.sharding import (
 )
 from whimbrel.model.time import END_OF_TIME, format_duration
 
-__all__ = ["FORMATS", "explain", "policy_of", "summary"]
+__all__ = ["FORMATS", "STAGES", "explain", "policy_of", "summary"]
 
 FORMATS = ("text", "mermaid", "json")
+STAGES = ("before", "after", "both")
 
 _ONE_BY_ONE = (Filter, Merge, Derive)
 """Operators that look at each event alone."""
@@ -71,7 +73,13 @@ _ONE_BY_ONE = (Filter, Merge, Derive)
 _ONE_RATE: Mapping[str, float] = MappingProxyType({})
 
 
-def explain(query: Query | Graph, format: str = "text", *, rates: Mapping[str, float] = _ONE_RATE) -> str:  # noqa: A002
+def explain(
+    query: Query | Graph,
+    format: str = "text",  # noqa: A002
+    *,
+    rates: Mapping[str, float] = _ONE_RATE,
+    stage: str = "before",
+) -> str:
     """Show the operators of a query: what each selects, uses up, remembers and makes.
 
     Parameters
@@ -81,6 +89,9 @@ def explain(query: Query | Graph, format: str = "text", *, rates: Mapping[str, f
         for programs; see below.
     rates
         Events a second by event type (or by definition), for the estimates of memory; 1 where none is given.
+    stage
+        "before": the operators as the query says them. "after": as they run, once the rewrites are applied,
+        with a line for each rewrite that changed something. "both": one after the other.
 
     Notes
     -----
@@ -95,9 +106,9 @@ def explain(query: Query | Graph, format: str = "text", *, rates: Mapping[str, f
     - `operators`, each after its inputs: `name`, `kind` (source, filter, merge, repeat, match, aggregate,
       custom or derive), `inputs`, `event_type` (null for composites), `attributes`, `conditions` and
       `having` (texts), `assign` (list of `step` and `values`), `partitioning` (list of `kind`, `name`,
-      `cell_m`), `joins` (attributes that all parts of a match have in common), `selection`, `function`
-      (of custom ones, else null), `consumption` (`kind`, `count`, and `parts`: the windows whose events
-      are used up), `context` (null if it has none), `reach_us`, `rate_per_s` and `state` (`events`,
+      `cell_m`), `joins` (attributes that all parts of a match have in common), `continues` (the match that
+      finds its beginning, or null), `selection`, `function` (of custom ones, else null), `consumption`
+      (`kind`, `count`, and `parts`: the windows whose events are used up), `context` (null if it has none), `reach_us`, `rate_per_s` and `state` (`events`,
       `formula`).
     - `selection`: `windows` (`name`, `input`, `kind`: counting or temporal, `length`: events or
       microseconds, null for infinite, `shift`: `by` and `amount`, ...), `restriction` (`length_us`,
@@ -105,6 +116,9 @@ def explain(query: Query | Graph, format: str = "text", *, rates: Mapping[str, f
       `process_when` (`window`, `relation`, `count`), `process_all` (whether all of these must hold, or
       one).
     - `edges`: `from`, `to` and `role`: input, part, absent, until, branch or case.
+    - after the rewrites also `rewrites`: for each that changed something its name (`rewrite`) and the names
+      of the operators it `added`, `changed` and `dropped`. For both stages the object has the members
+      `version`, `before` and `after`, which are such objects.
 
     Examples
     --------
@@ -124,10 +138,21 @@ def explain(query: Query | Graph, format: str = "text", *, rates: Mapping[str, f
     graph = query.graph if isinstance(query, Query) else query
     if format not in FORMATS:
         raise QueryError(f"there is no format {format!r}; use one of: {', '.join(FORMATS)}")
+    if stage not in STAGES:
+        raise QueryError(f"there is no stage {stage!r}; use one of: {', '.join(STAGES)}")
     facts = Facts.of(graph, rates)
-    if format == "json":
-        return json.dumps(_document(facts), indent=2, ensure_ascii=False)
-    return _text(facts) if format == "text" else _mermaid(facts)
+    if stage == "before":
+        return _FORMS[format](facts, None)
+    done = rewritten(graph, rates)
+    kept = {name: rate for name, rate in rates.items() if _is_there(done[-1].after if done else graph, name)}
+    after = Facts.of(done[-1].after, kept) if done else facts
+    return _FORMS[format](after, done) if stage == "after" else _BOTH[format](facts, after, done)
+
+
+def _is_there(graph: Graph, name: str) -> bool:
+    """Tell whether a rate still concerns something; a rewrite may have dropped it."""
+    types = {operator.event_type for operator in graph.operators if isinstance(operator, Source)}
+    return name in types or any(operator.name == name for operator in graph.operators)
 
 
 def summary(query: Query | Graph) -> str:
@@ -223,6 +248,11 @@ def _partitioning(operator: Operator) -> Partitioning:
     return found if isinstance(found, Partitioning) else WHOLE
 
 
+def _goes_on(operator: Operator) -> TypeGuard[Match]:
+    """Tell whether another match finds the beginning of this one."""
+    return isinstance(operator, Match) and operator.continues
+
+
 def _consumed(operator: Operator) -> list[str]:
     """Name the windows whose events a detection uses up."""
     if not isinstance(operator, Match) or consumption_of(operator).kind == "none":
@@ -267,14 +297,15 @@ def _sharding_document(found: Sharding) -> dict[str, Any]:
     return {"by": "event"}
 
 
-def _document(facts: Facts) -> dict[str, Any]:
+def _document(facts: Facts, dealt: Graph | None = None) -> dict[str, Any]:
+    """Say everything. `dealt` is the graph by which events are dealt out, if it is another one."""
     graph = facts.graph
     return {
         "version": 1,
         "coordinates": graph.coordinates.value if graph.coordinates else None,
         "reach_us": facts.whole_reach,
         "state_events": facts.remembered(),
-        "sharding": _sharding_document(sharding(rewrite(graph))),
+        "sharding": _sharding_document(sharding(rewrite(dealt or graph))),
         "outputs": [
             {
                 "stream": name,
@@ -303,6 +334,7 @@ def _operator_document(facts: Facts, operator: Operator) -> dict[str, Any]:
         "having": _having(operator),
         "partitioning": [asdict(key) for key in _partitioning(operator).keys],
         "joins": list(operator.joins) if isinstance(operator, Match) else [],
+        "continues": operator.parts[0].input if _goes_on(operator) else None,
         "selection": _selection_document(policy_of(operator)),
         "function": operator.function if isinstance(operator, Custom) else None,
         "consumption": {**asdict(consumption_of(operator)), "parts": _consumed(operator)},
@@ -325,12 +357,38 @@ def _selection_document(policy: SelectionPolicy) -> dict[str, Any]:
     }
 
 
+def _json(facts: Facts, done: list[Step] | None) -> str:
+    document = _document(facts, done[0].before if done else None)
+    if done is not None:
+        document["rewrites"] = [step_document(step) for step in done]
+    return json.dumps(document, indent=2, ensure_ascii=False)
+
+
+def _json_of_both(before: Facts, after: Facts, done: list[Step]) -> str:
+    both = {"version": 1, "before": _document(before), "after": json.loads(_json(after, done))}
+    return json.dumps(both, indent=2, ensure_ascii=False)
+
+
 # Text -----------------------------------------------------------------------------------------------
 
 
-def _text(facts: Facts) -> str:
+def _text(facts: Facts, done: list[Step] | None) -> str:
+    """Write the tree, after the rewrites that led to it."""
+    if not done:
+        rest = _tree_text(facts, facts.graph)
+        return rest if done is None else f"rewrites: none\n\n{rest}"
+    lines = ["rewrites:", *(f"  {step_words(step)}" for step in done)]
+    return "\n".join(lines) + f"\n\n{_tree_text(facts, done[0].before)}"
+
+
+def _text_of_both(before: Facts, after: Facts, done: list[Step]) -> str:
+    return f"before:\n\n{_text(before, None)}\n\n\nafter:\n\n{_text(after, done)}"
+
+
+def _tree_text(facts: Facts, dealt: Graph) -> str:
+    """Write heads and trees. Events are dealt out to workers by `dealt`, before beginnings are shared."""
     heads = [_head(facts, name) for name in facts.graph.outputs]
-    heads.append(f"on several workers: {sharding_words(sharding(rewrite(facts.graph)))}")
+    heads.append(f"on several workers: {sharding_words(sharding(rewrite(dealt)))}")
     seen: set[str] = set()
     trees = ["\n".join(_tree(facts, name, seen)) for name in facts.graph.outputs]
     return "\n\n".join(["\n".join(heads), *trees])
@@ -390,6 +448,8 @@ def _details(facts: Facts, operator: Operator) -> Iterator[tuple[str, str]]:
         yield "parted by", ", ".join(map(str, keys))
     if isinstance(operator, Match) and operator.joins:
         yield "joined on", ", ".join(operator.joins)
+    if _goes_on(operator):
+        yield "goes on", f"from its beginning, {operator.parts[0].input}"
     if isinstance(operator, Match) and operator.context is not Context.EACH:
         yield "context", operator.context.value
     if isinstance(operator, Custom):
@@ -471,17 +531,32 @@ _SHAPES = {"source": ("([", "])"), "filter": ("{{", "}}"), "derive": ("[[", "]]"
 _ARROWS = {"absent": "-. not .->", "until": "-. until .->"}
 
 
-def _mermaid(facts: Facts) -> str:
-    numbers = {operator.name: f"n{number}" for number, operator in enumerate(facts.graph.operators)}
-    lines = ["flowchart LR"]
+def _mermaid(facts: Facts, done: list[Step] | None) -> str:
+    return "\n".join(["flowchart LR", *_remarks(done or ()), *_chart(facts, "n")])
+
+
+def _mermaid_of_both(before: Facts, after: Facts, done: list[Step]) -> str:
+    lines = ["flowchart LR", *_remarks(done)]
+    for title, facts in (("before", before), ("after", after)):
+        lines += [f"  subgraph {title}", *_chart(facts, title[0]), "  end"]
+    return "\n".join(lines)
+
+
+def _remarks(done: Iterable[Step]) -> list[str]:
+    return [f"  %% {' '.join(step_words(step).split())}" for step in done]
+
+
+def _chart(facts: Facts, prefix: str) -> list[str]:
+    """Give the lines of a flowchart whose nodes are called `prefix` and a number."""
+    numbers = {operator.name: f"{prefix}{number}" for number, operator in enumerate(facts.graph.operators)}
+    lines = []
     for operator in facts.graph.operators:
         opening, closing = _SHAPES.get(_kind(operator), ("[", "]"))
         label = "<br/>".join(map(_escaped, _label(facts, operator)))
         lines.append(f'  {numbers[operator.name]}{opening}"{label}"{closing}')
     for start, end, role in dict.fromkeys(_edges(facts.graph)):
         lines.append(f"  {numbers[start]} {_ARROWS.get(role, '-->')} {numbers[end]}")
-    lines += [f"  style {numbers[name]} stroke-width:3px" for name in facts.graph.outputs]
-    return "\n".join(lines)
+    return lines + [f"  style {numbers[name]} stroke-width:3px" for name in facts.graph.outputs]
 
 
 def _label(facts: Facts, operator: Operator) -> list[str]:
@@ -505,6 +580,10 @@ def _label(facts: Facts, operator: Operator) -> list[str]:
     if facts.states[operator.name] != NOTHING:
         lines.append(f"remembers {facts.states[operator.name]}")
     return lines
+
+
+_FORMS = {"text": _text, "mermaid": _mermaid, "json": _json}
+_BOTH = {"text": _text_of_both, "mermaid": _mermaid_of_both, "json": _json_of_both}
 
 
 def _escaped(text: str) -> str:
