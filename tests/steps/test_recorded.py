@@ -5,21 +5,13 @@ tools/flink/record.py makes the recording; `make flink` compares with Flink itse
 
 from __future__ import annotations
 
-import gzip
-import json
-from pathlib import Path
-
 import pytest
 from tests.steps.engine import flinks, whole
+from tests.steps.recorded import recorded
 
-RECORDED = Path(__file__).parent / "golden" / "flink.jsonl.gz"
 PIECES = 10
 """The recording is tested in so many pieces; the quick tests take a part of the first."""
 QUICK = 60
-
-
-def recorded():
-    return [json.loads(line) for line in gzip.decompress(RECORDED.read_bytes()).splitlines()]
 
 
 def differing(records):
