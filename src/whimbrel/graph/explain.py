@@ -108,8 +108,8 @@ def explain(
       `having` (texts), `assign` (list of `step` and `values`), `partitioning` (list of `kind`, `name`,
       `cell_m`), `joins` (attributes that all parts of a match have in common), `continues` (the match that
       finds its beginning, or null), `selection`, `function` (of custom ones, else null), `consumption`
-      (`kind`, `count`, and `parts`: the windows whose events are used up), `context` (null if it has none), `reach_us`, `rate_per_s` and `state` (`events`,
-      `formula`).
+      (`kind`, `count`, and `parts`: the windows whose events are used up), `context` (null if it has none),
+      `reach_us`, `rate_per_s` and `state` (`events`, `formula`).
     - `selection`: `windows` (`name`, `input`, `kind`: counting or temporal, `length`: events or
       microseconds, null for infinite, `shift`: `by` and `amount`, ...), `restriction` (`length_us`,
       `shift`, ...), `dependencies` (`window`, `bound`, `relation`, `other`, `other_bound`),
