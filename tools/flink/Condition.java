@@ -9,6 +9,19 @@ import org.apache.flink.shaded.jackson2.com.fasterxml.jackson.databind.JsonNode;
 final class Condition extends IterativeCondition<Event> {
     private static final long serialVersionUID = 1;
 
+    /** How patterns get them. */
+    static final Conditions<Event> ALL = new Conditions<>() {
+        @Override
+        public Condition ofType(String type) {
+            return new Condition((event, taken) -> type.equals(event.type()));
+        }
+
+        @Override
+        public Condition of(JsonNode tree) {
+            return new Condition(term(tree));
+        }
+    };
+
     // Transient, because Flink wants to see that a condition can be serialized; ours is never shipped.
     private final transient Term term;
 
@@ -19,14 +32,6 @@ final class Condition extends IterativeCondition<Event> {
     /** Something that has a value for an event and the events taken so far. */
     private interface Term {
         Object value(Event event, Context<Event> taken) throws Exception;
-    }
-
-    static Condition of(JsonNode tree) {
-        return new Condition(term(tree));
-    }
-
-    static Condition ofType(String type) {
-        return new Condition((event, taken) -> type.equals(event.type()));
     }
 
     @Override

@@ -43,7 +43,7 @@ public final class Oracle {
     }
 
     private static Answer run(JsonNode request) throws Exception {
-        Pattern<Event, Event> pattern = Patterns.build(request.get("pattern"));
+        Pattern<Event, Event> pattern = Patterns.build(request.get("pattern"), Condition.ALL);
         NFA<Event> automaton = NFACompiler.<Event>compileFactory(pattern, true).createNFA();
         List<String> key = new ArrayList<>();
         request.get("pattern").path("key").forEach(name -> key.add(name.asText()));

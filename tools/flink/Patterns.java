@@ -8,12 +8,24 @@ import org.apache.flink.cep.pattern.Pattern;
 import org.apache.flink.cep.pattern.WithinType;
 import org.apache.flink.shaded.jackson2.com.fasterxml.jackson.databind.JsonNode;
 
-/** Says a pattern in JSON with the words of Flink's Pattern API, and leaves it to Flink to refuse it. */
-final class Patterns {
-    private Patterns() {}
+/**
+ * Says a pattern in JSON with the words of Flink's Pattern API, and leaves it to Flink to refuse it.
+ *
+ * @param <E> what the events are; only the conditions look into them
+ */
+public final class Patterns<E> {
+    private final Conditions<E> conditions;
 
-    static Pattern<Event, Event> build(JsonNode node) {
-        Pattern<Event, Event> pattern = sequence(node.path("steps"), skip(node.path("after_match_skip")));
+    private Patterns(Conditions<E> conditions) {
+        this.conditions = conditions;
+    }
+
+    public static <E> Pattern<E, E> build(JsonNode node, Conditions<E> conditions) {
+        return new Patterns<>(conditions).whole(node);
+    }
+
+    private Pattern<E, E> whole(JsonNode node) {
+        Pattern<E, E> pattern = sequence(node.path("steps"), skip(node.path("after_match_skip")));
         JsonNode within = node.path("within");
         if (within.hasNonNull("ms")) {
             pattern.within(duration(within.get("ms")), withinType(within.path("type").asText("first_to_last")));
@@ -21,11 +33,11 @@ final class Patterns {
         return pattern;
     }
 
-    private static Pattern<Event, Event> sequence(JsonNode steps, AfterMatchSkipStrategy skip) {
+    private Pattern<E, E> sequence(JsonNode steps, AfterMatchSkipStrategy skip) {
         if (steps.isEmpty()) {
             throw new IllegalArgumentException("a pattern or a group needs a step");
         }
-        Pattern<Event, Event> last = null;
+        Pattern<E, E> last = null;
         for (JsonNode step : steps) {
             last = last == null ? begin(step, skip) : after(last, step);
             describe(last, step);
@@ -33,7 +45,7 @@ final class Patterns {
         return last;
     }
 
-    private static Pattern<Event, Event> begin(JsonNode step, AfterMatchSkipStrategy skip) {
+    private Pattern<E, E> begin(JsonNode step, AfterMatchSkipStrategy skip) {
         if (step.path("contiguity").asText("").startsWith("not")) {
             throw new IllegalArgumentException("Flink has no pattern that begins with " + step.get("contiguity"));
         }
@@ -42,7 +54,7 @@ final class Patterns {
                 : Pattern.begin(step.get("name").asText(), skip);
     }
 
-    private static Pattern<Event, Event> after(Pattern<Event, Event> last, JsonNode step) {
+    private Pattern<E, E> after(Pattern<E, E> last, JsonNode step) {
         String contiguity = step.path("contiguity").asText();
         if (step.has("group")) {
             return switch (contiguity) {
@@ -63,16 +75,16 @@ final class Patterns {
         };
     }
 
-    private static Pattern<Event, Event> group(JsonNode step) {
+    private Pattern<E, E> group(JsonNode step) {
         return sequence(step.get("group"), AfterMatchSkipStrategy.noSkip());
     }
 
-    private static void describe(Pattern<Event, Event> pattern, JsonNode step) {
+    private void describe(Pattern<E, E> pattern, JsonNode step) {
         if (step.hasNonNull("type")) {
-            pattern.where(Condition.ofType(step.get("type").asText()));
+            pattern.where(conditions.ofType(step.get("type").asText()));
         }
         if (step.hasNonNull("condition")) {
-            pattern.where(Condition.of(step.get("condition")));
+            pattern.where(conditions.of(step.get("condition")));
         }
         quantify(pattern, step.path("quantifier"));
         if (step.hasNonNull("within_previous_ms")) {
@@ -80,7 +92,7 @@ final class Patterns {
         }
     }
 
-    private static void quantify(Pattern<Event, Event> pattern, JsonNode quantifier) {
+    private void quantify(Pattern<E, E> pattern, JsonNode quantifier) {
         repeat(pattern, quantifier);
         if (quantifier.path("consecutive").asBoolean()) {
             pattern.consecutive();
@@ -95,12 +107,12 @@ final class Patterns {
             pattern.greedy();
         }
         if (quantifier.hasNonNull("until")) {
-            pattern.until(Condition.of(quantifier.get("until")));
+            pattern.until(conditions.of(quantifier.get("until")));
         }
     }
 
     /** Says how often; `window_ms` is the time that Flink's own times(n, time) takes. */
-    private static void repeat(Pattern<Event, Event> pattern, JsonNode quantifier) {
+    private static <E> void repeat(Pattern<E, E> pattern, JsonNode quantifier) {
         int min = quantifier.path("min").asInt(1);
         boolean open = quantifier.has("max") && quantifier.get("max").isNull();
         int max = quantifier.path("max").asInt(1);
