@@ -177,6 +177,11 @@ class Pipeline:
         """When something happens even if no event comes."""
         return min((runtime.due for runtime in self.runtimes.values()), default=END_OF_TIME)
 
+    @property
+    def dropped(self) -> int:
+        """How many matches in the making were given up because a partition had too many of them."""
+        return sum(each.dropped for each in self.runtimes.values() if isinstance(each, Sequencer))
+
     def step(self) -> None:
         """Run every operator once, in order."""
         for runtime in self.runtimes.values():

@@ -416,6 +416,12 @@ class Session:
         """What became of the events: processed, waiting, late, duplicate, rejected."""
         return self._intake.counts
 
+    @property
+    def dropped(self) -> dict[str, int]:
+        """How many matches in the making each query has given up because a partition had too many of them."""
+        found = {name: pipeline.dropped for name, pipeline in self._pipelines.items()}
+        return {name: number for name, number in found.items() if number}
+
     def take_late(self) -> pa.Table | None:
         """Give the events that came too late since the last call."""
         return self._intake.late.take()

@@ -8,7 +8,7 @@ what they mean there.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import pairwise
 from typing import Literal as OneOf
@@ -96,7 +96,7 @@ class Step:
     quantifier: Quantifier = ONCE
     within_previous: int | None = None
     """At most so long after the event taken before, end excluded."""
-    at: Span | None = None
+    at: Span | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +106,7 @@ class Group:
     branches: tuple[tuple[Step | Group, ...], ...]
     contiguity: Contiguity | None = None
     quantifier: Quantifier = ONCE
-    at: Span | None = None
+    at: Span | None = field(default=None, compare=False)
 
 
 Element = Step | Group
