@@ -14,7 +14,7 @@ from pyspark.sql import functions as fn
 from pyspark.sql import types as sql
 
 from whimbrel.errors import WhimbrelError
-from whimbrel.graph.operators import Source
+from whimbrel.graph.operators import ANY, Source
 from whimbrel.graph.query import Query
 from whimbrel.graph.sharding import ByKeys
 from whimbrel.model.time import BEGINNING_OF_TIME, END_OF_TIME, MILLISECOND, SECOND
@@ -65,9 +65,9 @@ def types_of(frame: DataFrame, columns: Columns | None = None) -> dict[str, int]
 
 
 def _types(prepared: Prepared) -> list[Column]:
-    if "type" not in prepared.frame.columns:
-        return []
     read = [op.event_type for op in prepared.graph.operators if isinstance(op, Source)]
+    if "type" not in prepared.frame.columns or ANY in read:
+        return []
     return [fn.col("type").isin(sorted(set(read)))]
 
 

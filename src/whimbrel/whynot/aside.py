@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from whimbrel.engine.session import Session
+from whimbrel.graph.operators import ANY
 from whimbrel.model.time import format_duration
 from whimbrel.whynot.asking import same_value
 from whimbrel.whynot.explanation import Unprocessed
@@ -43,8 +44,12 @@ def _events(
 ) -> tuple[str, ...]:
     if table is None:
         return ()
-    rows = [row for row in table.to_pylist() if row["type"] in types and _has_key(row, key)]
+    rows = [row for row in table.to_pylist() if _is_read(row["type"], types) and _has_key(row, key)]
     return tuple(f"{_named(row)} {what}" for row in rows[-limit:])
+
+
+def _is_read(event_type: str, types: Collection[str]) -> bool:
+    return event_type in types or ANY in types
 
 
 def _named(row: Mapping[str, Any]) -> str:

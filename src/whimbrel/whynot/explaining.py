@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from whimbrel.engine.session import Session, run_bounded
 from whimbrel.engine.values import decoded
 from whimbrel.errors import DataError, QueryError, WhimbrelError, did_you_mean
-from whimbrel.graph.operators import Graph, Source
+from whimbrel.graph.operators import ANY, Graph, Source
 from whimbrel.graph.passes.drop_unused import drop_unused
 from whimbrel.graph.passes.find_joins import find_joins
 from whimbrel.graph.policies import WHOLE
@@ -110,7 +110,7 @@ def why(
         for batch in source:
             watched.feed(batch)
         watched.feed(None, END_OF_TIME)
-    if frame is not None and not _types_read(watched.watched) <= types.keys():
+    if frame is not None and not _types_read(watched.watched) - {ANY} <= types.keys():
         types = Counter(collecting.types_of(frame, columns)) | types  # to name those that there are instead
     return _explained(watched, types, asked, at, span, limit, effort)
 
@@ -179,7 +179,8 @@ def _source(watched: Watched, events: Any) -> Iterator[pa.RecordBatch]:
         return
     store = sys.modules.get("whimbrel.store")  # who has a store has loaded this
     if store is not None and isinstance(events, store.Store):
-        events = events.scan(types=sorted(_types_read(watched.watched)))
+        types = _types_read(watched.watched)
+        events = events.scan(types=None if ANY in types else sorted(types))
     for batch in batches(events, rows=watched.slice_rows):
         yield watched.conform(batch).events
 

@@ -22,11 +22,13 @@ from whimbrel.graph.operators import (
     Repeat,
     Source,
 )
+from whimbrel.graph.sequence import Sequence
 from whimbrel.whynot.asking import View
 from whimbrel.whynot.explanation import Finding
 from whimbrel.whynot.patterns import explain_match
 from whimbrel.whynot.repeats import explain_repeat
 from whimbrel.whynot.singles import explain_selection
+from whimbrel.whynot.steps import explain_sequence
 from whimbrel.whynot.windows import explain_aggregate
 from whimbrel.whynot.words import many
 
@@ -51,6 +53,11 @@ def explain_operator(op: Operator, view: View, definition: str, case: Case) -> F
 @explain_operator.register
 def _(op: Match, view: View, definition: str, case: Case) -> Finding:  # noqa: ARG001
     return explain_match(op, view, definition)
+
+
+@explain_operator.register
+def _(op: Sequence, view: View, definition: str, case: Case) -> Finding:  # noqa: ARG001
+    return explain_sequence(op, view, definition)
 
 
 @explain_operator.register

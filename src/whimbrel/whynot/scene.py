@@ -206,13 +206,14 @@ class Scene:
 def near_slots(view: View, part: int, input: str, alias: str | None) -> list[Slot]:
     """Give the streams of events that fail only the conditions of a part on the event itself."""
     taken = view.stream(input)
-    return [replace(slot, stream=_without(slot.stream, taken)) for slot in _wider(view, part, input, alias)]
+    return [replace(slot, stream=_without(slot.stream, taken)) for slot in wider(view, part, input, alias)]
 
 
-def _wider(view: View, part: int, input: str, alias: str | None) -> list[Slot]:
+def wider(view: View, part: int, input: str, alias: str | None) -> list[Slot]:
+    """Give the streams that a selection selects from, without what it selects, and its conditions."""
     operator = view.graph[input]
     if isinstance(operator, Merge):
-        return [slot for b in operator.branches for slot in _wider(view, part, b.input, b.alias or alias)]
+        return [slot for b in operator.branches for slot in wider(view, part, b.input, b.alias or alias)]
     conditions: list[Expr] = []
     while isinstance(operator, Filter):
         conditions = [*conjuncts(operator.condition), *conditions]

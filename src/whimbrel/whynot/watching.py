@@ -2,7 +2,7 @@
 
 Explaining reads what the real engine did. The query runs once more over the same events, with nothing
 forgotten, and with a few operators beside its own that say what the engine otherwise keeps to itself: the
-group of every combination, and the windows that were refused.
+group of every combination, the windows that were refused, and the beginnings of sequences.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ from whimbrel.graph.passes.find_joins import find_joins
 from whimbrel.graph.policies import Assign
 from whimbrel.graph.query import Query
 from whimbrel.graph.scope import scope
+from whimbrel.graph.sequence import NO_SKIP, Element, Sequence
 from whimbrel.model.time import END_OF_TIME
 
 NAME = "why"
@@ -94,15 +95,17 @@ def _probing(graph: Graph) -> Graph:
     """Add operators that say what the engine otherwise keeps to itself."""
     extra: list[Operator] = []
     for operator in graph.operators:
-        if isinstance(operator, Match | Repeat) and operator.partitioning.keys:
+        if isinstance(operator, Match | Repeat | Sequence) and operator.partitioning.keys:
             extra.append(_group_reader(operator))
-        elif isinstance(operator, Aggregate):
+        if isinstance(operator, Sequence):
+            extra += beginnings(operator)
+        if isinstance(operator, Aggregate):
             extra.append(_every_window(graph, operator))
     names = tuple(operator.name for operator in extra)
     return replace(graph, operators=(*graph.operators, *extra), outputs=(*graph.outputs, *names))
 
 
-def _group_reader(operator: Match | Repeat) -> Derive:
+def _group_reader(operator: Match | Repeat | Sequence) -> Derive:
     """Read the group keys of a stream, so that the engine keeps them with its rows."""
     keys = tuple(Assign(key.name, Attribute(GROUP, key.name)) for key in operator.partitioning.keys)
     name = f"{operator.name}@groups"
@@ -126,3 +129,27 @@ def _every_window(graph: Graph, operator: Aggregate) -> Aggregate:
 
 def _any_name(graph: Graph, part: AggregateInput) -> str | None:
     return part.alias or next(iter(scope(graph, part.input)), None)
+
+
+def beginnings(op: Sequence) -> list[Operator]:
+    """Give operators that find the beginnings of a sequence, and say which events each step took."""
+    found: list[Operator] = []
+    for length in range(1, len(op.steps) + 1):
+        if not is_negative(op.steps[length - 1]):
+            name = beginning(op.name, length)
+            part = replace(op, name=name, steps=op.steps[:length], skip=NO_SKIP, counted=False)
+            assign = [Assign(f"@{step.name}", Call("ids", (Part(step.name),))) for step in part.taken()]
+            assign += [Assign(key.name, Attribute(GROUP, key.name)) for key in op.partitioning.keys]
+            case = Case(name, None, tuple(assign), op.partitioning)
+            found += [part, Derive(f"{name}@steps", f"{name}@steps", (case,))]
+    return found
+
+
+def beginning(name: str, length: int) -> str:
+    """Name the operator that finds the first so many steps of a sequence."""
+    return f"{name}@{length}"
+
+
+def is_negative(element: Element) -> bool:
+    """Tell whether a step must not occur."""
+    return element.contiguity is not None and element.contiguity.is_negative

@@ -1,0 +1,347 @@
+"""Sequences of steps: how many steps matches in the making took, and what did not let them take the next.
+
+The engine itself tells how far they came: beside a `Sequence` run its beginnings, one step longer each. An
+event that begins the first of them and not the next was stopped there.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from whimbrel.engine.arrivals import Arrivals
+from whimbrel.engine.evaluate import evaluate
+from whimbrel.engine.identity import row_ids
+from whimbrel.engine.reduce import Segments, reduce
+from whimbrel.engine.streams import RowsFrame, Surroundings
+from whimbrel.engine.values import Column, nothing
+from whimbrel.graph.expressions import GROUP, Attribute, Call, Expr, Part, conjuncts, parts_of
+from whimbrel.graph.functions import Function
+from whimbrel.graph.sequence import Contiguity, Element, Sequence, Step, Test
+from whimbrel.model.schema import Coordinates, Type
+from whimbrel.model.time import format_duration
+from whimbrel.whynot.asking import Groups, View
+from whimbrel.whynot.conditions import holds, shortfall
+from whimbrel.whynot.events import Seen, seen, values
+from whimbrel.whynot.explanation import Finding, Miss, Reason
+from whimbrel.whynot.nothing import nothing_at_all
+from whimbrel.whynot.scene import wider
+from whimbrel.whynot.trials import WEIGHTS, condition_reason
+from whimbrel.whynot.watching import beginning, is_negative
+from whimbrel.whynot.words import clock, many
+
+AHEAD = 32
+"""How many events behind a match in the making are looked at as candidates for its next step."""
+WAYS = 8
+"""How many ways in which one event began a match are compared."""
+LOOKED_AT = 60
+"""How many matches in the making are looked at, the ones that came farthest first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """One event as a step sees it: itself, and aggregates over what the steps before it took."""
+
+    around: Surroundings
+    event: RowsFrame
+    taken: Mapping[str, RowsFrame]
+
+    @property
+    def functions(self) -> Mapping[str, Function]:
+        return self.around.functions
+
+    @property
+    def coordinates(self) -> Coordinates | None:
+        return self.around.coordinates
+
+    def __len__(self) -> int:
+        return 1
+
+    def column(self, part: str | None, name: str) -> Column:
+        """Give an attribute of the event, or of its group."""
+        return self.event.column(part if part in (None, GROUP) else None, name)
+
+    def attributes(self, part: str | None) -> dict[str, Column]:
+        """Give all attributes of the event."""
+        return self.event.attributes(None if part != GROUP else part)
+
+    def known(self, expr: Expr) -> Column:
+        """Give an aggregate over the events that a step took."""
+        assert isinstance(expr, Call)
+        frame = self.taken.get(next(iter(parts_of(expr) - {GROUP}), None) or "")
+        size = 0 if frame is None else len(frame)
+        if not expr.arguments or isinstance(expr.arguments[0], Part):
+            return Column(Type.INT, np.array([size], np.int64))
+        if frame is None or not size:
+            return nothing(1)
+        column = evaluate(expr.arguments[0], frame)
+        return reduce(
+            expr.function, column, Segments(np.array([0, size]), np.arange(size)), self.functions, expr
+        )
+
+
+@dataclass(frozen=True)
+class Begun:
+    """A match in the making that went no further: how many steps, and the places of their events."""
+
+    length: int
+    taken: Mapping[str, tuple[int, ...]]
+    group: Mapping[str, Any]
+
+    @property
+    def places(self) -> list[int]:
+        """Everything that was taken, in order."""
+        return sorted(place for places in self.taken.values() for place in places)
+
+
+class Walk:
+    """The events that a sequence walks along, and how far its matches came."""
+
+    def __init__(self, op: Sequence, view: View) -> None:
+        self.op = op
+        self.view = view
+        arrivals = Arrivals(view.around, [view.stream(name) for name in op.streams])
+        self.events = arrivals.collect()
+        self.roots = arrivals.roots
+        groups = Groups(view.around, op.partitioning.keys)
+        self.group = np.zeros(len(self.events), np.int64)
+        for number, root in enumerate(self.roots):
+            at = np.flatnonzero(self.events.root == number)
+            self.group[at] = groups.of(root, self.events.row[at])
+
+    @cached_property
+    def place_of(self) -> dict[str, int]:
+        """Where the event with an id stands."""
+        found: dict[str, int] = {}
+        for number, root in enumerate(self.roots):
+            at = np.flatnonzero(self.events.root == number)
+            ids = row_ids(self.view.around, root, self.events.row[at]).to_pylist()
+            found |= dict(zip(ids, at.tolist(), strict=True))
+        return found
+
+    # -- how far matches came ----------------------------------------------------------------------------
+
+    def begun(self) -> list[list[Begun]]:
+        """Give, for each event that begins no detection, the longest matches that it began."""
+        best: dict[int, list[Begun]] = {}
+        for length in range(1, len(self.op.steps) + 1):
+            if not is_negative(self.op.steps[length - 1]):
+                reached: dict[int, list[Begun]] = {}
+                for each in self._of_length(length):
+                    if each.places:
+                        reached.setdefault(each.places[0], []).append(each)
+                best |= reached
+        detected = self._starts_of_detections()
+        found = [
+            each for start, each in best.items() if start not in detected and self._is_asked_for(each[-1])
+        ]
+        return sorted(found, key=lambda each: (-each[0].length, -each[0].places[0]))
+
+    def _starts_of_detections(self) -> set[int]:
+        stream = self.view.stream(self.op.name)
+        lineage = stream.store.lineage(stream.new)
+        firsts = lineage.refs[lineage.offsets[:-1]] if len(stream.new) else np.zeros(0, np.int64)
+        atoms = self.view.around.atoms
+        ids = row_ids(self.view.around, atoms, np.unique(firsts)).to_pylist() if len(firsts) else []
+        return {self.place_of[each] for each in ids if each in self.place_of}
+
+    def _of_length(self, length: int) -> Iterator[Begun]:
+        name = beginning(self.op.name, length)
+        stream = self.view.stream(f"{name}@steps")
+        steps = [step.name for step in replace(self.op, steps=self.op.steps[:length]).taken()]
+        columns = {s: values(stream.store.column(Attribute(None, f"@{s}"), stream.new)) for s in steps}
+        keys = [key.name for key in self.op.partitioning.keys]
+        groups = {key: values(stream.store.column(Attribute(None, key), stream.new)) for key in keys}
+        for row in range(len(stream.new)):
+            taken = {s: tuple(self.place_of[each] for each in columns[s][row] or ()) for s in steps}
+            yield Begun(length, taken, {key: groups[key][row] for key in keys})
+
+    def _is_asked_for(self, begun: Begun) -> bool:
+        places = np.array(begun.places, np.int64)
+        around = self.view.in_time(self.events.start[places], self.events.end[places]).any()
+        return bool(around) and self.view.of_group(begun.group)
+
+    # -- what stopped them -------------------------------------------------------------------------------
+
+    def miss(self, definition: str, ways: list[Begun]) -> Miss:
+        """Say what stopped the nearest of the matches that began with one event."""
+        tried = [(self._stopped(begun), begun) for begun in ways[-WAYS:]]
+        stopped, begun = min(tried, key=lambda pair: pair[0].cost)
+        shown = {name: list(places) for name, places in begun.taken.items()}
+        if stopped.place is not None and stopped.step is not None:
+            shown.setdefault(stopped.step.name, []).append(stopped.place)
+        parts = tuple(
+            part for step in self.op.taken() for part in self._parts(step, shown.get(step.name, []))
+        )
+        cost = stopped.cost + WEIGHTS["nothing"] * max(0, len(self.op.steps) - begun.length - 1)
+        return Miss(definition, self.op.name, dict(begun.group), parts, stopped.reasons, cost)
+
+    def _parts(self, step: Step, places: list[int]) -> list[tuple[str, Seen | None]]:
+        if len(places) < 2:
+            return [(step.name, self._seen(places[0]) if places else None)]
+        return [(f"{step.name} {number}", self._seen(place)) for number, place in enumerate(places, start=1)]
+
+    def _stopped(self, begun: Begun) -> Stopped:
+        rest = self.op.steps[begun.length :]
+        if not rest:
+            text = f"the matches that were skipped to are others ({self.op.skip.strategy})"
+            return Stopped((Reason("context", text),), 0.5)
+        ahead = self._ahead(begun)
+        negative = rest[0] if isinstance(rest[0], Step) and is_negative(rest[0]) else None
+        positive = rest[1:] if negative is not None else rest
+        found = self._nearest(begun, positive, ahead)
+        if negative is not None:
+            blocked = self._blocked(begun, negative, ahead, positive)
+            if blocked is not None:
+                return blocked
+        if not positive:
+            return self._undecided(begun, rest[0])
+        return found or self._none_came(positive[0], begun)
+
+    def _ahead(self, begun: Begun) -> list[int]:
+        """Give the events of the partition that follow, as many as are looked at."""
+        last = begun.places[-1]
+        behind = np.flatnonzero(self.group[last + 1 :] == self.group[last])[:AHEAD]
+        return [int(place) + last + 1 for place in behind]
+
+    def _nearest(self, begun: Begun, rest: tuple[Element, ...], ahead: list[int]) -> Stopped | None:
+        best: Stopped | None = None
+        for step in entries(rest):
+            reachable = ahead[:1] if step.contiguity is Contiguity.NEXT else ahead
+            for place in reachable:
+                cost, reasons = self._tried(begun, step, place)
+                if reasons and (best is None or cost < best.cost):
+                    best = Stopped(reasons, cost, step, place)
+            if best is None and reachable and step.quantifier.at_least > 1:
+                best = self._too_few(begun, step, reachable)
+        return best
+
+    def _too_few(self, begun: Begun, step: Step, ahead: list[int]) -> Stopped:
+        count = sum(not self._tried(begun, step, place)[1] for place in ahead)
+        text = f"{many(count, 'event')} of {step.name} came, needed at least {step.quantifier.at_least}"
+        return Stopped((Reason("few", text, step.name),), 1.0, step)
+
+    def _tried(self, begun: Begun, step: Step, place: int) -> tuple[float, tuple[Reason, ...]]:
+        """Say what keeps an event from being taken by a step, and what that counts."""
+        cost, reasons = self._tested(begun, step.test, step.name, place)
+        late = self._late(begun, step, place)
+        return (cost + 1.0, (*reasons, late)) if late is not None else (cost, reasons)
+
+    def _tested(self, begun: Begun, test: Test, name: str, place: int) -> tuple[float, tuple[Reason, ...]]:
+        row, root = int(self.events.row[place]), self.roots[int(self.events.root[place])]
+        frame = RowsFrame(self.view.around, root, np.array([row], np.int64), None, self.op.partitioning)
+        taken = {step: self._rows_of(step, places) for step, places in begun.taken.items() if places}
+        candidate = Candidate(self.view.around, frame, taken)
+        conditions: list[Expr] = list(conjuncts(test.condition))
+        selected = self.view.stream(test.input)
+        if selected.store is not root.store or row not in selected.new:
+            own = [slot for slot in wider(self.view, 0, test.input, None) if row in slot.stream.new]
+            if not own:
+                return 2.0, (Reason("condition", f"{self._seen(place)} is none of {test.input}", name),)
+            conditions = [*own[0].conditions, *conditions]
+        false = [each for each in conditions if not holds(each, candidate)[0]]
+        cost = sum(0.5 + 0.5 * min(1.0, float(shortfall(each, candidate)[0])) for each in false)
+        return cost, tuple(condition_reason(each, candidate, name) for each in false)
+
+    def _rows_of(self, step: str, places: tuple[int, ...]) -> RowsFrame:
+        root = self.roots[int(self.events.root[places[0]])]
+        return RowsFrame(self.view.around, root, self.events.row[list(places)], step, self.op.partitioning)
+
+    def _late(self, begun: Begun, step: Step, place: int) -> Reason | None:
+        """Tell whether time had run out; the bounds themselves are too late."""
+        first, last = begun.places[0], begun.places[-1]
+        bounds = [(self.op.within, first), (self.op.gap, last), (step.within_previous, last)]
+        for bound, since in bounds:
+            took = int(self.events.end[place] - self.events.end[since])
+            if bound is not None and took >= bound:
+                what = self._seen(since)
+                text = f"came {format_duration(took)} after {what}, needed less than {format_duration(bound)}"
+                return Reason("time", text, step.name)
+        return None
+
+    def _blocked(
+        self, begun: Begun, negative: Step, ahead: list[int], positive: tuple[Element, ...]
+    ) -> Stopped | None:
+        """Name the event that must not have come."""
+        reachable = ahead[:1] if negative.contiguity is Contiguity.NOT_NEXT else ahead
+        for place in reachable:
+            if not self._tested(begun, negative.test, negative.name, place)[1]:
+                if self._late(begun, negative, place) is not None:
+                    return None
+                event = self._seen(place)
+                reason = Reason("present", f"{event} came, which must not", negative.name, events=(event,))
+                return Stopped((reason,), WEIGHTS["present"])
+            if any(not self._tried(begun, step, place)[1] for step in entries(positive)):
+                return None
+        return None
+
+    def _undecided(self, begun: Begun, negative: Element) -> Stopped:
+        """Say why a match that lacks nothing but an absence at its end was not detected."""
+        due = int(self.events.end[begun.places[0]]) + (self.op.within or 0)
+        if self.op.within is not None and due > self.view.watched.watermark:
+            text = f"everything is there; it is detected at {clock(due)} if nothing prevents it"
+            return Stopped((Reason("waiting", text),), WEIGHTS["waiting"])
+        if negative.contiguity is Contiguity.NOT_NEXT and not self._ahead(begun):
+            last = self._seen(begun.places[-1])
+            text = f"no event came after {last}, so that what is next is not known"
+            return Stopped((Reason("nothing", text),), WEIGHTS["nothing"])
+        return Stopped((Reason("context", "what must not occur ruled it out before it could end so"),), 2.0)
+
+    def _none_came(self, element: Element, begun: Begun) -> Stopped:
+        names = "/".join(step.name for step in entries((element,)))
+        last = self._seen(begun.places[-1])
+        return Stopped((Reason("nothing", f"no event that could be {names} came after {last}", names),), 3.0)
+
+    def _seen(self, place: int) -> Seen:
+        root = self.roots[int(self.events.root[place])]
+        return seen(self.view.around, root, int(self.events.row[place]), self.op.streams[0])
+
+
+@dataclass(frozen=True)
+class Stopped:
+    """What stopped a match in the making: reasons, what they count, and the step and event they concern."""
+
+    reasons: tuple[Reason, ...]
+    cost: float
+    step: Step | None = None
+    place: int | None = None
+
+
+def entries(elements: tuple[Element, ...]) -> list[Step]:
+    """Give the steps that some elements can begin with."""
+    found: list[Step] = []
+    for element in elements:
+        if isinstance(element, Step):
+            found.append(element)
+        else:
+            found += [step for branch in element.branches for step in entries(branch)]
+        if not element.quantifier.optional:
+            break
+    return [step for step in found if not is_negative(step)]
+
+
+def explain_sequence(op: Sequence, view: View, definition: str) -> Finding:
+    """Explain what a sequence of steps found, and how far its other matches came."""
+    walk = Walk(op, view)
+    begun = walk.begun()
+    misses = sorted((walk.miss(definition, each) for each in begun[:LOOKED_AT]), key=lambda miss: miss.cost)
+    rows = view.rows_asked_for(op.name, op.partitioning)
+    if not misses and not len(rows):
+        first = entries(op.steps)[0]
+        misses = [nothing_at_all(view, definition, op.name, [(first.name, first.test.input)])]
+    left = len(begun) - LOOKED_AT
+    notes = (f"{many(left, 'other match')} in the making were not looked at",) if left > 0 else ()
+    return Finding(
+        definition,
+        op.name,
+        detections=len(rows),
+        examples=view.examples(op.name, rows),
+        misses=tuple(misses[: view.limit]),
+        more=Counter(miss.reasons[0].kind for miss in misses[view.limit :]),
+        notes=notes,
+    )
