@@ -1,4 +1,4 @@
-"""Patterns of steps in the language, in Python and as JSON: the same, and refused with a reason where they mean nothing."""
+"""Patterns of steps in the language, in Python and as JSON: the same in each, or refused with a reason."""
 
 from __future__ import annotations
 
@@ -70,7 +70,10 @@ def test_an_absence_at_the_end_is_found_when_time_has_passed():
 
 
 def test_what_runs_out_of_time_is_a_detection_of_its_own():
-    text = "define M detect A as a followed by B as b within 5 s assign k = group.k group by k timing out as Late"
+    text = (
+        "define M detect A as a followed by B as b within 5 s "
+        "assign k = group.k group by k timing out as Late"
+    )
     events = [
         {"type": t, "time": s, "id": i, "k": k} for t, s, i, k in [("A", 0, "A1", "x"), ("A", 1, "A2", "y")]
     ]

@@ -204,3 +204,33 @@ def test_coverage_that_cannot_be_measured_is_a_warning(desk, monkeypatch):
     assert [text.partition("warning: ")[2] for text in warned] == [
         "its coverage cannot be measured: too many columns"
     ]
+
+
+def test_steps_tell_how_often_each_was_taken(desk):
+    query = "define D\n  detect A as a\n    followed by B* as b\n    followed by C as c within 1 h"
+    assert desk.missed(query, "+0s A\n+1s C") == [
+        "3: an event of type B came",
+        "3: D: the step b was taken",
+        "3: D: the step b was taken more than 1 time",
+    ]
+    assert desk.missed(query, "+0s A\n+1s B\n+2s B\n+3s C") == []
+
+
+def test_absent_steps_and_conditions_on_earlier_ones_must_matter(desk):
+    query = (
+        "define D\n  detect A as a\n    not followed by X as x\n    followed by B(v > a.v) as b within 1 h"
+    )
+    passed = "+0s A v=1\n+1s B v=2"
+    assert desk.missed(query, passed) == [
+        "3: an event of type X came",
+        "3: D: `not` x prevented something",
+        "4: D: the condition v > a.v refused something",
+    ]
+    assert desk.missed(query, passed, "+0s A v=1\n+1s X\n+2s B v=2", "+0s A v=2\n+1s B v=1") == []
+
+
+def test_time_outs_count_as_a_branch(desk):
+    query = "define D detect A as a followed by B as b within 1 h timing out as Late"
+    missed = desk.missed(query, "+0s A\n+1s B")
+    assert "1: D: a match ran out of time" in missed
+    assert desk.missed(query, "+0s A\n+1s B\n+2s A") == []

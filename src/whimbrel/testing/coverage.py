@@ -18,9 +18,11 @@ from whimbrel.errors import Span
 from whimbrel.graph.expressions import (
     GROUP,
     Attribute,
+    Binary,
     Call,
     Expr,
     Literal,
+    Part,
     Unary,
     conjunction,
     conjuncts,
@@ -45,6 +47,8 @@ from whimbrel.graph.operators import (
 from whimbrel.graph.policies import Assign, Context, Select
 from whimbrel.graph.query import Query
 from whimbrel.graph.scope import scope
+from whimbrel.graph.sequence import NO_SKIP, Step, TimedOut, is_absent
+from whimbrel.graph.sequence import Sequence as Steps
 from whimbrel.model.schema import Type
 from whimbrel.testing.given import Given
 from whimbrel.testing.places import Places
@@ -184,6 +188,61 @@ def _(operator: Match, probe: Probe) -> Iterable[Goal]:
         without = probe.add(replace(plain, conditions=_but(plain.conditions, number)))
         yield Goal(f"{owner}: the condition {text} held", at, probe.some(held))
         yield Goal(f"{owner}: the condition {text} refused something", at, probe.more(without, held))
+
+
+@goals_of.register
+def _(operator: Steps, probe: Probe) -> Iterable[Goal]:
+    owner = _definition_of(operator.name)
+    plain = replace(operator, skip=NO_SKIP, counted=False)
+    held = operator.name if plain == operator else probe.add(plain)
+    for step in operator.taken():
+        at = step.at or probe.places.of_part(owner, step.name)
+        for text, test in _ways_to_take(step):
+            yield Goal(f"{owner}: the step {step.name} was {text}", at, probe.some(_with(probe, held, test)))
+    for number, element in enumerate(operator.steps):
+        if isinstance(element, Step):
+            yield from _goals_of_step(element, probe, owner, plain, number, held)
+
+
+@goals_of.register
+def _(operator: TimedOut, probe: Probe) -> Iterable[Goal]:
+    owner = _definition_of(operator.name)
+    at = probe.places.of_definition(owner)
+    yield Goal(f"{owner}: a match ran out of time", at, probe.some(operator.name))
+
+
+def _ways_to_take(step: Step) -> Iterable[tuple[str, Expr]]:
+    """Give what can become of a step in a match, each with the test that tells."""
+    count = Call("count", (Part(step.name),))
+    least = step.quantifier.at_least
+    yield "taken", Binary(">", count, Literal(0, Type.INT))
+    if step.quantifier.optional:
+        yield "left out", Binary("=", count, Literal(0, Type.INT))
+    if step.quantifier.at_most != least:
+        yield (
+            f"taken more than {least} {'time' if least == 1 else 'times'}",
+            Binary(">", count, Literal(least, Type.INT)),
+        )
+
+
+def _with(probe: Probe, stream: str, test: Expr) -> str:
+    return probe.add(Filter("", stream, test))
+
+
+def _goals_of_step(
+    step: Step, probe: Probe, owner: str, plain: Steps, number: int, held: str
+) -> Iterable[Goal]:
+    """Ask whether the absence of a step, or its condition on earlier ones, ever mattered."""
+    at = step.at or probe.places.of_part(owner, step.name)
+    if is_absent(step):
+        without = probe.add(replace(plain, steps=_but(plain.steps, number)))
+        yield Goal(f"{owner}: `not` {step.name} prevented something", at, probe.more(without, held))
+    elif step.test.condition is not None:
+        free = replace(step, test=replace(step.test, condition=None))
+        steps = (*plain.steps[:number], free, *plain.steps[number + 1 :])
+        without = probe.add(replace(plain, steps=steps))
+        text = f"{owner}: the condition {_text(step.test.condition)} refused something"
+        yield Goal(text, place_of(step.test.condition) or at, probe.more(without, held))
 
 
 @goals_of.register
