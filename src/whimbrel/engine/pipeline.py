@@ -12,7 +12,7 @@ from whimbrel.engine.aggregator import Aggregator
 from whimbrel.engine.atoms import Atom, Atoms
 from whimbrel.engine.deriver import Deriver
 from whimbrel.engine.environment import Environment
-from whimbrel.engine.evaluate import true_rows
+from whimbrel.engine.index import rows_passing
 from whimbrel.engine.matcher import Matcher
 from whimbrel.engine.merger import Merger, Union
 from whimbrel.engine.needs import Needs
@@ -20,7 +20,7 @@ from whimbrel.engine.repeater import Repeater
 from whimbrel.engine.sequencer import Overdue, Sequencer
 from whimbrel.engine.snapshot import Blocks, load_store, save_store
 from whimbrel.engine.store import Store
-from whimbrel.engine.streams import RowsFrame, Stream, Surroundings
+from whimbrel.engine.streams import Stream, Surroundings
 from whimbrel.errors import QueryError, StateError
 from whimbrel.graph.expressions import Call, Expr, children
 from whimbrel.graph.functions import Function
@@ -41,6 +41,7 @@ from whimbrel.graph.query import Query
 from whimbrel.graph.reach import reach
 from whimbrel.graph.scope import selection
 from whimbrel.graph.sequence import Sequence, TimedOut
+from whimbrel.graph.wiring import readers
 from whimbrel.model.time import END_OF_TIME
 
 
@@ -96,12 +97,16 @@ class Sieve:
         self.stream.watermark = self.source.watermark
         rows = self.source.new
         if len(rows):
-            rows = rows[true_rows(self.op.condition, RowsFrame(self.around, self.source, rows))]
+            rows = rows_passing(self.op.condition, self.around, self.source, rows)
         self.stream.new = rows
 
 
 class Pipeline:
     """A query at run time."""
+
+    has_every_stream = False
+    """Whether there is a stream for each operator, also for selections that only further ones read. Those are
+    tested by themselves, and a query need not be looked at for events that fail them."""
 
     def __init__(self, query: Query, atoms: Atoms, name: str, passes: Iterable[Pass] = PASSES) -> None:
         self.query = query
@@ -113,11 +118,28 @@ class Pipeline:
         self.used: list[Atom] = []
         self.streams: dict[str, Stream] = {}
         self.runtimes: dict[str, Runtime] = {}
+        left_out = set() if self.has_every_stream else self._selected_further()
         for operator in self.graph.operators:
-            self._deploy(operator)
+            if operator.name not in left_out:
+                self._deploy(operator)
         self.reach = max((reach(self.graph, name) for name in self.graph.outputs), default=0)
         self.outputs = [self.streams[name] for name in self.graph.outputs]
         self._passing = self._read_at_once()
+
+    def _selected_further(self) -> set[str]:
+        """Name the selections of atomic events that only further selections read."""
+        selections = {
+            operator.name
+            for operator in self.graph.operators
+            if _atom(self.graph, operator, self.query.functions) is not None
+        }
+        return {
+            name
+            for name, above in readers(self.graph).items()
+            if name in selections
+            and name not in self.graph.outputs
+            and all(each.name in selections for each in above)
+        }
 
     def _deploy(self, operator: Operator) -> None:
         atom = _atom(self.graph, operator, self.query.functions)

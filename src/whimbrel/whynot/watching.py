@@ -41,6 +41,10 @@ NAME = "why"
 """The name of the query in its session."""
 
 
+class _Watchable(Pipeline):
+    has_every_stream = True
+
+
 class Watched(Session):
     """A session of one query that forgets nothing and takes note of the rows of every stream."""
 
@@ -54,7 +58,7 @@ class Watched(Session):
 
     def _deployed(self, query: Query, name: str) -> Pipeline:
         # Other rewrites change which operators there are, and with them what could be said of each.
-        return Pipeline(query, self._atoms, name, (find_joins,))
+        return _Watchable(query, self._atoms, name, (find_joins,))
 
     def _step(self, names: Iterable[str]) -> list[pa.Table]:  # noqa: ARG002 (there is one query)
         pipeline = self._pipelines[NAME]
