@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -21,6 +22,7 @@ from whimbrel.engine.matcher import Matcher
 from whimbrel.graph.binding import Tie, binding_order, usual_order
 from whimbrel.graph.operators import Graph, Match, Operator
 from whimbrel.graph.query import Query
+from whimbrel.model.time import SECOND
 
 THREE = "define X detect A as a then B as b then C as c within 1 h group by source"
 
@@ -67,6 +69,102 @@ def test_a_session_binds_the_rare_part_first_once_it_has_seen_events():
 
 
 # -- what queries share -----------------------------------------------------------------------------------
+
+
+VISIT = "define Visit{0} detect A as a then B as b then C(stop = {0}) as c within 10 s group by source"
+
+
+def visits(*stops: int) -> wb.Session:
+    session = wb.Session()
+    for stop in stops:
+        session.add(wb.compile(VISIT.format(stop)))
+    return session
+
+
+def push(session: wb.Session, events: list[dict[str, Any]]) -> pa.Table:
+    """Push events, and say that these were all up to now."""
+    last = max(event["time"] for event in events)
+    tables = [session.push(events), session.advance(last * SECOND)]
+    return pa.concat_tables(tables, promote_options="permissive")
+
+
+def test_sequences_that_begin_alike_find_their_beginning_once():
+    session = visits(1, 2, 3)
+    found = push(session, [*rows("AB"), *rows("..C", stop=2)])
+    assert found.column("type").to_pylist() == ["Visit2"]
+    (common,) = session._sharing.commons.values()
+    assert [part.alias for part in common.graph[common.graph.outputs[0]].parts] == ["a", "b"]
+    assert {view.reader for view in common.readers} == {"Visit1", "Visit2", "Visit3"}
+
+
+def test_a_query_sleeps_until_an_event_comes_that_can_complete_it():
+    session = visits(1, 2)
+    push(session, [*rows("AB"), *rows("..C", stop=2)])
+    assert session._pipelines["Visit1"].is_behind
+    assert not session._pipelines["Visit2"].is_behind
+    assert push(session, rows("...C", stop=1)).column("type").to_pylist() == ["Visit1"]
+
+
+def test_a_query_that_starts_later_sees_the_events_that_come_from_then_on():
+    session = visits(1, 2)
+    push(session, rows("AB"))
+    session.add(wb.compile(VISIT.format(3)))
+    assert push(session, rows("..C", stop=3)).num_rows == 0
+    found = push(session, [*rows("...AB"), *rows(".....C", stop=3)])
+    assert found.column("events").to_pylist() == [["A3", "B4", "C5"]]
+
+
+def test_removing_a_query_takes_nothing_from_those_that_share_with_it():
+    session = visits(1, 2)
+    push(session, rows("AB"))
+    session.remove("Visit1")
+    assert push(session, rows("..C", stop=2)).column("type").to_pylist() == ["Visit2"]
+    session.remove("Visit2")
+    assert not session._sharing.commons
+    assert not session._atoms.types
+
+
+def test_one_definition_in_two_queries_is_found_once_and_reported_by_both():
+    pair = "define Pair detect A as a then B as b within 1 h group by source"
+    session = wb.Session()
+    session.names_queries = True
+    session.add(wb.compile(pair), name="one")
+    session.add(wb.compile(f"{pair}\ndefine Far detect Pair as p then C as c within 1 h"), name="two")
+    found = push(session, [*rows("AB"), *rows("..C")]).to_pylist()
+    listed = sorted((row["@query"], row["type"], *row["events"]) for row in found)
+    assert listed == [("one", "Pair", "A0", "B1"), ("two", "Far", "A0", "B1", "C2")]
+    assert len(session._sharing.commons) == 1
+
+
+def test_what_calls_a_function_of_the_query_is_not_shared():
+    @wb.function(returns="bool")
+    def near(one: float, other: float) -> bool:
+        return abs(one - other) < 5
+
+    text = "define P{0} detect A as a then B as b then C(stop = {0}) as c within 1 h where near(a.v, b.v)"
+    session = wb.Session()
+    for stop in (1, 2):
+        session.add(wb.compile(text.format(stop), functions=[near]))
+    found = push(session, [*rows("AB", v=1.0), *rows("..C", stop=2)])
+    assert found.column("type").to_pylist() == ["P2"]
+    assert not session._sharing.commons
+
+
+def test_a_beginning_with_more_combinations_than_events_is_not_shared():
+    session = wb.Session()
+    for stop in (1, 2):
+        session.add(wb.compile(f"define P{stop} detect A then B then C(stop = {stop}) within 10 h"))
+    push(session, rows("AB" * 200))
+    assert not session._sharing.commons
+
+
+def test_an_error_in_what_is_shared_is_told():
+    session = wb.Session()
+    for stop in (1, 2):
+        pattern = f"A as a then B as b then C(stop = {stop}) as c within 1 min where a.v < b.w"
+        session.add(wb.compile(f"define P{stop} detect {pattern}"))
+    with pytest.raises(wb.WhimbrelError, match=r"a\.v < b\.w"):
+        push(session, [*rows("A", v=1), *rows(".B", w="one")])
 
 
 @st.composite
@@ -121,8 +219,8 @@ def alone(queries: Mapping[str, Graph], batches: Sequence[Sequence[Event]]) -> d
     return found
 
 
-@pytest.fixture(scope="module")
-def always():
+@contextmanager
+def sharing_always() -> Iterator[None]:
     """Let queries share every beginning, however many combinations it has."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("whimbrel.engine.sharing.worth_sharing", lambda *_, **__: True)
@@ -133,40 +231,40 @@ def sorted_cuts(data: st.DataObject, events: list[Event]) -> list[list[Event]]:
     return data.draw(cuts(sorted(events, key=lambda event: (event.end, event.start))))
 
 
-@pytest.mark.usefixtures("always")
 @given(data=st.data(), graphs=query_sets(), events=event_lists(min_size=4))
 def test_queries_that_share_find_what_they_find_alone(data, graphs, events):
     queries = {f"q{n}": graph for n, graph in enumerate(graphs)}
     batches = sorted_cuts(data, events)
-    session = start(queries, lateness=0)
-    tables = [session.push(event_table(batch)) for batch in batches if batch]
+    with sharing_always():
+        session = start(queries, lateness=0)
+        tables = [session.push(event_table(batch)) for batch in batches if batch]
     assert by_query([*tables, session.close()]) == alone(queries, batches)
 
 
-@pytest.mark.usefixtures("always")
 @given(data=st.data(), graphs=query_sets(), events=event_lists(min_size=4))
 def test_snapshots_of_queries_that_share_lose_nothing(data, graphs, events):
     queries = {f"q{n}": graph for n, graph in enumerate(graphs)}
     batches = sorted_cuts(data, events)
     session, tables = start(queries, lateness=0), []
     for batch in batches:
-        if batch:
-            tables.append(session.push(event_table(batch)))
-        saved = session.snapshot()
+        with sharing_always():
+            if batch:
+                tables.append(session.push(event_table(batch)))
+            saved = session.snapshot()
         session = start(queries, lateness=0)
         session.restore(saved)
     assert by_query([*tables, session.close()]) == alone(queries, batches)
 
 
-@pytest.mark.usefixtures("always")
 @given(data=st.data(), graphs=query_sets(), events=event_lists(min_size=4))
 def test_queries_come_and_go_without_touching_the_others(data, graphs, events):
     """The first query goes and another one starts half-way; a snapshot follows."""
     queries = {f"q{n}": graph for n, graph in enumerate(graphs)}
     batches = sorted_cuts(data, events)
     half = data.draw(st.integers(0, len(batches)))
-    session = start(queries, lateness=0)
-    tables = [session.push(event_table(batch)) for batch in batches[:half] if batch]
+    with sharing_always():
+        session = start(queries, lateness=0)
+        tables = [session.push(event_table(batch)) for batch in batches[:half] if batch]
     before = by_query(tables).get("q0", [])
     session.remove("q0")
     session.add(Query(graphs[0]), name="late")
@@ -194,8 +292,9 @@ def alone_from(graph: Graph, batches: Sequence[Sequence[Event]], half: int) -> l
 
 
 def rows(types: str, **attributes: Any) -> list[dict[str, Any]]:
-    """One event a second, of one source."""
+    """One event a second, of one source; a dot stands for none."""
     return [
         {"id": f"{kind}{second}", "type": kind, "time": second, "source": "s", **attributes}
         for second, kind in enumerate(types)
+        if kind != "."
     ]
