@@ -21,9 +21,18 @@ from pathlib import Path
 import numpy as np
 import psutil
 import pyarrow as pa
-from workloads import CORRELATED, SEQUENCE, dense_events, sequence_events, zone_events, zone_query
+from workloads import (
+    CORRELATED,
+    SEQUENCE,
+    begun_query,
+    dense_events,
+    sequence_events,
+    zone_events,
+    zone_query,
+)
 
 import whimbrel as wb
+from whimbrel.graph.passes import rewrite
 
 DOCS = Path(__file__).parents[1] / "docs" / "benchmarks.md"
 BEGIN, END = "<!-- figures: made by `make bench ARGS=--write` -->", "<!-- end of figures -->"
@@ -34,7 +43,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--events", type=int, default=10_000_000, help="events of the large workloads")
     parser.add_argument("--repeat", type=int, default=3, help="runs of each measurement; the median counts")
-    parser.add_argument("--only", default="abcde", help="which measurements, e.g. 'ab'")
+    parser.add_argument("--only", default="abcdef", help="which measurements, e.g. 'ab'")
     parser.add_argument("--write", action="store_true", help="put the table into docs/benchmarks.md")
     options = parser.parse_args()
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})  # one core
@@ -107,6 +116,24 @@ def many_queries(options: argparse.Namespace) -> Iterator[str]:
         each = spent / events.num_rows * 1e9
         cost = f"{each:,.0f} ns an event, {spent / number * 1e3:.1f} ms a query"
         yield f"| (c) {number:,} different queries | {cost} | {spent / base:.1f} x the time of one query |"
+
+
+def common_beginnings(options: argparse.Namespace) -> Iterator[str]:
+    """Measure (f): sequences that begin alike, against as many that do not; and what compiling them takes."""
+    events = zone_events(max(100_000, options.events // 10))
+    run_together([begun_query(n, alike=True) for n in range(3)], events.slice(0, 50_000))
+    for number in (10, 100, 1_000):
+        alike, different = ([begun_query(n, alike=same) for n in range(number)] for same in (True, False))
+        spent = median(lambda queries=alike: run_together(queries, events), options.repeat)
+        other = median(lambda queries=different: run_together(queries, events), options.repeat)
+        each = spent / events.num_rows * 1e9
+        what = f"(f) {number:,} sequences that begin alike"
+        yield f"| {what} | {each:,.0f} ns an event | {other / spent:.1f} x faster than if they do not |"
+    graphs = [query.graph for query in alike]
+    spent = median(lambda: [rewrite(graph) for graph in graphs], options.repeat)
+    compiled = median(lambda: [begun_query(n, alike=True) for n in range(number)], options.repeat)
+    cost = f"{spent / number * 1e3:.2f} ms a query"
+    yield f"| (f) rewriting 1,000 queries | {cost} | {spent / compiled:.2f} x the time of compiling them |"
 
 
 def run_together(queries: list[wb.Query], events: pa.Table) -> None:
@@ -198,7 +225,14 @@ def write_docs(table: str, options: argparse.Namespace) -> None:
     DOCS.write_text(f"{head}{BEGIN}\n\n{about}\n\n{table}\n\n{END}{rest.split(END)[1]}")
 
 
-MEASUREMENTS = {"a": throughput, "b": correlated, "c": many_queries, "d": latency, "e": memory}
+MEASUREMENTS = {
+    "a": throughput,
+    "b": correlated,
+    "c": many_queries,
+    "d": latency,
+    "e": memory,
+    "f": common_beginnings,
+}
 
 if __name__ == "__main__":
     main()

@@ -78,3 +78,12 @@ def zone_query(number: int) -> wb.Query:
 def _sources(rng: np.random.Generator, number: int) -> pa.Array:
     codes = rng.integers(0, OBJECTS, number).astype(np.int32)
     return pa.DictionaryArray.from_arrays(pa.array(codes), pa.array([f"veh-{n}" for n in range(OBJECTS)]))
+
+
+def begun_query(number: int, *, alike: bool) -> wb.Query:
+    """Make a sequence of three with an end of its own, and with a beginning like all others or its own."""
+    fast = 50 if alike else 50 + number / 10_000
+    return wb.compile(
+        f"define Q{number} detect T0(speed > {fast}) as a then T1(speed > {fast}) as b "
+        f"then T{2 + number % 18}(zone = 'z{number}') as c within 60 s where a.zone = b.zone group by source"
+    )
