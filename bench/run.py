@@ -1,4 +1,4 @@
-"""Measure the embedded engine: throughput against a NumPy pass, many queries, latency, memory.
+"""Measure the embedded engine: throughput against a NumPy pass, many queries, loops, latency, memory.
 
 Every figure comes with a ratio taken in the same run, because the machine's speed varies. Nothing here
 asserts a time. `--write` puts the table into docs/benchmarks.md.
@@ -10,17 +10,15 @@ import argparse
 import gc
 import os
 import platform
-import statistics
 import sys
-import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
-import psutil
 import pyarrow as pa
+from explaining import explaining
+from loops import combinations, long_streams
+from measuring import median, peak_memory, sequence_line
 from workloads import (
     CORRELATED,
     SEQUENCE,
@@ -43,7 +41,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--events", type=int, default=10_000_000, help="events of the large workloads")
     parser.add_argument("--repeat", type=int, default=3, help="runs of each measurement; the median counts")
-    parser.add_argument("--only", default="abcdef", help="which measurements, e.g. 'ab'")
+    parser.add_argument("--only", default="abcdefghi", help="which measurements, e.g. 'ab'")
     parser.add_argument("--write", action="store_true", help="put the table into docs/benchmarks.md")
     options = parser.parse_args()
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})  # one core
@@ -76,33 +74,6 @@ def correlated(options: argparse.Namespace) -> Iterator[str]:
     yield sequence_line(
         "(b) with b.speed < a.speed * 0.5", CORRELATED, sequence_events(options.events), options
     )
-
-
-def sequence_line(what: str, text: str, events: pa.Table, options: argparse.Namespace) -> str:
-    """Measure one query over a table, and one NumPy pass over the table's columns."""
-    query = wb.compile(text)
-    wb.detect(query, events.slice(0, 100_000))
-    found = wb.detect(query, events).num_rows
-    spent = median(lambda: wb.detect(query, events), options.repeat)
-    one_pass = median(lambda: numpy_pass(events), options.repeat)
-    rate = events.num_rows / spent / 1e6
-    return (
-        f"| {what} | {rate:.1f} M events/s ({found:,} detections) | {spent / one_pass:.1f} x one NumPy pass |"
-    )
-
-
-def numpy_pass(events: pa.Table) -> float:
-    """Read every number of the table once."""
-    total = 0.0
-    for column in events.columns:
-        for chunk in column.chunks:
-            if pa.types.is_string(chunk.type):
-                total += float(np.frombuffer(chunk.buffers()[2], np.uint8).sum())
-            else:
-                values = chunk.indices if pa.types.is_dictionary(chunk.type) else chunk
-                values = values.cast(pa.int64()) if pa.types.is_timestamp(values.type) else values
-                total += float(values.to_numpy(zero_copy_only=False).sum())
-    return total
 
 
 def many_queries(options: argparse.Namespace) -> Iterator[str]:
@@ -179,41 +150,6 @@ def memory(options: argparse.Namespace) -> Iterator[str]:
     yield f"| (e) peak memory of (a) beyond the input | {cost} | {peak.most / size:.2f} x the input |"
 
 
-class Peak:
-    """The most memory that was seen, beyond what there was at the beginning."""
-
-    most = 0
-
-
-@contextmanager
-def peak_memory() -> Iterator[Peak]:
-    """Watch the memory of this process from a thread."""
-    process, peak, done = psutil.Process(), Peak(), threading.Event()
-    before = process.memory_info().rss
-
-    def watch() -> None:
-        while not done.wait(0.002):
-            peak.most = max(peak.most, process.memory_info().rss - before)
-
-    watcher = threading.Thread(target=watch)
-    watcher.start()
-    try:
-        yield peak
-    finally:
-        done.set()
-        watcher.join()
-
-
-def median(run: Callable[[], object], times: int) -> float:
-    """Give the median time of several runs."""
-    spent = []
-    for _ in range(times):
-        begin = time.perf_counter()
-        run()
-        spent.append(time.perf_counter() - begin)
-    return statistics.median(spent)
-
-
 def write_docs(table: str, options: argparse.Namespace) -> None:
     """Put the table between the marks in the docs page."""
     about = (
@@ -232,6 +168,9 @@ MEASUREMENTS = {
     "d": latency,
     "e": memory,
     "f": common_beginnings,
+    "g": combinations,
+    "h": long_streams,
+    "i": explaining,
 }
 
 if __name__ == "__main__":
