@@ -6,11 +6,11 @@ import sys
 from typing import Any
 
 from whimbrel.engine.detect import run
-from whimbrel.graph.query import Query
+from whimbrel.graph.query import Compilable, Query, compiled
 from whimbrel.model.frames import is_spark_frame
 
 
-def detect(query: Query, events: Any, **settings: Any) -> Any:
+def detect(query: Query | Compilable, events: Any, **settings: Any) -> Any:
     """Find all detections of a query.
 
     Files, Arrow tables, pandas and polars frames and lists of dicts run on the embedded engine and give an
@@ -33,8 +33,8 @@ def detect(query: Query, events: Any, **settings: Any) -> Any:
     if is_spark_frame(events):
         from whimbrel.spark import detect as detect_on_spark
 
-        return detect_on_spark(query, events, **settings)
+        return detect_on_spark(compiled(query), events, **settings)
     store = sys.modules.get("whimbrel.store")  # who has a store has loaded this
     if store is not None and isinstance(events, store.Store):
-        return events.detect(query, **settings)
+        return events.detect(compiled(query), **settings)
     return run(query, events, **settings).detections

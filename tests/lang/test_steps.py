@@ -233,3 +233,16 @@ def test_bad_json_is_refused_with_its_place(change: dict[str, Any], message: str
 def test_a_pattern_without_a_bound_warns():
     pattern = Pattern.from_dict({key: value for key, value in BRAKE.items() if key != "within"})
     assert any("for ever" in warning for warning in pattern.compile("M").warnings)
+
+
+def test_a_pattern_is_taken_wherever_a_query_is():
+    pattern = Pattern.begin("a", "A").next("b", "B").within("1 h")
+    events = [{"type": "A", "time": 0, "id": "A1"}, {"type": "B", "time": 1, "id": "B1"}]
+    assert wb.detect(pattern, events).column("events").to_pylist() == [["A1", "B1"]]
+    assert wb.Session(pattern).queries == ("Match",)
+
+
+def test_the_first_step_of_a_group_follows_as_the_group_does():
+    group = [{"name": "b", "contiguity": "next"}, {"name": "c", "contiguity": "next"}]
+    pattern = Pattern.from_dict({"steps": [{"name": "a"}, {"contiguity": "followedBy", "group": group}]})
+    assert pattern.steps[1].branches[0][0].contiguity is None

@@ -15,7 +15,7 @@ from whimbrel.engine.intake import Counts
 from whimbrel.engine.report import together
 from whimbrel.engine.session import Session, run_bounded
 from whimbrel.errors import DataError, WhimbrelError
-from whimbrel.graph.query import Query
+from whimbrel.graph.query import Compilable, Query, compiled
 from whimbrel.io.files import read_events
 from whimbrel.io.rejected import RejectedWriter
 from whimbrel.model.frames import batches
@@ -35,7 +35,7 @@ class Outcome:
 
 
 def run(
-    query: Query,
+    query: Query | Compilable,
     events: Any,
     *,
     lateness: timedelta | str | int | None = None,
@@ -64,6 +64,7 @@ def run(
     """
     if isinstance(query, str | os.PathLike):
         raise WhimbrelError("this is no query yet; compile it first: wb.compile(text) or wb.read(path)")
+    query = compiled(query)
     session = Session(
         query, lateness=lateness, coordinates=coordinates, time_unit=time_unit, default_type=default_type
     )

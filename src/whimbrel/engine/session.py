@@ -25,7 +25,7 @@ from whimbrel.engine.values import Int64Array
 from whimbrel.errors import QueryError, StateError, UnknownNameError, WhimbrelError
 from whimbrel.graph.expressions import Attribute
 from whimbrel.graph.operators import Derive, Filter, Match, Source
-from whimbrel.graph.query import Query
+from whimbrel.graph.query import Compilable, Query, compiled
 from whimbrel.model.batch import Conformed
 from whimbrel.model.frames import batches
 from whimbrel.model.schema import Coordinates, EventSchema
@@ -77,7 +77,7 @@ class Session:
 
     def __init__(
         self,
-        query: Query | None = None,
+        query: Query | Compilable | None = None,
         *,
         lateness: timedelta | str | int | None = 0,
         coordinates: Coordinates | str | None = None,
@@ -126,8 +126,9 @@ class Session:
         """Names of the running queries."""
         return tuple(self._pipelines)
 
-    def add(self, query: Query, *, name: str | None = None) -> str:
+    def add(self, query: Query | Compilable, *, name: str | None = None) -> str:
         """Start a query; it sees the events that come from now on. Give its name."""
+        query = compiled(query)
         chosen = name or "+".join(query.types)
         if chosen in self._pipelines:
             raise QueryError(

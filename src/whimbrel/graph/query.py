@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Protocol
 
 from whimbrel.graph.custom import CustomOperator
 from whimbrel.graph.functions import Function
@@ -50,3 +51,16 @@ class Query:
 
     def __str__(self) -> str:
         return self.text
+
+
+class Compilable(Protocol):
+    """What can be compiled to a query: a pattern of steps, a definition made with the builder."""
+
+    def compile(self) -> Query:
+        """Give the query."""
+        ...
+
+
+def compiled(query: Query | Compilable) -> Query:
+    """Give the query that something stands for, wherever one is asked for."""
+    return query if isinstance(query, Query) else query.compile()

@@ -516,6 +516,11 @@ class _Reader:
         self.path.pop()
         return found
 
+    def group(self, value: Any) -> tuple[StepOf, ...]:
+        """Read the steps of a group; the first follows as the group does, whatever it says itself."""
+        first, *rest = self.steps(value)
+        return (replace(first, contiguity=None), *rest)
+
     def steps(self, value: Any) -> tuple[StepOf, ...]:
         if not isinstance(value, list) or not value:
             raise self.fail("a list of at least one step is wanted")
@@ -559,14 +564,14 @@ class _Reader:
 
     def branches(self, members: Mapping[str, Any]) -> tuple[tuple[StepOf, ...], ...]:
         if members.get("group") is not None:
-            return (self.at("group", members, self.steps),)
+            return (self.at("group", members, self.group),)
         if members.get("either") is None:
             return ()
 
         def read(value: Any) -> tuple[tuple[StepOf, ...], ...]:
             if not isinstance(value, list) or len(value) < 2:
                 raise self.fail("at least two lists of steps are wanted")
-            return tuple(self.steps(each) for each in value)
+            return tuple(self.group(each) for each in value)
 
         found: tuple[tuple[StepOf, ...], ...] = self.at("either", members, read)
         return found
