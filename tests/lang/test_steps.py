@@ -246,3 +246,15 @@ def test_the_first_step_of_a_group_follows_as_the_group_does():
     group = [{"name": "b", "contiguity": "next"}, {"name": "c", "contiguity": "next"}]
     pattern = Pattern.from_dict({"steps": [{"name": "a"}, {"contiguity": "followedBy", "group": group}]})
     assert pattern.steps[1].branches[0][0].contiguity is None
+
+
+def test_errors_in_a_json_file_name_it(tmp_path: Path):
+    file = tmp_path / "Bad.json"
+    for text, message in (
+        ("{", "is no JSON"),
+        ('{"steps": [{"name": "a", "condition": "v >"}]}', "cannot be read"),
+    ):
+        file.write_text(text, encoding="utf-8")
+        with pytest.raises(QueryError, match=message) as caught:
+            wb.read(file)
+        assert str(file) in str(caught.value)

@@ -9,7 +9,7 @@ import click
 
 from whimbrel.cli.options import Command
 from whimbrel.cli.queries import STDIN, read_text, shown
-from whimbrel.errors import WhimbrelError
+from whimbrel.errors import QueryError, WhimbrelError
 
 
 @click.command(cls=Command, short_help="Lay query files out in the standard form.")
@@ -38,6 +38,10 @@ def _format(path: str, mode: str | None) -> bool:
     from whimbrel.lang.wbl.format import format_text
 
     try:
+        if path.endswith(".json"):
+            raise QueryError(
+                f"{path}: only the Whimbrel language has a standard form", hint="give .wbl files"
+            )
         before = read_text(path)
         after = format_text(before, shown(path))
     except WhimbrelError as error:

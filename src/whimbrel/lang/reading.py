@@ -48,7 +48,11 @@ def _compile_json(text: str, file: str, **settings: Any) -> Query:
     given = {key: value for key, value in settings.items() if value and key != "horizon"}
     for key in given:
         raise QueryError(f"{file}: {key!r} does not go with a pattern of steps as JSON")
-    return read_pattern(text, name, file).compile(name, horizon=settings.get("horizon"))
+    pattern = read_pattern(text, name, file)
+    try:
+        return pattern.compile(name, horizon=settings.get("horizon"))
+    except QueryError as error:
+        raise QueryError(f"{file}: {error.message}", hint=error.hint) from None
 
 
 def read_text(file: Path) -> str:
