@@ -51,16 +51,32 @@ def pattern(rng: Random, features: Features = PLAIN) -> Json:
     return _Draft(rng, features).whole()
 
 
-def events(rng: Random, most: int = 9) -> list[Json]:
-    """Draw events with `v` (0 to 4, seldom null), `k` (a letter) and `car` (a key), some at the same time."""
+def events(rng: Random, most: int = 9, *, ties: bool = True) -> list[Json]:
+    """Draw events with `v` (0 to 4, seldom null), `k` (a letter) and `car` (a key), with `ties` in time."""
     made, time = [], 0
     for number in range(rng.randint(4, most)):
-        time += rng.choice((0, 1000, 1000, 1000, 2000))
+        time += rng.choice((0 if ties else 1000, 1000, 1000, 1000, 2000))
         facts = {"v": rng.randint(0, 4), "k": rng.choice(LETTERS), "car": rng.choice("xxy")}
-        if rng.random() < 0.04:
+        if _perhaps(rng, 0.04):
             facts["v"] = None
         made.append({"id": f"e{number}", "type": rng.choice(TYPES), "time": time, "attributes": facts})
     return made
+
+
+def for_flink(rng: Random) -> tuple[Json, list[Json]]:
+    """Draw a pattern and events about which Flink says what it means.
+
+    Where a step is bounded by the event before it, Flink does not look at the clock while events of one time
+    come in, so then no two have the same.
+    """
+    drawn = pattern(rng)
+    is_bounded = "previous" in repr(drawn)
+    return drawn, events(rng, ties=not is_bounded)
+
+
+def _perhaps(rng: Random, how_often: float) -> bool:
+    """Tell whether something is so; the simplest that can be drawn, a zero, says that it is not."""
+    return 1 - rng.random() < how_often
 
 
 @dataclass
@@ -81,7 +97,7 @@ class _Draft:
         return made
 
     def chance(self, feature: str) -> bool:
-        return self.rng.random() < getattr(self.features, feature)
+        return _perhaps(self.rng, getattr(self.features, feature))
 
     # -- steps ---------------------------------------------------------------------------------------------
 
@@ -106,12 +122,12 @@ class _Draft:
         made: Json = {"name": name, "contiguity": contiguity}
         if contiguity not in ABSENT:
             self._quantify(made, before)
-        if self.rng.random() < 0.9:
+        if not _perhaps(self.rng, 0.1):
             made["condition"] = self.condition(name if quantity(made, "min") else None)
         if contiguity not in ABSENT:
             self.taken.append(name)
             self.at_top += [name] if depth == 0 else []
-        if self.rng.random() < 0.1:
+        if _perhaps(self.rng, 0.1):
             made["type"] = self.rng.choice(TYPES)
         if before is not None and self.chance("previous"):
             made["within_previous_ms"] = self.rng.choice((2000, 3000))
@@ -137,9 +153,9 @@ class _Draft:
     def _quantify(self, step: Json, before: Json | None) -> None:
         made: Json = {}
         if self.chance("repeats") and not may_be_empty(step):
-            choices = ((2, 2), (1, 2), (1, 3), (2, 3), (1, None), (1, None), (1, None), (2, None))
+            choices = ((1, None), (1, None), (1, None), (2, 2), (1, 2), (1, 3), (2, 3), (2, None))
             made["min"], made["max"] = self.rng.choice(choices)
-            how = self.rng.choice(("consecutive", "combinations", None, None))
+            how = self.rng.choice((None, None, "consecutive", "combinations"))
             if how:
                 made[how] = True
             if "name" in step and how != "combinations" and self.chance("greedy"):

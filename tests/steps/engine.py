@@ -20,12 +20,14 @@ FIXED = ("id", "type", "start", "end", "geometry", "events", "car")
 MATCH, LATE = "Match", "Late"
 
 
+def read(pattern: Mapping[str, Any]) -> Pattern:
+    """Read a pattern, and have what times out listed too where it can be."""
+    return Pattern.from_dict(pattern if pattern.get("count") else {**pattern, "timeouts": LATE})
+
+
 def compiled(pattern: Mapping[str, Any]) -> Query:
-    """Compile a pattern, and have what times out listed too where it can."""
-    listed = dict(pattern)
-    if not pattern.get("count"):
-        listed["timeouts"] = LATE
-    return Pattern.from_dict(listed).compile(MATCH)
+    """Compile a pattern."""
+    return read(pattern).compile(MATCH)
 
 
 def rows(events: Iterable[Mapping[str, Any]]) -> list[Json]:
@@ -38,13 +40,44 @@ def rows(events: Iterable[Mapping[str, Any]]) -> list[Json]:
 
 def whole(pattern: Mapping[str, Any], events: Sequence[Mapping[str, Any]]) -> Found:
     """What the engine finds if it gets everything at once."""
-    return Found([wb.detect(compiled(pattern), rows(events), time_unit="ms")])
+    return detected(compiled(pattern), events)
+
+
+def detected(query: Query, events: Sequence[Mapping[str, Any]]) -> Found:
+    """The same, of a query."""
+    return Found([wb.detect(query, rows(events), time_unit="ms")])
+
+
+def in_batches(
+    pattern: Mapping[str, Any],
+    batches: Iterable[Sequence[Mapping[str, Any]]],
+    *,
+    lateness: str = "0 s",
+    restoring: bool = False,
+) -> Found:
+    """What a session finds batch by batch; `restoring` replaces it by its snapshot after every batch."""
+    query, tables = compiled(pattern), []
+    session = wb.Session(query, lateness=lateness, time_unit="ms")
+    for batch in batches:
+        if batch:
+            tables.append(session.push(rows(batch)))
+        if restoring:
+            saved = session.snapshot()
+            session = wb.Session(query, lateness=lateness, time_unit="ms")
+            session.restore(saved)
+    tables.append(session.close())
+    assert session.counts.late == 0
+    return Found(tables, session.dropped)
 
 
 class Found:
-    """What was detected: `matches`, and `timeouts` with their times in milliseconds."""
+    """What was detected: `matches`, and `timeouts` with their times in milliseconds.
 
-    def __init__(self, tables: Iterable[pa.Table]) -> None:
+    `rows` are the detections themselves; `dropped` says how many runs were given up.
+    """
+
+    def __init__(self, tables: Iterable[pa.Table], dropped: Mapping[str, int] | None = None) -> None:
+        self.dropped = sum((dropped or {}).values())
         listed = [row for table in tables for row in table.to_pylist()]
         self.rows = listed
         self.matches = sorted(taken(row) for row in listed if row["type"] == MATCH)
@@ -55,7 +88,7 @@ class Found:
 
 def taken(row: Mapping[str, Any]) -> Taken:
     """What each step took, of a detection."""
-    return tuple(sorted((name, tuple(ids)) for name, ids in row.items() if name not in FIXED and ids))
+    return taken_of({name: ids for name, ids in row.items() if isinstance(ids, list) and name not in FIXED})
 
 
 def taken_of(steps: Mapping[str, Sequence[str]]) -> Taken:

@@ -23,7 +23,7 @@ ROOT = Path(__file__).parents[2]
 sys.path += [str(ROOT), str(Path(__file__).parent)]
 
 from oracle import Oracle  # noqa: E402 - a script, found by the line above
-from tests.reference.random_steps import events, pattern  # noqa: E402 - the same
+from tests.reference.random_steps import for_flink  # noqa: E402 - the same
 
 OUT = ROOT / "tests" / "steps" / "golden" / "flink.jsonl.gz"
 MOST_MATCHES = 40
@@ -37,8 +37,7 @@ def recordings() -> Iterator[Json]:
     """Ask Flink about one pattern after the other, for ever."""
     with Oracle() as flink:
         for seed in itertools.count(1):
-            rng = Random(seed)
-            asked, given = pattern(rng), events(rng)
+            asked, given = for_flink(Random(seed))
             answer = flink.answer(asked, given)
             if is_kept(seed, answer):
                 found = {"matches": answer["matches"], "timeouts": answer["timeouts"]}

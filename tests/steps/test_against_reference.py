@@ -1,0 +1,186 @@
+"""The engine finds what the reference finds: random patterns of steps, events, batches, orders and forms."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from random import Random
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from tests.reference import random_steps
+from tests.reference.random_steps import FULL, quantity
+from tests.reference.steps import TooLarge, find
+from tests.steps.engine import detected, in_batches, read, taken, whole
+from tests.steps.strategies import UNSKIPPED, arrivals, cuts, event_lists, expected, found, patterns
+
+from whimbrel.graph.passes import rewrite
+from whimbrel.lang.steps import Pattern
+from whimbrel.lang.wbl.compile import compile_tree
+from whimbrel.lang.wbl.parse import parse
+from whimbrel.model.time import instant
+
+KEY = ["car"]
+COMBINATIONS = {"min": 1, "max": None, "combinations": True}
+UNGROUPED = replace(FULL, groups=0.0)
+CHOOSING = replace(UNSKIPPED, groups=0.6, alternatives=1.0, repeats=0.2)
+
+
+def both(answer):
+    return answer.matches, answer.timeouts
+
+
+def test_most_random_patterns_have_matches():
+    """Nothing that is found by both proves little."""
+    rng, having = Random(7), 0
+    for _ in range(200):
+        try:
+            having += bool(find(random_steps.pattern(rng, FULL), random_steps.events(rng)).matches)
+        except TooLarge:
+            having += 1
+    assert having > 100
+
+
+# -- batches and orders ----------------------------------------------------------------------------------
+
+
+@given(patterns(), event_lists())
+def test_the_engine_finds_what_the_reference_finds(pattern, events):
+    assert both(whole(pattern, events)) == expected(pattern, events)
+
+
+@given(patterns(), event_lists())
+def test_a_match_spans_its_events_or_ends_when_time_has_passed(pattern, events):
+    matches, _ = found(pattern, events)
+    ends = {(match.taken, match.end) for match in matches}
+    assert {
+        (taken(row), instant(row["end"]) // 1000)
+        for row in whole(pattern, events).rows
+        if row["type"] == "Match"
+    } == ends
+
+
+@given(st.data(), patterns(), event_lists())
+def test_batches_change_nothing(data, pattern, events):
+    batches = data.draw(cuts(events))
+    assert both(in_batches(pattern, batches)) == expected(pattern, events)
+
+
+@given(st.data(), patterns(), event_lists())
+def test_snapshot_and_restore_change_nothing(data, pattern, events):
+    batches = data.draw(cuts(events))
+    assert both(in_batches(pattern, batches, restoring=True)) == expected(pattern, events)
+
+
+@given(st.data(), patterns(), event_lists(), st.sampled_from([1, 3]), st.booleans())
+def test_the_order_of_arrival_changes_nothing(data, pattern, events, seconds, restoring):
+    batches = data.draw(cuts(data.draw(arrivals(events, 1000 * seconds))))
+    answer = in_batches(pattern, batches, lateness=f"{seconds} s", restoring=restoring)
+    assert both(answer) == expected(pattern, events)
+
+
+@given(patterns(), event_lists())
+def test_keys_are_walked_along_apart(pattern, events):
+    """Keys interleaved find what each key finds alone."""
+    keyed = pattern | {"key": KEY}
+    alone = {k: v for k, v in pattern.items() if k != "key"}
+    matches, timeouts = [], []
+    for car in "xy":
+        own = expected(alone, [event for event in events if event["attributes"]["car"] == car])
+        matches += own[0]
+        timeouts += own[1]
+    assert both(whole(keyed, events)) == (sorted(matches), sorted(timeouts))
+
+
+# -- forms -----------------------------------------------------------------------------------------------
+
+
+@given(patterns(), event_lists())
+def test_the_optimiser_changes_nothing(pattern, events):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("whimbrel.engine.pipeline.rewrite", lambda graph, *_: rewrite(graph, ()))
+        plain = whole(pattern, events)
+    assert plain.rows == whole(pattern, events).rows
+
+
+@given(patterns())
+def test_the_json_form_is_read_as_it_is_written(pattern):
+    form = read(pattern)
+    assert Pattern.from_dict(form.to_dict()) == form
+
+
+@given(patterns(UNGROUPED))
+def test_the_language_has_the_same_graph_as_the_json_form(pattern):
+    assert in_words(pattern).graph == read(pattern).compile("Match").graph
+
+
+@given(patterns(), event_lists())
+def test_the_language_says_what_the_json_form_says(pattern, events):
+    """Parentheses around a single step are lost, but not what they mean."""
+    assert both(detected(in_words(pattern), events)) == expected(pattern, events)
+
+
+def in_words(pattern):
+    """The query of a pattern, by way of its text."""
+    return compile_tree(parse(read(pattern).text("Match")), forever=True)
+
+
+@given(patterns(CHOOSING), event_lists())
+def test_alternatives_find_what_each_branch_finds(pattern, events):
+    """Without repetition and skipping, a pattern with a choice is two patterns without."""
+    places = [n for n, step in enumerate(pattern["steps"]) if "either" in step and not quantity(step, "min")]
+    assume(places)
+    chosen = [with_branch(pattern, places[0], branch) for branch in (0, 1)]
+    matches = {match for each in chosen for match in expected(each, events)[0]}
+    assert whole(pattern, events).matches == sorted(matches)
+
+
+def with_branch(pattern, place, branch):
+    steps = list(pattern["steps"])
+    group = dict(steps[place])
+    group["group"] = group.pop("either")[branch]
+    steps[place] = group
+    return pattern | {"steps": steps}
+
+
+# -- counting and limits ---------------------------------------------------------------------------------
+
+
+@given(patterns(UNSKIPPED), event_lists())
+def test_counting_counts_the_matches_that_each_event_completes(pattern, events):
+    matches, _ = found(pattern, events)
+    assume(len({match.taken for match in matches}) == len(matches))
+    numbers = Counter((match.key, match.by, match.end) for match in matches)
+    counted = whole(pattern | {"count": True}, events)
+    assert sorted(row["matches"] for row in counted.rows) == sorted(numbers.values())
+
+
+@pytest.mark.xfail(strict=True, reason="what is found in several ways is counted as often")
+def test_counting_counts_what_is_found_in_several_ways_once():
+    loop = {"group": [{"name": "a", "contiguity": None}], "contiguity": None}
+    steps = [
+        loop | {"quantifier": COMBINATIONS},
+        {"name": "b", "contiguity": "followedBy", "condition": "v > 0"},
+    ]
+    events = [
+        {"id": f"e{time}", "type": "A", "time": time, "attributes": {"v": time // 3}} for time in range(4)
+    ]
+    assert len(whole({"steps": steps}, events).matches) == 7
+    assert [row["matches"] for row in whole({"steps": steps, "count": True}, events).rows] == [7]
+
+
+@given(patterns(), event_lists())
+def test_a_limit_that_is_not_reached_changes_nothing(pattern, events):
+    answer = in_batches(pattern | {"max_runs": 5_000}, [events])
+    assert (answer.dropped, *both(answer)) == (0, *expected(pattern, events))
+
+
+@given(patterns(UNSKIPPED), event_lists(), st.sampled_from(["oldest", "newest"]))
+def test_a_limit_that_is_reached_is_told(pattern, events, drop):
+    """What is found with a limit is found without; and if something is not, runs were dropped."""
+    matches, _ = expected(pattern, events)
+    answer = in_batches(pattern | {"max_runs": 1, "drop_runs": drop}, [events])
+    assert set(answer.matches) <= set(matches)
+    if answer.matches != matches:
+        assert answer.dropped > 0
