@@ -11,6 +11,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from whimbrel import Query
+from whimbrel import compile as compile_query
+
 OBJECTS = 5_000
 LATENESS = 1_000
 """Milliseconds; every object's events arrive with a delay of its own, shorter than this."""
@@ -35,6 +38,8 @@ class Stream:
     seed: int
     watermarks: int
     """Milliseconds between Flink's watermarks: the best for it of 50, 200 (its default) and 1,000."""
+    has_ids: bool = False
+    """Whether Whimbrel is given an id with each event, which is its row."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +72,23 @@ class Case:
             f"define S detect A as a then not B for {self.window} ms "
             "assign source = group.source, t0 = a.end group by source"
         )
+
+    def compiled(self) -> Query:
+        """Give the query that Whimbrel runs."""
+        return compile_query(self.query)
+
+    def kept(self, names: list[str]) -> list[str]:
+        """Choose the columns of the detections that say which events a match has."""
+        return [name for name in names if name == "source" or (name[:1] == "t" and name[1:].isdigit())]
+
+    def number_of(self, events: int) -> int:
+        """Give how many events are taken where so many are asked for."""
+        return events
+
+    def asked_of_flink(self, folder: Path) -> str:
+        """Give the first words of the Java program's line; it has the pattern."""
+        del folder
+        return f"{self.pattern} {self.window}"
 
 
 SPARSE = Stream("sparse", 1_000, (0.01, 0.02, 0.02, *[0.95 / 17] * 17), 11, 200)
@@ -111,8 +133,10 @@ def _write(stream: Stream, number: int, made: Files) -> None:
         file.write(np.int32(number).tobytes())
         for column in (kinds, objects, times, values):
             column.tofile(file)
+    ids = {"id": pa.array(np.arange(number)).cast(pa.string())} if stream.has_ids else {}
     table = pa.table(
         {
+            **ids,
             "type": pa.DictionaryArray.from_arrays(pa.array(kinds), pa.array(TYPES)),
             "source": pa.DictionaryArray.from_arrays(
                 pa.array(objects), pa.array([source_name(n) for n in range(OBJECTS)])

@@ -13,6 +13,9 @@ PACKAGE = f"apache-flink-libraries=={VERSION}"
 """The part of the package apache-flink that holds the jars; the rest is Flink's Python API."""
 
 SOURCES = Path(__file__).parent / "flink"
+TOOLS = Path(__file__).parents[2] / "tools" / "flink"
+SHARED = ("Conditions.java", "Patterns.java")
+"""Of those tools: what says a pattern in JSON with the words of Flink."""
 HEAP = "4g"
 COLLECTORS = {1: "-XX:+UseSerialGC", 2: "-XX:+UseParallelGC"}
 """The garbage collector that was fastest for so many cores, of serial, parallel and G1."""
@@ -86,7 +89,10 @@ def _installed(home: Path) -> list[Path]:
 def _compiled(folder: Path, jars: list[Path]) -> Path:
     classes = folder / "classes"
     stamp = classes / "compiled"
-    sources = sorted(SOURCES.glob("*.java"))
+    sources = [*sorted(SOURCES.glob("*.java")), *(TOOLS / name for name in SHARED)]
+    lacking = [source.name for source in sources if not source.exists()]
+    if lacking:
+        raise PeerMissing(f"tools/flink has no {lacking[0]}; take it from Whimbrel's repository")
     if stamp.exists() and stamp.stat().st_mtime > max(source.stat().st_mtime for source in sources):
         return classes
     print("compiling the Flink program", file=sys.stderr)

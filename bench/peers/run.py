@@ -24,15 +24,19 @@ import flink_program
 import numpy as np
 import psutil
 from cases import CASES, LATENESS, Case, Files, files
-from matches import Differ, Reader, check_same
+from matches import Differ, Reader, check_same, reader_of
+from steps import STEPS_CASES, StepsCase
 from whimbrel_worker import BATCH
 
 import whimbrel as wb
+
+sys.path.append(str(flink_program.TOOLS))  # a pattern in JSON is made ready for Flink there
 
 ROOT = Path(__file__).parents[2]
 BUILD = ROOT / "build" / "peers"
 DOCS = ROOT / "docs" / "benchmarks-peers.md"
 START, END = "<!-- figures: made by `make bench-peers ARGS=--write` -->", "<!-- end of figures -->"
+ALL_CASES = (*CASES, *STEPS_CASES)
 QUICK = 200_000
 WARM = 10
 """Seconds for which a row may warm up."""
@@ -67,8 +71,10 @@ class Row:
         return statistics.median(self.spent)
 
 
-def rows_of(case: Case) -> list[Row]:
+def rows_of(case: Case | StepsCase) -> list[Row]:
     """Give the rows of a case's table."""
+    if isinstance(case, StepsCase):
+        return rows_of_steps(case)
     rows = [
         Row("Whimbrel, table in memory", "whimbrel", "table", 1),
         Row("Whimbrel, Parquet file", "whimbrel", "parquet", 1),
@@ -89,6 +95,18 @@ def rows_of(case: Case) -> list[Row]:
             Row("Whimbrel on Spark, streaming", "spark", "stream", cores),
         ]
     return rows
+
+
+def rows_of_steps(case: StepsCase) -> list[Row]:
+    """Give the rows of a pattern of steps: on one core, as the engine runs."""
+    filtered = ", filtered" if case.has_others else ""
+    return [
+        Row("Whimbrel, table in memory", "whimbrel", "table", 1),
+        Row(f"Whimbrel, session, {BATCH:,} events at once", "whimbrel", "session", 1),
+        Row(f"Flink CEP{filtered} and chained" if filtered else "Flink CEP, chained", "flink", "chained", 1),
+        Row(f"Flink CEP{filtered}", "flink", "filtered", 1),
+        Row(f"Flink CEP, batch mode{filtered}", "flink", "batch", 1),
+    ]
 
 
 class Worker:
@@ -192,12 +210,14 @@ def peak_memory(process: int) -> Iterator[Peak]:
 class Bench:
     """The measurements of one case."""
 
-    def __init__(self, case: Case, options: argparse.Namespace) -> None:
+    def __init__(self, case: Case | StepsCase, options: argparse.Namespace) -> None:
         self._case = case
         self._options = options
-        say(f"{case.name}: making {options.events:,} events")
-        self._files = files(case.stream, options.events, BUILD / "data")
-        self._reader = Reader.of(case, options.events)
+        self._number = case.number_of(options.events)
+        say(f"{case.name}: making {self._number:,} events")
+        self._files = files(case.stream, self._number, BUILD / "data")
+        self._reader = reader_of(case, self._number)
+        self._asked = case.asked_of_flink(BUILD) if "flink" in options.systems else ""
         self._out = BUILD / "matches"
         self.rows = [row for row in rows_of(case) if row.system in options.systems]
         if options.quick:
@@ -252,8 +272,9 @@ class Bench:
         found = self._reader.flink(self._out) if row.system == "flink" else self._reader.whimbrel(self._out)
         if self._expected is None:
             self._expected, self._expected_from, self.found = found, row.name, len(found)
-        is_endless = (row.system, row.how) == ("spark", "stream")
-        expected = self._reader.known_at_end(self._expected) if is_endless else self._expected
+        expected = self._expected
+        if (row.system, row.how) == ("spark", "stream") and isinstance(self._reader, Reader):
+            expected = self._reader.known_at_end(expected)  # a stream does not end
         check_same(row.name, found, self._expected_from, expected)
         say(f"{self._case.name}: {row.name}: {spent:.2f} s, {len(found):,} matches, the same")
 
@@ -261,14 +282,14 @@ class Bench:
         """Say what a worker is to do."""
         if row.system != "flink":
             return f"{row.how} {'some' if is_warm_up else 'all'} {out}"
-        number = self._options.events
+        number = self._number
         number = min(number, max(WARM_EVENTS, number // 10)) if is_warm_up else number
-        case, watermarks = self._case, self._case.stream.watermarks
-        return f"{case.pattern} {case.window} {LATENESS} {row.how} {row.cores} {number} {watermarks} {out}"
+        watermarks = self._case.stream.watermarks
+        return f"{self._asked} {LATENESS} {row.how} {row.cores} {number} {watermarks} {out}"
 
     def table(self) -> str:
         """Give the figures in Markdown."""
-        number = self._options.events
+        number = self._number
         peers = [row for row in self.rows if row.system == "flink" and not row.missing]
         fastest = {
             cores: min(row.seconds for row in peers if row.cores == cores)
@@ -292,7 +313,7 @@ class Bench:
         return "\n".join(lines)
 
 
-def command(system: str, cores: int, case: Case, made: Files) -> list[str]:
+def command(system: str, cores: int, case: Case | StepsCase, made: Files) -> list[str]:
     """Give the command that starts a worker."""
     if system == "flink":
         return [*flink_program.command(BUILD, cores), str(made.binary)]
@@ -312,9 +333,9 @@ def facts(options: argparse.Namespace) -> str:
     return (
         f"Whimbrel {wb.__version__} on Python {platform.python_version()}, Spark {version('pyspark')}, "
         f"Flink {flink_program.VERSION} (heap {flink_program.HEAP}) on Java {flink_program.java_version()}, "
-        f"{os.cpu_count()} cores of {platform.machine()}, {memory:.0f} GB; {options.events:,} events, "
-        f"median of up to {options.repeat} runs (a row that has taken {options.patience:.0f} s is not run "
-        f"again); the load average before was {options.load:.1f}. "
+        f"{os.cpu_count()} cores of {platform.machine()}, {memory:.0f} GB; {options.events:,} events "
+        f"or as many as a table says, median of up to {options.repeat} runs (a row that has taken "
+        f"{options.patience:.0f} s is not run again); the load average before was {options.load:.1f}. "
         f"Made with `make bench-peers{options.arguments}`."
     )
 
@@ -335,7 +356,9 @@ def parsed() -> argparse.Namespace:
         "--patience", type=float, default=40, help="seconds after which a row is not run again"
     )
     parser.add_argument("--quick", action="store_true", help=f"{QUICK:,} events, once, not warmed up")
-    parser.add_argument("--cases", default=",".join(case.name for case in CASES), help="some of the cases")
+    parser.add_argument(
+        "--cases", default=",".join(case.name for case in ALL_CASES), help="some of the cases"
+    )
     parser.add_argument("--systems", default="whimbrel,flink,spark", help="some of the systems")
     parser.add_argument("--write", action="store_true", help="put the tables into docs/benchmarks-peers.md")
     options = parser.parse_args()
@@ -354,7 +377,7 @@ def main() -> None:
         sys.exit("the comparison needs two cores")
     tables, has_failed = [], False
     try:
-        for case in CASES:
+        for case in ALL_CASES:
             if case.name in options.cases.split(","):
                 bench = Bench(case, options)
                 bench.run()

@@ -17,6 +17,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 from cases import CASES, LATENESS
+from steps import STEPS_CASES
 
 import whimbrel as wb
 
@@ -36,7 +37,8 @@ def main() -> None:
     parser.add_argument("first", type=Path)
     parser.add_argument("--spark", type=int, default=0, metavar="CORES")
     options = parser.parse_args()
-    query = wb.compile(next(case for case in CASES if case.name == options.case).query)
+    case = next(case for case in (*CASES, *STEPS_CASES) if case.name == options.case)
+    query = case.compiled()
     try:
         run = on_spark(query, options) if options.spark else embedded(query, options)
     except (ImportError, NotImplementedError) as error:
@@ -50,12 +52,7 @@ def main() -> None:
             print("unavailable", type(error).__name__, error, flush=True)
             continue
         if out != "-":
-            kept = [
-                name
-                for name in found.column_names
-                if name == "source" or (name[:1] == "t" and name[1:].isdigit())
-            ]
-            pq.write_table(found.select(kept), out)
+            pq.write_table(found.select(case.kept(found.column_names)), out)
         print("peer", spent, flush=True)
 
 

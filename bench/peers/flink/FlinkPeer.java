@@ -2,13 +2,16 @@ package peer;
 
 import com.sun.management.OperatingSystemMXBean;
 import java.io.BufferedReader;
+import java.io.IOException;
 import java.io.InputStreamReader;
 import java.lang.management.ManagementFactory;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import oracle.Patterns;
 import org.apache.flink.api.common.RuntimeExecutionMode;
 import org.apache.flink.api.common.eventtime.WatermarkStrategy;
 import org.apache.flink.api.common.typeinfo.PrimitiveArrayTypeInfo;
@@ -23,6 +26,8 @@ import org.apache.flink.configuration.MemorySize;
 import org.apache.flink.configuration.StateBackendOptions;
 import org.apache.flink.configuration.TaskManagerOptions;
 import org.apache.flink.runtime.util.EnvironmentInformation;
+import org.apache.flink.shaded.jackson2.com.fasterxml.jackson.databind.JsonNode;
+import org.apache.flink.shaded.jackson2.com.fasterxml.jackson.databind.ObjectMapper;
 import org.apache.flink.streaming.api.datastream.DataStreamUtils;
 import org.apache.flink.streaming.api.datastream.KeyedStream;
 import org.apache.flink.streaming.api.datastream.SingleOutputStreamOperator;
@@ -32,8 +37,8 @@ import org.apache.flink.util.Collector;
 /**
  * Runs patterns on Flink CEP, one job for each line of standard input, and says how long each took.
  *
- * <p>A line is {@code pattern window lateness variant parallelism rows watermarks out}: the pattern ({@code sequence}
- * or {@code absence}), its length and the lateness in milliseconds, the variant (see {@link #matcherInput}), the
+ * <p>A line is {@code pattern window lateness variant parallelism rows watermarks out}: the pattern ({@code sequence},
+ * {@code absence} or a file with a pattern of steps in JSON), its length and the lateness in milliseconds, the variant (see {@link #matcherInput}), the
  * number of rows to take from the input, how often watermarks are sent in milliseconds, and a file for the matches or
  * {@code -}. The answer is {@code peer seconds busy}, with the processor time of all threads.
  */
@@ -57,7 +62,7 @@ public final class FlinkPeer {
             MemorySource.prepare(Integer.parseInt(words[5]), parallelism, words[3].equals("chained"));
             MatchSink.clear();
             System.gc();
-            run(pattern(words[0], Long.parseLong(words[1])), Long.parseLong(words[2]), words[3], parallelism,
+            run(job(words[0], Long.parseLong(words[1])), Long.parseLong(words[2]), words[3], parallelism,
                     Long.parseLong(words[6]));
             if (!words[7].equals("-")) {
                 MatchSink.write(Path.of(words[7]));
@@ -68,8 +73,26 @@ public final class FlinkPeer {
         }
     }
 
-    private static void run(
-            Pattern<Event, ?> pattern, long lateness, String variant, int parallelism, long watermarks)
+    /** What to look for, and what to tell of it. */
+    private record Job(Pattern<Event, ?> pattern, PatternProcessFunction<Event, int[]> rows) {}
+
+    private static Job job(String pattern, long window) throws IOException {
+        if (!pattern.endsWith(".json")) {
+            return new Job(pattern(pattern, window), new RowsOfMatch());
+        }
+        JsonNode file = new ObjectMapper().readTree(Path.of(pattern).toFile());
+        return new Job(
+                Patterns.build(file.get("pattern"), new NumberConditions(names(file.get("types")))),
+                new RowsOfSteps(names(file.get("steps"))));
+    }
+
+    private static ArrayList<String> names(JsonNode list) {
+        ArrayList<String> names = new ArrayList<>();
+        list.forEach(name -> names.add(name.asText()));
+        return names;
+    }
+
+    private static void run(Job job, long lateness, String variant, int parallelism, long watermarks)
             throws Exception {
         Configuration settings = new Configuration();
         settings.set(StateBackendOptions.STATE_BACKEND, "hashmap");
@@ -84,8 +107,8 @@ public final class FlinkPeer {
                 WatermarkStrategy.forBoundedOutOfOrderness(Duration.ofMillis(lateness)),
                 "events",
                 new Event.Info());
-        CEP.pattern(matcherInput(events, variant), pattern)
-                .process(new RowsOfMatch(), PrimitiveArrayTypeInfo.INT_PRIMITIVE_ARRAY_TYPE_INFO)
+        CEP.pattern(matcherInput(events, variant), job.pattern())
+                .process(job.rows(), PrimitiveArrayTypeInfo.INT_PRIMITIVE_ARRAY_TYPE_INFO)
                 .sinkTo(new MatchSink());
         env.execute();
     }
@@ -145,6 +168,36 @@ public final class FlinkPeer {
             List<Event> b = match.get("b");
             int a = match.get("a").get(0).row;
             out.collect(b == null ? new int[] {a} : new int[] {a, b.get(0).row, match.get("c").get(0).row});
+        }
+    }
+
+    /** Gives the number of the numbers that follow; then for each step how many events it took, and their rows. */
+    private static final class RowsOfSteps extends PatternProcessFunction<Event, int[]> {
+        private static final long serialVersionUID = 1;
+
+        private final ArrayList<String> steps;
+
+        RowsOfSteps(ArrayList<String> steps) {
+            this.steps = steps;
+        }
+
+        @Override
+        public void processMatch(Map<String, List<Event>> match, Context context, Collector<int[]> out) {
+            int length = 1 + steps.size();
+            for (List<Event> taken : match.values()) {
+                length += taken.size();
+            }
+            int[] numbers = new int[length];
+            int next = 0;
+            numbers[next++] = length - 1;
+            for (String step : steps) {
+                List<Event> taken = match.getOrDefault(step, List.of());
+                numbers[next++] = taken.size();
+                for (Event event : taken) {
+                    numbers[next++] = event.row;
+                }
+            }
+            out.collect(numbers);
         }
     }
 }

@@ -13,7 +13,7 @@ import org.apache.flink.api.connector.sink2.Sink;
 import org.apache.flink.api.connector.sink2.SinkWriter;
 import org.apache.flink.api.connector.sink2.WriterInitContext;
 
-/** Keeps the matches of a job in memory: the rows of their events, as many numbers a match as it has parts. */
+/** Keeps the matches of a job in memory: the rows of their events, one match after the other. */
 final class MatchSink implements Sink<int[]> {
     private static final long serialVersionUID = 1;
 
@@ -58,7 +58,7 @@ final class MatchSink implements Sink<int[]> {
         @Override
         public void write(int[] rows, Context context) {
             if (size + rows.length > numbers.length) {
-                numbers = Arrays.copyOf(numbers, 2 * numbers.length);
+                numbers = Arrays.copyOf(numbers, 2 * numbers.length + rows.length);
             }
             for (int row : rows) {
                 numbers[size++] = row;
