@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from tests.engine.comparing import as_detections, plain
 from tests.reference.data import Event
@@ -16,8 +16,12 @@ from tests.reference.tables import event_table
 from whimbrel import detect
 from whimbrel.graph.operators import Graph, Match
 from whimbrel.graph.passes import PASSES, Pass, rewrite
+from whimbrel.graph.passes.find_joins import find_joins
 from whimbrel.graph.passes.share_prefixes import beginning_of, cut
 from whimbrel.graph.query import Query
+
+SEQUENCES = frozenset({"filter", "conditions", "absent", "gap", "partition", "layers", "assign", "space"})
+"""What sequences that can be cut may have."""
 
 
 def found(graph: Graph, events: Sequence[Event], passes: Sequence[Pass]) -> Any:
@@ -47,8 +51,10 @@ def test_what_is_rewritten_is_not_rewritten_again(graph):
     assert rewrite(once) == once
 
 
-@given(data=st.data(), graph=graphs(), events=event_lists())
+@settings(suppress_health_check=[HealthCheck.filter_too_much])
+@given(data=st.data(), graph=graphs(SEQUENCES), events=event_lists(min_size=6))
 def test_a_sequence_cut_in_two_finds_the_same(data, graph, events):
+    graph = rewrite(graph, [find_joins])
     possible = [
         (match.name, length)
         for match in graph.operators
