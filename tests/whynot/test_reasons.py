@@ -429,6 +429,15 @@ def test_a_key_that_no_event_has():
     assert found.notes == ("no event that the query reads has vehicle = truck1; did you mean 'truck-1'?",)
 
 
+def test_a_key_that_only_groups():
+    query = "define X(v) detect A(v > 5) assign v = A.v group by k"
+    found = explained(query, "A@0s:v=3,k=x A@1s:v=4,k=y A@2s:v=9,k=y", key="y")
+    assert [(dict(miss.key), str(miss.reasons[0])) for miss in found.misses] == [
+        ({"k": "y"}, "A: v was 4, needed > 5")
+    ]
+    assert found.findings[0].detections == 1
+
+
 def test_a_key_of_a_join():
     query = "define X detect A as a then B as b within 5 s where a.car = b.car and b.v > 3"
     found = explained(query, "A@0s:car=x B@1s:car=x,v=1 A@2s:car=y B@3s:car=y,v=2", key={"car": "x"})

@@ -100,7 +100,11 @@ def _probing(graph: Graph) -> Graph:
     extra: list[Operator] = []
     for operator in graph.operators:
         if isinstance(operator, Match | Repeat | Sequence) and operator.partitioning.keys:
-            extra.append(_group_reader(operator))
+            case = Case(operator.name, None, (), operator.partitioning)
+            extra.append(_group_reader(operator.name, case))
+        if isinstance(operator, Derive):
+            cases = [(number, case) for number, case in enumerate(operator.cases) if case.partitioning.keys]
+            extra += [_group_reader(f"{operator.name}@{number}", case) for number, case in cases]
         if isinstance(operator, Sequence):
             extra += beginnings(operator)
         if isinstance(operator, Aggregate):
@@ -109,11 +113,10 @@ def _probing(graph: Graph) -> Graph:
     return replace(graph, operators=(*graph.operators, *extra), outputs=(*graph.outputs, *names))
 
 
-def _group_reader(operator: Match | Repeat | Sequence) -> Derive:
+def _group_reader(name: str, case: Case) -> Derive:
     """Read the group keys of a stream, so that the engine keeps them with its rows."""
-    keys = tuple(Assign(key.name, Attribute(GROUP, key.name)) for key in operator.partitioning.keys)
-    name = f"{operator.name}@groups"
-    return Derive(name, name, (Case(operator.name, None, keys, operator.partitioning),))
+    keys = tuple(Assign(key.name, Attribute(GROUP, key.name)) for key in case.partitioning.keys)
+    return Derive(f"{name}@groups", f"{name}@groups", (replace(case, assign=keys),))
 
 
 def _every_window(graph: Graph, operator: Aggregate) -> Aggregate:
