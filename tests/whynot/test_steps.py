@@ -98,7 +98,9 @@ def test_groups_are_walked_apart(key):
 
 
 def test_nothing_to_begin_with():
-    assert nearest("A(v > 5) as a next A(v < 3) as b within 9 s", "A@0s:v=1")[0] == "nothing"
+    kind, text, filled = nearest("A(v > 5) as a next A(v < 3) as b within 9 s", "A@0s:v=1")
+    assert (kind, text, filled) == ("condition", "a: v was 1, needed > 5", 0)
+    assert nearest("A(v > 5) as a next A(v < 3) as b within 9 s", "C@0s:v=1")[0] == "nothing"
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -113,3 +115,12 @@ def test_recorded_patterns_are_explained(seed):
     starts = {example.events[0] for example in finding.examples}
     assert not starts & {miss.parts[0][1].events[0] for miss in finding.misses if miss.parts[0][1]}
     assert all(miss.reasons for miss in finding.misses)
+
+
+def test_an_event_that_could_not_even_begin_is_told_with_what_kept_it_from():
+    found = explained(
+        "A(v > 5) as a next A(v < 3) as b within 9 s group by k", "A@0s:v=9,k=x A@1s:v=4,k=y", key="y"
+    )
+    (miss,) = found.misses
+    assert str(miss.reasons[0]) == "a: v was 4, needed > 5"
+    assert "k = y" in str(found)

@@ -109,6 +109,7 @@ class Walk:
         self.events = arrivals.collect()
         self.roots = arrivals.roots
         groups = Groups(view.around, op.partitioning.keys)
+        self.groups = groups
         self.group = np.zeros(len(self.events), np.int64)
         for number, root in enumerate(self.roots):
             at = np.flatnonzero(self.events.root == number)
@@ -165,6 +166,28 @@ class Walk:
         places = np.array(begun.places, np.int64)
         around = self.view.in_time(self.events.start[places], self.events.end[places]).any()
         return bool(around) and self.view.of_group(begun.group)
+
+    # -- what could not even begin -------------------------------------------------------------------------
+
+    def beginnings_missed(self, definition: str) -> list[Miss]:
+        """Say of the events that were asked for, nearest first, why none of them is the first of a match."""
+        nobody = Begun(0, {}, {})
+        found = []
+        for place in self._asked_for()[:LOOKED_AT]:
+            for step in entries(self.op.steps):
+                cost, reasons = self._tested(nobody, step.test, step.name, place)
+                if reasons:
+                    group = self.groups.values[self.group[place]]
+                    cost += WEIGHTS["nothing"] * (len(self.op.steps) - 1)
+                    parts = ((step.name, self._seen(place)),)
+                    found.append(Miss(definition, self.op.name, dict(group), parts, reasons, cost))
+        return sorted(found, key=lambda miss: miss.cost)
+
+    def _asked_for(self) -> list[int]:
+        """Give the events of the key and around the time that were asked for."""
+        wanted = self.view.in_time(self.events.start, self.events.end)
+        known = np.array([self.view.of_group(group) for group in self.groups.values] or [True], np.bool_)
+        return [int(place) for place in np.flatnonzero(wanted & known[self.group])]
 
     # -- what stopped them -------------------------------------------------------------------------------
 
@@ -333,7 +356,9 @@ def explain_sequence(op: Sequence, view: View, definition: str) -> Finding:
     rows = view.rows_asked_for(op.name, op.partitioning)
     if not misses and not len(rows):
         first = entries(op.steps)[0]
-        misses = [nothing_at_all(view, definition, op.name, [(first.name, first.test.input)])]
+        misses = walk.beginnings_missed(definition) or [
+            nothing_at_all(view, definition, op.name, [(first.name, first.test.input)])
+        ]
     left = len(begun) - LOOKED_AT
     notes = (f"{many(left, 'other match')} in the making were not looked at",) if left > 0 else ()
     return Finding(
