@@ -60,3 +60,16 @@ def test_three_alternatives(backend):
 def test_a_condition_may_read_the_branch_that_fits(backend):
     data = "A@1s:v=1 B@2s:v=5 A@3s:v=7"
     assert backend.pattern("A as a or B as b where a.v > 2 or b.v > 2", data) == ["b1", "a2"]
+
+
+def test_alternatives_of_single_events_and_patterns_keep_their_group(backend):
+    data = "A@1s:k=x C@2s:k=x B@2s:k=y E@3s:k=x B@4s:k=x"
+    pattern = "A then (B or (C then E within 5 s)) within 1 h group by k"
+    assert backend.pattern(pattern, data) == ["a1 c1 e1", "a1 b2"]
+    assert backend.pattern("A then (B or C+) within 1 h group by k", data) == ["a1 c1", "a1 b2"]
+
+
+def test_alternatives_of_events_and_definitions_keep_their_group(backend):
+    text = "define Late detect C define D detect (A or Late) then B within 1 h group by k"
+    found = backend.detect(text, "A@1s:k=x C@2s:k=x B@2s:k=y B@4s:k=x")
+    assert found.events == ["a1 b2", "c1 b2"]

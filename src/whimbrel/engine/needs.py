@@ -193,12 +193,21 @@ class Needs:
     def _merge(self, op: Merge) -> None:
         for need in self.of[op.name]:
             for branch in op.branches:
-                if not isinstance(need, Attribute) or need.part is None:
+                if isinstance(need, Attribute) and need.part is None and self._groups_by(branch.input, need):
+                    self.want(branch.input, Attribute(GROUP, need.name))
+                elif not isinstance(need, Attribute) or need.part is None:
                     self.want(branch.input, need)
                 else:
                     names = {*scope(self.graph, branch.input), branch.alias}
                     if need.part in names:
                         self._expr(branch.input, branch.alias, need, Partitioning())
+
+    def _groups_by(self, stream: str, key: Attribute) -> bool:
+        """Tell whether the rows of a stream know a value by the group they belong to."""
+        operator = self.graph[stream]
+        if not isinstance(operator, Match | Repeat | Sequence):
+            return False
+        return any(each.name == key.name for each in operator.partitioning.keys)
 
     def _aggregate(self, op: Aggregate) -> None:
         for part in op.parts:

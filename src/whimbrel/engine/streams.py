@@ -136,7 +136,10 @@ class RowsFrame:
     def key(self, key: Key) -> Column:
         """Give the value of a partition key for every row."""
         if self.stream.composite:
-            return self.stream.store.column(Attribute(GROUP, key.name), self.rows)
+            found = self.stream.store.column(Attribute(GROUP, key.name), self.rows)
+            if found.type is not None:
+                return found
+            # Alternatives that join single events and composites keep keys as the events' own.
         if key.kind == "source":
             return self._own("source")
         if key.kind == "attribute":
