@@ -22,12 +22,11 @@ from workloads import sequence_events
 
 import whimbrel as wb
 
-COMBINATIONS = (
+LISTED = (
     "define K detect A as a followed by any B+ combinations as b followed by any C as c within 1 h "
-    "assign {what} group by source {how}"
+    "group by source"
 )
-LISTED = COMBINATIONS.format(what="b = ids(b)", how="")
-COUNTED = COMBINATIONS.format(what="found = matches", how="counting matches")
+COUNTED = LISTED.replace("group by", "assign found = matches group by") + " counting matches"
 LOOP = "define S detect A as a followed by B+ as b followed by C as c within 100 s group by source"
 GREEDY = LOOP.replace("B+", "B+ greedy") + " skip past last event"
 
