@@ -298,7 +298,7 @@ def _give_way(state: State, take: Test) -> None:
 
 
 def _copy(state: State) -> State:
-    made = State(state.step, state.kind)
+    made = State(state.step, state.kind, state.within_previous)
     for move in state.moves:
         made.add(move.action, made if move.target is state else move.target, move.test)
     return made
@@ -346,7 +346,7 @@ def _forgiven(then: State, element: Json, place: Place) -> State:
     names = {step["name"] for step in _absences_before(place)}
     if not names or not quantity(element, "optional"):
         return then
-    made = State(then.step, then.kind)
+    made = State(then.step, then.kind, then.within_previous)
     for move in then.moves:
         target = move.target
         if move.action == GO_ON:
