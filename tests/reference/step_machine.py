@@ -259,8 +259,9 @@ def _body(group: Json, then: State, place: Place, again: bool) -> State:
     if "group" in group:
         return _sequence(group["group"], then, inside)
     made = State()
-    for branch in group["either"]:
-        made.add(GO_ON, _sequence(branch, then, inside), always)
+    for branch in group["either"]:  # each for itself: what follows gives way to one of them alone
+        own = _copy(then) if then.moves else then
+        made.add(GO_ON, _sequence(branch, own, inside), always)
     return made
 
 

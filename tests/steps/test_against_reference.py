@@ -136,6 +136,14 @@ def test_alternatives_find_what_each_branch_finds(pattern, events):
     assert whole(pattern, events).matches == sorted(matches)
 
 
+def test_what_follows_gives_way_to_the_greedy_branch_alone():
+    greedy = {"name": "b", "contiguity": None, "quantifier": {"min": 1, "max": None, "greedy": True}}
+    either = {"either": [[{"name": "a", "contiguity": None}], [greedy]], "contiguity": None}
+    pattern = {"steps": [either, {"name": "c", "contiguity": "next"}]}
+    events = [{"id": f"e{time}", "type": "A", "time": time, "attributes": {"v": 0}} for time in range(2)]
+    assert whole(pattern, events).matches == [(("a", ("e0",)), ("c", ("e1",)))]
+
+
 def with_branch(pattern, place, branch):
     steps = list(pattern["steps"])
     group = dict(steps[place])
