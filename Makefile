@@ -48,7 +48,7 @@ bench: $(DEV)  ## measure speed, as ratios
 bench-spark: $(DEV)  ## measure speed on Spark against Spark's own ceiling (half an hour)
 	@$(PY) bench/spark/run.py $(ARGS)
 
-bench-peers: $(DEV)  ## measure speed against Flink CEP, and compare the matches (half an hour)
+bench-peers: $(DEV)  ## measure speed against Flink CEP, and compare the matches (an hour)
 	@$(PY) bench/peers/run.py $(ARGS)
 
 flink: $(DEV)  ## compare sequences of steps with Flink CEP itself, over 5,000 random patterns (a quarter of an hour)

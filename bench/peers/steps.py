@@ -141,7 +141,7 @@ STEPS_CASES = (
             step("C", "followedBy"),
             seconds=50,
         ),
-        500_000,
+        1_000_000,
     ),
     StepsCase(
         "steps-absence",
@@ -159,6 +159,6 @@ STEPS_CASES = (
             step("C", "followedBy"),
             seconds=100,
         ),
-        500_000,
+        1_000_000,
     ),
 )
