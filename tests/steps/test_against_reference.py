@@ -15,6 +15,7 @@ from tests.reference.steps import TooLarge, find
 from tests.steps.engine import detected, in_batches, read, taken, whole
 from tests.steps.strategies import UNSKIPPED, arrivals, cuts, event_lists, expected, found, patterns
 
+import whimbrel as wb
 from whimbrel.graph.passes import rewrite
 from whimbrel.lang.steps import Pattern
 from whimbrel.lang.wbl.compile import compile_tree
@@ -150,6 +151,17 @@ def with_branch(pattern, place, branch):
     group["group"] = group.pop("either")[branch]
     steps[place] = group
     return pattern | {"steps": steps}
+
+
+@pytest.mark.xfail(strict=True, reason="what waits is told with the next event, not when time passes")
+def test_a_match_that_waits_is_told_when_time_passes():
+    loop = {"name": "b", "contiguity": None, "condition": "k = 'b'", "quantifier": {"min": 1, "max": None}}
+    steps = [loop, {"name": "c", "contiguity": "followedBy", "condition": "k = 'c'"}]
+    skip = {"strategy": "skip_to_first", "step": "b"}
+    pattern = Pattern.from_dict({"steps": steps, "within": {"ms": 60_000}, "after_match_skip": skip})
+    session = wb.Session(pattern.compile("Match"), time_unit="ms")
+    session.push([{"id": f"e{n}", "type": "A", "time": 1000 * n, "k": k} for n, k in enumerate("bbc")])
+    assert session.advance("1970-01-01T01:00:00Z").num_rows == 1
 
 
 # -- counting and limits ---------------------------------------------------------------------------------
