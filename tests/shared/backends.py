@@ -193,7 +193,10 @@ def streamed(whole: pa.Table, folder: Path) -> Any:
     rng = random.Random(whole.num_rows)
     cuts = sorted(rng.sample(range(1, whole.num_rows), min(2, whole.num_rows - 1))) if whole.num_rows else []
     pieces = [whole.slice(a, b - a) for a, b in pairwise([0, *cuts, whole.num_rows])]
-    end = table([{"id": "the end", "type": "the end", "start": LAST_INSTANT, "end": LAST_INSTANT}])
+    last = {"id": "the end", "type": "the end", "start": LAST_INSTANT, "end": LAST_INSTANT}
+    if whole.num_rows and "id" not in whole.column_names:
+        del last["id"]
+    end = table([last])
     pieces.append(
         pa.concat_tables([whole.slice(0, 0), end], promote_options="permissive").select(end_first(whole, end))
     )

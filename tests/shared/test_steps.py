@@ -181,11 +181,6 @@ def test_a_match_may_make_others_superfluous(backend, skip, matches):
     assert sorted(backend.pattern(f"B+ as b followed by C as c within 1 min {skip}", data)) == matches
 
 
-@pytest.mark.not_yet(
-    "spark-stream",
-    raises=AssertionError,
-    reason="what waits is told with the next event, not when time passes",
-)
 def test_a_match_waits_for_others_that_began_before_and_might_make_it_superfluous(backend):
     """The runs that begin with b1 could still take more; when their time is over, the others are told."""
     found = backend.pattern("B+ as b followed by C within 1 min skip to first b", "B@1s B@2s C@3s")

@@ -418,6 +418,11 @@ def _check_skip(op: Sequence) -> None:
             )
     elif op.skip.step is not None:
         raise QueryError(f"{op.skip.strategy} takes no step", hint="leave the step out")
+    if op.counted and any(isinstance(e, Group) and e.quantifier.repeats for e in every(op.steps)):
+        raise QueryError(
+            "matches of a repeated group cannot be counted: the same events may match in several ways",
+            hint="leave out `counting matches`; listed matches are told once each",
+        )
     if op.counted and op.skip.strategy != "no_skip":
         raise QueryError(
             "matches that are counted are not looked at one by one, so none can be skipped",

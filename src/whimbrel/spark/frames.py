@@ -91,6 +91,13 @@ def prepare(
     return Prepared(frame, graph, types, attributes, dealt, has_content)
 
 
+def coordinates_of(frame: DataFrame) -> Coordinates | None:
+    """Tell by the names of its columns how the locations of a frame are given; None if they do not tell."""
+    if "lon" in frame.columns:
+        return Coordinates.LONLAT
+    return Coordinates.PLANE if "x" in frame.columns else None
+
+
 def with_content(frame: DataFrame) -> DataFrame:
     """Add a hash of all that a row says, to tell events without ids apart."""
     simple = [f.name for f in frame.schema.fields if is_simple(f.dataType)]

@@ -28,7 +28,7 @@ from whimbrel.io.detections import attribute_texts
 from whimbrel.lang.wbl.compile import compile_text
 from whimbrel.model.schema import Coordinates, Type
 from whimbrel.model.time import BEGINNING_OF_TIME, duration
-from whimbrel.spark.frames import Columns, is_simple, renamed, with_content
+from whimbrel.spark.frames import Columns, coordinates_of, is_simple, renamed, with_content
 from whimbrel.spark.packing import PACKED_SPARK, Packing, pack_partition, to_packed
 from whimbrel.spark.processor import ShardProcessor, StreamJob, value_of
 from whimbrel.spark.rows import DETECTION
@@ -111,7 +111,7 @@ def outcomes_live(
     _check(frame, control, keys)
     if "id" not in frame.columns and not any(key.kind == "source" for key in keys):
         frame = with_content(frame)
-    place = None if coordinates is None else Coordinates(coordinates)
+    place = coordinates_of(frame) if coordinates is None else Coordinates(coordinates)
     packing = Packing(
         ByKeys(keys) if keys else Together("all queries are allowed"),
         default_shards(frame, shards) if keys else 1,
@@ -119,8 +119,9 @@ def outcomes_live(
         coordinates=place,
         time_unit=time_unit,
         default_type=default_type,
+        numbered=True,
     )
-    job = LiveJob(None, dict(_ATTRIBUTES), packing.lateness, packing.shards, keys=keys)
+    job = LiveJob(None, dict(_ATTRIBUTES), packing.lateness, packing.shards, coordinates=place, keys=keys)
     events = frame.mapInArrow(pack_partition(packing), PACKED_SPARK)
     orders = _orders(control).mapInArrow(pack_orders(packing.shards), PACKED_SPARK)
     packed = events.unionByName(orders)

@@ -25,6 +25,7 @@ from whimbrel.engine.session import Session
 from whimbrel.errors import StateError
 from whimbrel.graph.query import Query
 from whimbrel.lang.outputs import Types
+from whimbrel.model.schema import Coordinates
 from whimbrel.spark.packing import blocks_to_batches, from_block, to_block
 from whimbrel.spark.rows import Rows, counts_since
 from whimbrel.spark.worker import HOME
@@ -45,6 +46,7 @@ class StreamJob:
     lateness: int
     shards: int
     by_space: bool = False
+    coordinates: Coordinates | None = None
     key: str = field(default_factory=lambda: uuid4().hex)
     """Tells the sessions of this job from those of others in the same worker."""
 
@@ -60,6 +62,7 @@ class StreamJob:
             lateness=self.lateness,
             follows_events=False,
             owned=HOME if self.by_space else None,
+            coordinates=self.coordinates,
         )
 
 

@@ -25,11 +25,12 @@ from whimbrel.engine.needs import Needs
 from whimbrel.engine.session import Session
 from whimbrel.errors import DataError
 from whimbrel.graph.query import Query
+from whimbrel.graph.sequence import walks
 from whimbrel.graph.sharding import SOURCE, Anyhow, ByKeys, ByMeetings, BySpace, Sharding, Together
 from whimbrel.model.schema import Coordinates
 from whimbrel.model.time import BEGINNING_OF_TIME, duration
 from whimbrel.spark.batch import OnePartition
-from whimbrel.spark.frames import Columns, Prepared, prepare, renamed, with_content
+from whimbrel.spark.frames import Columns, Prepared, coordinates_of, prepare, renamed, with_content
 from whimbrel.spark.packing import (
     PACKED_SPARK,
     ROWS_AT_ONCE,
@@ -39,9 +40,8 @@ from whimbrel.spark.packing import (
     pack,
 )
 from whimbrel.spark.processor import ShardProcessor, StreamJob
-from whimbrel.spark.pushdown import selections
 from whimbrel.spark.rows import Rows
-from whimbrel.spark.stream import default_shards, heartbeats, run_packed
+from whimbrel.spark.stream import default_shards, heartbeats, run_packed, types_read
 from whimbrel.spark.types import quoted
 from whimbrel.spark.worker import HOME, Batches, larger
 from whimbrel.trial.compare import difference_texts
@@ -107,9 +107,9 @@ def outcomes_shadow(
     if not frame.isStreaming:
         raise DataError("this frame is static; over history, whimbrel.backtest compares two queries")
     frame = renamed(frame, columns or {})
-    place = None if coordinates is None else Coordinates(coordinates)
+    place = coordinates_of(frame) if coordinates is None else Coordinates(coordinates)
     common = {"time_unit": time_unit, "default_type": default_type}
-    said = None if place is None else place.value
+    said = None if coordinates is None else Coordinates(coordinates).value
     prepared = [
         prepare(query, frame, coordinates=said, filtered=False, **common)  # type: ignore[arg-type]
         for query in (live, candidate)
@@ -122,9 +122,10 @@ def outcomes_shadow(
             count,
             duration(lateness),
             schemas=query.schemas,
-            coordinates=place or query.graph.coordinates,
+            coordinates=query.graph.coordinates or place,
             columns=_columns_read(each, query),
-            types=frozenset(selections(each.graph)),
+            types=types_read(each.graph),
+            numbered=walks(each.graph.operators),
             **common,  # type: ignore[arg-type]
         )
         for query, each in zip((live, candidate), prepared, strict=True)
@@ -135,6 +136,7 @@ def outcomes_shadow(
         duration(lateness),
         count,
         by_space=isinstance(dealt, BySpace),
+        coordinates=live.graph.coordinates or place,
         candidate=candidate,
     )
     packed = _of_both(frame, prepared, dealt).mapInArrow(pack_for_both(*packings), PACKED_SPARK)
@@ -238,6 +240,7 @@ class ShadowJob(StreamJob):
             lateness=self.lateness,
             follows_events=False,
             owned=HOME if self.by_space else None,
+            coordinates=self.coordinates,
         )
         return cast("Session", ShadowedSession(Shadow(super().session(), theirs)))
 

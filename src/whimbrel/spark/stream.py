@@ -21,7 +21,7 @@ from whimbrel.graph.sharding import ByKeys, ByMeetings, BySpace, Together
 from whimbrel.model.schema import Coordinates
 from whimbrel.model.time import duration
 from whimbrel.spark.batch import OnePartition
-from whimbrel.spark.frames import Columns, Prepared, prepare
+from whimbrel.spark.frames import Columns, Prepared, coordinates_of, prepare
 from whimbrel.spark.packing import PACKED_SPARK, Packing, pack_partition
 from whimbrel.spark.processor import ANSWER, ShardProcessor, StreamJob, unpack_partition
 from whimbrel.spark.pushdown import selections
@@ -81,12 +81,14 @@ def outcomes(
     if isinstance(prepared.sharding, ByMeetings):
         why = f"what {', '.join(prepared.sharding.streams)} finds is followed in one place on a stream"
         prepared = replace(prepared, sharding=Together(why))
+    # Workers see parts of the stream, of which some may not tell.
+    told = Coordinates(place) if place else query.graph.coordinates or coordinates_of(prepared.frame)
     packing = Packing(
         prepared.sharding,
         _shards(prepared, shards),
         wait,
         schemas=query.schemas,
-        coordinates=Coordinates(place) if place else query.graph.coordinates,
+        coordinates=told,
         time_unit=time_unit,
         default_type=default_type,
         columns=_columns_read(prepared, query),
@@ -99,6 +101,7 @@ def outcomes(
         wait,
         packing.shards,
         by_space=isinstance(prepared.sharding, BySpace),
+        coordinates=told,
     )
     packed = prepared.frame.mapInArrow(pack_partition(packing), PACKED_SPARK)
     if heartbeat is not None:

@@ -175,9 +175,7 @@ def passed(
         if begin == stop:
             continue
         if not loaded:
-            load(
-                ev, ev_i, ev_f, i, runs, run_i, run_f, run, w_hot, w_i, w_f, w_n, blank,
-            )  # fmt: skip
+            load(ev, ev_i, ev_f, i, runs, run_i, run_f, run, w_hot, w_i, w_f, w_n, blank)
             loaded = True
         if not holds(
             t_code, begin, stop, t_ints, t_floats, w_bound, w_hot,
@@ -188,9 +186,7 @@ def passed(
 
 
 @kernel
-def load(
-    ev, ev_i, ev_f, i, runs, run_i, run_f, run, w_hot, w_i, w_f, w_n, blank,
-):  # fmt: skip
+def load(ev, ev_i, ev_f, i, runs, run_i, run_f, run, w_hot, w_i, w_f, w_n, blank):
     """Bring the values of the event and of the run to where programs read them.
 
     `blank` has the null marks of a run that has taken nothing.
@@ -215,9 +211,7 @@ def load(
 
 
 @kernel
-def remember(
-    t_registers, ev, ev_i, ev_f, i, step, runs, run_i, run_f, run,
-):  # fmt: skip
+def remember(t_registers, ev, ev_i, ev_f, i, step, runs, run_i, run_f, run):
     """Update the values that conditions read, now that `run` has taken event `i` for `step`."""
     for register in range(len(t_registers)):
         if t_registers[register, 0] != step:
@@ -310,9 +304,7 @@ def drop_run(runs, count, run):
 
 
 @kernel
-def new_node(
-    t_totals, ev, ev_i, ev_f, i, nodes, node_t, node_n, count, step, left,
-):  # fmt: skip
+def new_node(t_totals, ev, ev_i, ev_f, i, nodes, node_t, node_n, count, step, left):
     """Add event `i` to what was taken before (-1: nothing)."""
     node = count[NODES]
     count[NODES] += 1
@@ -328,16 +320,12 @@ def new_node(
         nodes[node, N_PATHS] = nodes[left, N_PATHS]
         nodes[node, N_LENGTH] = min(MOST, nodes[left, N_LENGTH] + nodes[left, N_PATHS])
     for total in range(len(t_totals)):
-        add_up(
-            t_totals, ev, ev_i, ev_f, i, nodes, node_t, node_n, total, node, left,
-        )  # fmt: skip
+        add_up(t_totals, ev, ev_i, ev_f, i, nodes, node_t, node_n, total, node, left)
     return node
 
 
 @kernel
-def add_up(
-    t_totals, ev, ev_i, ev_f, i, nodes, node_t, node_n, total, node, left,
-):  # fmt: skip
+def add_up(t_totals, ev, ev_i, ev_f, i, nodes, node_t, node_n, total, node, left):
     """Sum a value up over all ways that lead to a node."""
     if left >= 0:
         node_t[node, 3 * total] = node_t[left, 3 * total]

@@ -98,8 +98,8 @@ def walk(
             head[key, PARTIAL] = new_run(runs, run_i, run_f, count, -1, first, -1, key, 0, NO_END, 0, blank)
             alive[key] += 1
         now, done = let_pass(
-            m_states, m_spec, runs, head, alive, nodes, count, matches, timeouts, w_heap, key, ev[i,
-            E_TIME],
+            m_states, m_spec, runs, head, alive, nodes, count, matches, timeouts, w_heap, key,
+            ev[i, E_TIME],
         )  # fmt: skip
         for place in range(now):
             w_heap[OLD, place] = w_heap[NOW, place]
@@ -116,23 +116,16 @@ def walk(
             )  # fmt: skip
         for place in range(ready):
             done = push(w_heap[DONE], done, w_heap[READY, place], runs)
-        now, done = give(
-            m_spec, runs, alive, nodes, count, matches, w_heap, key, now, done,
-        )  # fmt: skip
-        store(
-            runs, head, w_heap, key, now, done,
-        )  # fmt: skip
+        now, done = give(m_spec, runs, alive, nodes, count, matches, w_heap, key, now, done)
+        store(runs, head, w_heap, key, now, done)
+        expect_queue(m_states, m_spec, runs, count, w_heap, now, done)
         if alive[key] > m_spec[LIMIT]:
-            thin_out_queue(
-                m_states, m_spec, runs, head, alive, count, w_heap, key,
-            )  # fmt: skip
+            thin_out_queue(m_states, m_spec, runs, head, alive, count, w_heap, key)
     return size
 
 
 @kernel
-def let_pass(
-    m_states, m_spec, runs, head, alive, nodes, count, matches, timeouts, w_heap, key, time,
-):  # fmt: skip
+def let_pass(m_states, m_spec, runs, head, alive, nodes, count, matches, timeouts, w_heap, key, time):
     """Bring the queues of a partition to hand, without what is out of time; give how long they are."""
     now = 0
     done = 0
@@ -165,9 +158,7 @@ def let_pass(
     if passed_by:
         for place in range(ready):
             done = push(w_heap[DONE], done, w_heap[READY, place], runs)
-        now, done = give(
-            m_spec, runs, alive, nodes, count, matches, w_heap, key, now, done,
-        )  # fmt: skip
+        now, done = give(m_spec, runs, alive, nodes, count, matches, w_heap, key, now, done)
     return now, done
 
 
@@ -213,17 +204,13 @@ def step_in_order(
         step = m_moves[move, M_STEP]
         serial = count[SERIAL] + i
         if w_taken[step] < 0:
-            w_taken[step] = new_node(
-                t_totals, ev, ev_i, ev_f, i, nodes, node_t, node_n, count, step, node,
-            )  # fmt: skip
+            w_taken[step] = new_node(t_totals, ev, ev_i, ev_f, i, nodes, node_t, node_n, count, step, node)
         taken = w_taken[step]
         began = ev[i, E_START] if is_start else runs[run, R_BEGAN]
         origin = serial if is_start else runs[run, R_SERIES]
         of = -1 if is_start else run
         made = new_run(runs, run_i, run_f, count, of, target, taken, key, began, origin, ev[i, E_TIME], blank)
-        remember(
-            t_registers, ev, ev_i, ev_f, i, step, runs, run_i, run_f, made,
-        )  # fmt: skip
+        remember(t_registers, ev, ev_i, ev_f, i, step, runs, run_i, run_f, made)
         w_fresh[fresh] = made
         fresh += 1
         alive[key] += 1
@@ -261,9 +248,7 @@ def step_in_order(
 
 
 @kernel
-def give(
-    m_spec, runs, alive, nodes, count, matches, w_heap, key, now, done,
-):  # fmt: skip
+def give(m_spec, runs, alive, nodes, count, matches, w_heap, key, now, done):
     """Give the completed matches that nothing earlier can come before, each skipping what it skips."""
     while done > 0 and (now == 0 or runs[w_heap[DONE, 0], R_SERIES] <= runs[w_heap[NOW, 0], R_SERIES]):
         match = w_heap[DONE, 0]
@@ -361,9 +346,7 @@ def sift_down(heap, size, place, run, runs):
 
 
 @kernel
-def store(
-    runs, head, w_heap, key, now, done,
-):  # fmt: skip
+def store(runs, head, w_heap, key, now, done):
     """Link the queues of a partition in their order."""
     chain(runs, head, key, PARTIAL, w_heap[NOW], now)
     chain(runs, head, key, COMPLETE, w_heap[DONE], done)
@@ -378,9 +361,7 @@ def chain(runs, head, key, which, heap, size):
 
 
 @kernel
-def thin_out_queue(
-    m_states, m_spec, runs, head, alive, count, w_heap, key,
-):  # fmt: skip
+def thin_out_queue(m_states, m_spec, runs, head, alive, count, w_heap, key):
     """Give up runs of a partition that has too many."""
     oldest = m_spec[DROPS_OLDEST] == 1
     size = 0
@@ -409,9 +390,7 @@ def thin_out_queue(
 
 
 @kernel
-def sweep(
-    m_states, m_spec, runs, head, alive, nodes, count, matches, timeouts, w_heap, watermark,
-):  # fmt: skip
+def sweep(m_states, m_spec, runs, head, alive, nodes, count, matches, timeouts, w_heap, watermark):
     """Let time pass for all partitions; give whether there was room for what that completes."""
     count[DUE] = NO_END
     for key in range(head.shape[0]):
@@ -426,13 +405,19 @@ def sweep(
         now, done = let_pass(
             m_states, m_spec, runs, head, alive, nodes, count, matches, timeouts, w_heap, key, watermark,
         )  # fmt: skip
-        store(
-            runs, head, w_heap, key, now, done,
-        )  # fmt: skip
-        for place in range(now):
-            run = w_heap[NOW, place]
-            if m_states[runs[run, R_STATE], S_KIND] != START and (
-                done > 0 or m_states[runs[run, R_STATE], S_KIND] == WAITING or m_spec[WANTS_TIMEOUTS] == 1
-            ):
-                count[DUE] = min(count[DUE], deadline(m_states, m_spec, runs, run))
+        store(runs, head, w_heap, key, now, done)
+        expect_queue(m_states, m_spec, runs, count, w_heap, now, done)
     return True
+
+
+@kernel
+def expect_queue(m_states, m_spec, runs, count, w_heap, now, done):
+    """Take note of when something happens to a partition even if no event comes.
+
+    A completed match may only wait for an earlier run to run out of time.
+    """
+    for place in range(now):
+        run = w_heap[NOW, place]
+        kind = m_states[runs[run, R_STATE], S_KIND]
+        if kind != START and (done > 0 or kind == WAITING or m_spec[WANTS_TIMEOUTS] == 1):
+            count[DUE] = min(count[DUE], deadline(m_states, m_spec, runs, run))

@@ -92,9 +92,7 @@ def walk(
                 end = deadline(m_states, m_spec, runs, run)
                 keeps = False
                 if end <= ev[i, E_TIME]:
-                    end_run(
-                        m_states, m_spec, runs, run, count, matches, timeouts, end,
-                    )  # fmt: skip
+                    end_run(m_states, m_spec, runs, run, count, matches, timeouts, end)
                 else:
                     keeps, fresh = step_run(
                         m_states, m_moves, m_terms, t_program, t_code, t_ints, t_floats, t_registers,
@@ -174,9 +172,7 @@ def step_run(
             continue
         step = m_moves[move, M_STEP]
         if w_taken[step] < 0:
-            w_taken[step] = new_node(
-                t_totals, ev, ev_i, ev_f, i, nodes, node_t, node_n, count, step, node,
-            )  # fmt: skip
+            w_taken[step] = new_node(t_totals, ev, ev_i, ev_f, i, nodes, node_t, node_n, count, step, node)
         taken = w_taken[step]
         if m_states[target, S_KIND] == FINAL:
             note(matches, count, MATCHES, taken, key, -1, count[SERIAL] + i)
@@ -184,9 +180,7 @@ def step_run(
         made = new_run(
             runs, run_i, run_f, count, run, target, taken, key, began, serial, ev[i, E_TIME], blank
         )
-        remember(
-            t_registers, ev, ev_i, ev_f, i, step, runs, run_i, run_f, made,
-        )  # fmt: skip
+        remember(t_registers, ev, ev_i, ev_f, i, step, runs, run_i, run_f, made)
         w_fresh[fresh] = made
         fresh += 1
         if opens(
@@ -225,33 +219,23 @@ def link(
             w_indexed[state] = stamp
             run = head[key, state]
             while run >= 0:
-                look_up(
-                    m_spec, runs, run_i, run_f, w_table, run, mask, stamp,
-                )  # fmt: skip
+                look_up(m_spec, runs, run_i, run_f, w_table, run, mask, stamp)
                 run = runs[run, R_NEXT]
         for place in range(fresh):
             run = w_fresh[place]
-            same = look_up(
-                m_spec, runs, run_i, run_f, w_table, run, mask, stamp,
-            )  # fmt: skip
-            settle(
-                m_states, m_spec, runs, head, alive, nodes, node_t, node_n, count, key, run, same,
-            )  # fmt: skip
+            same = look_up(m_spec, runs, run_i, run_f, w_table, run, mask, stamp)
+            settle(m_states, m_spec, runs, head, alive, nodes, node_t, node_n, count, key, run, same)
         return
     for place in range(fresh):
         run = w_fresh[place]
         same = head[key, runs[run, R_STATE]]
         while same >= 0 and not alike(m_spec, runs, run_i, run_f, same, run):
             same = runs[same, R_NEXT]
-        settle(
-            m_states, m_spec, runs, head, alive, nodes, node_t, node_n, count, key, run, same,
-        )  # fmt: skip
+        settle(m_states, m_spec, runs, head, alive, nodes, node_t, node_n, count, key, run, same)
 
 
 @kernel
-def settle(
-    m_states, m_spec, runs, head, alive, nodes, node_t, node_n, count, key, run, same,
-):  # fmt: skip
+def settle(m_states, m_spec, runs, head, alive, nodes, node_t, node_n, count, key, run, same):
     """Link a fresh run, or unite it with one that will do the same."""
     if same >= 0 and same != run:
         if runs[same, R_NODE] != runs[run, R_NODE]:
@@ -286,9 +270,7 @@ def alike(m_spec, runs, run_i, run_f, one, other):
 
 
 @kernel
-def look_up(
-    m_spec, runs, run_i, run_f, w_table, run, mask, stamp,
-):  # fmt: skip
+def look_up(m_spec, runs, run_i, run_f, w_table, run, mask, stamp):
     """Find a run like this one in the table, or add it; give it."""
     place = np.uint64(runs[run, R_STATE]) * np.uint64(0x9E3779B97F4A7C15)
     if m_spec[KEEPS_BEGIN] == 1:
@@ -365,9 +347,7 @@ def sweep(m_states, m_spec, runs, head, alive, count, matches, timeouts, waterma
                 else:
                     if count[MATCHES] >= len(matches) or count[TIMEOUTS] >= len(timeouts):
                         return False
-                    end_run(
-                        m_states, m_spec, runs, run, count, matches, timeouts, end,
-                    )  # fmt: skip
+                    end_run(m_states, m_spec, runs, run, count, matches, timeouts, end)
                     if before < 0:
                         head[key, state] = after
                     else:
