@@ -17,7 +17,17 @@ from whimbrel.cli.detect import (
     refuse_bad_output,
     refuse_overwriting,
 )
-from whimbrel.cli.options import Duration, ManyEvents, Pair, compile_options, time_unit_option, type_option
+from whimbrel.cli.options import (
+    ManyEvents,
+    Pair,
+    compile_options,
+    coordinates_option,
+    lateness_option,
+    quiet_option,
+    rejected_option,
+    time_unit_option,
+    type_option,
+)
 from whimbrel.cli.progress import ProgressBar
 from whimbrel.cli.queries import STDIN, read_query, show_warnings, shown
 from whimbrel.cli.summary import summary
@@ -68,24 +78,14 @@ PLOTS = (".svg",)
     help="Also write a page that needs nothing else, or all counts as JSON. May be repeated.",
 )  # fmt: skip
 @click.option("--plot", metavar="FILE.svg", help="Also draw how often, by day and by hour of the day.")
-@click.option(
-    "--rejected", metavar="FILE",
-    help="Where rows go that are no events. By default NAME.rejected.jsonl beside --out, made if needed.",
-)  # fmt: skip
+@rejected_option
 @type_option
 @time_unit_option
-@click.option(
-    "--coordinates", type=click.Choice(["plane", "lonlat"]),
-    help="Metres in a plane, or degrees. By default what the query or the events say.",
-)  # fmt: skip
-@click.option(
-    "--lateness", type=Duration(), metavar="DURATION",
-    help="Take events in the order they stand in, as a live stream would, and wait this long for those out "
-    "of order; later ones are left out. By default everything is sorted first, and nothing is late.",
-)  # fmt: skip
+@coordinates_option
+@lateness_option
 @compile_options
 @click.option("--fail-on-change", is_flag=True, help="End with exit status 1 if OTHER changes anything.")
-@click.option("--quiet", is_flag=True, help="Print errors only: no summary, no progress, no warnings.")
+@quiet_option
 @click.pass_context
 def backtest(
     ctx: click.Context,

@@ -10,7 +10,16 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from whimbrel.cli.kernels import must_be_compiled
-from whimbrel.cli.options import Duration, ManyEvents, compile_options, time_unit_option, type_option
+from whimbrel.cli.options import (
+    ManyEvents,
+    compile_options,
+    coordinates_option,
+    lateness_option,
+    quiet_option,
+    rejected_option,
+    time_unit_option,
+    type_option,
+)
 from whimbrel.cli.progress import ProgressBar
 from whimbrel.cli.queries import read_query, show_warnings
 from whimbrel.cli.summary import summary
@@ -42,27 +51,17 @@ FORMATS = (".jsonl", ".ndjson", ".json", ".csv", ".parquet", ".geoparquet", ".ge
     help="How they are written. By default the ending of --out tells; standard output gets jsonl.",
 )  # fmt: skip
 @click.option("--map", "page", metavar="FILE.html", help="Also draw them on a map with a time slider.")
-@click.option(
-    "--rejected", metavar="FILE",
-    help="Where rows go that are no events. By default NAME.rejected.jsonl beside --out, made if needed.",
-)  # fmt: skip
+@rejected_option
 @type_option
 @time_unit_option
-@click.option(
-    "--coordinates", type=click.Choice(["plane", "lonlat"]),
-    help="Metres in a plane, or degrees. By default what the query or the events say.",
-)  # fmt: skip
-@click.option(
-    "--lateness", type=Duration(), metavar="DURATION",
-    help="Take events in the order they stand in, as a live stream would, and wait this long for those out "
-    "of order; later ones are left out. By default everything is sorted first, and nothing is late.",
-)  # fmt: skip
+@coordinates_option
+@lateness_option
 @compile_options
 @click.option(
     "--engine", type=click.Choice(["embedded", "spark"]), default="embedded", show_default=True,
     help="What runs the query: this process, or Spark on all cores of this machine. Both find the same.",
 )  # fmt: skip
-@click.option("--quiet", is_flag=True, help="Print errors only: no summary, no progress, no warnings.")
+@quiet_option
 def detect(
     query: str,
     events: tuple[str, ...],

@@ -150,3 +150,21 @@ time_unit_option = click.option(
     show_default=True,
     help="The unit of times that are plain numbers (since 1970 UTC).",
 )
+coordinates_option = click.option(
+    "--coordinates",
+    type=click.Choice(["plane", "lonlat"]),
+    help="Metres in a plane, or degrees. By default what the query or the events say.",
+)
+lateness_option = click.option(
+    "--lateness", type=Duration(), metavar="DURATION",
+    help="Take events in the order they stand in, as a live stream would, and wait this long for those out "
+    "of order; later ones are left out. By default everything is sorted first, and nothing is late.",
+)  # fmt: skip
+rejected_option = click.option(
+    "--rejected",
+    metavar="FILE",
+    help="Where rows go that are no events. By default NAME.rejected.jsonl beside --out, made if needed.",
+)
+quiet_option = click.option(
+    "--quiet", is_flag=True, help="Print errors only: no summary, no progress, no warnings."
+)

@@ -8,7 +8,14 @@ from typing import Any
 import click
 
 from whimbrel.cli.detect import announce_compiling
-from whimbrel.cli.options import Duration, ManyEvents, compile_options, time_unit_option, type_option
+from whimbrel.cli.options import (
+    Duration,
+    ManyEvents,
+    compile_options,
+    coordinates_option,
+    time_unit_option,
+    type_option,
+)
 from whimbrel.cli.queries import read_query, show_warnings
 from whimbrel.errors import DataError
 from whimbrel.model.time import MILLISECOND, SECOND, instant
@@ -45,10 +52,7 @@ _UNITS = {"s": SECOND, "ms": MILLISECOND, "us": 1}
 )  # fmt: skip
 @type_option
 @time_unit_option
-@click.option(
-    "--coordinates", type=click.Choice(["plane", "lonlat"]),
-    help="Metres in a plane, or degrees. By default what the query or the events say.",
-)  # fmt: skip
+@coordinates_option
 @click.option(
     "--lateness", type=Duration(), metavar="DURATION",
     help="Take events in the order they stand in, as a live stream would, and say which came too late. By "

@@ -7,8 +7,8 @@ what they mean there.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from itertools import pairwise
 from typing import Literal as OneOf
@@ -191,6 +191,24 @@ class TimedOut(Operator):
     @property
     def inputs(self) -> tuple[str, ...]:
         return (self.input,)
+
+
+def with_inputs(op: Sequence, names: Mapping[str, str]) -> Sequence:
+    """Give a sequence other streams to read: for each name the one that `names` has for it."""
+    streams = tuple(names.get(stream, stream) for stream in op.streams)
+    return replace(op, streams=streams, steps=tuple(_with_input(each, names) for each in op.steps))
+
+
+def _with_input(element: Element, names: Mapping[str, str]) -> Element:
+    until = element.quantifier.until
+    if until is not None:
+        until = replace(until, input=names.get(until.input, until.input))
+        element = replace(element, quantifier=replace(element.quantifier, until=until))
+    if isinstance(element, Step):
+        test = replace(element.test, input=names.get(element.test.input, element.test.input))
+        return replace(element, test=test)
+    branches = tuple(tuple(_with_input(each, names) for each in branch) for branch in element.branches)
+    return replace(element, branches=branches)
 
 
 def walks(operators: Iterable[Operator]) -> bool:

@@ -9,9 +9,8 @@ meetings with equal keys go. Otherwise all events go to one worker.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields, replace
-from typing import Any
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 
 from whimbrel.graph.expressions import GROUP, Attribute, Binary, Call, Expr, Literal, Part, conjuncts
 from whimbrel.graph.operators import (
@@ -33,6 +32,7 @@ from whimbrel.graph.passes.drop_unused import drop_unused
 from whimbrel.graph.policies import Context, Key, Select
 from whimbrel.graph.scope import is_composite, scope
 from whimbrel.graph.sequence import Sequence, TimedOut
+from whimbrel.graph.wiring import reading
 
 SOURCE = Key("source", "source")
 
@@ -364,26 +364,10 @@ def among(graph: Graph, streams: Iterable[str], test: str, keys: Iterable[str]) 
     operators: list[Operator] = []
     for operator in graph.operators:
         reads = not is_plain(graph, operator.name)
-        operators.append(_reading(operator, filtered) if reads else operator)
+        operators.append(reading(operator, filtered) if reads else operator)
         if operator.name in filtered:
             operators.append(Filter(filtered[operator.name], operator.name, Call(test, arguments)))
     return replace(graph, operators=tuple(operators))
-
-
-def _reading(operator: Operator, names: Mapping[str, str]) -> Operator:
-    """Give an operator other streams to read."""
-    changed: dict[str, Any] = {}
-    for item in fields(operator):
-        value = getattr(operator, item.name)
-        if item.name in ("input", "until"):
-            changed[item.name] = names.get(value, value)
-        elif isinstance(value, tuple) and any(hasattr(each, "input") for each in value):
-            changed[item.name] = tuple(
-                replace(each, input=names.get(each.input, each.input)) for each in value
-            )
-        elif item.name == "streams":
-            changed[item.name] = tuple(names.get(each, each) for each in value)
-    return replace(operator, **changed)
 
 
 # -- by space ---------------------------------------------------------------------------------------------

@@ -19,6 +19,7 @@ from whimbrel.graph.operators import (
     Repeat,
     Source,
 )
+from whimbrel.graph.sequence import Sequence, with_inputs
 
 LONGEST_NAME = 100
 """Characters of a condition in the name of its filter."""
@@ -47,6 +48,8 @@ def reading(operator: Operator, names: Mapping[str, str]) -> Operator:
     """Give an operator other streams to read: for each name the one that `names` has for it."""
     if not any(name in names for name in operator.inputs):
         return operator
+    if isinstance(operator, Sequence):
+        return with_inputs(operator, names)
     changed: dict[str, Any] = {}
     for item in fields(operator):
         value = getattr(operator, item.name)
