@@ -51,7 +51,7 @@ def test_wrong_usage_is_told(folder):
 
 
 def test_a_bad_key_ends_with_status_1(folder):
-    done = folder.run("why", "late.wbl", "--events", "trips.csv", "--key", "sorce=x")
+    done = folder.run("why", "late.wbl", "--events", "trips.csv", "--key", "sourze=x")
     assert (done.exit_code, "did you mean 'source'?" in done.stderr) == (1, True)
 
 

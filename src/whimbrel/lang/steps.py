@@ -38,7 +38,7 @@ from whimbrel.lang.wbl.format import format_tree
 from whimbrel.lang.wbl.parse import parse
 from whimbrel.model.time import duration
 
-CONTIGUITIES = {
+FOLLOWING = {
     "next": "next",
     "followedBy": "followed by",
     "followedByAny": "followed by any",
@@ -377,7 +377,7 @@ def _part(step: StepOf) -> t.PatternPart:
     if times is not None and times.at_most == 1:
         times = None
     until = None if quantity.until is None else t.Occurrence(ANY, (_condition(quantity.until, step),))
-    follows = None if step.contiguity is None else CONTIGUITIES[step.contiguity]
+    follows = None if step.contiguity is None else FOLLOWING[step.contiguity]
     gaps: tuple[t.Gap, ...] = ()
     if step.within_previous_ms is not None and not _repeats(step):
         gaps = (t.Gap(_amount(step.within_previous_ms), "previous"),)
@@ -556,7 +556,7 @@ class _Reader:
             None if branches else self.at("name", members, self.name),
             self.at("type", members, self.string),
             self.at("condition", members, self.string),
-            self.at("contiguity", members, self.one_of(*CONTIGUITIES)),
+            self.at("contiguity", members, self.one_of(*FOLLOWING)),
             self.at("quantifier", members, self.quantifier) or Quantity(),
             self.at("within_previous_ms", members, self.time),
             branches,
