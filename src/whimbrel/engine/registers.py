@@ -261,6 +261,16 @@ class Memory:
     def _text_code(self, text: str) -> int:
         return int(self.texts.codes(Column(Type.STRING, pa.array([text])))[0])
 
+    def places_of_texts(self) -> Int64Array:
+        """Give the places of the registers that hold codes of texts."""
+        pairs = zip(self.register_kinds, self.register_places, strict=True)
+        found = [place for kind, (_, place) in pairs if kind is Type.STRING and place >= 0]
+        return np.array(found, np.int64)
+
+    def codes_of_constants(self) -> Int64Array:
+        """Give the codes of the texts that conditions name."""
+        return np.array([self._text_code(text) for text in self._constant_texts()], np.int64)
+
     def _constant_texts(self) -> list[str]:
         return [
             node.value

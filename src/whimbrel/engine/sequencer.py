@@ -26,8 +26,10 @@ from whimbrel.graph.expressions import Call, Expr, format_expr
 from whimbrel.graph.operators import Graph
 from whimbrel.graph.sequence import Sequence, TimedOut
 from whimbrel.model.schema import Type
-from whimbrel.model.time import END_OF_TIME
+from whimbrel.model.time import BEGINNING_OF_TIME, END_OF_TIME
 
+FORGET_FROM = 4096
+"""How many keys or texts are kept whether they are still in use or not."""
 MOST_LISTED = 50_000_000
 """How many matches are listed at once, at the most; more would not fit into memory."""
 _SKIPS = {"no_skip": 0, "skip_past_last_event": k.PAST_LAST, "skip_to_next": k.TO_NEXT,
@@ -78,6 +80,10 @@ class Sequencer:
         self.late = self._room_to_find(64)
         self.work = self._scratch(64)
         self._inert: dict[int, np.ndarray] = {}
+        self._swept = BEGINNING_OF_TIME
+        bounds = [bound for bound in (op.within, op.gap) if bound is not None]
+        self._patience = min(bounds, default=2 * END_OF_TIME)
+        """How long runs that are out of time may stay where no event comes for them."""
 
     def _totals(self) -> list[tuple[str, Expr | None]]:
         """Name what is summed up over all matches where they are counted."""
@@ -250,9 +256,12 @@ class Sequencer:
         self.stream.new = self.timed_out.new = np.zeros(0, np.int64)
         if len(arrived):
             self._walk(self._in_order_of_arrival(arrived))
-        if self.due <= watermark or self.count[k.LIVE] * 2 > len(self.runs.rows):
+        if self.due <= watermark or watermark - self._swept >= self._patience:
             self._sweep(watermark)
+            self._swept = watermark
         self._emit()
+        self._forget_keys()
+        self._forget_texts()
         self.stream.watermark = min(watermark, self._held_back() - 1)
         self.timed_out.watermark = watermark
 
@@ -333,6 +342,40 @@ class Sequencer:
             self._make_room(int(self.alive.argmax()))
             self.found = self._more_to_find(self.found, k.MATCHES, len(self.runs.rows))
             self.late = self._more_to_find(self.late, k.TIMEOUTS, len(self.runs.rows))
+
+    def _forget_keys(self) -> None:
+        """Forget the partitions that have no match in the making."""
+        idle = 1 if self.skips else 0  # a queue holds the beginning itself
+        live = np.flatnonzero(self.alive[: len(self.keys)] > idle)
+        if not self.op.partitioning.keys or len(self.keys) < FORGET_FROM or 2 * len(live) > len(self.keys):
+            return
+        if self.skips:
+            self._drop_beginnings(np.flatnonzero(self.alive == idle))
+        table = self.keys.keep(live)
+        used = self.runs.rows[:, k.R_STATE] >= 0
+        self.runs.rows[used, k.R_KEY] = table[self.runs.rows[used, k.R_KEY]]
+        self.head, self.alive = self.head[live], self.alive[live]
+
+    def _drop_beginnings(self, keys: Int64Array) -> None:
+        runs = self.head[keys, skipping.PARTIAL]
+        rows = self.runs.rows
+        rows[runs, k.R_STATE] = -1
+        rows[runs, k.R_NEXT] = np.append(runs[1:], self.count[k.FREE])
+        if len(runs):
+            self.count[k.FREE] = runs[0]
+        self.count[k.LIVE] -= len(runs)
+
+    def _forget_texts(self) -> None:
+        """Give the codes of texts back that no run keeps any more."""
+        texts = self.memory.texts
+        if len(texts) < FORGET_FROM or len(texts) < 4 * self.count[k.LIVE]:
+            return
+        places = self.memory.places_of_texts()
+        used = np.flatnonzero(self.runs.rows[:, k.R_STATE] >= 0)[:, None]
+        kept = self.runs.ints[used, places]
+        table = texts.keep(np.union1d(kept, self.memory.codes_of_constants()))
+        self.runs.ints[used, places] = table[kept]
+        self.memory.compile()
 
     def _keys(self, arrived: Arrived) -> Int64Array:
         keys = self.op.partitioning.keys
@@ -433,12 +476,9 @@ class Sequencer:
             return {}
         shifted = self.memory.texts.learn([column for _, column in columns])
         if shifted is not None:
-            for kind, (is_float, place) in zip(
-                self.memory.register_kinds, self.memory.register_places, strict=True
-            ):
-                if kind is Type.STRING and place >= 0 and not is_float:
-                    used = self.runs.ints[:, place]
-                    self.runs.ints[:, place] = shifted[np.minimum(used, len(shifted) - 1)]
+            for place in self.memory.places_of_texts():
+                used = self.runs.ints[:, place]
+                self.runs.ints[:, place] = shifted[np.minimum(used, len(shifted) - 1)]
             self.memory.compile()
         return {id(column): self.memory.texts.codes(column) for _, column in columns}
 

@@ -258,12 +258,12 @@ class Pattern:
 
     def compile(self, name: str = "Match", *, horizon: timedelta | str | int | None = None) -> Query:
         """Compile the pattern; its detections have the type `name`."""
-        query = compile_tree(self._tree(name), horizon=horizon, forever=True)
+        query = compile_tree(self.tree(name), horizon=horizon, forever=True)
         return replace(query, warnings=(*query.warnings, *self._warnings()))
 
     def text(self, name: str = "Match") -> str:
         """Write the pattern in the Whimbrel language."""
-        return format_tree(self._tree(name))
+        return format_tree(self.tree(name))
 
     def _warnings(self) -> Iterator[str]:
         if self.within_ms is None:
@@ -281,7 +281,8 @@ class Pattern:
                 "or is taken several times (as in Flink); within_gaps_ms bounds every gap"
             )
 
-    def _tree(self, name: str) -> t.File:
+    def tree(self, name: str) -> t.File:
+        """Give the pattern as a tree of the Whimbrel language, with one definition."""
         steps = self.steps
         within = None if self.within_ms is None else _amount(self.within_ms)
         if self.within_type == "previous_to_current" and self.within_ms is not None:
