@@ -202,3 +202,14 @@ def test_a_limit_that_is_reached_is_told(pattern, events, drop):
     assert set(answer.matches) <= set(matches)
     if answer.matches != matches:
         assert answer.dropped > 0
+
+
+def test_the_end_of_a_greedy_loop_opens_the_way_to_all_alternatives():
+    loop = {"min": 1, "max": None, "greedy": True, "until": "k = 'a'", "optional": True}
+    either = [[{"name": "b"}], [{"name": "c"}]]
+    steps = [
+        {"name": "a", "condition": "k = 'a'", "quantifier": loop},
+        {"contiguity": "next", "either": either},
+    ]
+    events = [{"id": "e0", "type": "A", "time": 0, "attributes": {"v": 0, "k": "a", "car": "x"}}]
+    assert whole({"steps": steps}, events).matches == [(("b", ("e0",)),), (("c", ("e0",)),)]

@@ -350,9 +350,11 @@ class Automaton:
 
     def _copy(self, state: State) -> State:
         copied = self._state(state.kind, state.step, state.within_previous)
-        copied.ways = [
-            Way(way.action, copied if way.target is state else way.target, way.formula) for way in state.ways
-        ]
+        copied.is_fork = state.is_fork
+        for way in state.ways:
+            target = copied if way.target is state else way.target
+            # The branches behind a fork are part of it: what closes the one must not close the other.
+            copied.ways.append(Way(way.action, self._copy(target) if state.is_fork else target, way.formula))
         return copied
 
     def _single(
@@ -466,10 +468,10 @@ def _gap(step: Step) -> int | None:
 
 def _only_unless(state: State, formula: Formula) -> None:
     """Close all ways out of a state where `formula` holds: a greedy step before it takes the event."""
-    targets = [state, *(way.target for way in state.ways)] if state.is_fork else [state]
-    for each in targets:
-        for way in each.ways:
-            way.formula = all_of(way.formula, none_of(formula))
+    for way in state.ways:
+        way.formula = all_of(way.formula, none_of(formula))
+        if state.is_fork:
+            _only_unless(way.target, formula)
 
 
 @dataclass(frozen=True, slots=True)
