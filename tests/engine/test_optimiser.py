@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.engine.comparing import as_detections, plain
 from tests.reference.data import Event
-from tests.reference.strategies import cuts, event_lists, expected, graphs
+from tests.reference.strategies import FEW, cuts, event_lists, expected, graphs
 from tests.reference.tables import event_table
 
 import whimbrel as wb
@@ -48,6 +48,7 @@ def test_long_patterns_are_bound_as_usual():
     assert binding_order(11, before, [0.0, *[9.0] * 11], []) == usual_order(11, before)
 
 
+@FEW
 @given(data=st.data(), graph=graphs(), events=event_lists())
 def test_the_order_of_binding_changes_nothing(data, graph, events):
     usual = detect(Query(graph), event_table(events))
@@ -231,6 +232,7 @@ def sorted_cuts(data: st.DataObject, events: list[Event]) -> list[list[Event]]:
     return data.draw(cuts(sorted(events, key=lambda event: (event.end, event.start))))
 
 
+@FEW
 @given(data=st.data(), graphs=query_sets(), events=event_lists(min_size=4))
 def test_queries_that_share_find_what_they_find_alone(data, graphs, events):
     queries = {f"q{n}": graph for n, graph in enumerate(graphs)}
@@ -241,6 +243,7 @@ def test_queries_that_share_find_what_they_find_alone(data, graphs, events):
     assert by_query([*tables, session.close()]) == alone(queries, batches)
 
 
+@FEW
 @given(data=st.data(), graphs=query_sets(), events=event_lists(min_size=4))
 def test_snapshots_of_queries_that_share_lose_nothing(data, graphs, events):
     queries = {f"q{n}": graph for n, graph in enumerate(graphs)}
@@ -256,6 +259,7 @@ def test_snapshots_of_queries_that_share_lose_nothing(data, graphs, events):
     assert by_query([*tables, session.close()]) == alone(queries, batches)
 
 
+@FEW
 @given(data=st.data(), graphs=query_sets(), events=event_lists(min_size=4))
 def test_queries_come_and_go_without_touching_the_others(data, graphs, events):
     """The first query goes and another one starts half-way; a snapshot follows."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from itertools import pairwise, product
 
-from hypothesis import reject
+from hypothesis import reject, settings
 from hypothesis import strategies as st
 
 from whimbrel.graph.functions import Function
@@ -21,6 +21,9 @@ from .matches import TooLarge
 from .random_graphs import GraphDraft
 from .random_terms import FEATURES
 from .reference import detect
+
+FEW = settings(max_examples=max(10, settings.default.max_examples // 5))
+"""For properties of which an example takes long."""
 
 __all__ = ["FEATURES", "arrivals", "cuts", "deliveries", "event_lists", "expected", "graphs"]
 

@@ -6,7 +6,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from tests.reference.data import order
 from tests.reference.random_graphs import BY_K
-from tests.reference.strategies import cuts, event_lists, expected, graphs
+from tests.reference.strategies import FEW, cuts, event_lists, expected, graphs
 from tests.reference.tables import event_table
 from tests.whynot.checking import Checker
 
@@ -57,6 +57,7 @@ def test_a_time_leaves_out_what_lies_elsewhere(graph, events, second):
         assert not seen or any(s.start <= at + around and s.end >= at - around for s in seen), miss
 
 
+@FEW
 @given(st.data(), graphs(), event_lists())
 def test_a_session_that_remembers_everything_tells_what_a_file_does(data, graph, events):
     query, events = Query(graph), sorted(events, key=order)

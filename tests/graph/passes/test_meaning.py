@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from tests.engine.comparing import as_detections, plain
 from tests.reference.data import Event
-from tests.reference.strategies import event_lists, expected, graphs
+from tests.reference.strategies import FEW, event_lists, expected, graphs
 from tests.reference.tables import event_table
 
 from whimbrel import detect
@@ -32,6 +32,7 @@ def found(graph: Graph, events: Sequence[Event], passes: Sequence[Pass]) -> Any:
 
 
 @pytest.mark.parametrize("apply", PASSES, ids=lambda apply: apply.__name__)
+@FEW
 @given(graph=graphs(), events=event_lists())
 def test_one_rewrite_alone_changes_nothing(apply, graph, events):
     """Everything stays: which detections there are, their ids, attributes, events and order."""
@@ -51,7 +52,7 @@ def test_what_is_rewritten_is_not_rewritten_again(graph):
     assert rewrite(once) == once
 
 
-@settings(suppress_health_check=[HealthCheck.filter_too_much])
+@settings(FEW, suppress_health_check=[HealthCheck.filter_too_much])
 @given(data=st.data(), graph=graphs(SEQUENCES), events=event_lists(min_size=6))
 def test_a_sequence_cut_in_two_finds_the_same(data, graph, events):
     graph = rewrite(graph, [find_joins])
