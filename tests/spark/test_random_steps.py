@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 from random import Random
 
+import pyarrow as pa
 import pytest
 from tests.reference import random_steps
 from tests.reference.random_steps import FULL
@@ -50,6 +51,17 @@ def as_one(patterns: list[dict]) -> Query:
     return compile_tree(t.File(statements), forever=True, emit="all")
 
 
+def timed(events: list[dict]) -> pa.Table:
+    """Events with their times in microseconds."""
+    return table(
+        [
+            {name: value for name, value in row.items() if name != "time"}
+            | dict.fromkeys(("start", "end"), 1000 * row["time"])
+            for row in rows(events)
+        ]
+    )
+
+
 def by_pattern(found: list[dict], size: int) -> list[set]:
     answers: list[set] = [set() for _ in range(size)]
     for row in found:
@@ -61,8 +73,8 @@ def by_pattern(found: list[dict], size: int) -> list[set]:
 @pytest.mark.parametrize("seed", range(JOBS))
 def test_random_patterns_on_static_frames(spark, seed):
     patterns, events, answers = drawn(seed)
-    frame = spark.createDataFrame(table(rows(events)))
-    found = wb.detect(as_one(patterns), frame, partitions=2, time_unit="ms").toArrow().to_pylist()
+    frame = spark.createDataFrame(timed(events))
+    found = wb.detect(as_one(patterns), frame, partitions=2).toArrow().to_pylist()
     assert by_pattern(found, len(patterns)) == answers
 
 
@@ -70,7 +82,7 @@ def test_random_patterns_on_static_frames(spark, seed):
 @pytest.mark.parametrize("seed", range(1000, 1000 + JOBS))
 def test_random_patterns_on_streams(spark, seed, tmp_path: Path):
     patterns, events, answers = drawn(seed)
-    stream = streamed(table(rows(events)), tmp_path / "events")
-    found = wb.detect(as_one(patterns), stream, lateness="0 s", shards=2, time_unit="ms")
+    stream = streamed(timed(events), tmp_path / "events")
+    found = wb.detect(as_one(patterns), stream, lateness="0 s", shards=2)
     table_ = collected(found, tmp_path / "checkpoint")
     assert by_pattern(table_.to_pylist(), len(patterns)) == answers
