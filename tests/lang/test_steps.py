@@ -258,3 +258,10 @@ def test_errors_in_a_json_file_name_it(tmp_path: Path):
         with pytest.raises(QueryError, match=message) as caught:
             wb.read(file)
         assert str(file) in str(caught.value)
+
+
+def test_an_error_in_a_condition_does_not_point_into_a_text_that_nobody_wrote():
+    pattern = Pattern.from_dict({"steps": [{"name": "a", "condition": "v > 'x'"}], "within": {"ms": 5}})
+    with pytest.raises(QueryError, match="compares") as caught:
+        wb.detect(pattern, [{"type": "A", "time": 0, "v": 1}])
+    assert "line" not in str(caught.value)

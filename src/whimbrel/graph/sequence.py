@@ -110,15 +110,15 @@ class Group:
 
 
 Element = Step | Group
+Strategy = OneOf["no_skip", "skip_to_next", "skip_past_last_event", "skip_to_first", "skip_to_last"]
+Dropped = OneOf["oldest", "newest"]
 
 
 @dataclass(frozen=True, slots=True)
 class Skip:
     """Where matching goes on after a match."""
 
-    strategy: OneOf["no_skip", "skip_to_next", "skip_past_last_event", "skip_to_first", "skip_to_last"] = (
-        "no_skip"
-    )
+    strategy: Strategy = "no_skip"
     step: str | None = None
     """The step that is skipped to."""
     throw_on_miss: bool = False
@@ -133,7 +133,7 @@ class Bound:
     """How many matches in the making a partition may have, and which go when there are more."""
 
     runs: int = RUNS
-    drop: OneOf["oldest", "newest"] = "oldest"
+    drop: Dropped = "oldest"
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,7 +37,7 @@ def compile_file(text: str, file: str, **settings: Any) -> Query:
 
 def _compile_json(text: str, file: str, **settings: Any) -> Query:
     """Compile a pattern of steps; its detections have the type that the file is named after."""
-    from whimbrel.lang.steps import read_pattern
+    from whimbrel.lang.steps_json import read_pattern
 
     name = Path(file).stem
     if not name.isidentifier():

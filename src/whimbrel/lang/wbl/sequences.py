@@ -24,6 +24,7 @@ from whimbrel.graph.sequence import (
     NO_SKIP,
     Bound,
     Contiguity,
+    Dropped,
     Element,
     Group,
     Inner,
@@ -31,6 +32,7 @@ from whimbrel.graph.sequence import (
     Sequence,
     Skip,
     Step,
+    Strategy,
     Test,
     check_sequence,
 )
@@ -47,12 +49,13 @@ _CONTIGUITY = {
     "not next": Contiguity.NOT_NEXT,
     "not followed by": Contiguity.NOT_FOLLOWED_BY,
 }
-_SKIPS = {
+_SKIPS: dict[str, Strategy] = {
     "past last event": "skip_past_last_event",
     "to next": "skip_to_next",
     "to first": "skip_to_first",
     "to last": "skip_to_last",
 }
+_DROPPED: dict[str, Dropped] = {"oldest": "oldest", "newest": "newest"}
 ONLY_FOR_STEPS = ("among", "skip", "counting", "limit", "timing_out")
 
 
@@ -307,7 +310,7 @@ class SequenceLowering:
             return NO_SKIP
         if skip.step is not None and skip.step not in self.parts:
             raise UnknownNameError("step", skip.step, self.parts, skip.at)
-        return Skip(_SKIPS[skip.strategy], skip.step, skip.or_fail)  # type: ignore[arg-type]
+        return Skip(_SKIPS[skip.strategy], skip.step, skip.or_fail)
 
     def _bound(self) -> Bound:
         limit = self.case.limit
@@ -316,9 +319,9 @@ class SequenceLowering:
         if limit.runs < 1:
             raise QueryError("at least one run is needed", limit.at, "write for example 'limit 1000 runs'")
         drop = limit.drop or "oldest"
-        if drop not in ("oldest", "newest"):
-            raise UnknownNameError("choice of what is dropped", drop, ["oldest", "newest"], limit.at)
-        return Bound(limit.runs, drop)  # type: ignore[arg-type]
+        if drop not in _DROPPED:
+            raise UnknownNameError("choice of what is dropped", drop, _DROPPED, limit.at)
+        return Bound(limit.runs, _DROPPED[drop])
 
 
 def about_event(expr: Expr, name: str) -> Expr:
