@@ -106,6 +106,21 @@ def test_a_query_sleeps_until_an_event_comes_that_can_complete_it():
     assert push(session, rows("...C", stop=1)).column("type").to_pylist() == ["Visit1"]
 
 
+def test_what_waits_goes_with_the_events_it_is_made_of():
+    """The two pairs span the same time, so that putting them in order asks for their sources."""
+    session = wb.Session()
+    for stop in (1, 2):
+        session.add(wb.compile(f"define P{stop} detect A then B then C(stop = {stop}) within 5 s"))
+    with sharing_always():
+        push(session, [*rows("A"), *rows("A", source="other", id="other")])
+    push(session, rows("....B"))
+    session.advance(11 * SECOND)
+    assert session._pipelines["P1"].is_behind
+    assert session._atoms.stream.store.first == 2  # the two A are forgotten, their pairs not yet
+    session.restore(session.snapshot())
+    assert push(session, rows("............C", stop=1)).num_rows == 0
+
+
 def test_a_query_that_starts_later_sees_the_events_that_come_from_then_on():
     session = visits(1, 2)
     push(session, rows("AB"))

@@ -8,7 +8,6 @@ from heapq import heappop, heappush
 from importlib import import_module
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from whimbrel.engine.atoms import Atoms
@@ -328,9 +327,7 @@ class Session:
         rows = stream.new
         if self._owned is None or not len(rows):
             return rows
-        lineage = stream.store.lineage(rows)
-        first = np.minimum.reduceat(lineage.refs, lineage.offsets[:-1])  # atomic events are numbered in order
-        mine = self._around.atoms.store.column(self._owned, first)
+        mine = self._around.atoms.store.column(self._owned, stream.store.lineage(rows).oldest)
         return rows[mine.values & ~mine.nulls]
 
     def _forget(self, watermark: int) -> None:

@@ -58,9 +58,13 @@ class View:
     """Whether the reader has to look at new events at once. A pattern need not look at those that cannot
     complete it before one comes that can."""
     waiting: list[np.ndarray] = field(default_factory=list)
+    first_event: int = 0
+    """The oldest atomic event that was remembered when the first of those that wait came."""
 
     def add(self, rows: np.ndarray) -> None:
         """Put new events where the reader will find them."""
+        if not self.waiting:
+            self.first_event = self.common.atoms.stream.store.first
         self.waiting.append(rows)
         if len(self.waiting) > 256:
             self.waiting = [self._remembered()]
@@ -72,11 +76,15 @@ class View:
         self.waiting = []
 
     def _remembered(self) -> np.ndarray:
-        """Join what waits, without what is too old to matter and has been forgotten."""
+        """Join what waits, but not what was forgotten, or is made of what was: it is too old to matter."""
         if not self.waiting:
             return _NONE
         rows = np.concatenate(self.waiting)
-        return rows[rows >= self.stream.store.first]
+        rows = rows[rows >= self.stream.store.first]
+        first = self.common.atoms.stream.store.first
+        if first == self.first_event or not len(rows):
+            return rows
+        return rows[self.stream.store.lineage(rows).oldest >= first]
 
 
 @dataclass

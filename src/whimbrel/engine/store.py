@@ -29,6 +29,11 @@ class Lineage:
     def __len__(self) -> int:
         return len(self.offsets) - 1
 
+    @property
+    def oldest(self) -> Int64Array:
+        """The first atomic event below each row: they are numbered in order."""
+        return np.minimum.reduceat(self.refs, self.offsets[:-1])
+
     @staticmethod
     def single(refs: Int64Array) -> Lineage:
         """Make the lineage of rows that are atomic events themselves."""
