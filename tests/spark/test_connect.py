@@ -13,7 +13,7 @@ from tests.spark.test_live import BRAKES, driving
 
 import whimbrel as wb
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.spark]
 
 ROOT = Path(__file__).parents[2]
 

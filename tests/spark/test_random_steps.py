@@ -21,9 +21,9 @@ from whimbrel.lang.wbl import tree as t
 from whimbrel.lang.wbl.compile import compile_tree
 from whimbrel.testing import table
 
-JOBS = int(os.environ.get("WHIMBREL_STEP_JOBS", "1"))
+JOBS = int(os.environ.get("WHIMBREL_STEP_JOBS", "5"))
 """How many jobs to run on each backend."""
-TOGETHER = 100
+TOGETHER = 200
 """How many patterns a job runs."""
 KEY = {"key": ["car"]}
 
