@@ -70,6 +70,18 @@ def test_an_attribute_that_comes_later_does_not_move_the_others(tmp_path):
     assert written(live, tmp_path) == written(wb.backtest(query, table).detections, tmp_path)
 
 
+def test_attributes_stand_as_the_cases_assign_them_whichever_comes_first(tmp_path):
+    query = wb.compile(
+        "define X(one, type, two) case 1: detect A assign one = 1, type = 'a' case 2: detect B assign two = 2"
+    )
+    events = pa.Table.from_pylist([{"type": kind, "time": n} for n, kind in enumerate("BAB")])
+    session = wb.Session(query, lateness=0)
+    pieces = [session.push(events.slice(n, 1)) for n in range(3)]
+    live = collected(query, [*pieces, session.close()])
+    assert live.column_names[5:8] == ["one", "type_", "two"]
+    assert written(live, tmp_path) == written(wb.backtest(query, events).detections, tmp_path)
+
+
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(st.data(), graphs(), event_lists(), st.sampled_from([0, 2_000_000]))
 def test_whatever_the_query_live_and_backtest_write_the_same_bytes(tmp_path, data, graph, events, lateness):

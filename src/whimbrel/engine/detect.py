@@ -76,7 +76,7 @@ def run(
             else _rows(session, events, writer, progress)
         )
         table = run_bounded(session, source) if lateness is None else _replay(session, source)
-    return Outcome(together([table], session.coordinates, query.types), session.counts)
+    return Outcome(together([table], session.coordinates, query.attributes), session.counts)
 
 
 def _replay(session: Session, source: Iterator[pa.RecordBatch]) -> pa.Table:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
 from whimbrel.engine.evaluate import evaluate
-from whimbrel.engine.identity import fold, fold_on, row_hashes, row_ids
+from whimbrel.engine.identity import fold_on, row_hashes, row_ids
 from whimbrel.engine.kernels import runs as k
 from whimbrel.engine.kernels.listing import members
 from whimbrel.engine.reduce import Segments, count_rows, reduce
 from whimbrel.engine.registers import own
-from whimbrel.engine.store import Lineage, offsets_of
+from whimbrel.engine.store import Lineage, different, offsets_of
 from whimbrel.engine.streams import RowsFrame, Stream
 from whimbrel.engine.values import Column, Int64Array, nothing
 from whimbrel.graph.expressions import GROUP, Attribute, Call, Expr, Part, walk
@@ -29,58 +31,59 @@ UNTIMED = -1
 
 
 class Events:
-    """The events of several results: segment r is idents[offsets[r]:offsets[r + 1]]."""
+    """The events of several results: segment r is idents[offsets[r]:offsets[r + 1]].
+
+    Many results have the same events, so what is asked about them is asked once for each different one.
+    """
 
     def __init__(self, of: Sequencer, offsets: Int64Array, idents: Int64Array) -> None:
         self.of = of
         self.offsets = offsets
-        self.idents = idents
+        self.used, self.which = different(idents)
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
 
-    def rows(self, root: int) -> tuple[np.ndarray, Int64Array]:
-        """Give the places and rows of the events of one stream."""
-        at = np.flatnonzero(self.idents >> ROOT == root)
-        return at, self.idents[at] & ((1 << ROOT) - 1)
+    def _by_stream(self) -> Iterator[tuple[Stream, slice, Int64Array]]:
+        """Give the streams that the events are of, their places among the different ones, and their rows."""
+        roots = self.of.arrivals.roots
+        bounds = np.searchsorted(self.used, np.arange(len(roots) + 1) << ROOT)
+        for number, root in enumerate(roots):
+            at = slice(bounds[number], bounds[number + 1])
+            if at.stop > at.start:
+                yield root, at, self.used[at] & ((1 << ROOT) - 1)
+
+    @cached_property
+    def _whole(self) -> tuple[Int64Array, Int64Array]:
+        """When the first event of each result starts, and the last one ends."""
+        starts, ends = np.empty(len(self.used), np.int64), np.empty(len(self.used), np.int64)
+        for root, at, rows in self._by_stream():
+            starts[at], ends[at] = root.store.spans(rows)
+        first = np.minimum.reduceat(starts[self.which], self.offsets[:-1])
+        return first, np.maximum.reduceat(ends[self.which], self.offsets[:-1])
 
     def spans(self, at: Int64Array) -> tuple[Int64Array, Int64Array]:
         """Give starts and ends; where time completed a result, it ends then."""
-        start, end = self._spans()
+        start, end = self._whole
         return start, np.where(at != UNTIMED, at, end)
-
-    def _spans(self) -> tuple[Int64Array, Int64Array]:
-        starts, ends = np.empty(len(self.idents), np.int64), np.empty(len(self.idents), np.int64)
-        for number, root in enumerate(self.of.arrivals.roots):
-            places, rows = self.rows(number)
-            starts[places], ends[places] = root.store.spans(rows)
-        start = np.minimum.reduceat(starts, self.offsets[:-1])
-        return start, np.maximum.reduceat(ends, self.offsets[:-1])
 
     def lineage(self) -> Lineage:
         """Give the atomic events below each result."""
-        pieces, places = [], []
-        for number, root in enumerate(self.of.arrivals.roots):
-            at, rows = self.rows(number)
-            if len(at):
-                pieces.append(root.store.lineage(rows))
-                places.append(at)
-        joined = Lineage.concat(pieces)
-        if len(pieces) > 1:
-            joined = joined.take(np.argsort(np.concatenate(places), kind="stable"))
-        return Lineage(joined.offsets[self.offsets], joined.refs)
+        below = Lineage.concat([root.store.lineage(rows) for root, _, rows in self._by_stream()])
+        if len(below.refs) == len(below):
+            return Lineage(self.offsets, below.refs[self.which])
+        taken = below.take(self.which)
+        return Lineage(taken.offsets[self.offsets], taken.refs)
 
     def identity(self, steps: np.ndarray, at: Int64Array) -> dict[Expr, Column]:
         """Hash the events of each result, the steps they were taken for, and when time completed it."""
-        high, low = np.empty(len(self.idents), np.uint64), np.empty(len(self.idents), np.uint64)
-        for number, root in enumerate(self.of.arrivals.roots):
-            places, rows = self.rows(number)
-            if len(places):
-                high[places], low[places] = row_hashes(self.of.around, root, rows)
+        high, low = np.empty(len(self.used), np.uint64), np.empty(len(self.used), np.uint64)
+        for root, places, rows in self._by_stream():
+            high[places], low[places] = row_hashes(self.of.around, root, rows)
         shift = steps.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
-        late = (at != UNTIMED) & (at > self._spans()[1])
+        late = (at != UNTIMED) & (at > self._whole[1])
         seeds = np.where(late, at, 0).astype(np.uint64)
-        return fold_on((seeds, seeds), self.offsets, high + shift, low ^ shift)
+        return fold_on((seeds, seeds), self.offsets, high[self.which] + shift, low[self.which] ^ shift)
 
 
 class Listing:
@@ -105,10 +108,20 @@ class Listing:
         """Which match every event belongs to."""
         return np.repeat(np.arange(len(self)), np.diff(self.offsets))
 
+    @cached_property
+    def events(self) -> Events:
+        """The events of the matches."""
+        return Events(self.of, self.offsets, self.idents)
+
+    @cached_property
+    def identity(self) -> dict[Expr, Column]:
+        """The hashes of the matches."""
+        return self.events.identity(self.steps, self.at)
+
     def once_each(self) -> Listing:
         """Leave out matches that were found in several ways; what runs out of time twice does so twice."""
-        high, low = self._hashes()
-        high += self.at.view(np.uint64)
+        high, low = (column.values.view(np.uint64) for column in self.identity.values())
+        high = high + self.at.view(np.uint64)
         if len(np.unique(high)) == len(self):
             return self
         order = np.lexsort((low, high))
@@ -122,18 +135,10 @@ class Listing:
             self.keys[chosen], self.at[chosen],
         )  # fmt: skip
 
-    def _hashes(self) -> tuple[np.ndarray, np.ndarray]:
-        numbers = self.idents.astype(np.uint64) * np.uint64(64) + self.steps.astype(np.uint64)
-        columns = fold(self.offsets, numbers, ~numbers)
-        high, low = (column.values.view(np.uint64) for column in columns.values())
-        return high, low
-
     def append_to(self, stream: Stream) -> Int64Array:
         """Add the matches to a stream; give their rows."""
-        events = Events(self.of, self.offsets, self.idents)
-        columns = {need: self._needed(need) for need in self.of.needs}
-        columns |= events.identity(self.steps, self.at)
-        return stream.store.append(*events.spans(self.at), columns, events.lineage())
+        columns = {need: self._needed(need) for need in self.of.needs} | self.identity
+        return stream.store.append(*self.events.spans(self.at), columns, self.events.lineage())
 
     def _needed(self, need: Expr) -> Column:
         match need:
@@ -199,7 +204,7 @@ class Summary:
         events = self._events()
         columns = {need: self._needed(need) for need in self.of.needs}
         at = self.found[self.first, k.F_AT]
-        columns |= events.identity(np.zeros(len(events.idents), np.int64), at)
+        columns |= events.identity(np.zeros(len(events.which), np.int64), at)
         return stream.store.append(*events.spans(at), columns, events.lineage())
 
     def _events(self) -> Events:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -14,6 +14,7 @@ from whimbrel.engine.identity import event_ids, row_ids
 from whimbrel.engine.locations import hull_wkb
 from whimbrel.engine.store import Lineage, different, offsets_of
 from whimbrel.engine.streams import Stream, Surroundings
+from whimbrel.engine.ties import Ties
 from whimbrel.engine.values import Int64Array, to_arrow
 from whimbrel.graph.expressions import Attribute
 from whimbrel.model.schema import Coordinates
@@ -92,15 +93,17 @@ _EMPTY = pa.schema(
 
 
 def together(
-    tables: Sequence[pa.Table], coordinates: Coordinates | None, types: Sequence[str] = ()
+    tables: Sequence[pa.Table],
+    coordinates: Coordinates | None,
+    attributes: Mapping[str, Sequence[str]] | None = None,
 ) -> pa.Table:
     """Join tables of detections, in the order (end, start, type, events).
 
-    Attributes stand in the order of the `types` they belong to, other types after them as they come: with the
-    types of the query, that is the same however its detections were cut into tables.
+    Types and attributes stand in the order of `attributes`, others after them as they come: with those of the
+    query, that is the same however its detections were cut into tables.
     """
     tables = [table for table in tables if table.num_rows]
-    owned = _owned(tables, types)
+    owned = _owned(tables, attributes or {})
     if not tables:
         return _EMPTY.replace_schema_metadata(_metadata(owned, coordinates))
     joined = pa.concat_tables(tables, promote_options="permissive")
@@ -134,23 +137,8 @@ def _order(table: pa.Table) -> Int64Array | None:
     tied = np.zeros(len(order), np.bool_)
     tied[1:] = (end[1:] == end[:-1]) & (start[1:] == start[:-1]) & (kind[1:] == kind[:-1])
     if tied.any():
-        tied[:-1] |= tied[1:]
-        order = _with_ties_in_order(table, order, tied)
+        order = Ties(table).settled(order, tied)
     return None if bool((order == np.arange(len(order))).all()) else order
-
-
-def _with_ties_in_order(table: pa.Table, order: Int64Array, tied: np.ndarray) -> Int64Array:
-    """Order the rows with the same times and type by their events, then by id."""
-    places = np.nonzero(tied)[0]
-    rows = (
-        table.select(["end", "start", "type", "events", "id"]).take(pa.array(order[places])).combine_chunks()
-    )
-    events = pc.binary_join(rows.column("events").combine_chunks(), "\x00")
-    keys = rows.set_column(3, "events", events)
-    within = pc.sort_indices(keys, sort_keys=[(name, "ascending") for name in keys.column_names])
-    order = order.copy()
-    order[places] = order[places][within.to_numpy()]
-    return order
 
 
 def _ranks(types: pa.ChunkedArray) -> Int64Array:
@@ -165,15 +153,21 @@ def _numbers(column: pa.ChunkedArray) -> Int64Array:
     return numbers
 
 
-def _owned(tables: Sequence[pa.Table], types: Sequence[str]) -> dict[str, list[str]]:
-    """Name the attributes of every type of detection, the given types first."""
+def _owned(tables: Sequence[pa.Table], known: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
+    """Name the attributes of every type of detection, those that are known in their order."""
     found: dict[str, list[str]] = {}
     for table in tables:
-        known = (table.schema.metadata or {}).get(ATTRIBUTES_KEY)
-        of_table = json.loads(known) if known else {table.column("type")[0].as_py(): _attributes(table)}
+        told = (table.schema.metadata or {}).get(ATTRIBUTES_KEY)
+        of_table = json.loads(told) if told else {table.column("type")[0].as_py(): _attributes(table)}
         for kind, names in of_table.items():
             found[kind] = _merged(found.get(kind, []), names)
-    return {kind: found[kind] for kind in dict.fromkeys([*types, *found]) if kind in found}
+    kinds = [kind for kind in dict.fromkeys([*known, *found]) if kind in found]
+    return {kind: _in_order(known.get(kind, ()), found[kind]) for kind in kinds}
+
+
+def _in_order(known: Sequence[str], found: list[str]) -> list[str]:
+    """Put names into the order of those that are known."""
+    return [name for name in _merged([_free_name(name) for name in known], found) if name in found]
 
 
 def _merged(names: list[str], more: list[str]) -> list[str]:

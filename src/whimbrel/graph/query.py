@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from whimbrel.graph.custom import CustomOperator
 from whimbrel.graph.functions import Function
-from whimbrel.graph.operators import Graph, Match
+from whimbrel.graph.operators import Derive, Graph, Match, Operator, Source
 from whimbrel.graph.policies import Context
+from whimbrel.graph.scope import selection
 from whimbrel.model.schema import EventSchema
 
 
@@ -41,6 +42,15 @@ class Query:
         """The types of the detections this query reports."""
         return tuple(getattr(self.graph[name], "event_type", name) for name in self.graph.outputs)
 
+    @property
+    def attributes(self) -> dict[str, list[str]]:
+        """The attributes that each type of detection is known to have before any event is seen."""
+        found: dict[str, list[str]] = {}
+        for kind, name in zip(self.types, self.graph.outputs, strict=True):
+            known = [*found.get(kind, []), *_attributes(self.graph, self.graph[name])]
+            found[kind] = list(dict.fromkeys(known))
+        return found
+
     def in_context(self, context: Context) -> Query:
         """Give the same query with another context for all its patterns."""
         operators = tuple(
@@ -51,6 +61,15 @@ class Query:
 
     def __str__(self) -> str:
         return self.text
+
+
+def _attributes(graph: Graph, operator: Operator) -> Iterator[str]:
+    """Name what the cases of a definition assign, or take over from declared events."""
+    for case in operator.cases if isinstance(operator, Derive) else ():
+        yield from (assign.name for assign in case.assign)
+        root, _ = selection(graph, case.input)
+        if not case.assign and isinstance(root, Source) and root.schema is not None:
+            yield from root.schema.attributes
 
 
 class Compilable(Protocol):

@@ -27,4 +27,4 @@ def collected(query: Query, tables: Iterable[pa.Table]) -> pa.Table:
     found = list(tables)
     said = [(table.schema.metadata or {}).get(COORDINATES_KEY, b"none").decode() for table in found]
     place = next((each for each in reversed(said) if each != "none"), None)
-    return together(found, None if place is None else Coordinates(place), query.types)
+    return together(found, None if place is None else Coordinates(place), query.attributes)
