@@ -35,8 +35,9 @@ sys.path.append(str(flink_program.TOOLS))  # a pattern in JSON is made ready for
 ROOT = Path(__file__).parents[2]
 BUILD = ROOT / "build" / "peers"
 DOCS = ROOT / "docs" / "benchmarks-peers.md"
-START, END = "<!-- figures: made by `make bench-peers ARGS=--write` -->", "<!-- end of figures -->"
-ALL_CASES = (*CASES, *STEPS_CASES)
+START, END = "<!-- figures of {}: made by `make bench-peers ARGS=--write` -->", "<!-- end of figures -->"
+GROUPS: dict[str, tuple[Case | StepsCase, ...]] = {"combinations": CASES, "steps": STEPS_CASES}
+"""What is measured; the tables of a group are written together."""
 QUICK = 200_000
 WARM = 10
 """Seconds for which a row may warm up."""
@@ -340,11 +341,11 @@ def facts(options: argparse.Namespace) -> str:
     )
 
 
-def write_docs(text: str) -> None:
-    """Put the tables between the marks in the docs page."""
-    page = DOCS.read_text()
-    head, rest = page.split(START)
-    DOCS.write_text(f"{head}{START}\n\n{text}\n\n{END}{rest.split(END)[1]}")
+def write_docs(group: str, text: str) -> None:
+    """Put the tables of a group between their marks in the docs page."""
+    head, rest = DOCS.read_text().split(START.format(group))
+    after = rest.split(END, 1)[1]
+    DOCS.write_text(f"{head}{START.format(group)}\n\n{text}\n\n{END}{after}")
 
 
 def parsed() -> argparse.Namespace:
@@ -357,7 +358,7 @@ def parsed() -> argparse.Namespace:
     )
     parser.add_argument("--quick", action="store_true", help=f"{QUICK:,} events, once, not warmed up")
     parser.add_argument(
-        "--cases", default=",".join(case.name for case in ALL_CASES), help="some of the cases"
+        "--cases", default=",".join(GROUPS), help=f"some of the cases, or all of one kind: {', '.join(GROUPS)}"
     )
     parser.add_argument("--systems", default="whimbrel,flink,spark", help="some of the systems")
     parser.add_argument("--write", action="store_true", help="put the tables into docs/benchmarks-peers.md")
@@ -366,7 +367,19 @@ def parsed() -> argparse.Namespace:
     options.arguments = f' ARGS="{" ".join(sys.argv[1:])}"' if len(sys.argv) > 1 else ""
     if options.quick:
         options.events, options.repeat = QUICK, 1
+    options.chosen = chosen(options.cases.split(","))
+    if options.write and any(cases != GROUPS[group] for group, cases in options.chosen.items()):
+        parser.error(f"only all cases of one kind can be written: --cases {' or '.join(GROUPS)}")
     return options
+
+
+def chosen(names: list[str]) -> dict[str, tuple[Case | StepsCase, ...]]:
+    """Give the cases of each group that are named, or whose group is."""
+    found = {
+        group: tuple(case for case in cases if {group, case.name} & set(names))
+        for group, cases in GROUPS.items()
+    }
+    return {group: cases for group, cases in found.items() if cases}
 
 
 def main() -> None:
@@ -375,25 +388,30 @@ def main() -> None:
     BUILD.mkdir(parents=True, exist_ok=True)
     if len(os.sched_getaffinity(0)) < 2:
         sys.exit("the comparison needs two cores")
-    tables, has_failed = [], False
     try:
-        for case in ALL_CASES:
-            if case.name in options.cases.split(","):
-                bench = Bench(case, options)
-                bench.run()
-                tables.append(bench.table())
-                say(tables[-1])
-                has_failed |= any(row.missing == "FAILED" for row in bench.rows)
+        for group, cases in options.chosen.items():
+            measure(group, cases, options)
     except flink_program.PeerMissing as error:
         sys.exit(str(error))
     except Differ as error:
         sys.exit(f"THE MATCHES DIFFER\n{error}")
+
+
+def measure(group: str, cases: tuple[Case | StepsCase, ...], options: argparse.Namespace) -> None:
+    """Run the cases of a group, and print or write their tables."""
+    tables, has_failed = [], False
+    for case in cases:
+        bench = Bench(case, options)
+        bench.run()
+        tables.append(bench.table())
+        say(tables[-1])
+        has_failed |= any(row.missing == "FAILED" for row in bench.rows)
     text = "\n\n".join([facts(options), *tables])
     print(text)
     if has_failed:
         sys.exit("some rows failed; nothing is written")
     if options.write:
-        write_docs(text)
+        write_docs(group, text)
 
 
 if __name__ == "__main__":
