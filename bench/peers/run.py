@@ -358,7 +358,7 @@ def parsed() -> argparse.Namespace:
     )
     parser.add_argument("--quick", action="store_true", help=f"{QUICK:,} events, once, not warmed up")
     parser.add_argument(
-        "--cases", default=",".join(GROUPS), help=f"some of the cases, or all of one kind: {', '.join(GROUPS)}"
+        "--cases", default=",".join(GROUPS), help=f"some of the cases, or all of a kind: {', '.join(GROUPS)}"
     )
     parser.add_argument("--systems", default="whimbrel,flink,spark", help="some of the systems")
     parser.add_argument("--write", action="store_true", help="put the tables into docs/benchmarks-peers.md")
