@@ -18,6 +18,7 @@ from whimbrel.graph.operators import (
 )
 from whimbrel.graph.policies import Assign, Context, Partitioning, Select
 from whimbrel.graph.query import Query
+from whimbrel.graph.sequence import Sequence
 from whimbrel.model.time import END_OF_TIME, format_duration
 
 
@@ -51,6 +52,8 @@ def describe_operator(operator: Operator) -> list[str]:
             return [head, *_match(operator)]
         case Aggregate():
             return [head, *_aggregate(operator)]
+        case Sequence():
+            return [head, *_sequence(operator)]
         case Derive():
             return [head, *(line for case in operator.cases for line in _case(case))]
     raise TypeError(operator)
@@ -74,6 +77,13 @@ def _match(op: Match) -> list[str]:
     lines += ["  goes on from its beginning"] if op.continues else []
     lines += [f"  context {op.context.value}"] if op.context is not Context.EACH else []
     lines += [f"  consuming {', '.join(map(str, op.consuming))}"] if op.consuming else []
+    return lines + _keys(op.partitioning)
+
+
+def _sequence(op: Sequence) -> list[str]:
+    lines = [f"  along {', '.join(op.streams)}"]
+    lines += [f"  {step.contiguity or 'first'}: {step.test.input} as {step.name}" for step in op.taken()]
+    lines += ["  within any time" if op.within is None else f"  within {format_duration(op.within)}"]
     return lines + _keys(op.partitioning)
 
 

@@ -11,6 +11,7 @@ from whimbrel.graph.passes.drop_impossible import drop_impossible
 from whimbrel.graph.passes.drop_unused import drop_unused
 from whimbrel.graph.passes.find_joins import find_joins
 from whimbrel.graph.passes.fold_constants import fold_constants
+from whimbrel.graph.passes.narrow_sequences import narrow_sequences
 from whimbrel.graph.passes.order_conditions import order_conditions
 from whimbrel.graph.passes.push_down_filters import push_down_filters
 from whimbrel.graph.passes.share_common_parts import share_common_parts
@@ -19,6 +20,7 @@ Pass = Callable[[Graph], Graph]
 
 PASSES: tuple[Pass, ...] = (
     drop_unused,
+    narrow_sequences,
     fold_constants,
     push_down_filters,
     drop_impossible,

@@ -1,0 +1,39 @@
+"""Let sequences of steps walk along those events only that can make a difference."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from whimbrel.graph.operators import Graph
+from whimbrel.graph.passes.drop_unused import drop_unused
+from whimbrel.graph.sequence import RUNS, Contiguity, Inner, Sequence, every
+
+_STRICT = (Contiguity.NEXT, Contiguity.NOT_NEXT)
+
+
+def narrow_sequences(graph: Graph) -> Graph:
+    """Take streams from sequences that no step asks for, where an event that fits nothing changes nothing.
+
+    `A followed by B among *` walks along every event of the data, but the others only pass by.
+    """
+    return drop_unused(replace(graph, operators=tuple(
+        replace(each, streams=_asked_for(each)) if isinstance(each, Sequence) and _is_relaxed(each) else each
+        for each in graph.operators
+    )))  # fmt: skip
+
+
+def _asked_for(op: Sequence) -> tuple[str, ...]:
+    asked = dict.fromkeys(test.input for test in op.tests())
+    return tuple(dict.fromkeys([*(name for name in op.streams if name in asked), *asked]))
+
+
+def _is_relaxed(op: Sequence) -> bool:
+    """Tell whether events that fit no step only pass by.
+
+    They count where the very next event does. A greedy step is given up at the first event that does not fit,
+    and where the runs of a partition are few, an event that fits nothing may split one in two.
+    """
+    return op.bound.runs >= RUNS and not any(
+        each.contiguity in _STRICT or each.quantifier.greedy or each.quantifier.inner is Inner.CONSECUTIVE
+        for each in every(op.steps)
+    )
