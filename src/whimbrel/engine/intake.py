@@ -303,7 +303,7 @@ class Intake:
     def _of_types_read(self, batch: pa.RecordBatch, reached: Mask) -> Mask:
         """Leave out events of types that no query reads: putting them in order would be in vain.
 
-        Not so where ids may be repeated: whichever its type, an event is the first with its id or a later one.
+        Not so where ids may be repeated: of whichever type, an event is the first with its id or a later one.
         """
         if "id" in batch.schema.names and (self.suspects is None or len(self.suspects)):
             return reached
