@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from whimbrel.graph.operators import Graph
 from whimbrel.graph.passes.drop_unused import drop_unused
-from whimbrel.graph.sequence import RUNS, Contiguity, Inner, Sequence, every
+from whimbrel.graph.sequence import RUNS, Contiguity, Inner, Sequence, TimedOut, every
 
 _STRICT = (Contiguity.NEXT, Contiguity.NOT_NEXT)
 
@@ -16,10 +16,14 @@ def narrow_sequences(graph: Graph) -> Graph:
 
     `A followed by B among *` walks along every event of the data, but the others only pass by.
     """
-    return drop_unused(replace(graph, operators=tuple(
-        replace(each, streams=_asked_for(each)) if isinstance(each, Sequence) and _is_relaxed(each) else each
+    timed = {each.input for each in graph.operators if isinstance(each, TimedOut)}
+    operators = tuple(
+        replace(each, streams=_asked_for(each))
+        if isinstance(each, Sequence) and each.name not in timed and _is_relaxed(each)
+        else each
         for each in graph.operators
-    )))  # fmt: skip
+    )
+    return drop_unused(replace(graph, operators=operators))
 
 
 def _asked_for(op: Sequence) -> tuple[str, ...]:
@@ -30,8 +34,9 @@ def _asked_for(op: Sequence) -> tuple[str, ...]:
 def _is_relaxed(op: Sequence) -> bool:
     """Tell whether events that fit no step only pass by.
 
-    They count where the very next event does. A greedy step is given up at the first event that does not fit,
-    and where the runs of a partition are few, an event that fits nothing may split one in two.
+    They count where the very next event does, and a greedy step is given up at the first event that does not
+    fit. Besides, any event may split a run in two, of which one goes on to the next step: that matters where the
+    runs of a partition are few, and to what runs out of time.
     """
     return op.bound.runs >= RUNS and not any(
         each.contiguity in _STRICT or each.quantifier.greedy or each.quantifier.inner is Inner.CONSECUTIVE
