@@ -35,8 +35,8 @@ def _is_relaxed(op: Sequence) -> bool:
     """Tell whether events that fit no step only pass by.
 
     They count where the very next event does, and a greedy step is given up at the first event that does not
-    fit. Besides, any event may split a run in two, of which one goes on to the next step: that matters where the
-    runs of a partition are few, and to what runs out of time.
+    fit. Besides, any event may split a run in two, of which one goes on to the next step: that matters where
+    the runs of a partition are few, and to what runs out of time.
     """
     return op.bound.runs >= RUNS and not any(
         each.contiguity in _STRICT or each.quantifier.greedy or each.quantifier.inner is Inner.CONSECUTIVE
