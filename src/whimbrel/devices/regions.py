@@ -1,0 +1,271 @@
+"""Compute safe regions: round a position, where the set of matching subscriptions stays the same."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import numpy as np
+
+from whimbrel.devices.client import (
+    CHANGES,
+    EVERY_MATCH,
+    MODES,
+    SafeRegion,
+    metres_to_meridian,
+)
+from whimbrel.devices.holders import Holders
+from whimbrel.devices.index import ShapeIndex
+from whimbrel.devices.kernels.borders import WIDTH, boxes_over, metres_to_nearest
+from whimbrel.devices.kernels.rectangles import greedy_rectangle, largest_rectangle
+from whimbrel.devices.shapes import MARGIN_PLANE, Bounds, Part, ShapeLike, read_shape
+from whimbrel.errors import DataError, did_you_mean
+from whimbrel.model.schema import Coordinates
+from whimbrel.space.geometry import METRES_PER_DEGREE
+
+TIGHT, GLR = "tight", "glr"
+METHODS = (TIGHT, GLR)
+
+_WORLD: dict[Coordinates, Bounds] = {
+    Coordinates.PLANE: (-1e150, -1e150, 1e150, 1e150),  # areas must stay finite
+    Coordinates.LONLAT: (-180.0, -90.0, 180.0, 90.0),
+}
+_FARTHEST = 1e100
+_USUAL, _FEWEST, _MOST = 32, 8, 256
+"""How many shapes to look at round a position: about, at least and (where that helps) at most."""
+_LARGEST_DISC_M = 5e6
+"""Beyond a quarter of the globe, distances on the sphere lose digits."""
+_ROUNDING = 1e-15
+"""What a few sums and differences may lose, as a part of the largest number."""
+_MARGIN_M = 1e-5
+"""What rounding may do to distances on the sphere, and more."""
+
+
+class SafeRegions:
+    """Tell devices where they need not report their position, for a set of subscriptions.
+
+    Parameters
+    ----------
+    subscriptions
+        Shapes by name: WKT, WKB or shapely polygons, `("circle", x, y, radius_m)` and
+        `("box", x1, y1, x2, y2)`. Borders belong to their shapes.
+    coordinates
+        `plane` (metres) or `lonlat` (degrees; polygons are straight in degrees, circles round on the sphere).
+    mode
+        `every match`: each position within a shape matters and is reported. `changes`: only entering and
+        leaving shapes matters, so that devices within shapes are silent, too.
+    method
+        `tight` or, to compare with, `glr`: the greedy largest rectangle of the Grus paper, which sees
+        bounding boxes and the grid cell of the position.
+    cell_m
+        Side of the grid cells of `glr`.
+    version
+        Number to count changes of the subscriptions from. A server that starts anew must go on counting.
+
+    Examples
+    --------
+    >>> safe = SafeRegions({"depot": ("box", 0, 0, 100, 100), "gate": ("circle", 300, 50, 40)})
+    >>> region = safe.region_for(200, 50)
+    >>> region.contains(120, 60), region.contains(100, 60)
+    (True, False)
+    """
+
+    def __init__(
+        self,
+        subscriptions: Mapping[str, ShapeLike] | None = None,
+        *,
+        coordinates: Coordinates | str = Coordinates.PLANE,
+        mode: str = EVERY_MATCH,
+        method: str = TIGHT,
+        cell_m: float | None = None,
+        version: int = 0,
+    ) -> None:
+        self.coordinates = Coordinates(_choice("coordinates", coordinates, tuple(Coordinates)))
+        self.mode = _choice("mode", mode, MODES)
+        self.method = _choice("method", method, METHODS)
+        if (method == GLR) != (cell_m is not None and cell_m > 0):
+            raise DataError(
+                "method 'glr' needs cell_m, the side of its grid cells in metres; 'tight' has none"
+            )
+        self._cell_m = cell_m
+        self._version = version
+        shapes = [read_shape(name, given, self.coordinates) for name, given in (subscriptions or {}).items()]
+        self._index = ShapeIndex(shapes)
+        self._holders = Holders()
+
+    def __len__(self) -> int:
+        return len(self._index)
+
+    @property
+    def version(self) -> int:
+        """How often the subscriptions have changed."""
+        return self._version
+
+    def add(self, name: str, shape: ShapeLike) -> tuple[str, ...]:
+        """Add a subscription; give the devices whose regions it may meet, which are to be withdrawn.
+
+        Devices are those named in `region_for`. They are found by bounding boxes: some may be too many.
+        """
+        if name in self._index:
+            raise DataError(f"a subscription {name!r} is there already; remove it first")
+        parts = self._index.add(read_shape(name, shape, self.coordinates))
+        self._version += 1
+        return tuple(sorted(set().union(*(self._holders.meeting(part.bounds) for part in parts))))
+
+    def remove(self, name: str) -> None:
+        """Remove a subscription. Regions stay right: they could be larger, and will be when next computed."""
+        if name not in self._index:
+            hint = did_you_mean(name, self._index.names)
+            raise DataError(f"no subscription is named {name!r}" + (f"; {hint}" if hint else ""))
+        self._index.remove(name)
+        self._version += 1
+
+    def forget(self, device: str) -> None:
+        """Forget a device that will not be heard of again."""
+        self._holders.forget(device)
+
+    def withdrawal(self) -> SafeRegion:
+        """Give the message that takes a region back: the device reports its next position."""
+        return SafeRegion(self._version, self.mode, self.coordinates.value)
+
+    def matching(self, x: float, y: float) -> tuple[str, ...]:
+        """Give the names of the subscriptions that a position matches, sorted."""
+        self._check(x, y)
+        shapes = {part.shape for part in self._index.near((x, y, x, y))}
+        return tuple(sorted(shape.name for shape in shapes if shape.contains(x, y)))
+
+    def region_for(
+        self, x: float, y: float, *, device: str | None = None, expires: float | None = None
+    ) -> SafeRegion:
+        """Give the region round a reported position in which the device may stay silent.
+
+        Parameters
+        ----------
+        device
+            Its name, so that `add` can tell when the region must be withdrawn.
+        expires
+            When the region ends, in seconds of any clock that device and server share: the longest time that
+            a device whose link is lost may miss a new subscription.
+        """
+        x, y = float(x), float(y)
+        inside = self.matching(x, y)
+        rectangle, radius_m = None, None
+        if not inside or self.mode == CHANGES:
+            find = self._tight if self.method == TIGHT else self._greedy
+            rectangle, radius_m = find(x, y)
+        region = SafeRegion(
+            self._version, self.mode, self.coordinates.value, (x, y), rectangle, radius_m, expires
+        )
+        if device is not None:
+            self._holders.keep(device, region)
+        return region
+
+    def _tight(self, x: float, y: float) -> tuple[Bounds | None, float | None]:
+        window, parts = self._surroundings(x, y)
+        borders = np.concatenate([part.borders for part in parts]) if parts else np.empty((0, WIDTH))
+        on_sphere, sides = self._on_sphere, np.array(window)
+        boxes = boxes_over(borders, x, y, sides, self._scale(y), on_sphere)
+        rectangle = _inward(largest_rectangle(boxes, x, y, sides), x, y)
+        nearest = metres_to_nearest(borders, x, y, self._metres_to_sides(x, y, window), on_sphere)
+        radius_m = min(nearest * (1 - 1e-9) - self._margin_m(parts), _LARGEST_DISC_M)
+        return rectangle, radius_m if radius_m > 0 else None
+
+    def _greedy(self, x: float, y: float) -> tuple[Bounds | None, float | None]:
+        """Give the rectangle of the paper; a position within a bounding box has none."""
+        cell = self._cell(x, y)
+        boxes = np.array([part.bounds for part in self._index.near(cell)]).reshape(-1, 4)
+        if ((boxes[:, 0] <= x) & (x <= boxes[:, 2]) & (boxes[:, 1] <= y) & (y <= boxes[:, 3])).any():
+            return None, None
+        return _inward(greedy_rectangle(boxes, x, y, np.array(cell)), x, y), None
+
+    def _surroundings(self, x: float, y: float) -> tuple[Bounds, list[Part]]:
+        """Give a window round a position, and all parts that meet it: enough, and not too many."""
+        bounds = self._index.bounds
+        if bounds is None:
+            return _WORLD[self.coordinates], []
+        half, has_grown = self._first_half(bounds, y), False
+        while True:
+            window = self._window(x, y, half)
+            parts = self._index.near(window)
+            if len(parts) < _FEWEST:
+                if _covers(window, self._on_map(bounds)):  # nothing lies beyond
+                    return _WORLD[self.coordinates], parts
+                half, has_grown = half * 2, True
+            elif len(parts) > _MOST and not has_grown and half > self._first_half(bounds, y) / 64:
+                half /= 2
+            else:
+                return window, parts
+
+    def _first_half(self, bounds: Bounds, y: float) -> float:
+        left, low, right, high = bounds
+        area = max((right - left) * self._scale(y), 1e-9) * max(high - low, 1e-9)
+        return math.sqrt(area * _USUAL / max(1, len(self._index))) / 2
+
+    def _window(self, x: float, y: float, half: float) -> Bounds:
+        wide = half / self._scale(y)
+        return self._on_map((x - wide, y - half, x + wide, y + half))
+
+    def _on_map(self, bounds: Bounds) -> Bounds:
+        left, low, right, high = _WORLD[self.coordinates]
+        return max(bounds[0], left), max(bounds[1], low), min(bounds[2], right), min(bounds[3], high)
+
+    def _cell(self, x: float, y: float) -> Bounds:
+        assert self._cell_m is not None
+        wide = high = self._cell_m
+        if self._on_sphere:
+            high = self._cell_m / METRES_PER_DEGREE
+            wide = high / self._scale((math.floor(y / high) + 0.5) * high)
+        column, row = math.floor(x / wide), math.floor(y / high)
+        # Rounding must not leave the position outside of its own cell.
+        return (
+            min(column * wide, x),
+            min(row * high, y),
+            max((column + 1) * wide, x),
+            max((row + 1) * high, y),
+        )
+
+    def _metres_to_sides(self, x: float, y: float, window: Bounds) -> float:
+        left, low, right, high = window
+        if not self._on_sphere:
+            return min(x - left, right - x, y - low, high - y)
+        upright = min(metres_to_meridian(x - left, y), metres_to_meridian(right - x, y))
+        return min(upright, min(y - low, high - y) * METRES_PER_DEGREE)
+
+    def _margin_m(self, parts: list[Part]) -> float:
+        if self._on_sphere:
+            return _MARGIN_M
+        return MARGIN_PLANE * max((abs(side) for part in parts for side in part.bounds), default=0.0)
+
+    @property
+    def _on_sphere(self) -> bool:
+        return self.coordinates is Coordinates.LONLAT
+
+    def _scale(self, y: float) -> float:
+        """Give the length of a unit of x in units of y."""
+        return max(math.cos(math.radians(y)), 1e-6) if self._on_sphere else 1.0
+
+    def _check(self, x: float, y: float) -> None:
+        if not (abs(x) <= _FARTHEST and abs(y) <= _FARTHEST):
+            raise DataError(f"({x}, {y}) is no position: coordinates must be finite numbers")
+        if self._on_sphere and not (abs(x) <= 180 and abs(y) <= 90):
+            raise DataError(f"({x}, {y}) is no longitude and latitude")
+
+
+def _choice(what: str, given: str, allowed: tuple[str, ...]) -> str:
+    if given not in allowed:
+        raise DataError(f"{what} must be one of {', '.join(allowed)}, not {given!r}")
+    return str(given)
+
+
+def _covers(window: Bounds, bounds: Bounds) -> bool:
+    left, low, right, high = window
+    return left <= bounds[0] and low <= bounds[1] and right >= bounds[2] and high >= bounds[3]
+
+
+def _inward(rectangle: Bounds, x: float, y: float) -> Bounds | None:
+    """Take from each side what rounding may have added; None if nothing is left round the position."""
+    left, low, right, high = rectangle
+    slack_x = _ROUNDING * max(abs(x), abs(left), abs(right))
+    slack_y = _ROUNDING * max(abs(y), abs(low), abs(high))
+    sides = min(x, left + slack_x), min(y, low + slack_y), max(x, right - slack_x), max(y, high - slack_y)
+    return sides if sides[0] < sides[2] and sides[1] < sides[3] else None
