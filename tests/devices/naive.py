@@ -32,6 +32,10 @@ def contains(shape: tuple, x: float, y: float, coordinates: str) -> bool:
 
 def place(ring: list[tuple[float, float]], x: float, y: float) -> str:
     """Count how often a ray to the right crosses the ring."""
+    if not min(a for a, _ in ring) <= x <= max(a for a, _ in ring):
+        return "out"
+    if not min(b for _, b in ring) <= y <= max(b for _, b in ring):
+        return "out"
     px, py = Fraction(x), Fraction(y)
     corners = [(Fraction(a), Fraction(b)) for a, b in ring]
     is_in = False

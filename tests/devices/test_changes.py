@@ -89,7 +89,7 @@ def test_whoever_is_silent_within_a_shape_to_be_is_told():
     assert safe.add("city", ("box", -1e6, -1e6, 1e6, 1e6)) == ("bus",)
 
 
-@pytest.mark.parametrize("most_loose", [0, 3, 512])
+@pytest.mark.parametrize("most_loose", [0, 3])
 @given(st.data())
 def test_shapes_come_and_go(most_loose, data):
     where, shapes = data.draw(SETS)

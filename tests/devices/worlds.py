@@ -59,7 +59,9 @@ def boxes(draw, where: Map) -> tuple:
     x1, y1 = where.at(right, up)
     wide, high = draw(st.integers(1, 300)), draw(st.integers(1, 300))
     x2, y2 = x1 + wide * where.unit_x, y1 + high * where.unit_y
-    return ("box", x1, y1, min(x2, 180.0) if where.coordinates == "lonlat" else x2, y2)
+    if where.coordinates == "lonlat" and x2 > 180:
+        x1, x2 = 180 - wide * where.unit_x, 180.0
+    return ("box", x1, y1, x2, y2)
 
 
 @st.composite

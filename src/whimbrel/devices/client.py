@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 import math
 import struct
+import sys
 import zlib
 from dataclasses import dataclass
 
@@ -263,7 +264,7 @@ def _numbers(name: str, value: object, size: int) -> tuple[float, ...] | None:
 
 def _is_finite_number(value: object) -> bool:
     # Whole numbers in JSON have no bound; those beyond any float are no coordinates either.
-    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1.8e308
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
 
 
 def _checked(

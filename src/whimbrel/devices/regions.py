@@ -7,30 +7,20 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from whimbrel.devices.client import (
-    CHANGES,
-    EVERY_MATCH,
-    MODES,
-    SafeRegion,
-    metres_to_meridian,
-)
+from whimbrel.devices.client import CHANGES, EVERY_MATCH, MODES, SafeRegion
+from whimbrel.devices.ground import ground_of
 from whimbrel.devices.holders import Holders
 from whimbrel.devices.index import ShapeIndex
-from whimbrel.devices.kernels.borders import WIDTH, boxes_over, metres_to_nearest
+from whimbrel.devices.kernels.borders import MARGIN, WIDTH, boxes_over, metres_to_nearest
 from whimbrel.devices.kernels.rectangles import greedy_rectangle, largest_rectangle
-from whimbrel.devices.shapes import MARGIN_PLANE, Bounds, Part, ShapeLike, read_shape
+from whimbrel.devices.shapes import Bounds, Part, ShapeLike, read_shape
 from whimbrel.errors import DataError, did_you_mean
 from whimbrel.model.schema import Coordinates
-from whimbrel.space.geometry import METRES_PER_DEGREE
+from whimbrel.space.geometry import Floats
 
 TIGHT, GLR = "tight", "glr"
 METHODS = (TIGHT, GLR)
 
-_WORLD: dict[Coordinates, Bounds] = {
-    Coordinates.PLANE: (-1e150, -1e150, 1e150, 1e150),  # areas must stay finite
-    Coordinates.LONLAT: (-180.0, -90.0, 180.0, 90.0),
-}
-_FARTHEST = 1e100
 _USUAL, _FEWEST, _MOST = 32, 8, 256
 """How many shapes to look at round a position: about, at least and (where that helps) at most."""
 _LARGEST_DISC_M = 5e6
@@ -81,6 +71,7 @@ class SafeRegions:
         version: int = 0,
     ) -> None:
         self.coordinates = Coordinates(_choice("coordinates", coordinates, tuple(Coordinates)))
+        self._ground = ground_of(self.coordinates)
         self.mode = _choice("mode", mode, MODES)
         self.method = _choice("method", method, METHODS)
         if (method == GLR) != (cell_m is not None and cell_m > 0):
@@ -130,7 +121,7 @@ class SafeRegions:
 
     def matching(self, x: float, y: float) -> tuple[str, ...]:
         """Give the names of the subscriptions that a position matches, sorted."""
-        self._check(x, y)
+        self._ground.check(x, y)
         shapes = {part.shape for part in self._index.near((x, y, x, y))}
         return tuple(sorted(shape.name for shape in shapes if shape.contains(x, y)))
 
@@ -161,94 +152,60 @@ class SafeRegions:
         return region
 
     def _tight(self, x: float, y: float) -> tuple[Bounds | None, float | None]:
-        window, parts = self._surroundings(x, y)
-        borders = np.concatenate([part.borders for part in parts]) if parts else np.empty((0, WIDTH))
-        on_sphere, sides = self._on_sphere, np.array(window)
-        boxes = boxes_over(borders, x, y, sides, self._scale(y), on_sphere)
+        window, borders, nearest_m = self._surroundings(x, y)
+        sides = np.array(window)
+        boxes = boxes_over(borders, x, y, sides, self._ground.scale(y), self._ground.is_sphere)
         rectangle = _inward(largest_rectangle(boxes, x, y, sides), x, y)
-        nearest = metres_to_nearest(borders, x, y, self._metres_to_sides(x, y, window), on_sphere)
-        radius_m = min(nearest * (1 - 1e-9) - self._margin_m(parts), _LARGEST_DISC_M)
+        margin_m = _MARGIN_M if self._ground.is_sphere else float(borders[:, MARGIN].max(initial=0.0))
+        radius_m = min(nearest_m * (1 - 1e-9) - margin_m, _LARGEST_DISC_M)
         return rectangle, radius_m if radius_m > 0 else None
 
     def _greedy(self, x: float, y: float) -> tuple[Bounds | None, float | None]:
         """Give the rectangle of the paper; a position within a bounding box has none."""
-        cell = self._cell(x, y)
+        assert self._cell_m is not None
+        cell = self._ground.cell(x, y, self._cell_m)
         boxes = np.array([part.bounds for part in self._index.near(cell)]).reshape(-1, 4)
         if ((boxes[:, 0] <= x) & (x <= boxes[:, 2]) & (boxes[:, 1] <= y) & (y <= boxes[:, 3])).any():
             return None, None
         return _inward(greedy_rectangle(boxes, x, y, np.array(cell)), x, y), None
 
-    def _surroundings(self, x: float, y: float) -> tuple[Bounds, list[Part]]:
-        """Give a window round a position, and all parts that meet it: enough, and not too many."""
+    def _surroundings(self, x: float, y: float) -> tuple[Bounds, Floats, float]:
+        """Give a window round a position, all borders in it, and the way to the nearest, or out of it.
+
+        It holds enough shapes to bound a region, the nearest border among them, and not many more.
+        """
         bounds = self._index.bounds
         if bounds is None:
-            return _WORLD[self.coordinates], []
-        half, has_grown = self._first_half(bounds, y), False
+            return self._within(x, y, self._ground.world, [])
+        half = self._first_half(bounds, y)
+        window, parts = self._look(x, y, half)
+        while len(parts) > _MOST:
+            closer, fewer = self._look(x, y, half / 2)
+            if len(fewer) > len(parts) / 2:  # they lie on top of each other
+                break
+            half, window, parts = half / 2, closer, fewer
         while True:
-            window = self._window(x, y, half)
-            parts = self._index.near(window)
-            if len(parts) < _FEWEST:
-                if _covers(window, self._on_map(bounds)):  # nothing lies beyond
-                    return _WORLD[self.coordinates], parts
-                half, has_grown = half * 2, True
-            elif len(parts) > _MOST and not has_grown and half > self._first_half(bounds, y) / 64:
-                half /= 2
-            else:
-                return window, parts
+            if _covers(window, self._ground.clipped(bounds)):  # nothing lies beyond
+                return self._within(x, y, self._ground.world, parts)
+            found = self._within(x, y, window, parts)
+            if len(parts) >= _FEWEST and found[2] < self._ground.metres_to_sides(x, y, window):
+                return found
+            half *= 2
+            window, parts = self._look(x, y, half)
 
     def _first_half(self, bounds: Bounds, y: float) -> float:
         left, low, right, high = bounds
-        area = max((right - left) * self._scale(y), 1e-9) * max(high - low, 1e-9)
+        area = max((right - left) * self._ground.scale(y), 1e-9) * max(high - low, 1e-9)
         return math.sqrt(area * _USUAL / max(1, len(self._index))) / 2
 
-    def _window(self, x: float, y: float, half: float) -> Bounds:
-        wide = half / self._scale(y)
-        return self._on_map((x - wide, y - half, x + wide, y + half))
+    def _look(self, x: float, y: float, half: float) -> tuple[Bounds, list[Part]]:
+        window = self._ground.window(x, y, half)
+        return window, self._index.near(window)
 
-    def _on_map(self, bounds: Bounds) -> Bounds:
-        left, low, right, high = _WORLD[self.coordinates]
-        return max(bounds[0], left), max(bounds[1], low), min(bounds[2], right), min(bounds[3], high)
-
-    def _cell(self, x: float, y: float) -> Bounds:
-        assert self._cell_m is not None
-        wide = high = self._cell_m
-        if self._on_sphere:
-            high = self._cell_m / METRES_PER_DEGREE
-            wide = high / self._scale((math.floor(y / high) + 0.5) * high)
-        column, row = math.floor(x / wide), math.floor(y / high)
-        # Rounding must not leave the position outside of its own cell.
-        return (
-            min(column * wide, x),
-            min(row * high, y),
-            max((column + 1) * wide, x),
-            max((row + 1) * high, y),
-        )
-
-    def _metres_to_sides(self, x: float, y: float, window: Bounds) -> float:
-        left, low, right, high = window
-        if not self._on_sphere:
-            return min(x - left, right - x, y - low, high - y)
-        upright = min(metres_to_meridian(x - left, y), metres_to_meridian(right - x, y))
-        return min(upright, min(y - low, high - y) * METRES_PER_DEGREE)
-
-    def _margin_m(self, parts: list[Part]) -> float:
-        if self._on_sphere:
-            return _MARGIN_M
-        return MARGIN_PLANE * max((abs(side) for part in parts for side in part.bounds), default=0.0)
-
-    @property
-    def _on_sphere(self) -> bool:
-        return self.coordinates is Coordinates.LONLAT
-
-    def _scale(self, y: float) -> float:
-        """Give the length of a unit of x in units of y."""
-        return max(math.cos(math.radians(y)), 1e-6) if self._on_sphere else 1.0
-
-    def _check(self, x: float, y: float) -> None:
-        if not (abs(x) <= _FARTHEST and abs(y) <= _FARTHEST):
-            raise DataError(f"({x}, {y}) is no position: coordinates must be finite numbers")
-        if self._on_sphere and not (abs(x) <= 180 and abs(y) <= 90):
-            raise DataError(f"({x}, {y}) is no longitude and latitude")
+    def _within(self, x: float, y: float, window: Bounds, parts: list[Part]) -> tuple[Bounds, Floats, float]:
+        borders = np.concatenate([part.borders for part in parts]) if parts else np.empty((0, WIDTH))
+        most_m = self._ground.metres_to_sides(x, y, window)
+        return window, borders, metres_to_nearest(borders, x, y, most_m, self._ground.is_sphere)
 
 
 def _choice(what: str, given: str, allowed: tuple[str, ...]) -> str:

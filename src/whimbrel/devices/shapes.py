@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from whimbrel.devices.kernels.borders import ROUND, STRAIGHT, WIDTH
+from whimbrel.devices.kernels.borders import MARGIN, ROUND, STRAIGHT, WIDTH
 from whimbrel.errors import DataError
 from whimbrel.model.schema import Coordinates
 from whimbrel.space.geometry import (
@@ -96,7 +96,7 @@ class Shape:
         borders = np.full((sum(len(ring) - 1 for ring in rings), WIDTH), STRAIGHT)
         borders[:, 1:3] = np.concatenate([ring[:-1] for ring in rings])
         borders[:, 3:5] = np.concatenate([ring[1:] for ring in rings])
-        borders[:, 5] = margin
+        borders[:, MARGIN] = margin
         return Part(self, _wider(bounds, margin), borders)
 
 

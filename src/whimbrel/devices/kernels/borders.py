@@ -14,8 +14,8 @@ import numpy as np
 from whimbrel.engine.kernels.jit import kernel
 
 STRAIGHT, ROUND = 0.0, 1.0
-WIDTH = 6
-"""Numbers of a border."""
+WIDTH, MARGIN = 6, 5
+"""How many numbers a border has, and which of them is the margin."""
 FINENESS = 0.2
 """A box over a slanting piece of border is thinner than this part of its distance."""
 CLOSENESS = 0.002
@@ -37,7 +37,7 @@ def boxes_over(borders, x, y, window, scale, on_sphere):
             height -= 1
             begin, end, depth = stack[height, 0], stack[height, 1], stack[height, 2]
             x1, y1, x2, y2 = box_of(border, begin, end, on_sphere)
-            margin = border[5]
+            margin = border[MARGIN]
             if (
                 x1 - margin > window[2]
                 or x2 + margin < window[0]
