@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from itertools import product
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from whimbrel.devices.kernels.rectangles import greedy_rectangle, largest_rectangle
+from whimbrel.devices.kernels.rectangles import greedy_rectangle, widest_rectangle
 
 WINDOW = np.array([-10.0, -10.0, 10.0, 10.0])
 SIDES = st.integers(-12, 12).map(lambda n: n + 0.5)
@@ -31,9 +32,25 @@ def is_free(rectangle, boxes) -> bool:
     return not any(x1 < right and x2 > left and y1 < high and y2 > low for x1, y1, x2, y2 in boxes)
 
 
-def worth(rectangle) -> float:
+def way_out(rectangle) -> float:
+    """The mean way from the origin out of the rectangle, over all directions, quarter by quarter."""
     left, low, right, high = rectangle
-    return (right - left) * (high - low)
+    total = 0.0
+    for wide, tall in product((-left, right), (-low, high)):
+        if wide > 0 and tall > 0:
+            slope = math.hypot(wide, tall)
+            total += wide * math.log((tall + slope) / wide) + tall * math.log((wide + slope) / tall)
+    return total / (2 * math.pi)
+
+
+def test_the_mean_way_out_is_what_walking_in_all_directions_gives():
+    left, low, right, high = rectangle = (-3.0, -1.0, 2.0, 7.0)
+    ways = []
+    for n in range(100_000):
+        angle = 2 * math.pi * (n + 0.5) / 100_000
+        dx, dy = math.cos(angle), math.sin(angle)
+        ways.append(min((right if dx > 0 else left) / dx, (high if dy > 0 else low) / dy))
+    assert way_out(rectangle) == pytest.approx(sum(ways) / len(ways), rel=1e-6)
 
 
 def best_of_all(boxes) -> float:
@@ -46,23 +63,31 @@ def best_of_all(boxes) -> float:
         [side for side in across if 0 <= side <= 10],
         [side for side in along if 0 <= side <= 10],
     ]
-    return max(worth(rectangle) for rectangle in product(*sides) if is_free(rectangle, boxes))
+    return max(way_out(rectangle) for rectangle in product(*sides) if is_free(rectangle, boxes))
 
 
 @given(box_lists())
-def test_no_free_rectangle_is_better(boxes):
-    found = largest_rectangle(boxes, 0.0, 0.0, WINDOW)
+def test_no_free_rectangle_has_a_longer_way_out(boxes):
+    found = widest_rectangle(boxes, 0.0, 0.0, WINDOW, 1.0)
     assert is_free(found, boxes)
-    assert worth(found) == pytest.approx(best_of_all(boxes))
+    assert way_out(found) == pytest.approx(best_of_all(boxes))
+
+
+@given(box_lists(), st.sampled_from([0.25, 4.0]))
+def test_a_scale_stretches_the_plane(boxes, scale):
+    stretch = np.array([scale, 1.0, scale, 1.0])
+    found = np.array(widest_rectangle(boxes, 0.0, 0.0, WINDOW, scale))
+    stretched = widest_rectangle(boxes * stretch, 0.0, 0.0, WINDOW * stretch, 1.0)
+    assert way_out(found * stretch) == pytest.approx(way_out(stretched))
 
 
 @given(box_lists())
-def test_the_greedy_rectangle_is_free_and_not_larger_than_the_largest(boxes):
+def test_the_greedy_rectangle_is_free_and_holds_the_position(boxes):
     found = greedy_rectangle(boxes, 0.0, 0.0, WINDOW)
     assert is_free(found, boxes)
     assert found[0] <= 0 <= found[2]
     assert found[1] <= 0 <= found[3]
-    assert worth(found) <= worth(largest_rectangle(boxes, 0.0, 0.0, WINDOW)) + 1e-9
+    assert way_out(found) <= best_of_all(boxes) + 1e-9
 
 
 def test_an_empty_cell_is_the_region():

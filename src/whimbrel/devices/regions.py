@@ -12,7 +12,7 @@ from whimbrel.devices.ground import ground_of
 from whimbrel.devices.holders import Holders
 from whimbrel.devices.index import ShapeIndex
 from whimbrel.devices.kernels.borders import MARGIN, WIDTH, boxes_over, metres_to_nearest
-from whimbrel.devices.kernels.rectangles import greedy_rectangle, largest_rectangle
+from whimbrel.devices.kernels.rectangles import greedy_rectangle, widest_rectangle
 from whimbrel.devices.shapes import Bounds, Part, ShapeLike, read_shape
 from whimbrel.errors import DataError, did_you_mean
 from whimbrel.model.schema import Coordinates
@@ -153,9 +153,9 @@ class SafeRegions:
 
     def _tight(self, x: float, y: float) -> tuple[Bounds | None, float | None]:
         window, borders, nearest_m = self._surroundings(x, y)
-        sides = np.array(window)
-        boxes = boxes_over(borders, x, y, sides, self._ground.scale(y), self._ground.is_sphere)
-        rectangle = _inward(largest_rectangle(boxes, x, y, sides), x, y)
+        sides, scale = np.array(window), self._ground.scale(y)
+        boxes = boxes_over(borders, x, y, sides, scale, self._ground.is_sphere)
+        rectangle = _inward(widest_rectangle(boxes, x, y, sides, scale), x, y)
         margin_m = _MARGIN_M if self._ground.is_sphere else float(borders[:, MARGIN].max(initial=0.0))
         radius_m = min(nearest_m * (1 - 1e-9) - margin_m, _LARGEST_DISC_M)
         return rectangle, radius_m if radius_m > 0 else None

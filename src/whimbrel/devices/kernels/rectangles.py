@@ -1,4 +1,4 @@
-"""Rectangles round a position that meet none of many boxes: the largest, and the paper's greedy one.
+"""Rectangles round a position among boxes: the one that is left last, and the paper's greedy one.
 
 Seen from the position there are four quadrants. In each, a box allows a rectangle either no more width than
 the way to the box or no more height. What all boxes allow together is a flight of stairs: the wider, the
@@ -6,6 +6,8 @@ lower.
 """
 
 from __future__ import annotations
+
+import math
 
 import numpy as np
 
@@ -16,24 +18,36 @@ QUADRANTS = ((1.0, 1.0), (-1.0, -1.0), (-1.0, 1.0), (1.0, -1.0))
 
 
 @kernel
-def largest_rectangle(boxes, x, y, window):
-    """Give the largest rectangle in the window that holds the position and reaches into no box.
+def widest_rectangle(boxes, x, y, window, scale):
+    """Give the rectangle in the window round the position that reaches into no box and is left last.
 
-    Every pair of a side on the left and one on the right is tried, each at the edge of a stair; above and
-    below, the stairs of both sides say how far it may reach. O(n log n) for n boxes, and the square of the
-    few stairs.
+    That is the one with the longest way out, on the average over all directions. (The largest area would
+    rather take an endless strip with the position at its edge.) Every pair of a side on the left and one on
+    the right is tried, each at the edge of a stair; above and below, the stairs of both sides say how far it
+    may reach. O(n log n) for n boxes, and the square of the few stairs.
+
+    `scale` is the length of a unit of x in units of y.
     """
     right, left, up, down = window[2] - x, x - window[0], window[3] - y, y - window[1]
     east, east_up, east_down = reaches(boxes, x, y, 1.0, right, up, down)
     west, west_up, west_down = reaches(boxes, x, y, -1.0, left, up, down)
-    area, best_right, best_left, best_up, best_down = 0.0, 0.0, 0.0, 0.0, 0.0
+    best, best_right, best_left, best_up, best_down = 0.0, 0.0, 0.0, 0.0, 0.0
     for i in range(len(east)):
         for j in range(len(west)):
             high, low = min(east_up[i], west_up[j]), min(east_down[i], west_down[j])
-            size = (east[i] + west[j]) * (high + low)
-            if size > area:
-                area, best_right, best_left, best_up, best_down = size, east[i], west[j], high, low
+            way = way_out(east[i] * scale, high) + way_out(east[i] * scale, low)
+            way += way_out(west[j] * scale, high) + way_out(west[j] * scale, low)
+            if way > best:
+                best, best_right, best_left, best_up, best_down = way, east[i], west[j], high, low
     return x - best_left, y - best_down, x + best_right, y + best_up
+
+
+@kernel
+def way_out(wide, high):
+    """Add up the ways from a corner of a rectangle to its far sides, over all directions."""
+    if wide <= 0.0 or high <= 0.0:
+        return 0.0
+    return wide * math.asinh(high / wide) + high * math.asinh(wide / high)
 
 
 @kernel
