@@ -189,6 +189,18 @@ def test_a_slanting_side_leaves_more_than_its_bounding_box():
     assert (right - left) * (high - low) > 300 * 200
 
 
+def test_a_region_reaches_far_in_the_direction_of_movement():
+    walls = {f"w{n}": ("box", *box) for n, box in enumerate([(-100, 20, -30, 100), (30, 20, 100, 100)])}
+    fences = {f"f{n}": ("box", *box) for n, box in enumerate([(-101, -5, -100, 5), (100, -5, 101, 5)])}
+    caps = {"top": ("box", -50, 100, 50, 101), "bottom": ("box", -100, -11, 100, -10)}
+    safe = wb.SafeRegions({**walls, **fences, **caps})
+    across, along = (safe.region_for(0, 0, came_from=place).rectangle for place in [(-9, 0), (0, -9)])
+    assert across == pytest.approx((-100, -10, 100, 20))
+    assert along == pytest.approx((-30, -10, 30, 100))
+    safe.region_for(0, -9, device="bus")
+    assert safe.region_for(0, 0, device="bus").rectangle == along, "the last report tells it, too"
+
+
 def test_a_region_ends_at_the_date_line():
     safe = wb.SafeRegions({"east": ("circle", 179.9, 0, 1000)}, coordinates="lonlat")
     region = safe.region_for(179.99, 0)

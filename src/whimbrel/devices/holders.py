@@ -1,4 +1,4 @@
-"""Remember which device holds which region, to tell whom a new shape concerns."""
+"""Remember which device holds which region, to tell whom a new shape concerns, and where it was."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ class Holders:
     def __init__(self) -> None:
         self._places: dict[str, int] = {}
         self._free: list[int] = []
+        self._reports: dict[str, tuple[float, float]] = {}
         self._boxes = np.full((16, 2, 4), math.nan)
 
     def __len__(self) -> int:
@@ -31,9 +32,16 @@ class Holders:
         if place == len(self._boxes):
             self._boxes = np.concatenate([self._boxes, np.full_like(self._boxes, math.nan)])
         self._boxes[place] = region.rectangle or _NONE, _round_disc(region)
+        if region.at is not None:
+            self._reports[device] = region.at
+
+    def last_report(self, device: str | None) -> tuple[float, float] | None:
+        """Give the position that a device reported last."""
+        return self._reports.get(device) if device is not None else None
 
     def forget(self, device: str) -> None:
         """Forget a device; one that is not known may be forgotten, too."""
+        self._reports.pop(device, None)
         place = self._places.pop(device, None)
         if place is not None:
             self._boxes[place] = math.nan

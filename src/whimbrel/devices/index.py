@@ -18,6 +18,7 @@ class ShapeIndex:
 
     def __init__(self, shapes: Iterable[Shape]) -> None:
         self._parts: dict[str, list[Part]] = {shape.name: shape.parts() for shape in shapes}
+        self._bounds: Bounds | None
         self._build()
 
     def __len__(self) -> int:
@@ -41,9 +42,8 @@ class ShapeIndex:
         parts = self._parts[shape.name] = shape.parts()
         self._loose += parts
         self._loose_boxes = _boxes(self._loose)
-        self._bounds = _round_all(
-            np.concatenate([_boxes(parts), np.array([self._bounds or parts[0].bounds])])
-        )
+        bounds = [part.bounds for part in parts]
+        self._bounds = _round_all(np.array([*bounds, self._bounds or bounds[0]]))
         self._build_if_ragged()
         return parts
 

@@ -126,7 +126,13 @@ class SafeRegions:
         return tuple(sorted(shape.name for shape in shapes if shape.contains(x, y)))
 
     def region_for(
-        self, x: float, y: float, *, device: str | None = None, expires: float | None = None
+        self,
+        x: float,
+        y: float,
+        *,
+        device: str | None = None,
+        came_from: tuple[float, float] | None = None,
+        expires: float | None = None,
     ) -> SafeRegion:
         """Give the region round a reported position in which the device may stay silent.
 
@@ -134,6 +140,9 @@ class SafeRegions:
         ----------
         device
             Its name, so that `add` can tell when the region must be withdrawn.
+        came_from
+            An earlier position; without it, the one that the named device reported last. The region reaches
+            farther in the direction in which the device moves.
         expires
             When the region ends, in seconds of any clock that device and server share: the longest time that
             a device whose link is lost may miss a new subscription.
@@ -142,8 +151,10 @@ class SafeRegions:
         inside = self.matching(x, y)
         rectangle, radius_m = None, None
         if not inside or self.mode == CHANGES:
-            find = self._tight if self.method == TIGHT else self._greedy
-            rectangle, radius_m = find(x, y)
+            if self.method == GLR:
+                rectangle = self._greedy(x, y)
+            else:
+                rectangle, radius_m = self._tight(x, y, came_from or self._holders.last_report(device))
         region = SafeRegion(
             self._version, self.mode, self.coordinates.value, (x, y), rectangle, radius_m, expires
         )
@@ -151,23 +162,26 @@ class SafeRegions:
             self._holders.keep(device, region)
         return region
 
-    def _tight(self, x: float, y: float) -> tuple[Bounds | None, float | None]:
+    def _tight(
+        self, x: float, y: float, came_from: tuple[float, float] | None
+    ) -> tuple[Bounds | None, float | None]:
         window, borders, nearest_m = self._surroundings(x, y)
         sides, scale = np.array(window), self._ground.scale(y)
         boxes = boxes_over(borders, x, y, sides, scale, self._ground.is_sphere)
-        rectangle = _inward(widest_rectangle(boxes, x, y, sides, scale), x, y)
+        ahead = _direction(came_from or (x, y), (x, y), scale)
+        rectangle = _inward(widest_rectangle(boxes, x, y, sides, scale, *ahead), x, y)
         margin_m = _MARGIN_M if self._ground.is_sphere else float(borders[:, MARGIN].max(initial=0.0))
         radius_m = min(nearest_m * (1 - 1e-9) - margin_m, _LARGEST_DISC_M)
         return rectangle, radius_m if radius_m > 0 else None
 
-    def _greedy(self, x: float, y: float) -> tuple[Bounds | None, float | None]:
+    def _greedy(self, x: float, y: float) -> Bounds | None:
         """Give the rectangle of the paper; a position within a bounding box has none."""
         assert self._cell_m is not None
         cell = self._ground.cell(x, y, self._cell_m)
         boxes = np.array([part.bounds for part in self._index.near(cell)]).reshape(-1, 4)
         if ((boxes[:, 0] <= x) & (x <= boxes[:, 2]) & (boxes[:, 1] <= y) & (y <= boxes[:, 3])).any():
-            return None, None
-        return _inward(greedy_rectangle(boxes, x, y, np.array(cell)), x, y), None
+            return None
+        return _inward(greedy_rectangle(boxes, x, y, np.array(cell)), x, y)
 
     def _surroundings(self, x: float, y: float) -> tuple[Bounds, Floats, float]:
         """Give a window round a position, all borders in it, and the way to the nearest, or out of it.
@@ -212,6 +226,13 @@ def _choice(what: str, given: str, allowed: tuple[str, ...]) -> str:
     if given not in allowed:
         raise DataError(f"{what} must be one of {', '.join(allowed)}, not {given!r}")
     return str(given)
+
+
+def _direction(start: tuple[float, float], end: tuple[float, float], scale: float) -> tuple[float, float]:
+    """Give the direction from one point to another, of length 1, or 0 if there is none."""
+    dx, dy = (end[0] - start[0]) * scale, end[1] - start[1]
+    far = math.hypot(dx, dy)
+    return (dx / far, dy / far) if 0 < far < math.inf else (0.0, 0.0)
 
 
 def _covers(window: Bounds, bounds: Bounds) -> bool:

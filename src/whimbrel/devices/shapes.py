@@ -133,8 +133,9 @@ def _from_tuple(name: str, given: Sequence[Any], coordinates: Coordinates) -> Sh
 
 
 def _is_number(value: object) -> bool:
-    is_number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
-    return is_number and math.isfinite(float(value))
+    if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
+        return False
+    return math.isfinite(float(value))
 
 
 def _check_circle(name: str, x: float, y: float, radius_m: float, coordinates: Coordinates) -> None:

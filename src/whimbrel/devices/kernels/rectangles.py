@@ -16,17 +16,22 @@ from whimbrel.engine.kernels.jit import kernel
 QUADRANTS = ((1.0, 1.0), (-1.0, -1.0), (-1.0, 1.0), (1.0, -1.0))
 """Which way x and y grow in each quadrant."""
 
+AHEAD = 4.0
+"""The way ahead counts for at most so many times the mean way out."""
+
 
 @kernel
-def widest_rectangle(boxes, x, y, window, scale):
+def widest_rectangle(boxes, x, y, window, scale, ahead_x, ahead_y):
     """Give the rectangle in the window round the position that reaches into no box and is left last.
 
-    That is the one with the longest way out, on the average over all directions. (The largest area would
-    rather take an endless strip with the position at its edge.) Every pair of a side on the left and one on
-    the right is tried, each at the edge of a stair; above and below, the stairs of both sides say how far it
-    may reach. O(n log n) for n boxes, and the square of the few stairs.
+    That is the one with the longest way out: the mean way over all directions and, if the device is known to
+    move in one, the way ahead. (The largest area would rather take an endless strip with the position at its
+    edge.) Every pair of a side on the left and one on the right is tried, each at the edge of a stair; above
+    and below, the stairs of both sides say how far it may reach. O(n k + k²) for n boxes and k stairs,
+    of which there are few.
 
-    `scale` is the length of a unit of x in units of y.
+    `scale` is the length of a unit of x in units of y; (`ahead_x`, `ahead_y`) has the length 1, or 0 if
+    nothing is known.
     """
     right, left, up, down = window[2] - x, x - window[0], window[3] - y, y - window[1]
     east, east_up, east_down = reaches(boxes, x, y, 1.0, right, up, down)
@@ -35,8 +40,12 @@ def widest_rectangle(boxes, x, y, window, scale):
     for i in range(len(east)):
         for j in range(len(west)):
             high, low = min(east_up[i], west_up[j]), min(east_down[i], west_down[j])
-            way = way_out(east[i] * scale, high) + way_out(east[i] * scale, low)
-            way += way_out(west[j] * scale, high) + way_out(west[j] * scale, low)
+            wide_right, wide_left = east[i] * scale, west[j] * scale
+            way = way_out(wide_right, high) + way_out(wide_right, low)
+            way += way_out(wide_left, high) + way_out(wide_left, low)
+            way /= 2 * math.pi
+            # Without a bound, a strip as thin as a hair would win if it only were long enough.
+            way += min(way_ahead(wide_right, wide_left, high, low, ahead_x, ahead_y), AHEAD * way)
             if way > best:
                 best, best_right, best_left, best_up, best_down = way, east[i], west[j], high, low
     return x - best_left, y - best_down, x + best_right, y + best_up
@@ -51,15 +60,31 @@ def way_out(wide, high):
 
 
 @kernel
+def way_ahead(right, left, up, down, ahead_x, ahead_y):
+    """Give the way out of a rectangle in one direction."""
+    if ahead_x == 0.0 and ahead_y == 0.0:
+        return 0.0
+    way = math.inf
+    if ahead_x != 0.0:
+        way = right / ahead_x if ahead_x > 0.0 else -left / ahead_x
+    if ahead_y != 0.0:
+        way = min(way, up / ahead_y if ahead_y > 0.0 else -down / ahead_y)
+    return way
+
+
+@kernel
 def reaches(boxes, x, y, side, most, up, down):
     """Give the widths worth trying on one side, and how high and low a rectangle of each width may reach."""
     above_x, above_y = stairs(boxes, x, y, side, 1.0)
     below_x, below_y = stairs(boxes, x, y, side, -1.0)
-    widths = np.concatenate((above_x, below_x, np.array([most])))
-    widths = np.unique(np.minimum(widths, most))
-    high = np.empty(len(widths), np.float64)
-    low = np.empty(len(widths), np.float64)
-    for place in range(len(widths)):
+    number = len(above_x) + len(below_x) + 1
+    widths = np.full(number, most)
+    for place in range(number - 1):
+        edge = above_x[place] if place < len(above_x) else below_x[place - len(above_x)]
+        widths[place] = min(edge, most)
+    high = np.empty(number, np.float64)
+    low = np.empty(number, np.float64)
+    for place in range(number):
         high[place] = height_at(above_x, above_y, widths[place], up)
         low[place] = height_at(below_x, below_y, widths[place], down)
     return widths, high, low
@@ -79,11 +104,11 @@ def greedy_rectangle(boxes, x, y, cell):
             side, rise = QUADRANTS[q]
             most, top = wide[int(side > 0)], high[int(rise > 0)]
             steps_x, steps_y = stairs(boxes, x, y, side, rise)
-            for width in np.append(steps_x, most):
-                usable = min(width, most)
-                height = height_at(steps_x, steps_y, usable, top)
-                if usable * height > best_area:
-                    chosen, best_area, best_width, best_height = q, usable * height, usable, height
+            for place in range(len(steps_x) + 1):
+                width = min(steps_x[place], most) if place < len(steps_x) else most
+                height = height_at(steps_x, steps_y, width, top)
+                if width * height > best_area:
+                    chosen, best_area, best_width, best_height = q, width * height, width, height
         side, rise = QUADRANTS[chosen]
         done[chosen] = True
         wide[int(side > 0)] = best_width
@@ -94,27 +119,35 @@ def greedy_rectangle(boxes, x, y, cell):
 @kernel
 def stairs(boxes, x, y, side, rise):
     """Give the nearest corners of the boxes in a quadrant that no other corner makes superfluous, by x."""
-    ways_x = np.empty(len(boxes), np.float64)
-    ways_y = np.empty(len(boxes), np.float64)
+    steps_x = np.empty(len(boxes) + 1, np.float64)
+    steps_y = np.empty(len(boxes) + 1, np.float64)
     used = 0
     for box in boxes:
         far_x = box[2] - x if side > 0 else x - box[0]
         far_y = box[3] - y if rise > 0 else y - box[1]
-        if far_x >= 0.0 and far_y >= 0.0:
-            ways_x[used] = max(0.0, box[0] - x if side > 0 else x - box[2])
-            ways_y[used] = max(0.0, box[1] - y if rise > 0 else y - box[3])
-            used += 1
-    order = np.argsort(ways_x[:used], kind="mergesort")
-    steps_x = np.empty(used, np.float64)
-    steps_y = np.empty(used, np.float64)
-    kept = 0
-    for place in order:
-        if kept > 0 and steps_y[kept - 1] <= ways_y[place]:
+        if far_x < 0.0 or far_y < 0.0:
             continue
-        steps_x[kept] = ways_x[place]
-        steps_y[kept] = ways_y[place]
-        kept += 1
-    return steps_x[:kept], steps_y[:kept]
+        near_x = max(0.0, box[0] - x if side > 0 else x - box[2])
+        near_y = max(0.0, box[1] - y if rise > 0 else y - box[3])
+        place = 0
+        while place < used and steps_x[place] <= near_x:
+            place += 1
+        if place > 0 and steps_y[place - 1] <= near_y:
+            continue
+        rest = place  # the stairs from here on that are not lower are superfluous now
+        while rest < used and steps_y[rest] >= near_y:
+            rest += 1
+        if rest == place:
+            for above in range(used, place, -1):
+                steps_x[above], steps_y[above] = steps_x[above - 1], steps_y[above - 1]
+            used += 1
+        else:
+            for above in range(rest, used):
+                steps_x[place + 1 + above - rest] = steps_x[above]
+                steps_y[place + 1 + above - rest] = steps_y[above]
+            used -= rest - place - 1
+        steps_x[place], steps_y[place] = near_x, near_y
+    return steps_x[:used], steps_y[:used]
 
 
 @kernel
