@@ -89,16 +89,15 @@ def test_whoever_is_silent_within_a_shape_to_be_is_told():
     assert safe.add("city", ("box", -1e6, -1e6, 1e6, 1e6)) == ("bus",)
 
 
-@pytest.mark.parametrize("most_loose", [0, 3])
-@given(st.data())
-def test_shapes_come_and_go(most_loose, data):
+@given(st.data(), st.sampled_from([0, 3]))
+def test_shapes_come_and_go(data, most_loose):
     where, shapes = data.draw(SETS)
     assume(all(map(is_valid, shapes.values())))
     chance = random.Random(data.draw(st.integers(0, 10**9)))
     safe, there = wb.SafeRegions(coordinates=where.coordinates), {}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(index, "MOST_LOOSE", most_loose)
-        for _ in range(20):
+        for _ in range(15):
             name = chance.choice(list(shapes) or ["none"])
             if name in there:
                 safe.remove(name)

@@ -125,7 +125,7 @@ def test_the_disc_nearly_reaches_the_nearest_border_on_the_globe(data):
     sampled = min(
         metres((x, y), point)
         for shape in shapes.values()
-        for point in border_points(shape, where.coordinates, number=200)
+        for point in border_points(shape, where.coordinates, number=48)
     )
     assert (region.radius_m or 0.0) <= sampled + 1e-6
     far = nearest_border_by_search(shapes, x, y)
@@ -152,7 +152,7 @@ def box_ring(x1: float, y1: float, x2: float, y2: float) -> list[tuple[float, fl
 
 def nearest_on_side(a, b, x: float, y: float) -> float:
     low, high = 0.0, 1.0
-    for _ in range(6):
+    for _ in range(12):
         steps = [low + (high - low) * n / 10 for n in range(11)]
         far = [metres((x, y), (a[0] + (b[0] - a[0]) * s, a[1] + (b[1] - a[1]) * s)) for s in steps]
         nearest = far.index(min(far))
