@@ -18,7 +18,6 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow.parquet as pq
-from measuring import median
 
 import whimbrel as wb
 from whimbrel.devices import SafeRegion
@@ -30,7 +29,8 @@ DATA = Path(os.environ.get("WHIMBREL_DATA") or ROOT.parent / "shared" / "data")
 BEGIN, END = "<!-- figures: made by `bench/safe_regions.py --write` -->", "<!-- end of figures -->"
 SIDE_M = 10_000.0
 CELLS_M = (250.0, 500.0, 1_000.0, 2_000.0, 4_000.0)
-COLUMNS = "must be reported | GLR | disc | rectangle | both | changes"
+COLUMNS = "must be reported | GLR | disc | rectangle | both | ahead | changes"
+RULE = "|---|---|---|---|---|---|---|---|---|"
 Walk = list[tuple[float, float]]
 
 
@@ -43,6 +43,7 @@ class Variant:
     cell_m: float | None = None
     has_rectangle: bool = True
     has_disc: bool = True
+    knows_direction: bool = False
 
     def server(self, shapes: dict[str, object], coordinates: str) -> wb.SafeRegions:
         method = {"method": "glr", "cell_m": self.cell_m} if self.cell_m else {}
@@ -60,25 +61,27 @@ TIGHT = (
     Variant("disc", has_rectangle=False),
     Variant("rectangle", has_disc=False),
     Variant("both"),
-    Variant("changes", mode="changes"),
+    Variant("ahead", knows_direction=True),
+    Variant("changes", mode="changes", knows_direction=True),
 )
 
 
 @dataclass(frozen=True)
 class Count:
-    """Of so many positions, how many match, and how many were reported."""
+    """Of so many positions, how many match, how many were reported, and how many were read at all."""
 
     positions: int
     needed: int
     reported: int
+    read: int
 
 
 def main() -> None:
     """Run the measurements and print their tables."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--devices", type=int, default=10, help="devices that walk at random")
-    parser.add_argument("--steps", type=int, default=1_000, help="positions of each")
-    parser.add_argument("--traces", type=int, default=20_000, help="positions of each recording")
+    parser.add_argument("--steps", type=int, default=500, help="positions of each")
+    parser.add_argument("--traces", type=int, default=10_000, help="positions of each recording")
     parser.add_argument("--write", action="store_true", help="put the tables into docs/safe-regions.md")
     parser.add_argument(
         "--picture", action="store_true", help="draw docs/images/safe-regions.svg, and nothing else"
@@ -102,58 +105,71 @@ def main() -> None:
 
 def random_walks(options: argparse.Namespace) -> Iterator[str]:
     """Measure random waypoints: number of subscriptions against metres a step."""
-    yield f"| subscriptions in 100 km² | metres a step | {COLUMNS} |"
-    yield "|---|---|---|---|---|---|---|---|"
+    yield f"| subscriptions in 100 km² | metres a step | {COLUMNS} | read |"
+    yield f"{RULE}---|"
     for number in (100, 1_000, 3_000):
         shapes = random_shapes(np.random.default_rng(number), number)
         for step_m in (1.0, 10.0, 100.0):
             rng = np.random.default_rng(7)
             walks = [waypoints(rng, options.steps, step_m) for _ in range(options.devices)]
-            yield f"| {number:,} | {step_m:g} | {row(shapes, walks, 'plane')} |"
+            yield f"| {number:,} | {step_m:g} | {row(shapes, walks, 'plane', step_m)} |"
 
 
 def recordings(options: argparse.Namespace) -> Iterator[str]:
-    """Measure recorded traces, with 500 circles round places where somebody was."""
+    """Measure recorded traces, with 300 circles near places where somebody was."""
     yield f"| recording | median metres a step | {COLUMNS} |"
-    yield "|---|---|---|---|---|---|---|---|"
-    for name, path, radius_m in (
-        ("taxis, San Francisco", "taxi_sf_2008/2008-06-06.parquet", 150.0),
-        ("buses, Buffalo", "bus_buffalo_2020/2020-07-30.parquet", 150.0),
-        ("ships, North Sea", "ais_northsea_2022/positions.parquet", 500.0),
+    yield RULE
+    for name, path, radius_m, spread_m in (
+        ("taxis, San Francisco", "taxi_sf_2008/2008-06-06.parquet", 100.0, 2_000.0),
+        ("buses, Buffalo", "bus_buffalo_2020/2020-07-30.parquet", 100.0, 2_000.0),
+        ("ships, North Sea", "ais_northsea_2022/positions.parquet", 300.0, 5_000.0),
     ):
-        if not (DATA / path).exists():
-            continue
-        walks, step_m = traces(DATA / path, options.traces)
-        yield f"| {name} | {step_m:.0f} | {row(circles_on(walks, 500, radius_m), walks, 'lonlat')} |"
+        if (DATA / path).exists():
+            walks, step_m = traces(DATA / path, options.traces)
+            shapes = circles_near(walks, radius_m, spread_m)
+            yield f"| {name} | {step_m:.0f} | {row(shapes, walks, 'lonlat')} |"
 
 
-def row(shapes: dict[str, object], walks: list[Walk], coordinates: str) -> str:
-    """Give the shares of all variants; GLR with the cells that suit it best."""
+def row(shapes: dict[str, object], walks: list[Walk], coordinates: str, speed: float | None = None) -> str:
+    """Give the shares of all variants, GLR with the cells that suit it best."""
     greedy = [count(Variant("GLR", cell_m=cell), shapes, walks, coordinates) for cell in CELLS_M]
     best = min(greedy, key=lambda each: each.reported)
     cell_m = CELLS_M[greedy.index(best)]
-    others = [count(variant, shapes, walks, coordinates) for variant in TIGHT]
+    others = [count(variant, shapes, walks, coordinates, speed) for variant in TIGHT]
     shares = " | ".join(percent(each.reported, each.positions) for each in others)
+    if speed is not None:
+        shares += f" | {percent(others[-1].read, others[-1].positions)}"
     needed = percent(best.needed, best.positions)
     return f"{needed} | {percent(best.reported, best.positions)} ({cell_m:,.0f} m) | {shares}"
 
 
-def count(variant: Variant, shapes: dict[str, object], walks: list[Walk], coordinates: str) -> Count:
-    """Let devices walk; stop if one stays silent where it must not."""
+def count(
+    variant: Variant,
+    shapes: dict[str, object],
+    walks: list[Walk],
+    coordinates: str,
+    speed: float | None = None,
+) -> Count:
+    """Let devices walk, a step a second; stop if one sleeps or stays silent where it must not."""
     server = variant.server(shapes, coordinates)
-    needed = reported = 0
-    for walk in walks:
-        device, known = wb.SafeRegionFilter(), None
-        for x, y in walk:
+    needed = reported = read = 0
+    for number, walk in enumerate(walks):
+        device, known, wakes = wb.SafeRegionFilter(), (), 0
+        name = str(number) if variant.knows_direction else None
+        for second, (x, y) in enumerate(walk):
             now = server.matching(x, y)
             needed += bool(now)
-            if device.must_report(x, y):
+            is_awake = second >= wakes
+            read += is_awake
+            if is_awake and device.must_report(x, y):
                 reported += 1
-                known = now
-                device.update(variant.message(server.region_for(x, y)))
-            elif now != (known if variant.mode == "changes" else ()):
+                known = now if variant.mode == "changes" else ()
+                device.update(variant.message(server.region_for(x, y, device=name)))
+            elif now != known:
                 raise RuntimeError(f"{variant} missed {now} at {(x, y)}")
-    return Count(sum(map(len, walks)), needed, reported)
+            elif is_awake and speed is not None:
+                wakes = second + 1 + math.floor(device.check_again_after(speed))
+    return Count(sum(map(len, walks)), needed, reported, read)
 
 
 def percent(part: int, whole: int) -> str:
@@ -166,7 +182,7 @@ def percent(part: int, whole: int) -> str:
 def costs(options: argparse.Namespace) -> Iterator[str]:
     """Measure one region among many shapes, by method."""
     del options
-    yield "| subscriptions | to load | region, GLR | region, tight | to add one | client's test |"
+    yield "| subscriptions | to load | a region, GLR | a region | to add one | to test a position |"
     yield "|---|---|---|---|---|---|"
     for number in (1_000, 10_000, 100_000):
         side_m = SIDE_M * math.sqrt(number / 1_000)
@@ -174,17 +190,14 @@ def costs(options: argparse.Namespace) -> Iterator[str]:
         shapes = random_shapes(rng, number, side_m)
         begin = time.perf_counter()
         tight = wb.SafeRegions(shapes, mode="changes")
-        load = time.perf_counter() - begin
+        load_s = time.perf_counter() - begin
         greedy = wb.SafeRegions(shapes, method="glr", cell_m=1_000.0)
-        places = rng.uniform(0, side_m, (500, 2)).tolist()
-        costs_us = [each_us(server.region_for, places) for server in (greedy, tight)]
-        add_us = each_us(lambda x, y, to=tight: to.add(f"{x} {y}", ("circle", x, y, 50.0)), places)
-        device = wb.SafeRegionFilter(tight.region_for(*places[0]).to_bytes())
-        test_us = (
-            median(lambda device=device: [device.region.contains(1.0, 1.0) for _ in range(1000)], 5) * 1e3
-        )
-        figures = f"{costs_us[0]:.0f} µs | {costs_us[1]:.0f} µs | {add_us:.0f} µs | {test_us:.2f} µs"
-        yield f"| {number:,} | {load:.1f} s | {figures} |"
+        places = rng.uniform(0, side_m, (1_000, 2)).tolist()
+        figures = [each_us(server.region_for, places) for server in (greedy, tight)]
+        figures.append(each_us(lambda x, y, to=tight: to.add(f"{x} {y}", ("circle", x, y, 50.0)), places))
+        device = wb.SafeRegionFilter(greedy.region_for(*places[0]).to_bytes())
+        figures.append(each_us(device.must_report, places))
+        yield f"| {number:,} | {load_s:.1f} s | " + " | ".join(f"{us:,.1f} µs" for us in figures) + " |"
 
 
 def each_us(call: Callable[[float, float], object], places: list[list[float]]) -> float:
@@ -254,12 +267,15 @@ def degree_m(walk: Walk) -> np.ndarray:
     return 111_195 * np.array([math.cos(math.radians(walk[0][1])), 1.0])
 
 
-def circles_on(walks: list[Walk], number: int, radius_m: float) -> dict[str, object]:
-    """Put circles round places where somebody was."""
+def circles_near(walks: list[Walk], radius_m: float, spread_m: float, number: int = 300) -> dict[str, object]:
+    """Put circles near places where somebody was."""
     rng = np.random.default_rng(1)
     places = [place for walk in walks for place in walk]
-    chosen = rng.choice(len(places), number, replace=False)
-    return {f"s{n}": ("circle", *places[place], radius_m) for n, place in enumerate(chosen)}
+    shapes: dict[str, object] = {}
+    for n, chosen in enumerate(rng.choice(len(places), number, replace=False)):
+        lon, lat = np.array(places[chosen]) + rng.uniform(-spread_m, spread_m, 2) / degree_m([places[chosen]])
+        shapes[f"s{n}"] = ("circle", lon, lat, radius_m)
+    return shapes
 
 
 # A picture --------------------------------------------------------------------------------------------------
