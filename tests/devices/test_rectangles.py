@@ -68,11 +68,12 @@ def way_ahead(rectangle, ahead) -> float:
     return way
 
 
-def worth(rectangle, ahead) -> float:
+def worth(rectangle, ahead, most) -> float:
+    rectangle = tuple(max(-most, min(most, side)) for side in rectangle)
     return way_out(rectangle) + min(way_ahead(rectangle, ahead), 4 * way_out(rectangle))
 
 
-def best_of_all(boxes, ahead) -> float:
+def best_of_all(boxes, ahead, most) -> float:
     """Try every rectangle whose sides are sides of boxes or of the window."""
     across = {-10.0, 10.0, 0.0, *boxes[:, 0], *boxes[:, 2]}
     along = {-10.0, 10.0, 0.0, *boxes[:, 1], *boxes[:, 3]}
@@ -82,21 +83,25 @@ def best_of_all(boxes, ahead) -> float:
         [side for side in across if 0 <= side <= 10],
         [side for side in along if 0 <= side <= 10],
     ]
-    return max(worth(rectangle, ahead) for rectangle in product(*sides) if is_free(rectangle, boxes))
+    return max(worth(rectangle, ahead, most) for rectangle in product(*sides) if is_free(rectangle, boxes))
 
 
-@given(box_lists(), st.sampled_from([(0.0, 0.0), (1.0, 0.0), (0.0, -1.0), (-0.6, 0.8), (0.8, 0.6)]))
-def test_no_free_rectangle_has_a_longer_way_out(boxes, ahead):
-    found = widest_rectangle(boxes, 0.0, 0.0, WINDOW, 1.0, *ahead)
+@given(
+    box_lists(),
+    st.sampled_from([(0.0, 0.0), (1.0, 0.0), (0.0, -1.0), (-0.6, 0.8), (0.8, 0.6)]),
+    st.sampled_from([5.0, math.inf]),
+)
+def test_no_free_rectangle_has_a_longer_way_out(boxes, ahead, most):
+    found = widest_rectangle(boxes, 0.0, 0.0, WINDOW, 1.0, most, *ahead)
     assert is_free(found, boxes)
-    assert worth(found, ahead) == pytest.approx(best_of_all(boxes, ahead))
+    assert worth(found, ahead, most) == pytest.approx(best_of_all(boxes, ahead, most))
 
 
 @given(box_lists(), st.sampled_from([0.25, 4.0]))
 def test_a_scale_stretches_the_plane(boxes, scale):
     stretch = np.array([scale, 1.0, scale, 1.0])
-    found = np.array(widest_rectangle(boxes, 0.0, 0.0, WINDOW, scale, 0.6, 0.8))
-    stretched = widest_rectangle(boxes * stretch, 0.0, 0.0, WINDOW * stretch, 1.0, 0.6, 0.8)
+    found = np.array(widest_rectangle(boxes, 0.0, 0.0, WINDOW, scale, 7.0, 0.6, 0.8))
+    stretched = widest_rectangle(boxes * stretch, 0.0, 0.0, WINDOW * stretch, 1.0, 7.0, 0.6, 0.8)
     assert found * stretch == pytest.approx(stretched)
 
 

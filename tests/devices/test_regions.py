@@ -220,6 +220,14 @@ def test_without_subscriptions_nothing_needs_to_be_reported():
     assert wb.SafeRegions(coordinates="lonlat").region_for(3, 4).contains(-170, -80)
 
 
+def test_a_side_without_end_takes_nothing_from_the_others():
+    region = wb.SafeRegions({"yard": ("box", 0, 0, 200, 100)}).region_for(250, 50)
+    left, low, right, high = region.rectangle
+    assert left == pytest.approx(200)
+    assert low < -1e6
+    assert right > 1e6 < high
+
+
 def test_one_tiny_shape_far_away_leaves_room():
     region = wb.SafeRegions({"pin": ("circle", 1e6, 1e6, 1e-3)}).region_for(0, 0)
     assert region.radius_m == pytest.approx(math.hypot(1e6, 1e6))

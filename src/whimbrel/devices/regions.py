@@ -23,6 +23,8 @@ METHODS = (TIGHT, GLR)
 
 _USUAL, _FEWEST, _MOST = 32, 8, 256
 """How many shapes to look at round a position: about, at least and (where that helps) at most."""
+_FAR = 4.0
+"""So many times as far as the nearest border is far, whatever else there is."""
 _LARGEST_DISC_M = 5e6
 """Beyond a quarter of the globe, distances on the sphere lose digits."""
 _ROUNDING = 1e-15
@@ -169,7 +171,8 @@ class SafeRegions:
         sides, scale = np.array(window), self._ground.scale(y)
         boxes = boxes_over(borders, x, y, sides, scale, self._ground.is_sphere)
         ahead = _direction(came_from or (x, y), (x, y), scale)
-        rectangle = _inward(widest_rectangle(boxes, x, y, sides, scale, *ahead), x, y)
+        most = max(self._usual_half(y), _FAR * self._ground.units(nearest_m))
+        rectangle = _inward(widest_rectangle(boxes, x, y, sides, scale, most, *ahead), x, y)
         margin_m = _MARGIN_M if self._ground.is_sphere else float(borders[:, MARGIN].max(initial=0.0))
         radius_m = min(nearest_m * (1 - 1e-9) - margin_m, _LARGEST_DISC_M)
         return rectangle, radius_m if radius_m > 0 else None
@@ -191,7 +194,7 @@ class SafeRegions:
         bounds = self._index.bounds
         if bounds is None:
             return self._within(x, y, self._ground.world, [])
-        half = self._first_half(bounds, y)
+        half = self._usual_half(y)
         window, parts = self._look(x, y, half)
         while len(parts) > _MOST:
             closer, fewer = self._look(x, y, half / 2)
@@ -207,8 +210,11 @@ class SafeRegions:
             half *= 2
             window, parts = self._look(x, y, half)
 
-    def _first_half(self, bounds: Bounds, y: float) -> float:
-        left, low, right, high = bounds
+    def _usual_half(self, y: float) -> float:
+        """Give half the side of a window that usually holds enough shapes, in units of y."""
+        if self._index.bounds is None:
+            return math.inf
+        left, low, right, high = self._index.bounds
         area = max((right - left) * self._ground.scale(y), 1e-9) * max(high - low, 1e-9)
         return math.sqrt(area * _USUAL / max(1, len(self._index))) / 2
 
@@ -243,7 +249,10 @@ def _covers(window: Bounds, bounds: Bounds) -> bool:
 def _inward(rectangle: Bounds, x: float, y: float) -> Bounds | None:
     """Take from each side what rounding may have added; None if nothing is left round the position."""
     left, low, right, high = rectangle
-    slack_x = _ROUNDING * max(abs(x), abs(left), abs(right))
-    slack_y = _ROUNDING * max(abs(y), abs(low), abs(high))
-    sides = min(x, left + slack_x), min(y, low + slack_y), max(x, right - slack_x), max(y, high - slack_y)
-    return sides if sides[0] < sides[2] and sides[1] < sides[3] else None
+    left, right = min(x, left + _slack(x, left)), max(x, right - _slack(x, right))
+    low, high = min(y, low + _slack(y, low)), max(y, high - _slack(y, high))
+    return (left, low, right, high) if left < right and low < high else None
+
+
+def _slack(position: float, side: float) -> float:
+    return _ROUNDING * max(abs(position), abs(side))

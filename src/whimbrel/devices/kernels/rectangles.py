@@ -21,7 +21,7 @@ AHEAD = 4.0
 
 
 @kernel
-def widest_rectangle(boxes, x, y, window, scale, ahead_x, ahead_y):
+def widest_rectangle(boxes, x, y, window, scale, most, ahead_x, ahead_y):
     """Give the rectangle in the window round the position that reaches into no box and is left last.
 
     That is the one with the longest way out: the mean way over all directions and, if the device is known to
@@ -30,8 +30,8 @@ def widest_rectangle(boxes, x, y, window, scale, ahead_x, ahead_y):
     and below, the stairs of both sides say how far it may reach. O(n k + k²) for n boxes and k stairs,
     of which there are few.
 
-    `scale` is the length of a unit of x in units of y; (`ahead_x`, `ahead_y`) has the length 1, or 0 if
-    nothing is known.
+    `scale` is the length of a unit of x in units of y. How much farther off than `most` a side is does not
+    count. (`ahead_x`, `ahead_y`) has the length 1, or 0 if nothing is known.
     """
     right, left, up, down = window[2] - x, x - window[0], window[3] - y, y - window[1]
     east, east_up, east_down = reaches(boxes, x, y, 1.0, right, up, down)
@@ -40,12 +40,13 @@ def widest_rectangle(boxes, x, y, window, scale, ahead_x, ahead_y):
     for i in range(len(east)):
         for j in range(len(west)):
             high, low = min(east_up[i], west_up[j]), min(east_down[i], west_down[j])
-            wide_right, wide_left = east[i] * scale, west[j] * scale
-            way = way_out(wide_right, high) + way_out(wide_right, low)
-            way += way_out(wide_left, high) + way_out(wide_left, low)
+            to_right, to_left = min(east[i] * scale, most), min(west[j] * scale, most)
+            to_top, to_bottom = min(high, most), min(low, most)
+            way = way_out(to_right, to_top) + way_out(to_right, to_bottom)
+            way += way_out(to_left, to_top) + way_out(to_left, to_bottom)
             way /= 2 * math.pi
             # Without a bound, a strip as thin as a hair would win if it only were long enough.
-            way += min(way_ahead(wide_right, wide_left, high, low, ahead_x, ahead_y), AHEAD * way)
+            way += min(way_ahead(to_right, to_left, to_top, to_bottom, ahead_x, ahead_y), AHEAD * way)
             if way > best:
                 best, best_right, best_left, best_up, best_down = way, east[i], west[j], high, low
     return x - best_left, y - best_down, x + best_right, y + best_up
