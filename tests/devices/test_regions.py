@@ -293,6 +293,8 @@ def test_what_is_not_on_the_globe_is_refused(shape, message):
         ({"method": "glr"}, "'glr' needs cell_m"),
         ({"method": "glr", "cell_m": -1}, "'glr' needs cell_m"),
         ({"cell_m": 5}, "'tight' has none"),
+        ({"version": -1}, "version must be a whole number from 0 on, not -1"),
+        ({"version": 1.5}, "version must be a whole number"),
     ],
 )
 def test_wrong_settings_are_refused(settings, message):
@@ -312,6 +314,14 @@ def test_wrong_settings_are_refused(settings, message):
 def test_what_is_no_position_is_refused(coordinates, x, y, message):
     with pytest.raises(DataError, match=message):
         wb.SafeRegions(coordinates=coordinates).region_for(x, y)
+
+
+@pytest.mark.parametrize("expires", [math.nan, math.inf])
+def test_a_time_to_end_is_a_number(expires):
+    with pytest.raises(
+        DataError, match="expires must be a time in seconds, or None for a region without end"
+    ):
+        wb.SafeRegions().region_for(0, 0, expires=expires)
 
 
 def test_names_of_subscriptions_are_texts():

@@ -80,6 +80,8 @@ class SafeRegions:
             raise DataError(
                 "method 'glr' needs cell_m, the side of its grid cells in metres; 'tight' has none"
             )
+        if not isinstance(version, int) or not 0 <= version < 2**63:
+            raise DataError(f"version must be a whole number from 0 on, not {version!r}")
         self._cell_m = cell_m
         self._version = version
         shapes = [read_shape(name, given, self.coordinates) for name, given in (subscriptions or {}).items()]
@@ -150,6 +152,10 @@ class SafeRegions:
             a device whose link is lost may miss a new subscription.
         """
         x, y = float(x), float(y)
+        if expires is not None and not math.isfinite(expires):
+            raise DataError(
+                f"expires must be a time in seconds, or None for a region without end, not {expires!r}"
+            )
         inside = self.matching(x, y)
         rectangle, radius_m = None, None
         if not inside or self.mode == CHANGES:
