@@ -257,7 +257,7 @@ def test_shapes_on_top_of_each_other_are_no_problem():
         (("circle", 0, 0, 0), "a circle needs a radius above zero, not 0"),
         (("square", 0, 0, 1), "is no shape of finite numbers"),
         ((), "is no shape of finite numbers"),
-        (("box", 1, 1, 1, 2), "watches no simple polygon"),
+        (("box", 1, 1, 1, 2), "a box needs a width and a height above zero"),
         (17, "17 is no shape; write WKT"),
         ("POLYGON ((0 0", "subscription 'a': .* is not a geometry"),
         ("POINT (1 2)", "it is a Point, not a polygon"),
@@ -276,7 +276,8 @@ def test_what_is_no_shape_is_refused(shape, message):
     [
         (("circle", 190, 0, 10), r"\(190.0, 0.0\) is no longitude and latitude"),
         (("circle", 0, 89.8, 20_000), "must not reach beyond latitude 89.9; choose a smaller radius"),
-        (("box", 170, 0, 190, 10), "it leaves longitudes -180 to 180"),
+        (("box", 170, 0, 190, 10), r"\('box', 170, 0, 190, 10\) leaves longitudes -180 to 180"),
+        ("POLYGON ((0 80, 10 80, 0 95, 0 80))", "it leaves longitudes -180 to 180 or latitudes -90 to 90"),
     ],
 )
 def test_what_is_not_on_the_globe_is_refused(shape, message):
