@@ -37,8 +37,8 @@ def telling_points(region: SafeRegion, shapes: dict, where, seed: int) -> list[t
                        for side in (left, right))  # fmt: skip
         low, high = (max(min(side, where.y + 600 * where.unit_y), where.y - 600 * where.unit_y)
                      for side in (low, high))  # fmt: skip
-        across = [left, (left + right) / 2, right, *(chance.uniform(left, right) for _ in range(4))]
-        along = [low, (low + high) / 2, high, *(chance.uniform(low, high) for _ in range(4))]
+        across = [left, (left + right) / 2, right, *(chance.uniform(left, right) for _ in range(2))]
+        along = [low, (low + high) / 2, high, *(chance.uniform(low, high) for _ in range(2))]
         points += [(x, y) for x in across for y in along]
         points += list(zip(region.rectangle[::2], region.rectangle[1::2], strict=True))
     if region.radius_m:
@@ -153,10 +153,10 @@ def box_ring(x1: float, y1: float, x2: float, y2: float) -> list[tuple[float, fl
 def nearest_on_side(a, b, x: float, y: float) -> float:
     low, high = 0.0, 1.0
     for _ in range(12):
-        steps = [low + (high - low) * n / 10 for n in range(11)]
+        steps = [low + (high - low) * n / 6 for n in range(7)]
         far = [metres((x, y), (a[0] + (b[0] - a[0]) * s, a[1] + (b[1] - a[1]) * s)) for s in steps]
         nearest = far.index(min(far))
-        low, high = steps[max(0, nearest - 1)], steps[min(10, nearest + 1)]
+        low, high = steps[max(0, nearest - 1)], steps[min(6, nearest + 1)]
     return min(far)
 
 
