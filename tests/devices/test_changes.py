@@ -14,7 +14,7 @@ import whimbrel as wb
 from whimbrel.devices import index
 from whimbrel.errors import DataError
 
-SETS = st.sampled_from(MAPS).flatmap(lambda where: st.tuples(st.just(where), shape_sets(where, most=14)))
+SETS = st.sampled_from(MAPS).flatmap(lambda where: st.tuples(st.just(where), shape_sets(where, most=8)))
 
 
 STREET = {f"house{n}": ("box", 20.0 * n, -5.0, 20.0 * n + 10, 5.0) for n in range(5)}
@@ -29,7 +29,7 @@ def test_a_bad_link_costs_reports_and_no_matches(mode, seed):
     added = {name: 0 for name in list(later) if chance.random() < 0.5}
     safe = wb.SafeRegions({name: later.pop(name) for name in added}, mode=mode)
     device, on_the_way, reported, told = wb.SafeRegionFilter(), [], None, 0
-    for _ in range(50):
+    for _ in range(40):
         x, y = chance.choice([5.0, 15.0, 25.0, 35.0, 45.0]), 0.0
         if later and chance.random() < 0.1:
             name, shape = later.popitem()
@@ -98,7 +98,7 @@ def test_shapes_come_and_go(data, most_loose):
     safe, there = wb.SafeRegions(coordinates=where.coordinates), {}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(index, "MOST_LOOSE", most_loose)
-        for _ in range(15):
+        for _ in range(10):
             name = chance.choice(list(shapes) or ["none"])
             if name in there:
                 safe.remove(name)

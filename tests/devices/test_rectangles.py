@@ -20,7 +20,7 @@ SIDES = st.integers(-12, 12).map(lambda n: n + 0.5)
 @st.composite
 def box_lists(draw) -> np.ndarray:
     """Boxes that do not hold the origin within."""
-    corners = draw(st.lists(st.tuples(SIDES, SIDES, st.integers(0, 6), st.integers(0, 6)), max_size=6))
+    corners = draw(st.lists(st.tuples(SIDES, SIDES, st.integers(0, 6), st.integers(0, 6)), max_size=5))
     boxes = [(x, y, x + wide, y + high) for x, y, wide, high in corners]
     boxes = [box for box in boxes if not (box[0] < 0 < box[2] and box[1] < 0 < box[3])]
     return np.array(boxes, np.float64).reshape(-1, 4)

@@ -85,13 +85,13 @@ def corner(where: Map, x: float, y: float, reach: float, part: float) -> tuple[f
 
 
 @st.composite
-def shape_sets(draw, where: Map, most: int = 8) -> dict[str, tuple]:
+def shape_sets(draw, where: Map, most: int = 7) -> dict[str, tuple]:
     kinds = circles(where) | boxes(where) | polygons(where)
     return {f"s{n}": shape for n, shape in enumerate(draw(st.lists(kinds, max_size=most)))}
 
 
 @st.composite
-def walks(draw, where: Map, most: int = 16) -> list[tuple[float, float]]:
+def walks(draw, where: Map, most: int = 12) -> list[tuple[float, float]]:
     """Short and long steps, and now and then a jump."""
     right, up = draw(PLACES)
     walk = [where.at(right, up)]
