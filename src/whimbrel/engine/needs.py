@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from whimbrel.graph.expressions import GROUP, KEPT, Attribute, Call, Expr, Part, children, walk
 from whimbrel.graph.functions import Function
+from whimbrel.graph.motion import MOTION, Motion
 from whimbrel.graph.operators import (
     Absent,
     Aggregate,
@@ -63,6 +64,8 @@ class Needs:
                 self._aggregate(operator)
             case Sequence():
                 self._sequence(operator)
+            case Motion():
+                self._motion(operator)
             case TimedOut():
                 self.of[operator.input] |= self.of[operator.name]
             case Custom():
@@ -86,7 +89,7 @@ class Needs:
     def _keys(self, stream: str, partitioning: Partitioning) -> None:
         for key in partitioning.keys:
             operator = self.graph[stream]
-            if isinstance(operator, Match | Repeat | Sequence | TimedOut):
+            if isinstance(operator, Match | Repeat | Sequence | TimedOut | Motion):
                 self.want(stream, Attribute(GROUP, key.name))
             elif key.kind == "attribute":
                 self.want(stream, Attribute(None, key.name))
@@ -190,6 +193,14 @@ class Needs:
             for test in op.tests():
                 self.want(test.input, own)
 
+    def _motion(self, op: Motion) -> None:
+        self._keys(op.input, op.partitioning)
+        for name in ("x", "y", *([op.accuracy] if op.accuracy else [])):
+            self.want(op.input, Attribute(None, name))
+        for need in self.of[op.name]:
+            if isinstance(need, Attribute) and need.part == op.alias:
+                self.want(op.input, Attribute(None, need.name))
+
     def _merge(self, op: Merge) -> None:
         for need in self.of[op.name]:
             for branch in op.branches:
@@ -205,7 +216,7 @@ class Needs:
     def _groups_by(self, stream: str, key: Attribute) -> bool:
         """Tell whether the rows of a stream know a value by the group they belong to."""
         operator = self.graph[stream]
-        if not isinstance(operator, Match | Repeat | Sequence):
+        if not isinstance(operator, Match | Repeat | Sequence | Motion):
             return False
         return any(each.name == key.name for each in operator.partitioning.keys)
 

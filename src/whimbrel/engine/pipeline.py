@@ -15,6 +15,7 @@ from whimbrel.engine.environment import Environment
 from whimbrel.engine.index import rows_passing
 from whimbrel.engine.matcher import Matcher
 from whimbrel.engine.merger import Merger, Union
+from whimbrel.engine.mover import Mover
 from whimbrel.engine.needs import Needs
 from whimbrel.engine.repeater import Repeater
 from whimbrel.engine.sequencer import Overdue, Sequencer
@@ -24,6 +25,7 @@ from whimbrel.engine.streams import Stream, Surroundings
 from whimbrel.errors import QueryError, StateError
 from whimbrel.graph.expressions import Call, Expr, children
 from whimbrel.graph.functions import Function
+from whimbrel.graph.motion import Motion
 from whimbrel.graph.operators import (
     Aggregate,
     Custom,
@@ -172,6 +174,8 @@ class Pipeline:
                 return Environment(operator, self.streams, self.around, self.query.operators)
             case Sequence():
                 return Sequencer(self.graph, operator, self.streams, self.around, needs)
+            case Motion():
+                return Mover(operator, self.streams, self.around, needs)
             case TimedOut():
                 sequencer = self.runtimes[operator.input]
                 assert isinstance(sequencer, Sequencer)

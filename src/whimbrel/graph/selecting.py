@@ -11,6 +11,7 @@ from itertools import count
 from typing import Literal as OneOf
 
 from whimbrel.errors import UnboundedError
+from whimbrel.graph.motion import Motion
 from whimbrel.graph.operators import (
     Absent,
     Aggregate,
@@ -78,6 +79,8 @@ def policy_of(operator: Operator) -> SelectionPolicy:
             return _of_aggregate(operator)
         case Sequence():
             return _of_sequence(operator)
+        case Motion():
+            return _of_motion(operator)
         case TimedOut():
             return _one_of_each([(operator.input, operator.input)])
         case Custom():
@@ -149,6 +152,13 @@ def _of_sequence(op: Sequence) -> SelectionPolicy:
     restriction = RestrictionWindow(max(sequence_retention(op), ONE_INSTANT.length), EVENT_BY_EVENT)
     predicates = tuple(ProcessWhen(window.name, "=", 1) for window in windows)
     return SelectionPolicy(windows, restriction, (), predicates, process_all=len(windows) == 1)
+
+
+def _of_motion(op: Motion) -> SelectionPolicy:
+    """Look at one sample after the other; those before it lie within the restriction window."""
+    window = SelectionWindow(op.alias, op.input, "counting", 1, EVENT_BY_EVENT)
+    restriction = RestrictionWindow(max(op.retention, ONE_INSTANT.length), EVENT_BY_EVENT)
+    return SelectionPolicy((window,), restriction, (), (ProcessWhen(op.alias, "=", 1),))
 
 
 def _of_match(op: Match) -> SelectionPolicy:

@@ -7,6 +7,7 @@ from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
 from whimbrel.graph.expressions import Attribute, Expr, Part, format_expr, transform
+from whimbrel.graph.motion import Motion
 from whimbrel.graph.operators import (
     Aggregate,
     Custom,
@@ -39,7 +40,7 @@ def fixed(graph: Graph) -> set[str]:
 
     A rewrite knows how to let the operators listed here read another stream, and no others.
     """
-    known = (Source, Filter, Merge, Repeat, Match, Aggregate, Custom, Derive)
+    known = (Source, Filter, Merge, Repeat, Match, Aggregate, Custom, Derive, Motion)
     others = [operator for operator in graph.operators if not isinstance(operator, known)]
     return {*graph.outputs, *(name for operator in others for name in operator.inputs)}
 

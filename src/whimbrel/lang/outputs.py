@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from whimbrel.errors import QueryError
 from whimbrel.graph.expressions import GROUP, Attribute
 from whimbrel.graph.functions import Function
+from whimbrel.graph.motion import MOTION, Motion
 from whimbrel.graph.operators import (
     Aggregate,
     Case,
@@ -187,6 +188,10 @@ class _Outputs:
             members = [(operator.input, operator.alias)]
         elif isinstance(operator, Sequence):
             members = [(step.test.input, step.name) for step in operator.taken()]
+        elif isinstance(operator, Motion):
+            if part == MOTION:
+                return dict(operator.verb.attributes)
+            members = [(operator.input, operator.alias)]
         elif isinstance(operator, TimedOut):
             return self._of_part(operator.input, part)
         types: Types = {}

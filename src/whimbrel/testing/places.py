@@ -43,7 +43,10 @@ class Places:
         self.definitions[name] = statement.at
         for number, case in enumerate(statement.cases):
             self.cases[name, number] = case.at
-            for part in _parts(case.detect):
+            detect = case.detect
+            moves = isinstance(detect, t.Motion)
+            parts = [t.PatternPart(detect.mover, alias=detect.alias, at=detect.at)] if moves else _parts(detect)
+            for part in parts:
                 self._read_part(name, part)
 
     def _read_part(self, name: str, part: t.PatternPart) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from whimbrel.errors import QueryError, QueryTypeError, Span, UnboundedError, UnknownNameError
 from whimbrel.graph.expressions import GROUP, Attribute, Expr, conjuncts
+from whimbrel.graph.motion import MOTION
 from whimbrel.graph.operators import Aggregate, AggregateInput, Case, Derive
 from whimbrel.graph.policies import Assign, Context, Key, Partitioning, Window
 from whimbrel.graph.sequence import Sequence as WalkedSequence
@@ -16,6 +17,7 @@ from whimbrel.lang.wbl import tree as t
 from whimbrel.lang.wbl.bind import Binder
 from whimbrel.lang.wbl.conditions import place_own, place_where, top_match
 from whimbrel.lang.wbl.emit import Emitter, Operators, Stream
+from whimbrel.lang.wbl.motions import MotionLowering
 from whimbrel.lang.wbl.pattern import BoundPattern, Joined, Leaf, PartName, Repeated, Slot, TypeInfo
 from whimbrel.lang.wbl.resolve import Names, Place, Surroundings, attribute_type
 from whimbrel.lang.wbl.sequences import SequenceLowering, is_walked
@@ -66,8 +68,10 @@ class DefinitionLowering:
 
     def _case(self, case: t.Case) -> tuple[Case, TypeInfo]:
         self._refuse_aggregate_clauses(case)
+        if isinstance(case.detect, t.Motion):
+            return self._moving(case, case.detect)
         if is_walked(case):
-            return self._walked(case)
+            return self._walked(case, case.detect)
         bound = self._bind(case, aggregate=False)
         keys = self._keys(case, bound)
         context = _context(case)
@@ -79,11 +83,11 @@ class DefinitionLowering:
         assign = tuple(assignment for assignment, _ in typed)
         return Case(stream.name, stream.alias, assign, emitter.partitioning, case.label or ""), info
 
-    def _walked(self, case: t.Case) -> tuple[Case, TypeInfo]:
+    def _walked(self, case: t.Case, pattern: t.Pattern) -> tuple[Case, TypeInfo]:
         """Lower a sequence of steps."""
         base = self.name if case.label is None else f"{self.name}.case{case.label}"
         lowering = SequenceLowering(
-            base, case, self.around, self.operators, self.use, self.stream_of, self.horizon
+            base, case, pattern, self.around, self.operators, self.use, self.stream_of, self.horizon
         )
         lowering.bind()
         bound = BoundPattern(lowering.leaves[0], lowering.parts, lowering.leaves)
@@ -104,6 +108,34 @@ class DefinitionLowering:
         if case.timing_out is not None:
             self._add_timed_out(made, case.timing_out.name, result)
         return result, info
+
+    def _moving(self, case: t.Case, motion: t.Motion) -> tuple[Case, TypeInfo]:
+        """Lower a phrase of motion."""
+        base = self.name if case.label is None else f"{self.name}.case{case.label}"
+        lowering = MotionLowering(
+            base, case, motion, self.around, self.operators, self.use, self.stream_of
+        )
+        bound = BoundPattern(lowering.leaf, lowering.parts, [lowering.leaf])
+        # Whatever the group, one mover is told from another: by its source, if nothing else is said.
+        keys = self._keys(case, bound) or {"source": Key("source", "source")}
+        stream = lowering.lower(keys)
+        names = replace(self._names(bound, keys), assigning=True)
+        typed = self._assigned(case.assign, names)
+        for item, _ in typed:
+            lowering.check_reads(item.value)
+        if self._declared is not None:
+            typed = self._fill_declared(case, typed, names, None)
+        elif not typed:
+            typed = [self._from_key(key, names, None) for key in keys.values()]
+            taken = {item.name for item, _ in typed}
+            typed += [
+                (Assign(name, Attribute(MOTION, name)), kind)
+                for name, kind in lowering.verb.attributes.items()
+                if name not in taken
+            ]
+        info = TypeInfo(self.name, {item.name: kind for item, kind in typed}, is_open=False)
+        assign = tuple(assignment for assignment, _ in typed)
+        return Case(stream, None, assign, Partitioning(tuple(keys.values())), case.label or ""), info
 
     def _refuse_unbounded(self, made: WalkedSequence, case: t.Case) -> None:
         if made.within is None and not self.forever:
@@ -130,6 +162,12 @@ class DefinitionLowering:
             )
 
     def _bind(self, case: t.Case, *, aggregate: bool) -> BoundPattern:
+        if isinstance(case.detect, t.Motion):
+            raise QueryError(
+                f"`{case.detect.verb}` cannot be aggregated at once",
+                case.detect.at,
+                f"define it without a window, and aggregate that definition",
+            )
         return Binder(self.use, self.around.params.duration, aggregate).bind(case.detect)
 
     def _emitter(

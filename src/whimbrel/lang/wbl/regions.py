@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass, field
 
 from whimbrel.errors import QueryError, Span, UnknownNameError
+from whimbrel.graph.motion import NamedRegion
 from whimbrel.lang.wbl import tree as t
 from whimbrel.lang.wbl.literals import LENGTHS
 from whimbrel.lang.wbl.values import Params, quantity
@@ -50,6 +51,10 @@ class Regions:
             shape.at,
             "write circle(x, y, 500 m), box(x1, y1, x2, y2), or WKT in quotes",
         )
+
+    def named_regions(self, shape: t.Shape) -> tuple[NamedRegion, ...]:
+        """Give a region with its name, so that a detection can say where it happened."""
+        return (NamedRegion(shape.name, self.wkt(shape)),)
 
     def _known(self, name: str, at: Span | None) -> str:
         if name in self.named:
