@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 
 from hypothesis import strategies as st
@@ -65,7 +66,7 @@ def motion_graphs(draw: st.DrawFn) -> Graph:
     operators: list[Operator] = [Source("T", "T")]
     if draw(st.booleans()):
         operators.append(Filter("T[v > 0]", "T", Binary(">", Attribute(None, "v"), Literal(0, Type.INT))))
-        motion = _reading(motion, "T[v > 0]")
+        motion = replace(motion, input="T[v > 0]")
     operators.append(motion)
     stream = motion.name
     if draw(st.booleans()):
@@ -84,19 +85,13 @@ def motion_graphs(draw: st.DrawFn) -> Graph:
     return Graph(tuple(operators), ("D", "P"))
 
 
-def _reading(motion: Motion, stream: str) -> Motion:
-    from dataclasses import replace
-
-    return replace(motion, input=stream)
-
-
 def _assigned(motion: Motion) -> tuple[Assign, ...]:
     found = [Assign("v", Attribute("t", "v")), Assign("when", Attribute("t", "end"))]
     found += [Assign(key.name, Attribute(GROUP, key.name)) for key in motion.partitioning.keys]
     for name, kind in motion.verb.attributes.items():
         value = Attribute(MOTION, name)
         # Sums of products come out alike but for the last digits.
-        rounded = Call("round", (value, Literal(6, Type.INT)))
+        rounded = Call("round", (Binary("*", value, Literal(1e6, Type.FLOAT)),))
         found.append(Assign(name, rounded if kind is Type.FLOAT else value))
     return tuple(found)
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from pathlib import Path
 
-from whimbrel.errors import QueryError, Span, UnknownNameError
+from whimbrel.errors import DataError, QueryError, Span, UnknownNameError
 from whimbrel.graph.motion import NamedRegion
 from whimbrel.lang.wbl import tree as t
 from whimbrel.lang.wbl.literals import LENGTHS
@@ -14,6 +15,9 @@ from whimbrel.model.schema import Coordinates
 
 CORNERS = 256
 """Corners of the polygon that stands for a circle; it falls short of the circle by less than 0.01 %."""
+
+LAYER = "layer"
+"""The function that reads many regions from a file."""
 
 _SMALLER = "make it smaller, or give the region as a polygon in WKT"
 _EXAMPLE = "write 'POLYGON ((0 0, 10 0, 10 10, 0 0))'"
@@ -26,12 +30,19 @@ class Regions:
     params: Params
     coordinates: Coordinates | None
     named: dict[str, str] = field(default_factory=dict)
+    folder: Path = Path()
+    """Where the query file is: layers are looked up from there."""
+    layers: dict[str, tuple[NamedRegion, ...]] = field(default_factory=dict)
 
     def declare(self, statement: t.Region) -> None:
         """Add a named region."""
         if statement.name in self.named:
             raise QueryError(f"the region {statement.name!r} is declared twice", statement.at)
-        self.named[statement.name] = self.wkt(statement.shape)
+        if statement.shape.function == LAYER:
+            self.layers[statement.name] = self._layer(statement.shape)
+            self.named[statement.name] = _united(self.layers[statement.name])
+        else:
+            self.named[statement.name] = self.wkt(statement.shape)
 
     def wkt(self, shape: t.Shape) -> str:
         """Work out a region: look it up, check its WKT, or compute it."""
@@ -39,6 +50,8 @@ class Regions:
             return self._known(shape.name, shape.at)
         if shape.text is not None:
             return _checked(shape.text, shape.at)
+        if shape.function == LAYER:
+            return _united(self._layer(shape))
         numbers = [_number(argument, self.params) for argument in shape.arguments]
         if shape.function == "circle" and len(numbers) == 3:
             x, y, radius = numbers
@@ -53,8 +66,31 @@ class Regions:
         )
 
     def named_regions(self, shape: t.Shape) -> tuple[NamedRegion, ...]:
-        """Give a region with its name, so that a detection can say where it happened."""
-        return (NamedRegion(shape.name, self.wkt(shape)),)
+        """Give a region with its name, or all those of a layer, so that a detection can say where it happened."""
+        if shape.function == LAYER:
+            return self._layer(shape)
+        return self.layers.get(shape.name or "") or (NamedRegion(shape.name, self.wkt(shape)),)
+
+    def _layer(self, shape: t.Shape) -> tuple[NamedRegion, ...]:
+        """Read `layer('shops.geojson', name = 'shop')`."""
+        from whimbrel.io.layers import read_layer
+
+        match shape.arguments:
+            case (t.Constant(str() as file),):
+                name = None
+            case (t.Constant(str() as file), t.Compare((t.Name("name"), t.Constant(str() as name)), ("=",))):
+                pass
+            case _:
+                raise QueryError(
+                    "a layer is a file, and perhaps the property that names its regions",
+                    shape.at,
+                    "write layer('shops.geojson', name = 'shop')",
+                )
+        try:
+            found = read_layer(self.folder / file, name, self.coordinates)
+        except DataError as error:
+            raise QueryError(str(error), shape.at) from error
+        return tuple(NamedRegion(*each) for each in found)
 
     def _known(self, name: str, at: Span | None) -> str:
         if name in self.named:
@@ -99,6 +135,15 @@ def _circle_on_sphere(
             "a circle across the date line is no polygon in longitude and latitude", at, _SMALLER
         )
     return corners
+
+
+def _united(regions: tuple[NamedRegion, ...]) -> str:
+    """Join the regions of a layer to one, for conditions that ask whether an event lies in any of them."""
+    import shapely
+
+    from whimbrel.space.geometry import to_wkt
+
+    return to_wkt(shapely.union_all(shapely.from_wkt([region.wkt for region in regions])))
 
 
 def _polygon(corners: list[tuple[float, float]], at: Span | None) -> str:
