@@ -10,7 +10,6 @@ from tests.reference.random_motions import motion_graphs, sample_lists
 from tests.reference.strategies import arrivals, cuts, expected
 
 import whimbrel as wb
-from whimbrel.engine import mover
 
 SECOND = 1_000_000
 

@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from whimbrel.graph.motion import MOTION, Motion, Verb
 
@@ -96,7 +97,7 @@ def _says_outside(op: Motion, sample: Sample) -> str:
     return OUT if IN in said else NOTHING if NOTHING in said else IN
 
 
-def _changes(op: Motion, stretch: list[Sample], number: int) -> Iterator[Finding]:
+def _changes(op: Motion, stretch: list[Sample], number: int) -> Iterator[Finding]:  # noqa: PLR0912 - as the page says it
     border = corners(op.regions[number].wkt)
     side, since, entered = NOTHING, None, False
     change: list[Sample] = []
@@ -226,7 +227,7 @@ def corners(wkt: str) -> list[Point]:
 
 
 def _sides(border: list[Point]) -> list[tuple[Point, Point]]:
-    return list(zip(border, border[1:], strict=False))
+    return list(pairwise(border))
 
 
 def _signed_distance(place: Point, border: list[Point]) -> float:
@@ -253,7 +254,7 @@ def _is_inside(p: Point, border: list[Point]) -> bool:
 
 
 def _share(a: Point, b: Point, border: list[Point]) -> list[float]:
-    """The shares of the way from a to b at which it touches the border, and its ends where these lie inside."""
+    """The shares of the way from a to b at which it meets the border, and its ends if they lie inside."""
     if a == b:
         return []
     found = [share for c, d in _sides(border) for share in _crossings(a, b, c, d)]

@@ -33,11 +33,15 @@ def motions(draw: st.DrawFn) -> Motion:
     """Draw a motion that the language could say, over the stream `T`."""
     verb = draw(st.sampled_from(tuple(Verb)))
     alone = verb in (Verb.STOPS, Verb.IS_SILENT)
-    regions = () if alone else tuple(draw(st.lists(st.sampled_from(_REGIONS), min_size=1, max_size=4, unique=True)))
+    regions = (
+        () if alone else tuple(draw(st.lists(st.sampled_from(_REGIONS), min_size=1, max_size=4, unique=True)))
+    )
     between = verb in (Verb.ENTERS, Verb.LEAVES, Verb.CROSSES) and draw(st.booleans())
     settling = AT_ONCE
     if verb in _SIDES and not between:
-        settling = draw(st.sampled_from((AT_ONCE, Settling(events=2), Settling(events=3), Settling(duration=SECOND))))
+        settling = draw(
+            st.sampled_from((AT_ONCE, Settling(events=2), Settling(events=3), Settling(duration=SECOND)))
+        )
     accurate = not alone and verb is not Verb.APPROACHES and not between
     takes_margin = not alone and (verb is not Verb.REACHES)
     margin = draw(st.sampled_from((0.0, *_LENGTHS))) if takes_margin else 0.0

@@ -196,7 +196,9 @@ class Sides(Walker):
         """Forget all movers but these."""
         gone = np.ones(len(self.movers), np.bool_)
         gone[live] = False
-        for mover in np.flatnonzero(gone & (self.movers[:, k.M_TIME] != k.NO_TIME) & (self.movers[:, k.M_HEAD] >= 0)):
+        for mover in np.flatnonzero(
+            gone & (self.movers[:, k.M_TIME] != k.NO_TIME) & (self.movers[:, k.M_HEAD] >= 0)
+        ):
             k.drop_all(self.movers, self.nodes, self.count, mover)
         super().keep(live)
         table = np.cumsum(~gone) - 1
@@ -213,7 +215,7 @@ class Sides(Walker):
         self.nodes, self.node_xy = state["nodes"], state["node_xy"]
         self.seen[:] = 0
 
-    # -- what samples and the lines between them say -----------------------------------------------------------
+    # -- what samples and the lines between them say ---------------------------------------------------------
 
     def _readings(
         self, samples: k.Samples, accuracy: FloatArray
@@ -229,9 +231,13 @@ class Sides(Walker):
             return self._outside(near, says, len(samples.key))
         return offsets_of(np.bincount(near.sample, minlength=len(samples.key))), near.region, says
 
-    def _outside(self, near: Nearby, says: Int64Array, size: int) -> tuple[Int64Array, Int64Array, Int64Array]:
+    def _outside(
+        self, near: Nearby, says: Int64Array, size: int
+    ) -> tuple[Int64Array, Int64Array, Int64Array]:
         """Turn it round: in is what is outside of all regions, as if that were a region of its own."""
-        inside, unsure = (np.bincount(near.sample[says == which], minlength=size) > 0 for which in (k.IN, k.UNSURE))
+        inside, unsure = (
+            np.bincount(near.sample[says == which], minlength=size) > 0 for which in (k.IN, k.UNSURE)
+        )
         kept = ~inside
         turned = np.where(unsure, k.UNSURE, k.IN)[kept]
         return offsets_of(kept.astype(np.int64)), np.zeros(len(turned), np.int64), turned

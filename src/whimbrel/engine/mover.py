@@ -71,9 +71,7 @@ class Mover:
         accuracy = np.zeros(len(arrived))
         if self.op.accuracy is not None:
             accuracy = np.nan_to_num(_floats(evaluate(Attribute(None, self.op.accuracy), frame)))
-        samples = k.Samples(
-            self._keys(frame)[seen], arrived.end[seen], arrived.row[seen], x[seen], y[seen]
-        )
+        samples = k.Samples(self._keys(frame)[seen], arrived.end[seen], arrived.row[seen], x[seen], y[seen])
         if len(samples.key):
             self.walker.walk(samples, np.maximum(accuracy[seen], 0.0), len(self.keys))
 
@@ -158,7 +156,7 @@ class Mover:
         before, first = found.ints[:, k.F_BEFORE_AT], found.ints[:, k.F_FIRST_AT]
         inward = self.op.verb in (Verb.ENTERS, Verb.REACHES)
         share = self.walker.meeting(found.ints[:, k.F_REGION], xy, first=inward)
-        # A border that lies before both of them, within the margin, was crossed earlier; all that is known is now.
+        # A border that lies before both was crossed earlier, within the margin; all that is known is now.
         share = np.where(np.isnan(share), 1.0, share)
         at = before + np.round(share * (first - before)).astype(np.int64)
         return {

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from whimbrel.graph.expressions import GROUP, KEPT, Attribute, Call, Expr, Part, children, walk
 from whimbrel.graph.functions import Function
-from whimbrel.graph.motion import MOTION, Motion
+from whimbrel.graph.motion import Motion
 from whimbrel.graph.operators import (
     Absent,
     Aggregate,
@@ -69,9 +69,12 @@ class Needs:
             case TimedOut():
                 self.of[operator.input] |= self.of[operator.name]
             case Custom():
-                for stream in operator.streams:
-                    self.want(stream, EVERYTHING)
-                    self._keys(stream, operator.partitioning)
+                self._custom(operator)
+
+    def _custom(self, op: Custom) -> None:
+        for stream in op.streams:
+            self.want(stream, EVERYTHING)
+            self._keys(stream, op.partitioning)
 
     def want(self, stream: str, column: Expr) -> None:
         """Ask a stream for a column."""

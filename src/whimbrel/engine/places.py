@@ -1,6 +1,6 @@
 """How far samples lie from regions, and where the straight line between two samples meets one.
 
-All geometry of motion is here. Distances are metres; the sides of a region are straight in its coordinates, and
+All geometry of motion is here. Distances are metres; the sides of a region are straight in its coordinates;
 in longitude and latitude distances go by a plane that touches the earth at the sample, which is exact to a
 millionth for a few kilometres. A region may reach across the date line: with longitudes beyond 180, or in two
 pieces.
@@ -161,7 +161,7 @@ class Places:
         *,
         first: bool,
     ) -> FloatArray:
-        """Give the share of each line at which it first meets its region, or leaves it; NaN where it does not."""
+        """Give the share of each line at which it first meets its region, or last; NaN where it does not."""
         import shapely
 
         x1 = self._unwrapped(x0, x1)
@@ -199,7 +199,7 @@ class Places:
 
     @cached_property
     def _rings(self) -> tuple[Int64Array, Int64Array, FloatArray]:
-        """Give the corners of all borders: where the rings of a region begin, where those of a ring do, points."""
+        """Give where the rings of each region begin, where the corners of each ring do, and all corners."""
         import shapely
 
         parts, of_region = shapely.get_parts(self.shapes, return_index=True)

@@ -63,7 +63,7 @@ class NamedRegion:
 
 @dataclass(frozen=True, slots=True)
 class Settling:
-    """How long the other side must hold before the change counts: both of these, counted from its first sample."""
+    """How long the other side must hold before a change counts: both of these, from its first sample on."""
 
     events: int = 1
     duration: int = 0

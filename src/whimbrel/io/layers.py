@@ -43,9 +43,7 @@ def read_layer(path: Path, name: str | None, coordinates: Coordinates | None) ->
     return _named(features, path, coordinates)
 
 
-def _named(
-    features: list[Feature], path: Path, coordinates: Coordinates | None
-) -> list[tuple[str, str]]:
+def _named(features: list[Feature], path: Path, coordinates: Coordinates | None) -> list[tuple[str, str]]:
     found: dict[str, str] = {}
     for number, (called, wkt) in enumerate(features, start=1):
         where = f"{path.name}: region {number}"

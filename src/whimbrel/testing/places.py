@@ -43,10 +43,7 @@ class Places:
         self.definitions[name] = statement.at
         for number, case in enumerate(statement.cases):
             self.cases[name, number] = case.at
-            detect = case.detect
-            moves = isinstance(detect, t.Motion)
-            parts = [t.PatternPart(detect.mover, alias=detect.alias, at=detect.at)] if moves else _parts(detect)
-            for part in parts:
+            for part in _parts(case.detect):
                 self._read_part(name, part)
 
     def _read_part(self, name: str, part: t.PatternPart) -> None:
@@ -73,7 +70,10 @@ class Places:
         return self.types.get(name)
 
 
-def _parts(pattern: t.Pattern) -> Iterator[t.PatternPart]:
+def _parts(pattern: t.Pattern | t.Motion) -> Iterator[t.PatternPart]:
+    if isinstance(pattern, t.Motion):
+        yield t.PatternPart(pattern.mover, alias=pattern.alias, at=pattern.at)
+        return
     for part in pattern.parts:
         yield part
         if isinstance(part.what, t.Pattern):

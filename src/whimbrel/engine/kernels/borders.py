@@ -12,7 +12,7 @@ def border_distances(rings_of, corners_of, corners, region, x, y, metres_per_deg
     """Give the distance of every point from the border of its region.
 
     The rings of region r are rings_of[r] to rings_of[r + 1], the corners of a ring likewise. With
-    `metres_per_degree` above 0, coordinates are degrees, measured in the plane that touches the earth at the point.
+    `metres_per_degree` above 0, coordinates are degrees, measured in a plane that touches the earth there.
     """
     for i in range(len(region)):
         across, up = 1.0, 1.0

@@ -7,6 +7,7 @@ import numpy as np
 from whimbrel.engine.kernels.jit import kernel
 from whimbrel.engine.kernels.sides import (
     DUE,
+    DURATION,
     F_BEFORE,
     F_BEFORE_AT,
     F_FIRST,
@@ -22,11 +23,10 @@ from whimbrel.engine.kernels.sides import (
     M_TIME,
     NO_END,
     NO_TIME,
-    DURATION,
 )  # fmt: skip
 
 R_BEGAN, R_SINCE, R_DEADLINE = 2, 3, 4
-"""Of a mover, besides its last sample: the sample with which its rest or its approach began, when that was, and
+"""Of a mover, besides its last sample: the sample with which its rest or approach began, when that was, and
 when the rest is long enough (`NO_END`: it was told)."""
 R_COLUMNS = 5
 

@@ -1,6 +1,6 @@
 """Walks along the samples of movers and keeps, for each mover and region, on which side of it the mover is.
 
-Outside is the rule: a mover has a node only for a region that it is in, or about which something is undecided.
+Outside is the rule: a mover has a node only for a region that it is in, or that is undecided.
 So the work grows with the regions that are near, not with all of them.
 """
 
@@ -29,15 +29,16 @@ UNUSED, OUTSIDE, INSIDE, UNKNOWN = range(4)
 M_LAST, M_TIME, M_HEAD, M_NODES, M_COLUMNS = range(5)
 """Of a mover: its last sample, when that was, its first node, and how many it has."""
 
-N_NEXT, N_KEY, N_REGION, N_SIDE, N_SINCE, N_ENTERED, N_BEGAN, N_DEADLINE, N_COUNT, N_FIRST, N_FIRST_AT, N_BEFORE, \
-    N_BEFORE_AT, N_COLUMNS = range(14)  # fmt: skip
+N_NEXT, N_KEY, N_REGION, N_SIDE, N_SINCE, N_ENTERED, N_BEGAN, N_DEADLINE = range(8)
 """Of a node: the next one, the mover, the region, the side and since when, whether it was seen to enter, the
-sample with which a stay began and when that is long enough; and of a change that has not settled: how many samples
-say so, the first of them, the one before that, and when these were."""
+sample with which a stay began, and when that is long enough."""
+N_COUNT, N_FIRST, N_FIRST_AT, N_BEFORE, N_BEFORE_AT, N_COLUMNS = range(8, 14)
+"""Of a change that has not settled: how many samples say so, the first of them, the one before that, and when
+these were."""
 
 F_KEY, F_REGION, F_BEFORE, F_FIRST, F_LAST, F_UNTIL, F_SINCE, F_BEFORE_AT, F_FIRST_AT, F_COLUMNS = range(10)
-"""What was found: the mover, the region, the samples (-1: none), the time that completed it (`NO_TIME`: a sample
-did), since when the mover was on the side it left, and when it changed sides."""
+"""What was found: the mover, the region, the samples (-1: none), the time that completed it (`NO_TIME`: a
+sample did), since when the mover was on the side it left, and when it changed sides."""
 
 LIVE, FREE, FOUND, DUE, SERIAL, COUNTS = range(6)
 
@@ -86,7 +87,22 @@ def walk(
             seen[region] = stamp
             says = _says(near_at, near_region, near_says, i, region)
             if _judge(
-                spec, movers, mover_xy, nodes, node_xy, count, found, found_xy, o, node, says, i, t, ident, x, y
+                spec,
+                movers,
+                mover_xy,
+                nodes,
+                node_xy,
+                count,
+                found,
+                found_xy,
+                o,
+                node,
+                says,
+                i,
+                t,
+                ident,
+                x,
+                y,
             ):
                 before = node
             else:
@@ -104,7 +120,22 @@ def walk(
                 continue
             if near_says[place] == IN:
                 _judge(
-                    spec, movers, mover_xy, nodes, node_xy, count, found, found_xy, o, node, IN, i, t, ident, x, y
+                    spec,
+                    movers,
+                    mover_xy,
+                    nodes,
+                    node_xy,
+                    count,
+                    found,
+                    found_xy,
+                    o,
+                    node,
+                    IN,
+                    i,
+                    t,
+                    ident,
+                    x,
+                    y,
                 )
         movers[o, M_LAST] = ident[i]
         movers[o, M_TIME] = t

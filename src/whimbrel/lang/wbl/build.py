@@ -227,6 +227,12 @@ class Builder(Transformer[Token, Any]):
     def measured_detail(self, meta: Meta, items: list[Any]) -> t.Detail:
         return t.Detail(words(items[0]), items[1], at=meta_span(meta))
 
+    def from_detail(self, meta: Meta, items: list[Any]) -> t.Detail:
+        return t.Detail("from", items[0], at=meta_span(meta))
+
+    def by_detail(self, meta: Meta, items: list[Any]) -> t.Detail:
+        return t.Detail("by", items[0], at=meta_span(meta))
+
     def named_detail(self, meta: Meta, items: list[Any]) -> t.Detail:
         named = t.Name(str(items[1]), at=token_span(items[1]))
         return t.Detail(words(items[0]), named, at=meta_span(meta))

@@ -80,7 +80,7 @@ def compile_tree(
 ) -> Query:
     """Compile a tree, whoever made it. `text` is what the query prints as, if not the tree itself.
 
-    `forever` lets sequences of steps remember events without a bound in time. Layers are looked up in `folder`.
+    `forever` lets sequences of steps remember events without a bound in time. Layers are read from `folder`.
     """
     known = {function.name.lower(): function for function in functions}
     wanted = emit if emit is None or isinstance(emit, str) else list(emit)

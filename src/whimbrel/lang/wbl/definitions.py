@@ -112,9 +112,7 @@ class DefinitionLowering:
     def _moving(self, case: t.Case, motion: t.Motion) -> tuple[Case, TypeInfo]:
         """Lower a phrase of motion."""
         base = self.name if case.label is None else f"{self.name}.case{case.label}"
-        lowering = MotionLowering(
-            base, case, motion, self.around, self.operators, self.use, self.stream_of
-        )
+        lowering = MotionLowering(base, case, motion, self.around, self.operators, self.use, self.stream_of)
         bound = BoundPattern(lowering.leaf, lowering.parts, [lowering.leaf])
         # Whatever the group, one mover is told from another: by its source, if nothing else is said.
         keys = self._keys(case, bound) or {"source": Key("source", "source")}
@@ -166,7 +164,7 @@ class DefinitionLowering:
             raise QueryError(
                 f"`{case.detect.verb}` cannot be aggregated at once",
                 case.detect.at,
-                f"define it without a window, and aggregate that definition",
+                "define it without a window, and aggregate that definition",
             )
         return Binder(self.use, self.around.params.duration, aggregate).bind(case.detect)
 

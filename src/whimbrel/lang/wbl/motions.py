@@ -162,9 +162,7 @@ class MotionLowering:
         name = self.operators.free_name(f"{self.name}.match")
         parts = (PatternPart(made.name, None),)
         return self.operators.add(
-            Match(
-                name, parts, END_OF_TIME, conditions=conjuncts(condition), partitioning=made.partitioning
-            )
+            Match(name, parts, END_OF_TIME, conditions=conjuncts(condition), partitioning=made.partitioning)
         )
 
     # -- details -------------------------------------------------------------------------------------------

@@ -66,7 +66,7 @@ class Regions:
         )
 
     def named_regions(self, shape: t.Shape) -> tuple[NamedRegion, ...]:
-        """Give a region with its name, or all those of a layer, so that a detection can say where it happened."""
+        """Give a region with its name, or all those of a layer, so that a detection can tell which one."""
         if shape.function == LAYER:
             return self._layer(shape)
         return self.layers.get(shape.name or "") or (NamedRegion(shape.name, self.wkt(shape)),)

@@ -69,8 +69,6 @@ KEYWORDS: dict[str, tuple[str, ...]] = {
     "COMES": ("comes within",),
     "RESTS": ("stops", "is silent"),
     "_OF": ("of",),
-    "FROM": ("from",),
-    "BY": ("by",),
     "BEYOND": ("beyond",),
     "MARGIN": ("margin",),
     "SETTLING": ("settling",),
