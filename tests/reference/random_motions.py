@@ -50,7 +50,7 @@ def motions(draw: st.DrawFn) -> Motion:
         "T",
         "t",
         verb,
-        draw(st.sampled_from((2, 5, 100))) * SECOND,
+        draw(st.sampled_from((100, 5, 2))) * SECOND,
         regions,
         near_m=draw(st.sampled_from(_LENGTHS)) if verb in (Verb.COMES_WITHIN, Verb.STOPS) else 0.0,
         margin_m=draw(st.sampled_from(_LENGTHS)) if verb is Verb.REACHES else margin,
@@ -102,11 +102,11 @@ def _assigned(motion: Motion) -> tuple[Assign, ...]:
 
 _SAMPLE = st.tuples(
     st.integers(0, 12),
-    st.sampled_from(("s", "s", "s", "t", None)),
-    st.sampled_from(("x", "x", "y", None)),
-    st.sampled_from((*product(range(-3, 9), range(-3, 8)), None)),
-    st.sampled_from((0, 1, 2, 3, None)),
-    st.sampled_from((None, 0.0, 1.0, 2.0, -1.0)),
+    st.sampled_from(("s", "s", "s", "s", "t", None)),
+    st.sampled_from(("x", "x", "x", "y", None)),
+    st.sampled_from((*product((-9, -3, 1, 3, 4, 5, 12), (-8, 1, 2, 5)), None)),
+    st.sampled_from((3, 2, 2, 2, 1, 0, None)),
+    st.sampled_from((None, 0.0, 0.0, 1.0, 2.0, -1.0)),
 )
 
 

@@ -14,13 +14,20 @@ from typing import Any
 
 import numpy as np
 
-from whimbrel.engine.kernels.borders import border_distances
+from whimbrel.engine.kernels.borders import (
+    border_distances,
+    boxes_meeting,
+    cell_counts,
+    fill_cells,
+    line_meets,
+)
+from whimbrel.engine.store import offsets_of
 from whimbrel.engine.values import BoolArray, FloatArray, Int64Array
 from whimbrel.model.schema import Coordinates
 from whimbrel.space.geometry import METRES_PER_DEGREE, parse
 
-FEW = 16
-"""So many regions are tried one by one; more are looked up in a tree."""
+FEW = 4
+"""So many regions are tried one by one; more are looked up in a grid."""
 _LEAST_COSINE = 1e-6
 """Close to the poles, degrees of longitude are no measure of anything."""
 
@@ -108,10 +115,7 @@ class Places:
         self, x0: FloatArray, y0: FloatArray, x1: FloatArray, y1: FloatArray
     ) -> tuple[Int64Array, Int64Array]:
         if len(self) > FEW:
-            import shapely
-
-            boxes, regions = self._tree.query(shapely.box(x0, y0, x1, y1))
-            return boxes.astype(np.int64), regions.astype(np.int64)
+            return self._grid.boxes_meeting(x0, y0, x1, y1)
         found = []
         for number, (left, low, right, high) in enumerate(self.bounds):
             meets = np.flatnonzero((x1 >= left) & (x0 <= right) & (y1 >= low) & (y0 <= high))
@@ -162,22 +166,14 @@ class Places:
         first: bool,
     ) -> FloatArray:
         """Give the share of each line at which it first meets its region, or last; NaN where it does not."""
-        import shapely
-
         x1 = self._unwrapped(x0, x1)
         share = np.full(len(x0), np.nan)
-        length = (x1 - x0) ** 2 + (y1 - y0) ** 2
+        moves = (x0 != x1) | (y0 != y1)
         for shift in self._shifts(x0):
-            lines = _lines(x0 + shift, y0, x1 + shift, y1)
-            points, owner = shapely.get_coordinates(
-                shapely.intersection(self.shapes[region], lines), return_index=True
-            )
-            along = (points[:, 0] - x0[owner] - shift) * (x1 - x0)[owner] + (points[:, 1] - y0[owner]) * (
-                y1 - y0
-            )[owner]
-            with np.errstate(invalid="ignore", divide="ignore"):
-                along = np.clip(along / length[owner], 0.0, 1.0)
-            (np.fmin if first else np.fmax).at(share, owner, along)
+            for at, x, y in ((0.0, x0, y0), (1.0, x1, y1)):
+                inside = self._inside(region, x + shift, y) & moves
+                share[inside] = (np.fmin if first else np.fmax)(share[inside], at)
+            line_meets(*self._rings, region, x0 + shift, y0, x1 + shift, y1, first, share)
         return share
 
     def _unwrapped(self, x0: FloatArray, x1: FloatArray) -> FloatArray:
@@ -192,10 +188,8 @@ class Places:
         return float(low[0]), float(low[1]), float(high[0]), float(high[1])
 
     @cached_property
-    def _tree(self) -> Any:
-        import shapely
-
-        return shapely.STRtree(self.shapes)
+    def _grid(self) -> Grid:
+        return Grid(self.bounds, self._whole)
 
     @cached_property
     def _rings(self) -> tuple[Int64Array, Int64Array, FloatArray]:
@@ -208,6 +202,36 @@ class Places:
         rings_of = np.searchsorted(of_region[of_part], np.arange(len(self) + 1)).astype(np.int64)
         corners_of = np.searchsorted(of_ring, np.arange(len(rings) + 1)).astype(np.int64)
         return rings_of, corners_of, np.ascontiguousarray(corners)
+
+
+class Grid:
+    """Boxes of regions by the cells of a grid, so that those near a sample are found without trying all."""
+
+    def __init__(self, bounds: FloatArray, whole: tuple[float, float, float, float]) -> None:
+        self.bounds = bounds
+        left, low, right, high = whole
+        cells = max(1, int(np.sqrt(len(bounds))) * 2)
+        size_x, size_y = max((right - left) / cells, 1e-9), max((high - low) / cells, 1e-9)
+        self._shape = (left, low, size_x, size_y, cells, cells)
+        counts = np.zeros(cells * cells, np.int64)
+        cell_counts(bounds, *self._shape, counts)
+        self._begins = offsets_of(counts)
+        self._members = np.zeros(int(self._begins[-1]), np.int64)
+        fill_cells(bounds, *self._shape, self._begins[:-1].copy(), self._members)
+
+    def boxes_meeting(
+        self, x0: FloatArray, y0: FloatArray, x1: FloatArray, y1: FloatArray
+    ) -> tuple[Int64Array, Int64Array]:
+        """Find the pairs of a box and a region whose box it meets."""
+        room = 2 * len(x0) + 64
+        while True:
+            box, region = np.zeros(room, np.int64), np.zeros(room, np.int64)
+            found = boxes_meeting(
+                self.bounds, *self._shape, self._begins, self._members, x0, y0, x1, y1, box, region
+            )
+            if found <= room:
+                return box[:found], region[:found]
+            room = found
 
 
 def _lines(x0: FloatArray, y0: FloatArray, x1: FloatArray, y1: FloatArray) -> Any:
