@@ -22,7 +22,7 @@ from whimbrel.lang.wbl.pattern import BoundPattern, Joined, Leaf, PartName, Repe
 from whimbrel.lang.wbl.resolve import Names, Place, Surroundings, attribute_type
 from whimbrel.lang.wbl.sequences import SequenceLowering, is_walked
 from whimbrel.lang.wbl.values import quantity
-from whimbrel.model.schema import TYPE_NAMES, Type
+from whimbrel.model.schema import RESERVED_COLUMNS, TYPE_NAMES, Type
 
 Typed = list[tuple[Assign, Type | None]]
 
@@ -125,7 +125,8 @@ class DefinitionLowering:
             typed = self._fill_declared(case, typed, names, None)
         elif not typed:
             typed = [self._from_key(key, names, None) for key in keys.values()]
-            taken = {item.name for item, _ in typed}
+            # An attribute called x would be read as the place of the event.
+            taken = {item.name for item, _ in typed} | RESERVED_COLUMNS
             typed += [
                 (Assign(name, Attribute(MOTION, name)), kind)
                 for name, kind in lowering.verb.attributes.items()
