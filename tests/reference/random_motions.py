@@ -8,7 +8,7 @@ from itertools import product
 from hypothesis import strategies as st
 
 from whimbrel.graph.expressions import GROUP, Attribute, Binary, Call, Literal
-from whimbrel.graph.motion import AT_ONCE, MOTION, Motion, NamedRegion, Settling, Verb
+from whimbrel.graph.motion import AT_ONCE, MOTION, Encounter, Meeting, Motion, NamedRegion, Settling, Verb
 from whimbrel.graph.operators import Case, Derive, Filter, Graph, Match, Operator, Order, PatternPart, Source
 from whimbrel.graph.policies import WHOLE, Assign, Key, Partitioning
 from whimbrel.model.schema import Type
@@ -100,6 +100,44 @@ def _assigned(motion: Motion) -> tuple[Assign, ...]:
     return tuple(found)
 
 
+@st.composite
+def encounter_graphs(draw: st.DrawFn) -> Graph:
+    """Draw what two movers do, of one stream or of two that may share events."""
+    verb = draw(st.sampled_from(tuple(Meeting)))
+    operators: list[Operator] = [Source("T", "T")]
+    other = draw(st.sampled_from(("T", "T[v > 1]", "U")))
+    if other == "T[v > 1]":
+        operators.append(Filter(other, "T", Binary(">", Attribute(None, "v"), Literal(1, Type.INT))))
+    elif other == "U":
+        operators.append(Source("U", "U"))
+    keys = draw(st.sampled_from((_BY_SOURCE, _BY_K, Partitioning((*_BY_SOURCE.keys, *_BY_K.keys))))).keys
+    made = Encounter(
+        "D.encounter",
+        "T",
+        "a",
+        other,
+        "b",
+        verb,
+        draw(st.sampled_from((1.0, 3.0))),
+        draw(st.sampled_from((100, 4, 1))) * SECOND,
+        keys,
+        draw(st.sampled_from((0.0, 2.0))),
+        draw(st.integers(1, 4)) * SECOND if verb.waits else 0,
+    )
+    rounded = Call("round", (Binary("*", Attribute(MOTION, "distance"), Literal(1e6, Type.FLOAT)),))
+    values = [Assign(f"{part}{name}", Attribute(part, name)) for part in "ab" for name in ("v", "id", "end")]
+    values.append(Assign("d", rounded))
+    values += [Assign("since", Attribute(MOTION, "since"))] if "since" in verb.attributes else []
+    stream = made.name
+    operators.append(made)
+    if draw(st.booleans()):
+        condition = Binary(">", Attribute("a", "v"), Literal(1, Type.INT))
+        operators.append(Match("D.match", (PatternPart(stream, None),), END_OF_TIME, conditions=(condition,)))
+        stream = "D.match"
+    operators.append(Derive("D", "D", (Case(stream, None, tuple(values)),)))
+    return Graph(tuple(operators), ("D",))
+
+
 _SAMPLE = st.tuples(
     st.integers(0, 12),
     st.sampled_from(("s", "s", "s", "s", "t", None)),
@@ -108,6 +146,23 @@ _SAMPLE = st.tuples(
     st.sampled_from((3, 2, 2, 2, 1, 0, None)),
     st.sampled_from((None, 0.0, 0.0, 1.0, 2.0, -1.0)),
 )
+
+
+_CLOSE = tuple(product((0, 1, 2, 4, 7), (0, 1)))
+
+
+@st.composite
+def crowds(draw: st.DrawFn) -> list[Event]:
+    """Draw samples of movers that often come close to each other."""
+    found = []
+    for sample in draw(sample_lists()):
+        x, y = draw(st.sampled_from(_CLOSE))
+        kind = draw(st.sampled_from(("T", "T", "U")))
+        has_place = sample.x is not None
+        found.append(
+            replace(sample, type=kind, x=float(x) if has_place else None, y=float(y) if has_place else None)
+        )
+    return found
 
 
 @st.composite

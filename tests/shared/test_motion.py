@@ -80,8 +80,8 @@ def test_time_and_place_of_a_crossing_are_interpolated(backend):
 def test_without_assignments_a_detection_says_who_where_and_when(backend):
     (detected,) = backend.detect(DEPOT + "define D detect T leaves Depot", way(5, 15))
     assert detected == {
-        "type": "D", "start": 0, "end": 1_000_000, "source": "v", "region": "Depot", "at": 500_000, "since": 0,
-        "events": ("v0", "v1"),
+        "type": "D", "start": 0, "end": 1_000_000, "source": "v", "region": "Depot", "at": 500_000,
+        "since": 0, "events": ("v0", "v1"),
     }  # fmt: skip
 
 
@@ -139,7 +139,7 @@ def test_conditions_choose_samples_and_motions(backend):
     assert backend.detect(text, rows).events == ["v0 v1"]
     text = (
         DEPOT
-        + "define D detect T as t enters Depot where t.speed > 5 and motion.at > t.start - 1 s assign s = t.speed"
+        + "define D detect T as t enters Depot where t.speed > 5 and motion.at > t.start - 1 s assign n = 1"
     )
     assert backend.detect(text, rows).events == ["v2 v3", "v4 v5"]
 

@@ -63,14 +63,14 @@ class Mover:
 
     def _walk(self, arrived: Arrived) -> None:
         frame = RowsFrame(self.around, self.samples, arrived.row, None, self.op.partitioning)
-        x, y = (_floats(frame.column(None, axis)) for axis in ("x", "y"))
+        x, y = (floats(frame.column(None, axis)) for axis in ("x", "y"))
         seen = np.ones(len(arrived), np.bool_)
         if self.op.verb is not Verb.IS_SILENT:
             # What says nothing about where it was is no sample of a movement.
             seen = ~(np.isnan(x) | np.isnan(y))
         accuracy = np.zeros(len(arrived))
         if self.op.accuracy is not None:
-            accuracy = np.nan_to_num(_floats(evaluate(Attribute(None, self.op.accuracy), frame)))
+            accuracy = np.nan_to_num(floats(evaluate(Attribute(None, self.op.accuracy), frame)))
         samples = k.Samples(self._keys(frame)[seen], arrived.end[seen], arrived.row[seen], x[seen], y[seen])
         if len(samples.key):
             self.walker.walk(samples, np.maximum(accuracy[seen], 0.0), len(self.keys))
@@ -143,7 +143,7 @@ class Mover:
         unnamed = np.array([name is None for name in self._names])[found.ints[:, k.F_REGION]]
         known = {
             "region": Column(Type.STRING, names, unnamed if unnamed.any() else None),
-            "since": _time(found.ints[:, k.F_SINCE]),
+            "since": time_column(found.ints[:, k.F_SINCE]),
         }
         if found.distance is not None:
             known["distance"] = Column(Type.FLOAT, found.distance)
@@ -198,7 +198,7 @@ def _walker(op: Motion, around: Surroundings) -> Walker:
     return Sides(op, around)
 
 
-def _floats(column: Column) -> FloatArray:
+def floats(column: Column) -> FloatArray:
     """Give numbers, NaN where there is none."""
     if column.type not in (Type.INT, Type.FLOAT):
         return np.full(len(column), np.nan)
@@ -206,6 +206,7 @@ def _floats(column: Column) -> FloatArray:
     return values if column.null is None else np.where(column.null, np.nan, values)
 
 
-def _time(values: Int64Array) -> Column:
+def time_column(values: Int64Array) -> Column:
+    """Give times; null where there is none."""
     missing = values == k.NO_TIME
     return Column(Type.TIMESTAMP, np.where(missing, 0, values), missing if missing.any() else None)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from whimbrel.graph.expressions import GROUP, KEPT, Attribute, Call, Expr, Part, children, walk
 from whimbrel.graph.functions import Function
-from whimbrel.graph.motion import Motion
+from whimbrel.graph.motion import Encounter, Motion
 from whimbrel.graph.operators import (
     Absent,
     Aggregate,
@@ -47,7 +47,7 @@ class Needs:
         for operator in reversed(self.graph.operators):
             self._ask(operator)
 
-    def _ask(self, operator: Operator) -> None:
+    def _ask(self, operator: Operator) -> None:  # noqa: C901 - one case for each kind of operator
         match operator:
             case Filter():
                 self._expr(operator.input, None, operator.condition, Partitioning())
@@ -66,6 +66,8 @@ class Needs:
                 self._sequence(operator)
             case Motion():
                 self._motion(operator)
+            case Encounter():
+                self._encounter(operator)
             case TimedOut():
                 self.of[operator.input] |= self.of[operator.name]
             case Custom():
@@ -203,6 +205,15 @@ class Needs:
         for need in self.of[op.name]:
             if isinstance(need, Attribute) and need.part == op.alias:
                 self.want(op.input, Attribute(None, need.name))
+
+    def _encounter(self, op: Encounter) -> None:
+        for stream, alias in ((op.input, op.alias), (op.other, op.other_alias)):
+            self._keys(stream, Partitioning(op.keys))
+            for axis in ("x", "y"):
+                self.want(stream, Attribute(None, axis))
+            for need in self.of[op.name]:
+                if isinstance(need, Attribute) and need.part == alias:
+                    self.want(stream, Attribute(None, need.name))
 
     def _merge(self, op: Merge) -> None:
         for need in self.of[op.name]:

@@ -11,6 +11,7 @@ import numpy as np
 from whimbrel.engine.aggregator import Aggregator
 from whimbrel.engine.atoms import Atom, Atoms
 from whimbrel.engine.deriver import Deriver
+from whimbrel.engine.encounters import Encounters
 from whimbrel.engine.environment import Environment
 from whimbrel.engine.index import rows_passing
 from whimbrel.engine.matcher import Matcher
@@ -25,7 +26,7 @@ from whimbrel.engine.streams import Stream, Surroundings
 from whimbrel.errors import QueryError, StateError
 from whimbrel.graph.expressions import Call, Expr, children
 from whimbrel.graph.functions import Function
-from whimbrel.graph.motion import Motion
+from whimbrel.graph.motion import Encounter, Motion
 from whimbrel.graph.operators import (
     Aggregate,
     Custom,
@@ -155,7 +156,7 @@ class Pipeline:
         self.runtimes[operator.name] = runtime
         self.streams[operator.name] = runtime.stream
 
-    def _runtime(self, operator: Operator) -> Runtime:
+    def _runtime(self, operator: Operator) -> Runtime:  # noqa: C901 - one case for each kind of operator
         needs = self.needs.of[operator.name]
         match operator:
             case Filter():
@@ -176,6 +177,8 @@ class Pipeline:
                 return Sequencer(self.graph, operator, self.streams, self.around, needs)
             case Motion():
                 return Mover(operator, self.streams, self.around, needs)
+            case Encounter():
+                return Encounters(operator, self.streams, self.around, needs)
             case TimedOut():
                 sequencer = self.runtimes[operator.input]
                 assert isinstance(sequencer, Sequencer)

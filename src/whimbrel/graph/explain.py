@@ -23,7 +23,7 @@ from whimbrel.errors import QueryError
 from whimbrel.graph.estimate import NOTHING, rounded
 from whimbrel.graph.expressions import format_expr
 from whimbrel.graph.facts import Facts
-from whimbrel.graph.motion import Motion, motion_words
+from whimbrel.graph.motion import Encounter, Motion, encounter_words, motion_words
 from whimbrel.graph.operators import (
     Aggregate,
     Custom,
@@ -205,6 +205,8 @@ def _conditions(operator: Operator) -> list[str]:
             )
         case Motion():
             return [motion_words(operator)]
+        case Encounter():
+            return [encounter_words(operator)]
         case Sequence():
             return list(sequence_lines(operator))
         case Aggregate():

@@ -1,4 +1,4 @@
-"""How something moves, against regions or by itself: the operator behind `Truck enters Depot`."""
+"""How something moves: by itself, against regions (`Truck enters Depot`), or against another mover."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from whimbrel.graph.operators import Operator
-from whimbrel.graph.policies import WHOLE, Partitioning
+from whimbrel.graph.policies import WHOLE, Key, Partitioning
 from whimbrel.model.schema import Type
 from whimbrel.model.time import format_duration
 
@@ -145,3 +145,81 @@ def _details(op: Motion) -> list[str]:
 def _regions_words(op: Motion) -> str:
     names = [region.name or "a region" for region in op.regions]
     return ", ".join(names) if len(names) <= 3 else f"{names[0]} and {len(names) - 1} more regions"
+
+
+# Two movers ---------------------------------------------------------------------------------------------
+
+
+class Meeting(StrEnum):
+    """What a mover does with regard to another one."""
+
+    COMES_WITHIN = "comes within"
+    REACHES = "reaches"
+    LEAVES = "leaves"
+    MEETS = "meets"
+    TRAVELS_WITH = "travels with"
+
+    @property
+    def waits(self) -> bool:
+        """Whether it is known when a time has passed, rather than when an event comes."""
+        return self in (Meeting.MEETS, Meeting.TRAVELS_WITH)
+
+    @property
+    def attributes(self) -> dict[str, Type]:
+        """What is known of such an encounter, and the types."""
+        if self in (Meeting.COMES_WITHIN, Meeting.REACHES):
+            return {"distance": Type.FLOAT}
+        return {"distance": Type.FLOAT, "since": Type.TIMESTAMP}
+
+
+@dataclass(frozen=True, slots=True)
+class Encounter(Operator):
+    """How near the movers of two streams, or of one, come to each other.
+
+    Movers are told apart by `keys`. Whenever one of them is seen, it is compared with where each other one
+    was seen last, if that is at most `fresh` ago: the two are *in* if they are at most `near_m` apart, and
+    *out* if they are more than `near_m + margin_m` apart. What each verb then means is in docs/meaning.md.
+    """
+
+    input: str
+    alias: str
+    other: str
+    other_alias: str
+    verb: Meeting
+    near_m: float
+    fresh: int
+    keys: tuple[Key, ...]
+    margin_m: float = 0.0
+    duration: int = 0
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys((self.input, self.other)))
+
+    @property
+    def is_among_one(self) -> bool:
+        """Whether both movers are of one stream; each two of them then count once."""
+        return self.input == self.other
+
+    @property
+    def retention(self) -> int:
+        """For how long an event can still become part of a result, counted from its end."""
+        return self.duration + self.fresh
+
+
+def encounter_words(op: Encounter) -> str:
+    """Say what an encounter looks for, as the language does."""
+    words = [op.alias, op.verb.value]
+    if op.verb is Meeting.COMES_WITHIN:
+        words.append(f"{op.near_m:g} m of")
+    words.append(op.other_alias)
+    match op.verb:
+        case Meeting.REACHES:
+            words.append(f"from {op.near_m + op.margin_m:g} m")
+        case Meeting.LEAVES:
+            words.append(f"beyond {op.near_m:g} m")
+        case Meeting.MEETS | Meeting.TRAVELS_WITH:
+            words.append(f"within {op.near_m:g} m for {format_duration(op.duration)}")
+    if op.margin_m and op.verb is not Meeting.REACHES:
+        words.append(f"margin {op.margin_m:g} m")
+    return " ".join([*words, f"fresh {format_duration(op.fresh)}"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from whimbrel.graph.expressions import Expr, conjunction
-from whimbrel.graph.motion import MOTION, Motion
+from whimbrel.graph.motion import MOTION, Encounter, Motion
 from whimbrel.graph.operators import (
     Aggregate,
     Custom,
@@ -21,7 +21,7 @@ from whimbrel.graph.sequence import Sequence, TimedOut
 
 def is_composite(operator: Operator) -> bool:
     """Tell whether the stream of `operator` is read through part names."""
-    return isinstance(operator, Match | Merge | Repeat | Sequence | TimedOut | Motion)
+    return isinstance(operator, Match | Merge | Repeat | Sequence | TimedOut | Motion | Encounter)
 
 
 def scope(graph: Graph, name: str) -> dict[str, bool]:
@@ -47,6 +47,8 @@ def scope(graph: Graph, name: str) -> dict[str, bool]:
             return {step.name: True for step in operator.taken()}
         case Motion():
             return {operator.alias: False, MOTION: False}
+        case Encounter():
+            return {operator.alias: False, operator.other_alias: False, MOTION: False}
         case TimedOut():
             return scope(graph, operator.input)
         case Source() | Filter() | Derive() | Aggregate() | Custom():

@@ -11,7 +11,7 @@ from itertools import count
 from typing import Literal as OneOf
 
 from whimbrel.errors import UnboundedError
-from whimbrel.graph.motion import Motion
+from whimbrel.graph.motion import Encounter, Motion
 from whimbrel.graph.operators import (
     Absent,
     Aggregate,
@@ -49,7 +49,7 @@ ONE_INSTANT = RestrictionWindow(1, EVENT_BY_EVENT)
 """The least stretch of time: an event is looked at alone."""
 
 
-def policy_of(operator: Operator) -> SelectionPolicy:
+def policy_of(operator: Operator) -> SelectionPolicy:  # noqa: C901 - one case for each kind of operator
     """Give the selection policy that a built-in operator follows, or the one a custom operator has.
 
     An operator that would have to remember for ever has a restriction window of `END_OF_TIME`.
@@ -81,6 +81,8 @@ def policy_of(operator: Operator) -> SelectionPolicy:
             return _of_sequence(operator)
         case Motion():
             return _of_motion(operator)
+        case Encounter():
+            return _of_encounter(operator)
         case TimedOut():
             return _one_of_each([(operator.input, operator.input)])
         case Custom():
@@ -159,6 +161,15 @@ def _of_motion(op: Motion) -> SelectionPolicy:
     window = SelectionWindow(op.alias, op.input, "counting", 1, EVENT_BY_EVENT)
     restriction = RestrictionWindow(max(op.retention, ONE_INSTANT.length), EVENT_BY_EVENT)
     return SelectionPolicy((window,), restriction, (), (ProcessWhen(op.alias, "=", 1),))
+
+
+def _of_encounter(op: Encounter) -> SelectionPolicy:
+    """Look at one sample after the other, of either mover; those before lie in the restriction window."""
+    members = dict.fromkeys([(op.alias, op.input), (op.other_alias, op.other)])
+    windows = tuple(SelectionWindow(name, stream, "counting", 1, EVENT_BY_EVENT) for name, stream in members)
+    restriction = RestrictionWindow(max(op.retention, ONE_INSTANT.length), EVENT_BY_EVENT)
+    predicates = tuple(ProcessWhen(window.name, "=", 1) for window in windows)
+    return SelectionPolicy(windows, restriction, (), predicates)
 
 
 def _of_match(op: Match) -> SelectionPolicy:

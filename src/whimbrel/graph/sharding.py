@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from whimbrel.graph.expressions import GROUP, Attribute, Binary, Call, Expr, Literal, Part, conjuncts
-from whimbrel.graph.motion import Motion
+from whimbrel.graph.motion import Encounter, Motion
 from whimbrel.graph.operators import (
     Absent,
     Aggregate,
@@ -151,6 +151,8 @@ class _Keys:
                 return self._parted(operator, names)
             case TimedOut():
                 return self.of[operator.input]
+            case Encounter():
+                return frozenset()
             case Repeat() | Aggregate() | Custom() | Sequence() | Motion():
                 return self._parted(operator, operator.partitioning.keys)
         raise TypeError(f"unknown operator {operator!r}")
@@ -294,6 +296,8 @@ def _atomic_key(source: Source, name: str) -> Key | None:
 
 def _why(operator: Operator) -> str:
     shown = operator.name.partition(".")[0]
+    if isinstance(operator, Encounter):
+        return f"{shown} compares movers with each other, wherever they go"
     keys = getattr(operator, "partitioning", None)
     if keys is None or not (keys.keys or getattr(operator, "joins", ())):
         return f"{shown} compares events of all objects: it has no `group by`, and no distance that bounds it"

@@ -17,7 +17,9 @@ from whimbrel.lang.wbl import tree as t
 from whimbrel.lang.wbl.bind import Binder
 from whimbrel.lang.wbl.conditions import place_own, place_where, top_match
 from whimbrel.lang.wbl.emit import Emitter, Operators, Stream
+from whimbrel.lang.wbl.encounters import EncounterLowering, is_encounter
 from whimbrel.lang.wbl.motions import MotionLowering
+from whimbrel.lang.wbl.movers import Moving
 from whimbrel.lang.wbl.pattern import BoundPattern, Joined, Leaf, PartName, Repeated, Slot, TypeInfo
 from whimbrel.lang.wbl.resolve import Names, Place, Surroundings, attribute_type
 from whimbrel.lang.wbl.sequences import SequenceLowering, is_walked
@@ -112,29 +114,64 @@ class DefinitionLowering:
     def _moving(self, case: t.Case, motion: t.Motion) -> tuple[Case, TypeInfo]:
         """Lower a phrase of motion."""
         base = self.name if case.label is None else f"{self.name}.case{case.label}"
-        lowering = MotionLowering(base, case, motion, self.around, self.operators, self.use, self.stream_of)
+        mover = Moving(base, case, motion, self.around, self.operators, self.use, self.stream_of)
+        if is_encounter(motion):
+            return self._meeting(case, EncounterLowering(mover))
+        lowering = MotionLowering(mover)
         bound = BoundPattern(lowering.leaf, lowering.parts, [lowering.leaf])
-        # Whatever the group, one mover is told from another: by its source, if nothing else is said.
-        keys = self._keys(case, bound) or {"source": Key("source", "source")}
+        keys = self._movers_keys(case, bound)
         stream = lowering.lower(keys)
         names = replace(self._names(bound, keys), assigning=True)
+        said = [self._from_key(key, names, None) for key in keys.values()]
+        typed = self._motion_outcome(case, mover, names, said)
+        assign, info = self._with_info(typed)
+        return Case(stream, None, assign, Partitioning(tuple(keys.values())), case.label or ""), info
+
+    def _meeting(self, case: t.Case, lowering: EncounterLowering) -> tuple[Case, TypeInfo]:
+        """Lower a phrase about two movers."""
+        bound = BoundPattern(lowering.leaves[0], lowering.parts, list(lowering.leaves))
+        keys = self._movers_keys(case, bound)
+        stream = lowering.lower(keys)
+        names = replace(lowering.names(), assigning=True)
+        said: Typed = []
+        for leaf in lowering.leaves:
+            for key in keys.values():
+                value = Attribute(leaf.name, key.name)
+                name = leaf.name if len(keys) == 1 else f"{leaf.name}_{key.name}"
+                said.append((Assign(name, value), names.type_of(value)))
+        typed = self._motion_outcome(case, lowering.mover, names, said)
+        assign, info = self._with_info(typed)
+        return Case(stream, None, assign, label=case.label or ""), info
+
+    def _movers_keys(self, case: t.Case, bound: BoundPattern) -> dict[str, Key]:
+        """Give what tells one mover from another: its source, if nothing else is said."""
+        keys = self._keys(case, bound) or {"source": Key("source", "source")}
+        cell = next((item for item in case.group_by if item.size is not None), None)
+        if cell is not None:
+            raise QueryError(
+                "a cell tells no mover from another", cell.at, "group by what a mover keeps wherever it goes"
+            )
+        return keys
+
+    def _motion_outcome(self, case: t.Case, mover: Moving, names: Names, said: Typed) -> Typed:
+        """Give the attributes of a motion; without assignments, who moved and what is known of it."""
         typed = self._assigned(case.assign, names)
         for item, _ in typed:
-            lowering.check_reads(item.value)
+            mover.check_reads(item.value, names)
         if self._declared is not None:
-            typed = self._fill_declared(case, typed, names, None)
-        elif not typed:
-            typed = [self._from_key(key, names, None) for key in keys.values()]
-            # An attribute called x would be read as the place of the event.
-            taken = {item.name for item, _ in typed} | RESERVED_COLUMNS
-            typed += [
-                (Assign(name, Attribute(MOTION, name)), kind)
-                for name, kind in lowering.verb.attributes.items()
-                if name not in taken
-            ]
+            return self._fill_declared(case, typed, names, None)
+        if typed:
+            return typed
+        # An attribute called x would be read as the place of the event.
+        taken = {item.name for item, _ in said} | RESERVED_COLUMNS
+        known = names.parts[MOTION].info.attributes
+        return said + [
+            (Assign(name, Attribute(MOTION, name)), kind) for name, kind in known.items() if name not in taken
+        ]
+
+    def _with_info(self, typed: Typed) -> tuple[tuple[Assign, ...], TypeInfo]:
         info = TypeInfo(self.name, {item.name: kind for item, kind in typed}, is_open=False)
-        assign = tuple(assignment for assignment, _ in typed)
-        return Case(stream, None, assign, Partitioning(tuple(keys.values())), case.label or ""), info
+        return tuple(assignment for assignment, _ in typed), info
 
     def _refuse_unbounded(self, made: WalkedSequence, case: t.Case) -> None:
         if made.within is None and not self.forever:

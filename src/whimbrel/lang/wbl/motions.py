@@ -2,53 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from whimbrel.errors import QueryError, Span, UnknownNameError
-from whimbrel.graph.expressions import GROUP, Attribute, Expr, conjuncts, parts_of, walk
+from whimbrel.errors import QueryError, UnknownNameError
 from whimbrel.graph.motion import AT_ONCE, MOTION, Motion, NamedRegion, Settling, Verb
-from whimbrel.graph.operators import Match, PatternPart
 from whimbrel.graph.policies import Key, Partitioning
 from whimbrel.lang.wbl import tree as t
-from whimbrel.lang.wbl.emit import Operators
-from whimbrel.lang.wbl.pattern import Leaf, PartName, Scope, TypeInfo
-from whimbrel.lang.wbl.resolve import Names, Surroundings
-from whimbrel.lang.wbl.sequences import about_event
+from whimbrel.lang.wbl.details import Details, Takes
+from whimbrel.lang.wbl.movers import Moving
+from whimbrel.lang.wbl.pattern import Leaf, PartName, Scope
+from whimbrel.lang.wbl.resolve import Names
 from whimbrel.model.schema import Type
-from whimbrel.model.time import END_OF_TIME, HOUR
+from whimbrel.model.time import HOUR
 
 DEFAULT_GAP = HOUR
 """Samples that lie further apart say nothing about the time between them, unless the query says otherwise."""
 
-_EXAMPLES = {
-    "for": "for 10 min",
-    "within": "within 20 m",
-    "from": "from 500 m",
-    "by": "by 100 m",
-}
 _SIDES = ("margin", "settling", "accuracy", "gap")
 
-
-@dataclass(frozen=True, slots=True)
-class _Takes:
-    """Which details a verb needs, and which it may have."""
-
-    needed: tuple[str, ...] = ()
-    allowed: tuple[str, ...] = ()
-
-
-_VERBS: dict[Verb, _Takes] = {
-    Verb.ENTERS: _Takes((), (*_SIDES, "between samples")),
-    Verb.LEAVES: _Takes((), (*_SIDES, "between samples")),
-    Verb.CROSSES: _Takes((), (*_SIDES, "between samples")),
-    Verb.REACHES: _Takes(("from",), ("settling", "accuracy", "gap")),
-    Verb.COMES_WITHIN: _Takes((), _SIDES),
-    Verb.STAYS_IN: _Takes(("for",), ("margin", "accuracy", "gap")),
-    Verb.STAYS_OUTSIDE: _Takes(("for",), ("margin", "accuracy", "gap")),
-    Verb.APPROACHES: _Takes(("by",), ("margin", "gap")),
-    Verb.STOPS: _Takes(("for", "within"), ("gap",)),
-    Verb.IS_SILENT: _Takes(("for",), ()),
+_VERBS: dict[Verb, Takes] = {
+    Verb.ENTERS: Takes((), (*_SIDES, "between samples")),
+    Verb.LEAVES: Takes((), (*_SIDES, "between samples")),
+    Verb.CROSSES: Takes((), (*_SIDES, "between samples")),
+    Verb.REACHES: Takes(("from",), ("settling", "accuracy", "gap")),
+    Verb.COMES_WITHIN: Takes((), _SIDES),
+    Verb.STAYS_IN: Takes(("for",), ("margin", "accuracy", "gap")),
+    Verb.STAYS_OUTSIDE: Takes(("for",), ("margin", "accuracy", "gap")),
+    Verb.APPROACHES: Takes(("by",), ("margin", "gap")),
+    Verb.STOPS: Takes(("for", "within"), ("gap",)),
+    Verb.IS_SILENT: Takes(("for",), ()),
 }
 
 
@@ -56,28 +38,21 @@ _VERBS: dict[Verb, _Takes] = {
 class MotionLowering:
     """Make the operators of one phrase of motion."""
 
-    name: str
-    case: t.Case
-    motion: t.Motion
-    around: Surroundings
-    operators: Operators
-    use: Callable[[str, Span | None], TypeInfo]
-    stream_of: Callable[[str], str]
+    mover: Moving
     verb: Verb = field(init=False)
-    details: dict[str, t.Detail] = field(default_factory=dict)
+    details: Details = field(init=False)
     parts: dict[str, PartName] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self._refuse_clauses()
-        if self.motion.verb not in tuple(Verb):
-            raise QueryError(
-                f"`{self.motion.verb}` is said of two movers, which is not supported yet",
-                self.motion.at,
-                "say where each of them goes: 'Ship enters Harbour'",
-            )
+        self.mover.refuse_clauses()
         self.verb = Verb(self.motion.verb)
-        self._collect_details()
+        self.details = Details.read(self.motion, _VERBS[self.verb], self.mover.around.params)
         self._bind()
+
+    @property
+    def motion(self) -> t.Motion:
+        """The phrase."""
+        return self.mover.motion
 
     @property
     def leaf(self) -> Leaf:
@@ -87,117 +62,37 @@ class MotionLowering:
     def lower(self, keys: dict[str, Key]) -> str:
         """Add the operator and all that it reads; give the stream of what is found."""
         made = Motion(
-            self.operators.free_name(f"{self.name}.motion"),
-            self._samples(keys),
+            self.mover.free_name("motion"),
+            self.mover.samples(self.leaf, keys),
             self.leaf.name,
             self.verb,
             self._gap(),
             self._regions(),
             near_m=self._near(),
-            margin_m=self._length("from" if self.verb is Verb.REACHES else "margin"),
-            duration=self._duration("for"),
-            by_m=self._length("by"),
+            margin_m=self.details.length("from" if self.verb is Verb.REACHES else "margin"),
+            duration=self.details.duration("for"),
+            by_m=self.details.length("by"),
             settling=self._settling(),
             accuracy=self._accuracy(),
             between=self._between(),
             partitioning=Partitioning(tuple(keys.values())),
         )
-        self.operators.add(made)
-        return self._chosen(made, keys)
-
-    def check_reads(self, expr: Expr) -> None:
-        """Refuse what a motion does not know of itself."""
-        known = self.verb.attributes
-        for node in walk(expr):
-            if isinstance(node, Attribute) and node.part == MOTION and node.name not in known:
-                raise UnknownNameError(f"value of `{self.verb}`", node.name, known, node.at)
+        return self.mover.chosen(made, made.partitioning, Names(self.mover.around, self.parts, keys))
 
     # -- names ---------------------------------------------------------------------------------------------
 
-    def _refuse_clauses(self) -> None:
-        case = self.case
-        for word, value in (("consuming", case.consuming), ("context", case.context)):
-            if value:
-                at = value[0].at if isinstance(value, tuple) else value.at
-                raise QueryError(
-                    f"`{word}` does not go with `{self.motion.verb}`",
-                    at,
-                    "leave it out, or use it in a definition made of this one",
-                )
-
     def _bind(self) -> None:
-        mover = self.motion.mover
-        name = self.motion.alias or mover.type
-        if name in (GROUP, "this", MOTION, "*"):
-            raise QueryError(
-                f"{name!r} has a meaning of its own", self.motion.at, "choose another name behind 'as'"
-            )
-        leaf = Leaf(mover, name, self.use(mover.type, mover.at), Scope())
-        self.parts[name] = PartName(name, leaf.info, Scope(), [leaf], self.motion.at)
-        about = TypeInfo(f"`{self.verb}`", dict(self.verb.attributes), is_open=False)
-        self.parts[MOTION] = PartName(MOTION, about, Scope(), [], self.motion.at)
-
-    def _samples(self, keys: dict[str, Key]) -> str:
-        """Give the stream of the mover's samples: its events that fit the conditions in parentheses."""
-        leaf = self.leaf
-        names = Names(self.around, {leaf.name: self.parts[leaf.name]}, keys, own=leaf)
-        conditions: list[Expr] = []
-        for written in leaf.occurrence.conditions:
-            for condition in conjuncts(names.condition(written)):
-                if GROUP in parts_of(condition):
-                    raise QueryError(
-                        "a condition on the mover reads its own attributes",
-                        condition.at,
-                        "write the attribute without 'group.'",
-                    )
-                conditions.append(about_event(condition, leaf.name))
-        return self.operators.filtered(self.stream_of(leaf.occurrence.type), tuple(conditions))
-
-    def _chosen(self, made: Motion, keys: dict[str, Key]) -> str:
-        """Let only those motions pass for which `where` is true."""
-        if self.case.where is None:
-            return made.name
-        condition = Names(self.around, self.parts, keys).condition(self.case.where)
-        self.check_reads(condition)
-        name = self.operators.free_name(f"{self.name}.match")
-        parts = (PatternPart(made.name, None),)
-        return self.operators.add(
-            Match(name, parts, END_OF_TIME, conditions=conjuncts(condition), partitioning=made.partitioning)
-        )
+        leaf = self.mover.leaf(self.motion.mover, self.motion.alias, self.motion.at)
+        self.parts[leaf.name] = PartName(leaf.name, leaf.info, Scope(), [leaf], self.motion.at)
+        self.parts[MOTION] = self.mover.about(self.verb.attributes)
 
     # -- details -------------------------------------------------------------------------------------------
-
-    def _collect_details(self) -> None:
-        takes = _VERBS[self.verb]
-        for detail in self.motion.details:
-            if detail.word in self.details:
-                raise QueryError(f"`{detail.word}` is given twice", detail.at, "leave out one of them")
-            if detail.word not in (*takes.needed, *takes.allowed):
-                listed = ", ".join((*takes.needed, *takes.allowed))
-                raise QueryError(
-                    f"`{detail.word}` does not go with `{self.verb}`",
-                    detail.at,
-                    f"it takes {listed}" if listed else "leave it out",
-                )
-            self.details[detail.word] = detail
-        for word in takes.needed:
-            if word not in self.details:
-                raise QueryError(
-                    f"`{self.verb}` needs `{word}`", self.motion.at, f"add for example '{_EXAMPLES[word]}'"
-                )
 
     def _regions(self) -> tuple[NamedRegion, ...]:
         target = self.motion.target
         if target is None:
             return ()
-        regions = self.around.regions
-        if target.alias is not None:
-            raise QueryError(
-                f"`{self.verb}` between two movers is not supported yet",
-                target.at,
-                "name a region behind the verb",
-            )
-        return regions.named_regions(
+        return self.mover.around.regions.named_regions(
             t.Shape(
                 target.name if target.arguments is None else None,
                 target.text,
@@ -209,30 +104,18 @@ class MotionLowering:
 
     def _near(self) -> float:
         if self.motion.near is not None:
-            return self.around.params.length(self.motion.near)
-        return self._length("within")
-
-    def _length(self, word: str) -> float:
-        detail = self.details.get(word)
-        if detail is None or detail.value is None or isinstance(detail.value, t.Name):
-            return 0.0
-        return self.around.params.length(detail.value)
-
-    def _duration(self, word: str) -> int:
-        detail = self.details.get(word)
-        if detail is None or detail.value is None or isinstance(detail.value, t.Name):
-            return 0
-        return self.around.params.duration(detail.value)
+            return self.mover.around.params.length(self.motion.near)
+        return self.details.length("within")
 
     def _gap(self) -> int:
         """Give how far samples may lie apart; by default, at least as far as the phrase itself waits."""
-        return self._duration("gap") or max(DEFAULT_GAP, self._duration("for"))
+        return self.details.duration("gap") or max(DEFAULT_GAP, self.details.duration("for"))
 
     def _settling(self) -> Settling:
-        detail = self.details.get("settling")
-        if detail is None or detail.value is None or isinstance(detail.value, t.Name):
+        given = self.details.amount("settling")
+        if given is None:
             return AT_ONCE
-        kind, amount = self.around.params.window(detail.value)
+        kind, amount = self.mover.around.params.window(given)
         return Settling(events=amount) if kind == "counting" else Settling(duration=amount)
 
     def _accuracy(self) -> str | None:
