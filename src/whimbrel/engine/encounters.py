@@ -184,7 +184,8 @@ class Encounters:
             self._keep(np.arange(len(self.movers)), fresh)
         if len(self.movers) >= TIDY_FROM:
             last = self.place[:, : len(self.movers), k.P_TIME].max(axis=0)
-            live = np.flatnonzero(last >= fresh)
+            # Another one that is still known may have been compared with it when that one was seen.
+            live = np.flatnonzero(last >= fresh - self.op.fresh)
             if 2 * len(live) <= len(self.movers):
                 self._keep(live, fresh)
 

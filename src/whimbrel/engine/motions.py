@@ -9,7 +9,7 @@ import numpy as np
 
 from whimbrel.engine.kernels import resting
 from whimbrel.engine.kernels import sides as k
-from whimbrel.engine.places import Nearby, Places
+from whimbrel.engine.nearby import Nearby, Places
 from whimbrel.engine.store import offsets_of
 from whimbrel.engine.streams import Surroundings
 from whimbrel.engine.values import FloatArray, Int64Array
