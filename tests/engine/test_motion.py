@@ -61,24 +61,37 @@ def test_batches_arrival_order_and_snapshots_do_not_change_encounters(data, grap
     assert plain(run(graph, batches, lateness)) == plain(expected(graph, events))
 
 
-PHRASES = [
-    "T enters R", "T enters R margin 1 m between samples", "T enters R settling 2 events",
-    "T leaves R accuracy w",
-    "T leaves R settling 2 s", "T crosses R", "T crosses R margin 1 m", "T reaches R from 3 m",
-    "T comes within 2 m of R", "T comes within 1 m of R margin 1 m settling 2 events", "T stays in R for 3 s",
-    "T stays outside R for 4 s margin 1 m", "T approaches R by 2 m", "T approaches R by 3 m margin 1 m",
-    "T stops for 2 s within 1 m", "T is silent for 2 s", "T as a comes within 2 m of T as b",
-    "T as a leaves T as b beyond 3 m margin 1 m", "T as a meets T as b within 2 m for 2 s",
-    "T as a travels with T as b within 2 m for 3 s", "T as a reaches T as b from 4 m fresh 1 s",
-]  # fmt: skip
+PHRASES = """
+    T enters R
+    T enters R margin 1 m between samples
+    T enters R settling 2 events
+    T leaves R accuracy w
+    T leaves R settling 2 s
+    T crosses R
+    T crosses R margin 1 m
+    T reaches R from 3 m
+    T comes within 2 m of R
+    T comes within 1 m of R margin 1 m settling 2 events
+    T stays in R for 3 s
+    T stays outside R for 4 s margin 1 m
+    T approaches R by 2 m
+    T approaches R by 3 m margin 1 m
+    T stops for 2 s within 1 m
+    T is silent for 2 s
+    T as a comes within 2 m of T as b
+    T as a leaves T as b beyond 3 m margin 1 m
+    T as a meets T as b within 2 m for 2 s
+    T as a travels with T as b within 2 m for 3 s
+    T as a reaches T as b from 4 m fresh 1 s
+"""
 
 
-@pytest.mark.parametrize("phrase", PHRASES)
+@pytest.mark.parametrize("phrase", [line.strip() for line in PHRASES.strip().splitlines()])
 def test_long_walks_of_several_movers(phrase):
     """Samples that follow each other closely, so that much happens."""
     regions = "region R = 'POLYGON ((0 0, 4 0, 4 4, 0 4, 0 0))' "
     graph = compile_text(regions + f"define D detect {phrase}").graph
-    for seed in range(3):
+    for seed in range(2):
         events = walks(seed)
         wanted = plain(expected(graph, events))
         assert plain(whole(graph, events)) == wanted
@@ -91,7 +104,7 @@ def walks(seed: int) -> list[Event]:
     random = Random(seed)
     places = {name: [random.randint(-2, 6), random.randint(-2, 6)] for name in "abc"}
     found = []
-    for second in range(30):
+    for second in range(20):
         for name, place in places.items():
             place[random.randint(0, 1)] += random.choice((-1, 1))
             if random.random() < 0.7:
@@ -118,7 +131,7 @@ def runtime(session: wb.Session) -> mover.Mover | encounters.Encounters:
 def test_movers_that_are_gone_are_forgotten(monkeypatch, phrase):
     monkeypatch.setattr(mover, "FORGET_FROM", 16)
     text = f"region R = box(0, 0, 4, 4) define D detect {phrase}"
-    rows = [trip(n // 2, n, [-2.0, 2.0][n % 2]) for n in range(400)]
+    rows = [trip(n // 2, n, [-2.0, 2.0][n % 2]) for n in range(160)]
     found, largest = run_one_by_one(text, rows)
     assert largest < 64
     assert sorted(found) == sorted(wb.detect(wb.compile(text), rows).column("events").to_pylist())
@@ -128,7 +141,7 @@ def test_movers_that_are_gone_are_forgotten(monkeypatch, phrase):
 def test_encounters_that_are_over_are_forgotten(monkeypatch):
     monkeypatch.setattr(encounters, "TIDY_FROM", 16)
     text = "define D detect T as a comes within 3 m of T as b fresh 5 s"
-    rows = [trip(2 * (n // 4) + n % 2, n, [0.0, 9.0, 0.0, 1.0][n % 4]) for n in range(400)]
+    rows = [trip(2 * (n // 4) + n % 2, n, [0.0, 9.0, 0.0, 1.0][n % 4]) for n in range(160)]
     found, largest = run_one_by_one(text, rows)
     assert largest < 64
     assert sorted(found) == sorted(wb.detect(wb.compile(text), rows).column("events").to_pylist())

@@ -262,3 +262,75 @@ def test_distances_are_metres_on_the_earth(backend):
     rows = on_earth((9.9, 60.05), (9.998, 60.05), (9.9991, 60.05))
     assert found(backend, "T comes within 60 m of Berth", rows, before) == ["v1 v2"]
     assert found(backend, "T comes within 45 m of Berth", rows, before) == []
+
+
+# Two movers.
+
+
+def two(one: list[float | None], other: list[float | None]) -> list[dict]:
+    """Movers v and w along one line, a sample a second."""
+    return way(*one, source="v") + way(*other, source="w")
+
+
+def test_coming_near_another_mover(backend):
+    rows = two([0, 10, 20, 21, 40], [30, 30, 30, 30, 30])
+    assert found(backend, "T as a comes within 10 m of T as b", rows, "") == ["w1 v2"]
+
+
+def test_movers_that_are_first_seen_together_have_not_come_together(backend):
+    assert found(backend, "T as a comes within 10 m of T as b", two([0, 1], [2, 3]), "") == []
+
+
+def test_a_mover_that_was_not_seen_for_long_is_not_compared(backend):
+    rows = two([0, 10, 20, 25], [30, None, None, None])
+    assert found(backend, "T as a comes within 10 m of T as b", rows, "") == ["w0 v2"]
+    assert found(backend, "T as a comes within 10 m of T as b fresh 1 s", rows, "") == []
+
+
+def test_leaving_another_mover(backend):
+    rows = two([0, 10, 11, 12, 50], [10, 10, 10, 10, 10])
+    text = "define D detect T as a leaves T as b beyond 30 m"
+    (detected,) = backend.detect(text, rows)
+    assert detected["events"] == ("w3", "v4")
+    assert (detected["a"], detected["b"], detected["distance"], detected["since"]) == ("v", "w", 40.0, 0)
+
+
+def test_meeting_takes_some_time(backend):
+    rows = two([0, 18, 19, 20, 21, 50], [20, 20, 20, 20, 20, 20])
+    detected = backend.detect(
+        "define D detect T as a meets T as b within 5 m for 2 s assign d = motion.distance", rows
+    )
+    assert detected == expect("D@0s..3s:d=2.0: w0 v1")
+    assert found(backend, "T as a meets T as b within 5 m for 5 s", rows, "") == []
+
+
+def test_travelling_together_is_more_than_standing_together(backend):
+    moving = two([0, 10, 20, 30, 40], [1, 11, 21, 31, 41])
+    standing = two([0, 0, 0, 0, 0], [1, 1, 1, 1, 1])
+    for rows, expected in ((moving, ["v0 w0"]), (standing, [])):
+        assert found(backend, "T as a travels with T as b within 20 m for 3 s", rows, "") == expected
+    assert found(backend, "T as a meets T as b within 20 m for 3 s", standing, "") == ["v0 w0"]
+
+
+def test_reaching_another_mover_from_afar(backend):
+    rows = two([0, 29.5, 40, 29.5, 0, 30], [30, 30, 30, 30, 30, 30])
+    assert found(backend, "T as a reaches T as b from 20 m", rows, "") == ["w0 v1", "w4 v5"]
+
+
+def test_movers_of_different_types(backend):
+    rows = way(0, 10, 20) + [row | {"type": "U"} for row in way(30, 30, 21, source="w")]
+    assert found(backend, "T as a comes within 5 m of U as b", rows, "") == ["v2 w2"]
+    assert found(backend, "U as a comes within 5 m of T as b", rows, "") == ["v2 w2"]
+
+
+def test_conditions_on_two_movers(backend):
+    rows = two([0, 10, 20, 21, 40], [30, 30, 30, 30, 30])
+    phrase = "T as a comes within 10 m of T as b where {} assign d = motion.distance"
+    for condition, expected in (("a.x < b.x and motion.distance = 10", [10.0]), ("a.x > b.x", [])):
+        assert backend.detect(f"define D detect {phrase.format(condition)}", rows).values("d") == expected
+
+
+def test_movers_meet_across_the_date_line(backend):
+    rows = on_earth((179.9, 0), (179.9999, 0))
+    rows += [row | {"source": "w", "id": f"w{row['id']}"} for row in on_earth((-179.9999, 0), (-179.9999, 0))]
+    assert found(backend, "T as a comes within 50 m of T as b", rows, "coordinates lonlat ") == ["wv0 v1"]

@@ -11,6 +11,7 @@ from whimbrel.engine.arrivals import Arrivals, Arrived
 from whimbrel.engine.evaluate import evaluate
 from whimbrel.engine.interner import Interner
 from whimbrel.engine.kernels import meeting as k
+from whimbrel.engine.kernels.sides import Samples
 from whimbrel.engine.matches import ROOT, Events
 from whimbrel.engine.motions import longer
 from whimbrel.engine.mover import floats, time_column
@@ -112,12 +113,13 @@ class Encounters:
         seen = ~(np.isnan(x) | np.isnan(y))
         ident = (arrived.root << ROOT) | arrived.row
         self._make_room_for(len(self.movers))
-        samples = [each[seen] for each in (key, arrived.end, ident, x, y, arrived.mask.astype(np.int64))]
+        roles = arrived.mask.astype(np.int64)[seen]
+        samples = Samples(key[seen], arrived.end[seen], ident[seen], x[seen], y[seen])
         done, size = 0, int(seen.sum())
         while True:
             done = k.walk(
-                self.spec, self._lengths, *samples, done, len(self.movers), self.place, self.xy, self.heads,
-                self.lists, self.nodes, self.node_f, self.count, self.found, self.found_m, self.seen,
+                self.spec, self._lengths, *samples, roles, done, len(self.movers), self.place, self.xy,
+                self.heads, self.lists, self.nodes, self.node_f, self.count, self.found, self.found_m, self.seen,
             )  # fmt: skip
             if done == size:
                 break
@@ -184,7 +186,8 @@ class Encounters:
             self._keep(np.arange(len(self.movers)), fresh)
         if len(self.movers) >= TIDY_FROM:
             last = self.place[:, : len(self.movers), k.P_TIME].max(axis=0)
-            live = np.flatnonzero(last >= fresh)
+            # Another one that is still known may have been compared with it when that one was seen.
+            live = np.flatnonzero(last >= fresh - self.op.fresh)
             if 2 * len(live) <= len(self.movers):
                 self._keep(live, fresh)
 
@@ -231,7 +234,9 @@ class Encounters:
         pairs = found[:, [k.F_A, k.F_B]].tolist()
         turned = np.array([_sortable(values[a]) > _sortable(values[b]) for a, b in pairs], np.bool_)
         for one, other in ((k.F_A, k.F_B), (k.F_IDENT_A, k.F_IDENT_B)):
-            found[np.ix_(turned, [one, other])] = found[np.ix_(turned, [other, one])]
+            kept = found[turned, one]
+            found[turned, one] = found[turned, other]
+            found[turned, other] = kept
         return found
 
     def _needed(self, need: Expr, found: Int64Array, known: dict[str, Column]) -> dict[Expr, Column]:

@@ -115,8 +115,8 @@ class Motion(Operator):
 def motion_words(op: Motion) -> str:
     """Say what a motion looks for, as the language does.
 
-    >>> motion_words(Motion("m", "Truck", "t", Verb.STOPS, 0, near_m=20.0, duration=300_000_000))
-    't stops for 5 min within 20 m'
+    >>> motion_words(Motion("m", "Truck", "t", Verb.STOPS, 3_600_000_000, near_m=20.0, duration=300_000_000))
+    't stops for 5 min within 20 m gap 1 h'
     """
     words = [op.alias, op.verb.value]
     if op.verb is Verb.COMES_WITHIN:

@@ -243,7 +243,7 @@ class Part(_Joinable):
         return Value(t.InRegion(t.Name(self.name), shape))
 
     def moves(
-        self, verb: str, area: Region | None = None, *, near: str | None = None, **details: Detail
+        self, verb: str, toward: Region | Part | None = None, *, near: str | None = None, **details: Detail
     ) -> Moving:
         """Say how the events of this part, the samples of a mover, move: verb and details as in the language.
 
@@ -254,11 +254,13 @@ class Part(_Joinable):
         <Truck as t comes within 50 m of Depot>
         >>> truck.moves("stops", for_="5 min", within="20 m")
         <Truck as t stops for 5 min within 20 m>
+        >>> truck.moves("meets", event("Truck", as_="u"), within="50 m", for_="1 min")
+        <Truck as t meets Truck as u within 50 m for 1 min>
         """
         what = self.node.what
         if not isinstance(what, t.Occurrence) or self.node != t.PatternPart(what, alias=self.node.alias):
             raise QueryError(f"{self!r} does not move: only a single event does")
-        target = None if area is None else _target(area.shape)
+        target = None if toward is None else _target(toward)
         distance = None if near is None else _amount(near)
         return Moving(
             t.Motion(what, self.node.alias, verb, target, distance, tuple(_details(details))), self.conditions
@@ -319,7 +321,13 @@ Detail = Duration | Events | bool
 """A length or a time as text, a number of events, the name of an attribute, or True for a bare word."""
 
 
-def _target(shape: t.Shape) -> t.Target:
+def _target(toward: Region | Part) -> t.Target:
+    if isinstance(toward, Part):
+        what = toward.node.what
+        if not isinstance(what, t.Occurrence):
+            raise QueryError(f"{toward!r} does not move: only a single event does")
+        return t.Target(what.type, None, what.conditions or None, toward.node.alias)
+    shape = toward.shape
     if shape.function is None:
         return t.Target(shape.name, shape.text)
     return t.Target(shape.function, None, shape.arguments)

@@ -17,7 +17,7 @@ from whimbrel.lang.wbl import tree as t
 from whimbrel.lang.wbl.bind import Binder
 from whimbrel.lang.wbl.conditions import place_own, place_where, top_match
 from whimbrel.lang.wbl.emit import Emitter, Operators, Stream
-from whimbrel.lang.wbl.encounters import EncounterLowering, is_encounter
+from whimbrel.lang.wbl.encounters import EncounterLowering
 from whimbrel.lang.wbl.motions import MotionLowering
 from whimbrel.lang.wbl.movers import Moving
 from whimbrel.lang.wbl.pattern import BoundPattern, Joined, Leaf, PartName, Repeated, Slot, TypeInfo
@@ -115,7 +115,7 @@ class DefinitionLowering:
         """Lower a phrase of motion."""
         base = self.name if case.label is None else f"{self.name}.case{case.label}"
         mover = Moving(base, case, motion, self.around, self.operators, self.use, self.stream_of)
-        if is_encounter(motion):
+        if mover.is_encounter:
             return self._meeting(case, EncounterLowering(mover))
         lowering = MotionLowering(mover)
         bound = BoundPattern(lowering.leaf, lowering.parts, [lowering.leaf])
@@ -132,7 +132,7 @@ class DefinitionLowering:
         bound = BoundPattern(lowering.leaves[0], lowering.parts, list(lowering.leaves))
         keys = self._movers_keys(case, bound)
         stream = lowering.lower(keys)
-        names = replace(lowering.names(), assigning=True)
+        names = replace(lowering.names(keys), assigning=True)
         said: Typed = []
         for leaf in lowering.leaves:
             for key in keys.values():

@@ -28,12 +28,6 @@ _VERBS: dict[Meeting, Takes] = {
 }
 
 
-def is_encounter(motion: t.Motion) -> bool:
-    """Tell whether a phrase is about two movers: the other one has a name, or the verb leaves no choice."""
-    named = motion.target is not None and motion.target.alias is not None
-    return named or motion.verb in (Meeting.MEETS, Meeting.TRAVELS_WITH)
-
-
 @dataclass(slots=True)
 class EncounterLowering:
     """Make the operators of one phrase about two movers."""
@@ -98,11 +92,11 @@ class EncounterLowering:
             margin,
             self.details.duration("for"),
         )
-        return self.mover.chosen(made, WHOLE, self.names())
+        return self.mover.chosen(made, WHOLE, self.names(keys))
 
-    def names(self) -> Names:
+    def names(self, keys: dict[str, Key]) -> Names:
         """Give the names that conditions and assignments may use."""
-        return Names(self.mover.around, self.parts, {})
+        return Names(self.mover.around, self.parts, keys)
 
     def _near(self) -> tuple[float, float]:
         details, motion = self.details, self.mover.motion

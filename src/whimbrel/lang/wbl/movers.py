@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from whimbrel.errors import QueryError, Span, UnknownNameError
 from whimbrel.graph.expressions import GROUP, Attribute, Expr, conjuncts, parts_of, walk
-from whimbrel.graph.motion import MOTION
+from whimbrel.graph.motion import MOTION, Meeting
 from whimbrel.graph.operators import Match, Operator, PatternPart
 from whimbrel.graph.policies import Key, Partitioning
 from whimbrel.lang.wbl import tree as t
@@ -30,6 +30,13 @@ class Moving:
     operators: Operators
     use: Callable[[str, Span | None], TypeInfo]
     stream_of: Callable[[str], str]
+
+    @property
+    def is_encounter(self) -> bool:
+        """Whether it is about two movers: the other one has a name, or the verb leaves no choice."""
+        target = self.motion.target
+        named = target is not None and target.alias is not None
+        return named or self.motion.verb in (Meeting.MEETS, Meeting.TRAVELS_WITH)
 
     def refuse_clauses(self) -> None:
         """Refuse clauses that have no meaning for a motion."""
@@ -98,3 +105,9 @@ class Moving:
         for node in walk(expr):
             if isinstance(node, Attribute) and node.part == MOTION and node.name not in known:
                 raise UnknownNameError(f"value of `{self.motion.verb}`", node.name, known, node.at)
+            if isinstance(node, Attribute) and node.part == GROUP and self.is_encounter:
+                raise QueryError(
+                    f"each of the two movers has a {node.name!r} of its own",
+                    node.at,
+                    f"write {' or '.join(f'{part}.{node.name}' for part in names.parts if part != MOTION)}",
+                )

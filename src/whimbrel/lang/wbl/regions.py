@@ -100,7 +100,8 @@ class Regions:
         try:
             found = read_layer(self.folder / file, name, self.coordinates)
         except DataError as error:
-            raise QueryError(str(error), shape.at) from error
+            hint = "layers are looked up beside the query file" if self.folder != Path() else None
+            raise QueryError(str(error), shape.at, hint or "mend the file, or name another one") from error
         return tuple(NamedRegion(*each) for each in found)
 
     def _united(self, regions: tuple[NamedRegion, ...]) -> str:
