@@ -107,7 +107,7 @@ class Builder(Transformer[Token, Any]):
         name = _RELATIONS[relation]
         if isinstance(place, c.Point) or (name == "IN" and isinstance(place, c.Region)):
             shown = "region" if isinstance(place, c.Region) else "point"
-            other = "@" if isinstance(place, c.Region) else "DIST((x,y);=;0)"
+            other = "@(region)A" if isinstance(place, c.Region) else "DIST((x,y);=;0)A"
             raise QuerySyntaxError(f"{relation} has no form for a {shown}", place.at, f"write {other}")
         return c.Related(name, place, of, at=meta_span(meta))
 
@@ -160,7 +160,7 @@ class Builder(Transformer[Token, Any]):
         kind, *alternatives = items
         for tests in alternatives:
             for test in tests:
-                _check(kind, test)
+                _check(kind, test, is_alone=len(alternatives) == 1)
         return c.Predicate(_KINDS[kind], tuple(alternatives), at=meta_span(meta))
 
     def tests(self, meta: Meta, items: list[Any]) -> tuple[c.Test, ...]:
@@ -222,7 +222,16 @@ def _variable(token: Token) -> str:
     return str(token)[1:].strip()
 
 
-def _check(kind: Token, test: c.Test) -> None:
+def _check(kind: Token, test: c.Test, *, is_alone: bool) -> None:
+    variable = (
+        test.value if isinstance(test, c.Comparison) else test.code if isinstance(test, c.Bits) else None
+    )
+    if isinstance(variable, c.Bound) and not is_alone:
+        raise QuerySyntaxError(
+            f"&{variable.name} stands in an alternative",
+            variable.at,
+            f"write a predicate of its own: {kind}:...",
+        )
     if isinstance(test, c.Comparison):
         check_comparison(kind, test)
         return

@@ -66,8 +66,8 @@ def core_of(sub: c.Sub) -> tuple[c.Sub, list[t.Expression]]:
             case c.Distance(c.Point(x, y), _, _, of):
                 conditions.append(distance_test(_THIS, point_at(x, y), sub))
             case c.Timed("=|", c.Instant() as point, c.Amount() as time, of):
-                conditions.append(t.Compare((t.Name("start"), instant(point)), (">",), at=sub.at))
                 conditions.append(t.Compare((t.Name("end"), later(point, time)), ("<=",), at=sub.at))
+                conditions.append(t.Compare((t.Name("start"), instant(point)), (">",), at=sub.at))
             case c.Timed("|=", c.Instant() as point, c.Amount() as time, of):
                 conditions.append(t.Compare((t.Name("start"), later(point, time)), (">",), at=sub.at))
             case _:

@@ -8,7 +8,8 @@ from functools import partial
 from whimbrel.errors import Span
 from whimbrel.graph.operators import ANY
 from whimbrel.lang.cpsl import tree as c
-from whimbrel.lang.cpsl.raised_tests import Tests, distance_of, duration, no_form, predicate
+from whimbrel.lang.cpsl.raised_tests import Tests, distance_of, duration, no_form, plain, predicate
+from whimbrel.lang.types import BUILT_IN_ATTRIBUTES
 from whimbrel.lang.wbl import tree as t
 from whimbrel.lang.wbl.lower import Declarations
 from whimbrel.lang.wbl.regions import Regions
@@ -28,6 +29,7 @@ _CLAUSES = {
     "timing_out": "timing out as",
 }
 
+_BUILT_IN = set(BUILT_IN_ATTRIBUTES)
 _OF_WHOLE_EVENTS = ("distance", "intersects", "same_place")
 
 
@@ -59,6 +61,8 @@ class _Raising:
 
     regions: Regions
     bindings: dict[str, c.Sub] = field(default_factory=dict)
+    predicates: dict[str, list[c.Predicate]] = field(default_factory=dict)
+    """What is to be added to parts, because their attributes are compared with each other."""
 
     def subscription(self, statement: t.Definition) -> c.Subscription:
         if statement.window is not None or statement.aggr:
@@ -74,8 +78,10 @@ class _Raising:
 
     def _case(self, case: t.Case) -> c.Sub:
         for name, shown in _CLAUSES.items():
-            if getattr(case, name):
-                raise no_form(f"`{shown}`", case.at or case.detect.at)
+            value = getattr(case, name)
+            if value:
+                first = value[0] if isinstance(value, tuple) else value
+                raise no_form(f"`{shown}`", getattr(first, "at", None) or case.detect.at)
         return self._pattern(case.detect, _conjuncts(case.where))
 
     # Patterns
@@ -125,6 +131,7 @@ class _Raising:
     def _joined(self, pattern: t.Pattern, where: list[t.Expression]) -> c.Sub:
         """Write parts as variables, and what holds between them as operators joined by &&."""
         names = [part.alias or _type(part) for part in pattern.parts]
+        where = [node for node in where if not self._compare_attributes(node, names)]
         for part, name in zip(pattern.parts, names, strict=True):
             if part.negated:
                 raise no_form("`not` in a longer pattern", part.at, "write 'A then not B then C' alone")
@@ -141,6 +148,29 @@ class _Raising:
         alone: list[c.Sub] = [c.Variable(name) for name in names if name not in related]
         parts = [*alone, *relations]
         return parts[0] if len(parts) == 1 else c.All(tuple(parts))
+
+    def _compare_attributes(self, node: t.Expression, names: list[str]) -> bool:
+        """Write a comparison of attributes of two parts with a predicate variable; tell whether it is one."""
+        match node:
+            case t.Compare((t.Dotted(a, x), t.Dotted(b, y)), (sign,)):
+                other = c.Bound(f"{b}_{y}")
+            case t.Compare((t.Dotted(a, x), t.Infix(operator, t.Dotted(b, y), number)), (sign,)) if (
+                y not in _BUILT_IN and operator in "+-*/"
+            ):
+                other = c.Bound(f"{b}_{y}", operator, plain(number))
+            case _:
+                return False
+        if a == b or {x, y} & _BUILT_IN or not {a, b} <= set(names):
+            return False
+        self._require(b, c.Comparison(y, "=", c.Bound(other.name)))
+        self._require(a, c.Comparison(x, "!" if sign == "!=" else sign, other))
+        return True
+
+    def _require(self, name: str, test: c.Comparison) -> None:
+        predicate = c.Predicate("ARITH", ((test,),))
+        known = self.predicates.setdefault(name, [])
+        if predicate not in known:
+            known.append(predicate)
 
     def _bind(self, name: str, sub: c.Sub, at: Span | None) -> None:
         if self.bindings.get(name, sub) != sub:
@@ -206,7 +236,7 @@ class _Raising:
         for node in (*part.what.conditions, *own):
             tests.add(_about_this(node, part.alias or part.what.type))
         first = [] if part.what.type == ANY else [_type_test(part.what)]
-        predicates = (*first, *tests.predicates)
+        predicates = (*first, *tests.predicates, *self.predicates.get(part.alias or part.what.type, ()))
         if not predicates:
             raise no_form("any event whatsoever", part.at, "name a type, or test an attribute")
         return tests.around(c.Primitive(predicates, at=part.at))

@@ -15,6 +15,8 @@ _SHOWN = {
     "NUMBER": "a number",
     "STRING": 'a text in quotes such as "bus"',
     "COLON": "':'",
+    "_AND": "'&&'",
+    "_OR": "'||'",
     "RPAR": "')'",
     "LPAR": "'('",
     "RSQB": "']'",
@@ -63,8 +65,14 @@ def _odd_token(error: UnexpectedToken, text: str) -> QuerySyntaxError:
         return QuerySyntaxError("a line begins with the name of the subscription", at, _NAMED)
     if expected == {"COLON"}:
         return QuerySyntaxError(f"'{token}' does not fit here", at, _NAMED)
-    if token.type == "RPAR" and before.count("(") <= before.count(")"):
-        return QuerySyntaxError("this ')' closes nothing", at, "leave it out, or add a '(' before")
+    if before.rstrip().endswith(("STRING", "ARITH", "RFID")):
+        return QuerySyntaxError(
+            f"'{token}' does not fit here", at, f"write ':' before it: {before.split()[-1]}:{token}"
+        )
+    if before.count("(") <= before.count(")"):
+        if token.type == "RPAR":
+            return QuerySyntaxError("this ')' closes nothing", at, "leave it out, or add a '(' before")
+        expected -= {"RPAR", "_SEPARATOR"}  # the parser merges states, and does not know that none is open
     return QuerySyntaxError(f"'{token}' does not fit here", at, _fitting(expected))
 
 
