@@ -68,8 +68,8 @@ def detect(sub: Sub, events: list[Event], horizon: int) -> list[Event]:
             return [b for b in all_of(of) if point < b.start and b.end <= point + time]
         case "after at", point, time, of:
             return [b for b in all_of(of) if b.start > point + time]
-        case "or", *parts:
-            return _either(sub, [all_of(part) for part in parts])
+        case "or", *_:
+            return _either(sub, [all_of(part) for part in _alternatives(sub)])
         case "recurring", time, of:
             return [each for each in _stretches(sub, all_of(of), 2) if each.end - each.start <= time]
         case _, first, int() as time, of if sub[0] in ("between", "absent"):
@@ -156,6 +156,10 @@ def _either(sub: Sub, found: list[list[Event]]) -> list[Event]:
         for event in events
         if not (event.kind and any(event in before for before in found[:number]))
     ]
+
+
+def _alternatives(sub: Sub) -> list[Sub]:
+    return [each for part in sub[1:] for each in _alternatives(part)] if sub[0] == "or" else [sub]
 
 
 def _stretches(sub: Sub, events: list[Event], count: int) -> list[Event]:

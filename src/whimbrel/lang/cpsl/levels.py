@@ -33,7 +33,7 @@ class Slot:
     lasting: c.Amount | None = None
 
 
-@dataclass(slots=True)
+@dataclass(eq=False, slots=True)
 class Level:
     """A flat pattern."""
 

@@ -100,7 +100,7 @@ class SubscriptionLowering:
         return self.levels[id(sub)]
 
     def _branches(self, sub: c.Sub) -> list[Level]:
-        return [self._level(branch) for branch in (sub.parts if isinstance(sub, c.Any) else (sub,))]
+        return [self._level(branch) for branch in _alternatives(sub)]
 
     def _note_needed(self, sub: c.Sub, seen: set[int]) -> None:
         if id(sub) in seen:
@@ -133,22 +133,26 @@ class SubscriptionLowering:
 
     def _define(self, sub: c.Sub, name: str, at: Span | None, exports: tuple[Key, ...]) -> None:
         levels = self._branches(sub)
-        if len(levels) > 1 and not exports and all(self._is_single(level) for level in levels):
-            cases: tuple[t.Case, ...] = (t.Case(self._either(levels, sub), at=sub.at),)
-        elif len(levels) > 1:
-            cases = tuple(self._case(level, sub, exports, str(number)) for number, level in enumerate(levels))
-        else:
-            cases = (self._case(levels[0], sub, exports, None),)
+        single = [level for level in levels if self._is_single(level) and not exports]
+        ways: list[Level | list[Level]] = [level for level in levels if level not in single]
+        if single:
+            # One event may fit several of them, and is still one detection.
+            ways.insert(levels.index(single[0]), single if len(single) > 1 else single[0])
+        labels = [None] if len(ways) == 1 else [str(number) for number in range(len(ways))]
+        cases = tuple(
+            self._case(way, sub, exports, label) if isinstance(way, Level) else self._either(way, sub, label)
+            for way, label in zip(ways, labels, strict=True)
+        )
         self.made.append(t.Definition(name, cases, at=at))
 
     def _is_single(self, level: Level) -> bool:
         return len(level.slots) == 1 and not level.absent and level.slots[0].times is None
 
-    def _either(self, levels: list[Level], sub: c.Sub) -> t.Pattern:
+    def _either(self, levels: list[Level], sub: c.Sub, label: str | None) -> t.Case:
         """Let one name stand for whichever came, so that it is one event and keeps its attributes."""
-        parts = tuple(t.PatternPart(self._occurrence(level.slots[0])[0], at=sub.at) for level in levels)
-        name = levels[0].slots[0].name
-        return t.Pattern(None, (t.PatternPart(t.Pattern("or", parts), alias=name, at=sub.at),), at=sub.at)
+        parts = tuple(t.PatternPart(self._occurrence(level.slots[0]), at=sub.at) for level in levels)
+        either = t.PatternPart(t.Pattern("or", parts), alias=levels[0].slots[0].name, at=sub.at)
+        return t.Case(t.Pattern(None, (either,), at=sub.at), label, at=sub.at)
 
     def _case(self, level: Level, sub: c.Sub, exports: tuple[Key, ...], label: str | None) -> t.Case:
         told = {id(slot): self._told(slot) for slot in level.slots}
@@ -195,9 +199,9 @@ class SubscriptionLowering:
 
     # What fills a part
 
-    def _occurrence(self, slot: Slot) -> tuple[t.Occurrence, Told]:
+    def _occurrence(self, slot: Slot) -> t.Occurrence:
         told = self._told(slot)
-        return t.Occurrence(told.type, told.conditions, at=slot.sub.at), told
+        return t.Occurrence(told.type, told.conditions, at=slot.sub.at)
 
     def _told(self, slot: Slot) -> Told:
         told = self._events(slot.sub)
@@ -328,6 +332,12 @@ class SubscriptionLowering:
                     use.at,
                     "bind it outside of what is repeated, absent or an alternative",
                 )
+
+
+def _alternatives(sub: c.Sub) -> list[c.Sub]:
+    if not isinstance(sub, c.Any):
+        return [sub]
+    return [branch for part in sub.parts for branch in _alternatives(part)]
 
 
 def _reads(attribute: str) -> Callable[[Reader], t.Expression]:
