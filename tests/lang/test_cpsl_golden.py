@@ -81,15 +81,5 @@ def test_the_page_says_what_predicates_become(row: list[list[str]]):
 @pytest.mark.parametrize("row", rows("Time") + rows("Space"), ids=lambda row: row[0][0])
 def test_every_form_on_the_page_is_understood(row: list[list[str]]):
     for form in row[0]:
-        values = {
-            "T": "0",
-            "t": "5",
-            "l": "9",
-            "R": "((0,0)(1,0)(1,1))",
-            "n": "2",
-            "k": "2",
-            "x": "1",
-            "y": "2",
-        }
-        text = re.sub(r"\b[Ttlnkxy]\b|\bR\b", lambda found: values[found[0]], form)
+        text = re.sub(r"\b[TtlRnkxy]\b", lambda found: VALUES[found[0]], form)
         assert to_wbl(f"line: {text}").startswith("define line")
