@@ -67,6 +67,15 @@ def events(text: str) -> list[dict]:
         ("n: DIST(A;<;5)B", "a1@0(x=0,y=0) b1@1(x=3,y=4) b2@2(x=3,y=3)", ["a1+b2 0..2"]),
         ("n: DIST(A;=;5)B", "a1@0(x=0,y=0) b1@1(x=6,y=0) b2@2(x=7,y=0) b3@3(x=3,y=0)", ["a1+b1 0..1"]),
         ("n: DIST(A;>;5)B", "a1@0(x=0,y=0) b1@1(x=5,y=0) b2@2(x=6,y=0)", ["a1+b2 0..2"]),
+        ("n: DIST((0,0);<;5)A", "a1@0(x=3,y=4) a2@1(x=3,y=3)", ["a2 1..1"]),
+        # The region ends at x = 10: a1 is 5 m away from it, a2 a little more.
+        ("n: DIST(((0,0)(10,0)(10,10)(0,10));>;5)A", "a1@0(x=15,y=5) a2@1(x=16,y=5)", ["a2 1..1"]),
+        ("n: OVLP(((0,0)(10,0)(10,10)(0,10)))A", "a1@0(x=10,y=10) a2@1(x=11,y=5)", ["a1 0..0"]),
+        ("n: SPL(((0,0)(10,0)(10,10)(0,10)))A", "a1@0(x=5,y=6) a2@1(x=5,y=7)", ["a1 0..0"]),
+        ("n: SPL(A)B", "a1@0(x=0,y=0) b1@1(x=1,y=0) b2@2(x=1,y=1)", ["a1+b1 0..1"]),
+        ("n: OVLP(A)B", "a1@0(x=0,y=0) b1@1(x=0,y=0) b2@2(x=1,y=1)", ["a1+b1 0..1"]),
+        # The place of a1 and a2 together is the line between them.
+        ("n: IN(A && A)B", "a1@0(x=0,y=0) a2@1(x=8,y=8) b1@2(x=4,y=4) b2@3(x=4,y=5)", ["a1+a2+b1 0..2"] * 2),
     ],
 )
 def test_each_operator(subscription: str, given_events: str, expected: list[str]):
@@ -170,25 +179,46 @@ def test_the_horizon_bounds_what_has_no_bound():
     assert found("n: |=(A;1)B", given_events, "5 s") == ["a1+b1 0..5"]
 
 
-MOTION = (
-    "n: =|($e1;;60)$e2;, $e1;=(|($A;)$B; && DIST($A;;{0};50)($B;)), "
-    "$e2;=(|($C;)$D; && DIST($C;;{1};50)($D;)), $A;=A, $B;=B, $C;=A, $D;=B"
-)
+OBJECTS = "$A;=A, $B;=B, $C;=A, $D;=B"
+NEAR, FAR = "DIST({};<;50){}", "DIST({};>;50){}"
+SAME, IN = "SPL({}){}", "IN({}){}"
+
+
+def moving(first: str, second: str) -> str:
+    """Write that two objects stand in one relation, and within a minute in another."""
+    one, two = first.format("$A;", "$B;"), second.format("$C;", "$D;")
+    return f"n: =|($e1;;60)$e2;, $e1;=(|($A;)$B; && {one}), $e2;=(|($C;)$D; && {two}), {OBJECTS}"
 
 
 @pytest.mark.parametrize(
-    ("signs", "expected"),
+    ("relations", "expected"),
     [
-        ("<>", ["a1+a2+b1+b2 0..10"]),  # leave
-        ("><", ["a2+a3+b2+b3 10..20"]),  # hit
-        (">>", []),  # external, but it is far away only once
+        ((NEAR, FAR), ["a1+a2+b1+b2 0..10", "a1+a4+b1+b4 0..30", "a3+a4+b3+b4 20..30"]),  # leave
+        ((FAR, NEAR), ["a2+a3+b2+b3 10..20"]),  # hit
+        ((FAR, SAME), ["a2+a3+b2+b3 10..20"]),  # reach
+        ((FAR, FAR), ["a2+a4+b2+b4 10..30"]),  # external
+        ((IN, IN), []),  # internal: they are in one place only once
     ],
+    ids=["leave", "hit", "reach", "external", "internal"],
 )
-def test_motion_of_two_objects(signs: str, expected: list[str]):
+def test_motion_of_two_objects(relations: tuple[str, str], expected: list[str]):
     given_events = events(
-        "a1@0(x=0,y=0) b1@0(x=10,y=0) a2@10(x=0,y=0) b2@10(x=90,y=0) a3@20(x=0,y=0) b3@20(x=5,y=0)"
+        "a1@0(x=0,y=0) b1@0(x=10,y=0) a2@10(x=0,y=0) b2@10(x=90,y=0) "
+        "a3@20(x=0,y=0) b3@20(x=0,y=0) a4@30(x=0,y=0) b4@30(x=90,y=0)"
     )
-    assert found(MOTION.format(*signs), given_events) == expected
+    assert found(moving(*relations), given_events) == expected
+
+
+def test_one_object_passes_by_another():
+    near = "|({0})({1}) && DIST({0};<;50)({1}) && DIST({0};>;5)({1})"
+    text = (
+        f"n: =|($e1;;$e3;)$e2;, $e1;=({near.format('$A', '$B')}), $e2;=(|($C;)$D; && SPL($C;)$D;), "
+        f"$e3;=({near.format('$M', '$N')}), {OBJECTS}, $M;=A, $N;=B"
+    )
+    given_events = events(
+        "a1@0(x=0,y=0) b1@0(x=20,y=0) a2@10(x=10,y=0) b2@10(x=10,y=0) a3@20(x=20,y=0) b3@20(x=0,y=0)"
+    )
+    assert found(text, given_events) == ["a1+a2+a3+b1+b2+b3 0..20"]
 
 
 def test_a_warning_names_variables_that_nobody_uses():
