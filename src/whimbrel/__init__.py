@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from whimbrel.graph.functions import Function, function
     from whimbrel.graph.query import Query
     from whimbrel.io.frames import show, to_geopandas, to_pandas, to_polars
+    from whimbrel.lang.cpsl.compile import compile_text as cpsl
     from whimbrel.lang.custom import custom_query
     from whimbrel.lang.reading import read
     from whimbrel.lang.steps import Pattern, either
@@ -60,6 +61,7 @@ _HOMES = {
     "WhimbrelError": "whimbrel.errors",
     "backtest": "whimbrel.trial.backtest",
     "compile": "whimbrel.lang.wbl.compile:compile_text",
+    "cpsl": "whimbrel.lang.cpsl.compile:compile_text",
     "custom_query": "whimbrel.lang.custom",
     "detect": "whimbrel.api",
     "either": "whimbrel.lang.steps",
@@ -89,6 +91,7 @@ __all__ = [
     "WhimbrelError",
     "backtest",
     "compile",
+    "cpsl",
     "custom_query",
     "detect",
     "either",
