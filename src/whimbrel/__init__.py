@@ -29,6 +29,8 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from whimbrel.api import detect
+    from whimbrel.devices.client import SafeRegionFilter
+    from whimbrel.devices.regions import SafeRegions
     from whimbrel.engine.detect import Outcome, run
     from whimbrel.engine.session import Session
     from whimbrel.errors import DataError, QueryError, WhimbrelError
@@ -56,6 +58,8 @@ _HOMES = {
     "Pattern": "whimbrel.lang.steps",
     "Query": "whimbrel.graph.query",
     "QueryError": "whimbrel.errors",
+    "SafeRegionFilter": "whimbrel.devices.client",
+    "SafeRegions": "whimbrel.devices.regions",
     "Session": "whimbrel.engine.session",
     "Shadow": "whimbrel.trial.shadow",
     "WhimbrelError": "whimbrel.errors",
@@ -86,6 +90,8 @@ __all__ = [
     "Pattern",
     "Query",
     "QueryError",
+    "SafeRegionFilter",
+    "SafeRegions",
     "Session",
     "Shadow",
     "WhimbrelError",
