@@ -15,6 +15,7 @@ from whimbrel.space.kernels.cover import APART, INSIDE, STEPS, TOUCHING, bounds,
 from whimbrel.space.kernels.exact import CIRCLE, POLYGON, in_shape
 from whimbrel.space.kernels.jit import kernel
 from whimbrel.space.kernels.lists import (
+    FREE,
     allocate,
     append,
     count_of,
@@ -25,6 +26,7 @@ from whimbrel.space.kernels.lists import (
     look,
     marked,
     release,
+    scramble,
     settle,
     start_of,
 )
@@ -243,6 +245,10 @@ def _take_out(number, place, slots, words, free):
             return
 
 
+BLOCK = 128
+"""So many points are looked up side by side, so that waiting for memory overlaps."""
+
+
 @kernel
 def look_up(x, y, first, levels, natives, scales, shapes, rings, lonlat, slots, old, words, rows, numbers):
     """Find the shapes that points lie in, from the `first` point on.
@@ -251,44 +257,100 @@ def look_up(x, y, first, levels, natives, scales, shapes, rings, lonlat, slots, 
     found. `levels` are those that hold anything, coarse to fine; points without coordinates (NaN) lie nowhere.
     """
     corners = words.view(np.float64)
+    near, items = np.empty(16 * BLOCK, np.int64), np.empty(16 * BLOCK, np.int64)
     count = 0
-    for i in range(first, x.size):
-        began = count
-        px, py = x[i], y[i]
-        is_split = False
-        for level in levels:
-            if not is_split and natives[level] == 0:
-                continue
-            is_split = False
-            scale = scales[level]
-            across, upward = px * scale, py * scale
-            if not (abs(across) < _HALF - 2 and abs(upward) < _HALF - 2):
-                continue
-            column, row = np.int64(math.floor(across)), np.int64(math.floor(upward))
-            value = look(slots, old, key_of(level, column, row))
-            if value == 0:
-                continue
-            is_split = is_marked(value)
-            right, up = step(across, column), step(upward, row)
-            start = start_of(value)
-            for n in range(start, start + count_of(value)):
-                item = words[n]
-                if (
-                    (item >> 24) & 255 <= right <= (item >> 16) & 255
-                    and (item >> 8) & 255 <= up <= item & 255
-                    and (
-                        item & _INSIDE != 0
-                        or in_shape(
-                            (item >> _KIND) & 3, item >> _NUMBER, px, py, shapes, rings, corners, lonlat
-                        )
-                    )
-                ):
-                    if count == rows.size:
-                        return i, began
-                    rows[count] = i
-                    numbers[count] = item >> _NUMBER
-                    count += 1
+    for begin in range(first, x.size, BLOCK):
+        px, py = x[begin : begin + BLOCK], y[begin : begin + BLOCK]
+        waiting, near, items = _candidates(px, py, levels, natives, scales, slots, old, words, near, items)
+        kept = _lie_in(px, py, near, items, waiting, shapes, rings, corners, lonlat)
+        if count + kept > rows.size:
+            return begin, count
+        _in_order(near, items, kept, begin, rows, numbers, count)
+        count += kept
     return x.size, count
+
+
+@kernel
+def _candidates(px, py, levels, natives, scales, slots, old, words, near, items):
+    """Collect the items of the cells that points lie in and in whose boxes they lie: point and item."""
+    waiting = 0
+    keys, places, values = np.empty(BLOCK, np.int64), np.empty(BLOCK, np.int64), np.empty(BLOCK, np.int64)
+    is_split = np.zeros(BLOCK, np.bool_)
+    last = np.uint64(slots.size // 2 - 1)
+    for level in levels:
+        is_native, scale = natives[level] > 0, scales[level]
+        # Each loop asks for memory that the next one reads, for all points, before any has to wait for it.
+        for n in range(px.size):
+            keys[n] = FREE
+            across, upward = px[n] * scale, py[n] * scale
+            if (is_native or is_split[n]) and abs(across) < _HALF - 2 and abs(upward) < _HALF - 2:
+                keys[n] = key_of(level, np.int64(math.floor(across)), np.int64(math.floor(upward)))
+                places[n] = 2 * np.int64(scramble(keys[n]) & last)
+                values[n] = slots[places[n]]
+        for n in range(px.size):
+            is_split[n] = False
+            if keys[n] != FREE:
+                values[n] = slots[places[n] + 1] if values[n] == keys[n] else look(slots, old, keys[n])
+                if values[n]:
+                    places[n] = words[start_of(values[n])]
+        for n in range(px.size):
+            if keys[n] == FREE or values[n] == 0:
+                continue
+            is_split[n] = is_marked(values[n])
+            across, upward = px[n] * scale, py[n] * scale
+            right, up = step(across, math.floor(across)), step(upward, math.floor(upward))
+            start, stop = start_of(values[n]), start_of(values[n]) + count_of(values[n])
+            if waiting + stop - start > near.size:
+                near, items = _longer(near, waiting + stop - start), _longer(items, waiting + stop - start)
+            for place in range(start, stop):
+                item = words[place]
+                near[waiting] = n
+                items[waiting] = item
+                # Counting instead of branching: whether a box holds a point cannot be predicted.
+                waiting += np.int64(
+                    ((item >> 24) & 255 <= right)
+                    & (right <= (item >> 16) & 255)
+                    & ((item >> 8) & 255 <= up)
+                    & (up <= item & 255)
+                )
+    return waiting, near, items
+
+
+@kernel
+def _longer(array, size):
+    longer = np.empty(2 * size, array.dtype)
+    longer[: array.size] = array
+    return longer
+
+
+@kernel
+def _lie_in(px, py, near, items, waiting, shapes, rings, corners, lonlat):
+    """Keep the pairs of point and item that pass the exact test, at the front; give how many."""
+    kept = 0
+    for n in range(waiting):
+        item, point = items[n], near[n]
+        if item & _INSIDE != 0 or in_shape(
+            (item >> _KIND) & 3, item >> _NUMBER, px[point], py[point], shapes, rings, corners, lonlat
+        ):
+            near[kept] = point
+            items[kept] = item
+            kept += 1
+    return kept
+
+
+@kernel
+def _in_order(near, items, kept, begin, rows, numbers, count):
+    """Write pairs in the order of the points."""
+    ends = np.zeros(BLOCK + 1, np.int64)
+    for n in range(kept):
+        ends[near[n] + 1] += 1
+    for n in range(BLOCK):
+        ends[n + 1] += ends[n]
+    for n in range(kept):
+        at = count + ends[near[n]]
+        ends[near[n]] += 1
+        rows[at] = begin + near[n]
+        numbers[at] = items[n] >> _NUMBER
 
 
 @kernel

@@ -18,8 +18,8 @@ FREE, DEAD = 0, -1
 """Keys of slots that were never used, and of those whose list has moved away. Real keys are positive."""
 
 TOP, USED, MOVED, BIGGEST = 0, 1, 2, 3
-"""Places in the array of counters: the first word never used, slots used, slots of the old table done, and the
-exponent of the largest block there is."""
+"""Places in the array of counters: the first word never used, slots used (in both tables, each key once), slots
+of the old table done, and the exponent of the largest block there is."""
 
 MOST_SLOTS = 0.6
 """How full a table may be."""
@@ -72,7 +72,6 @@ def settle(slots, old, counters, key, create):
             old[before] = DEAD
             slots[place] = key
             slots[place + 1] = old[before + 1]
-            counters[USED] += 1
             return place
     if not create:
         return -1
@@ -202,10 +201,10 @@ def move_slots(slots, old, counters, most):
     first = counters[MOVED]
     stop = min(first + most, old.size // 2)
     for place in range(2 * first, 2 * stop, 2):
-        if old[place] > 0 and old[place + 1] != 0:
+        if old[place] > 0 and old[place + 1] == 0:
+            counters[USED] -= 1
+        elif old[place] > 0:
             at = probe(slots, old[place])
-            if slots[at] == FREE:
-                slots[at] = old[place]
-                slots[at + 1] = old[place + 1]
-                counters[USED] += 1
+            slots[at] = old[place]
+            slots[at + 1] = old[place + 1]
     counters[MOVED] = stop
