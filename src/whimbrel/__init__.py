@@ -41,6 +41,8 @@ if TYPE_CHECKING:
     from whimbrel.lang.reading import read
     from whimbrel.lang.steps import Pattern, either
     from whimbrel.lang.wbl.compile import compile_text as compile
+    from whimbrel.space.places import box, circle
+    from whimbrel.subscriptions import Subscriptions
     from whimbrel.trial.backtest import Backtest, backtest
     from whimbrel.trial.shadow import Shadow
     from whimbrel.whynot import Explanation, why
@@ -57,8 +59,11 @@ _HOMES = {
     "QueryError": "whimbrel.errors",
     "Session": "whimbrel.engine.session",
     "Shadow": "whimbrel.trial.shadow",
+    "Subscriptions": "whimbrel.subscriptions",
     "WhimbrelError": "whimbrel.errors",
     "backtest": "whimbrel.trial.backtest",
+    "box": "whimbrel.space.places",
+    "circle": "whimbrel.space.places",
     "compile": "whimbrel.lang.wbl.compile:compile_text",
     "custom_query": "whimbrel.lang.custom",
     "detect": "whimbrel.api",
@@ -86,8 +91,11 @@ __all__ = [
     "QueryError",
     "Session",
     "Shadow",
+    "Subscriptions",
     "WhimbrelError",
     "backtest",
+    "box",
+    "circle",
     "compile",
     "custom_query",
     "detect",

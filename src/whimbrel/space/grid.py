@@ -32,7 +32,7 @@ _SCALES = np.ldexp(1.0, kernels.MIDDLE - np.arange(kernels.LEVELS))
 class Grid:
     """Shapes with numbers that the caller chooses; small ones, since arrays are as long as the largest.
 
-    What is given must have been checked: finite coordinates within `FARTHEST_M`, valid polygons, numbers that are
+    A shape is first kept, then put in. What is given must have been checked: finite coordinates within `FARTHEST_M`, valid polygons, numbers that are
     not in use. `whimbrel.space.places` does that.
     """
 
@@ -56,20 +56,20 @@ class Grid:
         arrays = (self._kinds, self._levels, self._shapes, self._rings, self._natives, self._stack)
         return sum(array.nbytes for array in arrays) + self._lists.nbytes
 
-    def add_circles(self, numbers: Ints, x: Floats, y: Floats, radius_m: Floats) -> None:
-        """Add circles; their radius is in metres, in degrees too."""
+    def keep_circles(self, numbers: Ints, x: Floats, y: Floats, radius_m: Floats) -> None:
+        """Remember circles, without putting them into cells yet; their radius is in metres, on the globe too."""
         if self._lonlat:
             limit = np.sin(np.minimum(radius_m / (2 * EARTH_RADIUS_M), np.pi / 2)) ** 2
         else:
             limit = radius_m * radius_m
-        self._add(numbers, CIRCLE, np.stack([x, y, radius_m, limit], axis=1))
+        self._keep(numbers, CIRCLE, np.stack([x, y, radius_m, limit], axis=1))
 
-    def add_boxes(self, numbers: Ints, boxes: Floats) -> None:
-        """Add boxes, each a row of least x and y and largest x and y."""
-        self._add(numbers, BOX, boxes)
+    def keep_boxes(self, numbers: Ints, boxes: Floats) -> None:
+        """Remember boxes, each a row of least x and y and largest x and y."""
+        self._keep(numbers, BOX, boxes)
 
-    def add_polygons(self, numbers: Ints, polygons: npt.NDArray[Any]) -> None:
-        """Add an array of Shapely polygons, with holes or of several parts."""
+    def keep_polygons(self, numbers: Ints, polygons: npt.NDArray[Any]) -> None:
+        """Remember an array of Shapely polygons, with holes or of several parts."""
         import shapely
 
         xy, offsets = _rings_of(polygons)
@@ -83,17 +83,20 @@ class Grid:
             if done == len(numbers):
                 break
             lists.make_room(4 * int(offsets[done + 1] - offsets[done]) + 2)
-        self._add(numbers, POLYGON, shapely.bounds(polygons))
+        self._keep(numbers, POLYGON, shapely.bounds(polygons))
 
     def _reserve(self, numbers: Ints) -> None:
         if len(numbers):
             for array in (self._kinds, self._levels, self._shapes, self._rings):
                 lengthen(array, int(numbers.max()) + 1)
 
-    def _add(self, numbers: Ints, kind: int, rows: Floats) -> None:
+    def _keep(self, numbers: Ints, kind: int, rows: Floats) -> None:
         self._reserve(numbers)
         self._kinds[numbers] = kind
         self._shapes[numbers] = rows
+
+    def put_in(self, numbers: Ints) -> None:
+        """Put shapes that are remembered into their cells, so that points find them."""
         for first in range(0, len(numbers), _SLICE):
             self._put_in(numbers[first : first + _SLICE])
             self._lists.go_on()
@@ -112,15 +115,19 @@ class Grid:
             lists.make_room()
             lengthen(self._stack, waiting + 4 * kernels.HOPELESS)
 
-    def remove(self, numbers: Ints) -> None:
-        """Remove shapes; their numbers may be used again."""
+    def take_out(self, numbers: Ints) -> None:
+        """Take shapes out of their cells; they are still remembered."""
         for first in range(0, len(numbers), _SLICE):
-            taken, lists = numbers[first : first + _SLICE], self._lists
+            lists = self._lists
             kernels.remove_shapes(
-                taken, *self._arrays(), lists.slots, lists.old, lists.words, lists.free, lists.counters, self._stack
-            )
-            kernels.release_rings(taken, self._kinds, self._rings, lists.words, lists.free)
+                numbers[first : first + _SLICE], *self._arrays(),
+                lists.slots, lists.old, lists.words, lists.free, lists.counters, self._stack,
+            )  # fmt: skip
             lists.go_on()
+
+    def forget(self, numbers: Ints) -> None:
+        """Forget shapes that are in no cell; their numbers may be used again."""
+        kernels.release_rings(numbers, self._kinds, self._rings, self._lists.words, self._lists.free)
 
     def _arrays(self) -> tuple[Any, ...]:
         return (
@@ -151,6 +158,13 @@ class Grid:
         if not found:
             return np.zeros(0, np.int32), np.zeros(0, np.int32)
         return np.concatenate([rows for rows, _ in found]), np.concatenate([numbers for _, numbers in found])
+
+    def hold(self, x: Floats, y: Floats, numbers: Numbers) -> npt.NDArray[np.bool_]:
+        """Tell which points lie in which shape, pair by pair."""
+        found: npt.NDArray[np.bool_] = kernels.hold(
+            x, y, numbers, self._kinds, self._shapes, self._rings, self._lonlat, self._lists.words
+        )
+        return found
 
 
 def _rings_of(polygons: npt.NDArray[Any]) -> tuple[Floats, Ints]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +12,8 @@ import numpy.typing as npt
 from whimbrel.errors import DataError
 from whimbrel.model.schema import Coordinates
 from whimbrel.space.geometry import Floats, parse
-from whimbrel.space.grid import FARTHEST_M
+from whimbrel.space.grid import FARTHEST_M, Grid
+from whimbrel.space.lists import Ints
 
 if TYPE_CHECKING:
     import shapely
@@ -63,47 +64,104 @@ def box(x1: float, y1: float, x2: float, y2: float) -> Box:
     return Box(float(min(x1, x2)), float(min(y1, y2)), float(max(x1, x2)), float(max(y1, y2)))
 
 
-def check_circles(x: Floats, y: Floats, radius_m: Floats, coordinates: Coordinates, named: Named) -> None:
-    """Refuse circles that are none.
+class Places(Protocol):
+    """Many places of one kind."""
 
-    Raises
-    ------
-    DataError
-        With the first one that is wrong, by name.
-    """
-    _check_points(x, y, coordinates, named)
-    bad = ~(np.isfinite(radius_m) & (radius_m >= 0) & (radius_m <= FARTHEST_M))
-    _refuse(bad, named, lambda row: f"the radius of its circle is {radius_m[row]}; give metres, 0 or more")
+    def check(self, coordinates: Coordinates, named: Named) -> None:
+        """Refuse places that are none.
 
+        Raises
+        ------
+        DataError
+            With the first one that is wrong, by name.
+        """
+        ...
 
-def check_boxes(boxes: Floats, coordinates: Coordinates, named: Named) -> None:
-    """Refuse boxes that are none: rows of least x and y, largest x and y."""
-    _check_points(boxes[:, 0], boxes[:, 1], coordinates, named)
-    _check_points(boxes[:, 2], boxes[:, 3], coordinates, named)
-    bad = (boxes[:, 0] > boxes[:, 2]) | (boxes[:, 1] > boxes[:, 3])
-    _refuse(bad, named, lambda row: "its box ends before it begins; give the least x and y first")
+    def keep(self, grid: Grid, numbers: Ints) -> None:
+        """Let a grid remember them under these numbers."""
+        ...
 
 
-def check_polygons(polygons: npt.NDArray[Any], coordinates: Coordinates, named: Named) -> None:
-    """Refuse what is no simple polygon, or several of them; holes are allowed, and rings in either direction."""
-    import shapely
+@dataclass(frozen=True, slots=True)
+class Circles:
+    """Many circles: centres, and radii in metres."""
 
-    kinds = shapely.get_type_id(polygons)
-    no_area = ~np.isin(kinds, (_POLYGON, _MULTIPOLYGON))
-    _refuse(no_area, named, lambda row: f"its place is {_kind(polygons[row])}; give a polygon, circle or box")
-    _refuse(shapely.is_empty(polygons), named, lambda row: "its polygon is empty; give its corners")
-    bounds = shapely.bounds(polygons)
-    _check_points(bounds[:, 0], bounds[:, 1], coordinates, named)
-    _check_points(bounds[:, 2], bounds[:, 3], coordinates, named)
-    with np.errstate(all="ignore"):
+    x: Floats
+    y: Floats
+    radius_m: Floats
+
+    def check(self, coordinates: Coordinates, named: Named) -> None:
+        _check_points(self.x, self.y, coordinates, named)
+        bad = ~(np.isfinite(self.radius_m) & (self.radius_m >= 0) & (self.radius_m <= FARTHEST_M))
         _refuse(
-            ~shapely.is_valid(polygons),
-            named,
-            lambda row: (
-                f"its polygon is not simple ({shapely.is_valid_reason(polygons[row])}); "
-                "give the corners in the order of its border"
-            ),
+            bad, named, lambda row: f"the radius of its circle is {self.radius_m[row]}; give metres, 0 or more"
         )
+
+    def keep(self, grid: Grid, numbers: Ints) -> None:
+        grid.keep_circles(numbers, self.x, self.y, self.radius_m)
+
+
+@dataclass(frozen=True, slots=True)
+class Boxes:
+    """Many boxes: rows of least x, least y, largest x, largest y."""
+
+    rows: Floats
+
+    def check(self, coordinates: Coordinates, named: Named) -> None:
+        rows = self.rows
+        _check_points(rows[:, 0], rows[:, 1], coordinates, named)
+        _check_points(rows[:, 2], rows[:, 3], coordinates, named)
+        bad = (rows[:, 0] > rows[:, 2]) | (rows[:, 1] > rows[:, 3])
+        _refuse(bad, named, lambda row: "its box ends before it begins; give the least x and y first")
+
+    def keep(self, grid: Grid, numbers: Ints) -> None:
+        grid.keep_boxes(numbers, self.rows)
+
+
+@dataclass(frozen=True, slots=True)
+class Polygons:
+    """Many Shapely polygons, with holes or of several parts; rings may run in either direction."""
+
+    shapes: npt.NDArray[Any]
+
+    def check(self, coordinates: Coordinates, named: Named) -> None:
+        import shapely
+
+        shapes = self.shapes
+        no_area = ~np.isin(shapely.get_type_id(shapes), (_POLYGON, _MULTIPOLYGON))
+        _refuse(no_area, named, lambda row: f"its place is {_kind(shapes[row])}; give a polygon, circle or box")
+        _refuse(shapely.is_empty(shapes), named, lambda row: "its polygon is empty; give its corners")
+        bounds = shapely.bounds(shapes)
+        _check_points(bounds[:, 0], bounds[:, 1], coordinates, named)
+        _check_points(bounds[:, 2], bounds[:, 3], coordinates, named)
+        with np.errstate(all="ignore"):
+            _refuse(
+                ~shapely.is_valid(shapes),
+                named,
+                lambda row: (
+                    f"its polygon is not simple ({shapely.is_valid_reason(shapes[row])}); "
+                    "give the corners in the order of its border"
+                ),
+            )
+
+    def keep(self, grid: Grid, numbers: Ints) -> None:
+        grid.keep_polygons(numbers, self.shapes)
+
+
+def one_place(place: Any) -> Places:
+    """Read a single place: a circle, a box, a polygon as Shapely, WKT or WKB."""
+    if isinstance(place, Circle):
+        return Circles(np.array([place.x]), np.array([place.y]), np.array([place.radius_m]))
+    if isinstance(place, Box):
+        return Boxes(np.array([[place.x0, place.y0, place.x1, place.y1]]))
+    return Polygons(polygons_of([place]))
+
+
+def polygons_of(shapes: Sequence[Any] | npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Read polygons from Shapely, WKT texts or WKB bytes."""
+    found = np.empty(len(shapes), dtype=object)
+    found[:] = [as_polygon(shape) for shape in shapes]
+    return found
 
 
 def as_polygon(place: Any) -> shapely.Geometry:

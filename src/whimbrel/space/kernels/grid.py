@@ -354,6 +354,17 @@ def _in_order(near, items, kept, begin, rows, numbers, count):
 
 
 @kernel
+def hold(x, y, numbers, kinds, shapes, rings, lonlat, words):
+    """Tell for pairs of a point and a shape whether it lies in it."""
+    corners = words.view(np.float64)
+    found = np.empty(numbers.size, np.bool_)
+    for n in range(numbers.size):
+        number = np.int64(numbers[n])
+        found[n] = in_shape(np.int64(kinds[number]), number, x[n], y[n], shapes, rings, corners, lonlat)
+    return found
+
+
+@kernel
 def store_rings(numbers, at, rings, offsets, xy, words, free, counters):
     """Keep the corners of polygons, from the `at`-th on; give the first for which there is no room.
 
