@@ -68,6 +68,7 @@ class Lists:
         # Zeros are not written before they are used, so that this takes no time however large it is.
         self.slots = np.zeros(2 * len(self.old), np.int64)
         self.counters[MOVED] = 0
+        self._used = int(self.counters[USED])
 
     def go_on(self) -> None:
         """Move some slots to the new table, enough to be done long before it is full."""
