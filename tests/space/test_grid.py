@@ -118,7 +118,11 @@ def test_whatever_is_added_and_removed_the_same_is_found(seed, spread, size, rou
 def test_crowded_cells_are_split_and_nothing_changes():
     random = np.random.default_rng(7)
     count = 2_000
-    x, y, radius = quarters(random, 0, 40, count), quarters(random, 0, 40, count), quarters(random, 3, 8, count)
+    x, y, radius = (
+        quarters(random, 0, 40, count),
+        quarters(random, 0, 40, count),
+        quarters(random, 3, 8, count),
+    )
     grid, numbers = Grid(), np.arange(count)
     grid.keep_circles(numbers, x, y, radius)
     grid.put_in(numbers)
@@ -158,7 +162,14 @@ def test_borders_count():
     holed = shapely.Polygon([(0, 0), (8, 0), (8, 8), (0, 8)], [[(2, 2), (2, 4), (4, 4), (4, 2)]])
     grid.keep_polygons(np.array([2]), np.array([holed]))
     grid.put_in(np.arange(3))
-    points = {(3, 4): {0, 1, 2}, (8, 4): {1, 2}, (2, 3): {0, 1, 2}, (3, 3): {0, 1}, (8, 8): {2}, (8.25, 8): set()}
+    points = {
+        (3, 4): {0, 1, 2},
+        (8, 4): {1, 2},
+        (2, 3): {0, 1, 2},
+        (3, 3): {0, 1},
+        (8, 8): {2},
+        (8.25, 8): set(),
+    }
     x, y = (np.array(each, float) for each in zip(*points, strict=True))
     expected = {(row, number) for row, numbers in enumerate(points.values()) for number in numbers}
     assert pairs(grid, x, y) == expected
@@ -239,4 +250,7 @@ def test_a_shape_that_is_only_kept_is_found_by_nobody_but_can_be_asked():
     grid = Grid()
     grid.keep_circles(np.array([3]), np.array([0.0]), np.array([0.0]), np.array([5.0]))
     assert pairs(grid, np.zeros(1), np.zeros(1)) == set()
-    assert grid.hold(np.array([3.0, 4.0]), np.array([4.0, 4.0]), np.array([3, 3], np.int32)).tolist() == [True, False]
+    assert grid.hold(np.array([3.0, 4.0]), np.array([4.0, 4.0]), np.array([3, 3], np.int32)).tolist() == [
+        True,
+        False,
+    ]

@@ -94,7 +94,9 @@ class Circles:
         _check_points(self.x, self.y, coordinates, named)
         bad = ~(np.isfinite(self.radius_m) & (self.radius_m >= 0) & (self.radius_m <= FARTHEST_M))
         _refuse(
-            bad, named, lambda row: f"the radius of its circle is {self.radius_m[row]}; give metres, 0 or more"
+            bad,
+            named,
+            lambda row: f"the radius of its circle is {self.radius_m[row]}; give metres, 0 or more",
         )
 
     def keep(self, grid: Grid, numbers: Ints) -> None:
@@ -129,7 +131,9 @@ class Polygons:
 
         shapes = self.shapes
         no_area = ~np.isin(shapely.get_type_id(shapes), (_POLYGON, _MULTIPOLYGON))
-        _refuse(no_area, named, lambda row: f"its place is {_kind(shapes[row])}; give a polygon, circle or box")
+        _refuse(
+            no_area, named, lambda row: f"its place is {_kind(shapes[row])}; give a polygon, circle or box"
+        )
         _refuse(shapely.is_empty(shapes), named, lambda row: "its polygon is empty; give its corners")
         bounds = shapely.bounds(shapes)
         _check_points(bounds[:, 0], bounds[:, 1], coordinates, named)

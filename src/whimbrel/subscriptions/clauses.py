@@ -10,7 +10,17 @@ from functools import lru_cache
 import numpy as np
 
 from whimbrel.errors import DataError, QueryError
-from whimbrel.graph.expressions import Attribute, Binary, Call, Expr, Literal, Part, Unary, conjuncts, format_expr
+from whimbrel.graph.expressions import (
+    Attribute,
+    Binary,
+    Call,
+    Expr,
+    Literal,
+    Part,
+    Unary,
+    conjuncts,
+    format_expr,
+)
 from whimbrel.graph.operators import Derive, Filter, Source
 from whimbrel.lang.wbl.compile import compile_text
 from whimbrel.model.schema import Coordinates, Type
@@ -81,7 +91,9 @@ def of_values(values: Mapping[str, object]) -> Asked:
     clauses = []
     for name, value in values.items():
         if not isinstance(value, bool | int | float | str | np.integer | np.floating):
-            raise DataError(f"attribute {name!r} cannot equal a {type(value).__name__}; give a number or a text")
+            raise DataError(
+                f"attribute {name!r} cannot equal a {type(value).__name__}; give a number or a text"
+            )
         plain = value.item() if isinstance(value, np.generic) else value
         if isinstance(plain, float) and not math.isfinite(plain):
             raise DataError(f"attribute {name!r} cannot equal {plain}; give a finite number")
@@ -104,9 +116,7 @@ def of_condition(text: str, coordinates: Coordinates) -> Asked:
     return _conditions(_compiled(f"Event({text})", text, "Event(", coordinates)[1:])
 
 
-def _compiled(
-    pattern: str, text: str, before: str, coordinates: Coordinates
-) -> tuple[Source | Filter, ...]:
+def _compiled(pattern: str, text: str, before: str, coordinates: Coordinates) -> tuple[Source | Filter, ...]:
     head = f"coordinates {coordinates.value} define Subscription detect "
     try:
         operators = compile_text(head + pattern).graph.operators

@@ -67,7 +67,10 @@ def _number_hashes(column: Column) -> tuple[Ints, Ints]:
         numbers = numbers.astype(np.float64, copy=False)
         is_whole = (numbers == np.floor(numbers)) & (np.abs(numbers) < 2.0**63)
         bits = numbers.view(np.int64)
-        numbers, kinds = np.where(is_whole, np.where(is_whole, numbers, 0).astype(np.int64), bits), kinds + ~is_whole
+        numbers, kinds = (
+            np.where(is_whole, np.where(is_whole, numbers, 0).astype(np.int64), bits),
+            kinds + ~is_whole,
+        )
     high, low = np.empty(len(numbers), np.int64), np.empty(len(numbers), np.int64)
     hash_numbers(numbers.astype(np.int64, copy=False), kinds, high, low)
     return high, low
@@ -129,7 +132,9 @@ class _Bytes:
     def add(self, texts: pa.Array) -> tuple[Ints, Ints]:
         """Take the texts of a column; give where each begins and ends."""
         _, offsets, data = texts.buffers()
-        places = np.frombuffer(offsets, np.int32)[texts.offset : texts.offset + len(texts) + 1] + np.int64(self.size)
+        places = np.frombuffer(offsets, np.int32)[texts.offset : texts.offset + len(texts) + 1] + np.int64(
+            self.size
+        )
         if data is not None and data.size:
             self.pieces.append(np.frombuffer(data, np.uint8))
             self.size += data.size
@@ -174,7 +179,7 @@ def _check_coordinates(batch: pa.RecordBatch, names: set[str], coordinates: Coor
     said = (batch.schema.metadata or {}).get(COORDINATES_KEY, b"none").decode(errors="replace")
     in_degrees = bool(names & {"lon", "lat"}) or said == Coordinates.LONLAT
     in_metres = not in_degrees and (bool(names & {"x", "y"}) or said == Coordinates.PLANE)
-    if in_degrees and coordinates is Coordinates.PLANE or in_metres and coordinates is Coordinates.LONLAT:
+    if (in_degrees and coordinates is Coordinates.PLANE) or (in_metres and coordinates is Coordinates.LONLAT):
         found = Coordinates.LONLAT if in_degrees else Coordinates.PLANE
         raise DataError(
             f"coordinates are mixed: the events have {found} coordinates, the subscriptions {coordinates}; "

@@ -49,7 +49,12 @@ class Conditions:
         return self._columns.setdefault(name, len(self._columns))
 
     def give(
-        self, numbers: Ints, clauses: tuple[Clause, ...], names: Sequence[str] = (), highs: Any = None, lows: Any = None
+        self,
+        numbers: Ints,
+        clauses: tuple[Clause, ...],
+        names: Sequence[str] = (),
+        highs: Any = None,
+        lows: Any = None,
     ) -> None:
         """Give subscriptions the same clauses, and each a value for some columns (as hashes; 0, 0 for none)."""
         if not len(numbers):
@@ -63,7 +68,16 @@ class Conditions:
         lists, done = self._lists, 0
         while True:
             done = kernels.write_own(
-                numbers, done, start, columns, highs, lows, self.starts, lists.words, lists.free, lists.counters
+                numbers,
+                done,
+                start,
+                columns,
+                highs,
+                lows,
+                self.starts,
+                lists.words,
+                lists.free,
+                lists.counters,
             )
             if done == len(numbers):
                 return
@@ -74,7 +88,9 @@ class Conditions:
         starts = self.starts[numbers]
         own = starts[starts > 0]
         joined = kernels.release_own(own, self._lists.words, self._lists.free)
-        used, counts = np.unique(np.concatenate([-starts[starts < 0], joined[joined > 0]]), return_counts=True)
+        used, counts = np.unique(
+            np.concatenate([-starts[starts < 0], joined[joined > 0]]), return_counts=True
+        )
         for start, count in zip(used.tolist(), counts.tolist(), strict=True):
             self._unshare(start, count)
         self.starts[numbers] = 0

@@ -143,7 +143,9 @@ class Subscriptions:
         given = Given(ids)
         rows = np.asarray(boxes, np.float64)
         if rows.shape != (len(given), 4):
-            raise DataError(f"{len(given)} ids do not go with boxes of the shape {rows.shape}; give 4 numbers each")
+            raise DataError(
+                f"{len(given)} ids do not go with boxes of the shape {rows.shape}; give 4 numbers each"
+            )
         self._add(given, self._asked_of_all(where, type), Boxes(rows))
 
     def add_polygons(

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from whimbrel.engine.identity import hashes
 from whimbrel.errors import DataError
@@ -17,6 +18,8 @@ from whimbrel.subscriptions.kernels import ids as kernels
 
 _NO_OFFSETS = np.zeros(1, np.int32)
 _CHUNK = 1 << 20
+_LONGEST = 1_000
+"""So many names of so many bytes fit into one Arrow array."""
 
 
 class Given:
@@ -29,6 +32,7 @@ class Given:
         self.is_text = bool(pa.types.is_string(array.type))
         self.array = array
         if self.is_text:
+            _check_lengths(array)
             high, _ = hashes(array)
             self.hashes: Ints = high.view(np.int64)
             _, offsets, data = array.buffers()
@@ -47,6 +51,12 @@ class Given:
         return f"subscription {self.array[row].as_py()!r}"
 
 
+def _check_lengths(texts: pa.Array) -> None:
+    longest = pc.max(pc.binary_length(texts)).as_py() or 0
+    if longest > _LONGEST:
+        raise DataError(f"an id has {longest:,} bytes; the limit is {_LONGEST:,}")
+
+
 def _as_array(names: Any) -> pa.Array:
     """Bring names into one Arrow array of texts or of whole numbers."""
     if isinstance(names, str | int | np.integer):
@@ -59,7 +69,7 @@ def _as_array(names: Any) -> pa.Array:
     except (pa.ArrowException, OverflowError) as error:
         raise DataError(f"ids are all texts or all whole numbers: {error}") from error
     names = decoded(names)
-    if pa.types.is_null(names.type) and len(names) == 0:
+    if pa.types.is_null(names.type):
         return names.cast(pa.int64())
     if is_text(names.type):
         return names
@@ -105,7 +115,9 @@ class Names:
         if len(given) > 1 and len(np.unique(given.hashes)) < len(given):
             twice = given.array.value_counts().field("counts").to_numpy()
             if twice.max() > 1:
-                row = given.array.index(given.array.value_counts().field("values")[int(twice.argmax())]).as_py()
+                row = given.array.index(
+                    given.array.value_counts().field("values")[int(twice.argmax())]
+                ).as_py()
                 raise DataError(f"{given.shown(row)} is given twice; ids must differ")
 
     def enter(self, numbers: Ints, given: Given) -> None:
@@ -138,7 +150,9 @@ class Names:
     def of(self, numbers: npt.NDArray[np.int32]) -> pa.ChunkedArray:
         """Give the names of numbers as an Arrow column."""
         if not self.is_text:
-            return pa.chunked_array([pa.array(self._names[numbers] if len(self._names) else numbers, pa.int64())])
+            return pa.chunked_array(
+                [pa.array(self._names[numbers] if len(self._names) else numbers, pa.int64())]
+            )
         pieces = [self._texts(numbers[at : at + _CHUNK]) for at in range(0, len(numbers), _CHUNK)]
         return pa.chunked_array(pieces, pa.string())
 

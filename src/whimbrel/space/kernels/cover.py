@@ -86,7 +86,11 @@ def _rings(corners, start, x0, y0, x1, y1):
     for n in range(np.int64(corners[start]) - 1):
         ax, ay = corners[first + 2 * n], corners[first + 2 * n + 1]
         bx, by = corners[first + 2 * n + 2], corners[first + 2 * n + 3]
-        if ax == ax and bx == bx and _meets(ax, ay, bx, by, x0 - around, y0 - around, x1 + around, y1 + around):
+        if (
+            ax == ax
+            and bx == bx
+            and _meets(ax, ay, bx, by, x0 - around, y0 - around, x1 + around, y1 + around)
+        ):
             return TOUCHING
     inside = in_rings(corners, start, (x0 + x1) / 2, (y0 + y1) / 2)
     return INSIDE if inside else APART

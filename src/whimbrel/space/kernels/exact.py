@@ -12,7 +12,9 @@ CIRCLE, BOX, POLYGON = 0, 1, 2
 """Kinds of shapes. A circle's row of numbers is x, y, radius, limit; any other's is its bounding box."""
 
 _SPLITTER = 134217729.0  # 2**27 + 1 cuts a float in two halves whose products are exact
-_ORIENTATION_ERROR = 3.3306690738754716e-16  # (3 + 16 eps) eps: above it the sign of the plain formula is right
+_ORIENTATION_ERROR = (
+    3.3306690738754716e-16  # (3 + 16 eps) eps: above it the sign of the plain formula is right
+)
 
 
 @kernel
@@ -60,7 +62,7 @@ def in_rings(corners, start, x, y):
                 return True
             if (turn > 0) == (y2 > y1):
                 inside = not inside
-        elif x1 == x and y1 == y or x2 == x and y2 == y:
+        elif (x1 == x and y1 == y) or (x2 == x and y2 == y):
             return True
     return inside
 

@@ -122,7 +122,21 @@ def _goes_deeper(own_level, level, column, row):
 
 @kernel
 def add_shapes(
-    numbers, at, kinds, levels, shapes, rings, lonlat, scales, natives, slots, old, words, free, counters, stack
+    numbers,
+    at,
+    kinds,
+    levels,
+    shapes,
+    rings,
+    lonlat,
+    scales,
+    natives,
+    slots,
+    old,
+    words,
+    free,
+    counters,
+    stack,
 ):
     """Put shapes into their cells, from the `at`-th number on; give the first that is not done for lack of room.
 

@@ -52,9 +52,7 @@ def key_of_clause(at, words):
 
 
 @kernel
-def choose(
-    numbers, at, has_place, conditions, keys, uses, sizes, slots, old, words, free, counters
-):
+def choose(numbers, at, has_place, conditions, keys, uses, sizes, slots, old, words, free, counters):
     """Choose a way to subscriptions, from the `at`-th on, and enter them there; give the first without room.
 
     `uses` counts, for each column and kind of clause, who is found through it; `sizes` does so for each number
@@ -143,9 +141,7 @@ def find(
             start = start_of(value)
             for place in range(start, start + count_of(value)):
                 number = words[place]
-                if meets(
-                    abs(conditions[number]), event, words, highs, lows, values, begins, ends, data
-                ):
+                if meets(abs(conditions[number]), event, words, highs, lows, values, begins, ends, data):
                     if found == rows.size:
                         return event, began
                     rows[found] = event
