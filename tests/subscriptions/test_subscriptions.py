@@ -459,3 +459,17 @@ def test_coordinates_are_checked():
         subs.add(1, place=wb.circle(500, 4, 1))
     with pytest.raises(wb.DataError, match="the events have plane coordinates"):
         subs.match([{"x": 3.0, "y": 3.0}])
+
+
+def test_a_value_that_many_ask_for_leads_to_nobody_who_has_a_place():
+    subs = wb.Subscriptions()
+    for number in range(10):
+        subs.add(number, type="Taxi", where={"state": "free"}, place=wb.circle(number, 0, 0.5))
+    assert len(subs._grid) == 10
+    assert subs._paths._listed == 0
+    subs.add(10, type="Taxi", where={"state": "free"})
+    assert found(subs, [TAXI | {"x": 3.0}, TAXI]) == {(0, 3), (0, 10), (1, 10)}
+    subs.remove([3, 10])
+    assert found(subs, [TAXI | {"x": 3.0}, TAXI]) == set()
+    subs.remove([0, 1, 2, *range(4, 10)])
+    assert len(subs._grid) == len(subs) == 0

@@ -275,8 +275,7 @@ class Subscriptions:
         if places is not None:
             places.keep(self._grid, numbers)
         self._paths.conditions.give(numbers, asked.clauses, rows.names, rows.highs, rows.lows)
-        by_place = self._paths.enter(numbers, self._has_place)
-        self._grid.put_in(numbers[by_place])
+        self._grid.put_in(self._paths.enter(numbers, self._has_place))
 
     def _new_numbers(self, count: int) -> Ints:
         """Give numbers that nobody has: those that were given back first."""

@@ -18,6 +18,7 @@ Pairs = tuple[Numbers, Numbers]
 """Rows of events, and numbers of subscriptions."""
 
 _KINDS = SUBSTRING + 1
+_EVICTED = 1 << 16
 
 
 class Paths:
@@ -36,28 +37,32 @@ class Paths:
         """The memory that lists and conditions take."""
         return self._lists.nbytes + self._keys.nbytes + self.conditions.starts.nbytes
 
-    def enter(self, numbers: Ints, has_place: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-        """Choose a way to each subscription; tell which are found through their place."""
+    def enter(self, numbers: Ints, has_place: npt.NDArray[np.bool_]) -> Ints:
+        """Choose a way to each subscription; give those, old ones among them, whose way is now their place."""
         if not len(numbers):
-            return np.zeros(0, np.bool_)
+            return numbers
         lengthen(self._keys, int(numbers.max()) + 1)
         columns = len(self.conditions.wanted.names)
         for array in (self._uses, self._sizes):
             if columns > len(array):
                 array.resize((columns, *array.shape[1:]), refcheck=False)
-        lists, done = self._lists, 0
+        lists, done, evicted = self._lists, 0, []
         while True:
-            done = kernels.choose(
-                numbers, done, has_place, self.conditions.starts, self._keys, self._uses, self._sizes,
+            room = np.empty(_EVICTED, np.int64)
+            done, gone = kernels.choose(
+                numbers, done, has_place, self.conditions.starts, self._keys, self._uses, self._sizes, room,
                 lists.slots, lists.old, lists.words, lists.free, lists.counters,
             )  # fmt: skip
+            evicted.append(room[:gone])
             if done == len(numbers):
                 break
             lists.make_room()
         lists.go_on()
-        by_place: npt.NDArray[np.bool_] = self._keys[numbers] == kernels.PLACE
-        self._listed += len(numbers) - int(by_place.sum())
-        return by_place
+        others = np.concatenate(evicted)
+        others = others[~np.isin(others, numbers)]
+        placed = numbers[self._keys[numbers] == kernels.PLACE]
+        self._listed += len(numbers) - len(placed) - len(others)
+        return np.concatenate([placed, others])
 
     def leave(self, numbers: Ints) -> npt.NDArray[np.bool_]:
         """Take subscriptions out of their lists, and their conditions away; tell which had none but a place."""

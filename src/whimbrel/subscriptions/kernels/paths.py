@@ -9,7 +9,17 @@ from __future__ import annotations
 import numpy as np
 
 from whimbrel.space.kernels.jit import kernel
-from whimbrel.space.kernels.lists import append, count_of, drop, has_slots, look, settle, start_of
+from whimbrel.space.kernels.lists import (
+    append,
+    count_of,
+    drop,
+    has_slots,
+    is_marked,
+    look,
+    marked,
+    settle,
+    start_of,
+)
 from whimbrel.subscriptions.kernels.conditions import (
     EQUAL,
     PREFIX,
@@ -27,7 +37,8 @@ PLACE = 0
 ALWAYS = 1
 """The key of the list of those that every event is tried against."""
 FEW = 4
-"""A list shorter than this is a better way to a subscription than its place."""
+"""A list shorter than this is a better way to a subscription than its place. A list that did not stay so short
+is marked, and then it is no way to subscriptions that have a place."""
 LONGEST = 16
 """Of a beginning or an end, so many bytes choose the list."""
 GRAM = 4
@@ -52,37 +63,68 @@ def key_of_clause(at, words):
 
 
 @kernel
-def choose(numbers, at, has_place, conditions, keys, uses, sizes, slots, old, words, free, counters):
-    """Choose a way to subscriptions, from the `at`-th on, and enter them there; give the first without room.
+def choose(
+    numbers, at, has_place, conditions, keys, uses, sizes, evicted, slots, old, words, free, counters
+):  # fmt: skip
+    """Choose a way to subscriptions, from the `at`-th on, and enter them there.
 
-    `uses` counts, for each column and kind of clause, who is found through it; `sizes` does so for each number
-    of bytes of a text.
+    Gives the first that is not done for lack of room, and how many of others were evicted: the list that led to
+    them has become popular, and now their place does. `uses` counts, for each column and kind of clause, who is
+    found through it; `sizes` does so for each number of bytes of a text.
     """
+    gone = 0
     while at < numbers.size:
         number = numbers[at]
-        best, least, chosen, taken = ALWAYS, np.int64(1) << 62, np.int64(-1), 0
+        best, least, chosen, taken = np.int64(ALWAYS), np.int64(1) << 62, np.int64(-1), 0
         start = abs(conditions[number])
         while start:
             for clause in range(start + 2, start + 2 + 3 * words[start], 3):
                 key, size = key_of_clause(clause, words)
-                length = count_of(look(slots, old, key)) if key else 0
-                if key and length < least:
-                    best, least, chosen, taken = key, length, clause, size
+                value = look(slots, old, key) if key else np.int64(0)
+                is_open = not (has_place[number] and is_marked(value))
+                if key and is_open and count_of(value) < least:
+                    best, least, chosen, taken = key, count_of(value), clause, size
             start = words[start + 1]
         if has_place[number] and least >= FEW:
+            if chosen >= 0:
+                if gone + least > evicted.size:
+                    return at, gone
+                gone = _evict(best, has_place, conditions, keys, uses, sizes, evicted, gone,
+                              slots, old, words, free, counters)  # fmt: skip
+                continue  # there may be another list
             keys[number] = PLACE
             at += 1
             continue
         if not has_slots(slots, counters, 1):
-            return at
+            return at, gone
         place = settle(slots, old, counters, best, True)
         if not append(slots, words, free, counters, place, number):
-            return at
+            return at, gone
         keys[number] = best
         if chosen >= 0:
             _count(chosen, taken, 1, words, uses, sizes)
         at += 1
-    return at
+    return at, gone
+
+
+@kernel
+def _evict(key, has_place, conditions, keys, uses, sizes, evicted, gone, slots, old, words, free, counters):
+    """Mark a list as popular, and take everyone out of it who has a place; give how many are evicted by now."""
+    place = settle(slots, old, counters, key, False)
+    slots[place + 1] = marked(slots[place + 1])
+    start = start_of(slots[place + 1])
+    n = 0
+    while n < count_of(slots[place + 1]):
+        number = words[start + n]
+        if has_place[number]:
+            drop(slots, words, free, place, n)
+            _uncount(abs(conditions[number]), key, words, uses, sizes)
+            keys[number] = PLACE
+            evicted[gone] = number
+            gone += 1
+        else:
+            n += 1
+    return gone
 
 
 @kernel
