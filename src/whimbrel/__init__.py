@@ -44,6 +44,8 @@ if TYPE_CHECKING:
     from whimbrel.lang.reading import read
     from whimbrel.lang.steps import Pattern, either
     from whimbrel.lang.wbl.compile import compile_text as compile
+    from whimbrel.space.places import box, circle
+    from whimbrel.subscriptions import Subscriptions
     from whimbrel.trial.backtest import Backtest, backtest
     from whimbrel.trial.shadow import Shadow
     from whimbrel.whynot import Explanation, why
@@ -62,8 +64,11 @@ _HOMES = {
     "SafeRegions": "whimbrel.devices.regions",
     "Session": "whimbrel.engine.session",
     "Shadow": "whimbrel.trial.shadow",
+    "Subscriptions": "whimbrel.subscriptions",
     "WhimbrelError": "whimbrel.errors",
     "backtest": "whimbrel.trial.backtest",
+    "box": "whimbrel.space.places",
+    "circle": "whimbrel.space.places",
     "compile": "whimbrel.lang.wbl.compile:compile_text",
     "cpsl": "whimbrel.lang.cpsl.compile:compile_text",
     "custom_query": "whimbrel.lang.custom",
@@ -94,8 +99,11 @@ __all__ = [
     "SafeRegions",
     "Session",
     "Shadow",
+    "Subscriptions",
     "WhimbrelError",
     "backtest",
+    "box",
+    "circle",
     "compile",
     "cpsl",
     "custom_query",
