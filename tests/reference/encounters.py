@@ -10,7 +10,7 @@ from whimbrel.graph.policies import Partitioning
 
 from .data import Item, Timestamp, Value, order
 from .expressions import World
-from .functions import centre, distance
+from .functions import apart, centre
 from .streams import Streams, composite, group_of
 
 Mover = tuple[Value, ...]
@@ -70,7 +70,7 @@ def _comparisons(
         if time - min(one.end, other.end) > op.fresh:
             found.setdefault((a, b), []).append(time)
             return
-        metres = distance(one, other, world.coordinates)
+        metres = apart(one, other, world.coordinates)
         assert isinstance(metres, float)
         found.setdefault((a, b), []).append(Comparison(time, one, other, metres))
 
@@ -147,6 +147,6 @@ def _way(op: Encounter, began: Item, stream: list[Item], until: int, world: Worl
     """How far a mover is from where it was, at a later time."""
     mover = _mover(op, began)
     own = [i for i in stream if _mover(op, i) == mover and i.end <= until and centre(i) is not None]
-    metres = distance(began, max(own, key=order), world.coordinates)
+    metres = apart(began, max(own, key=order), world.coordinates)
     assert isinstance(metres, float)
     return metres

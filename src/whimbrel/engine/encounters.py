@@ -109,7 +109,7 @@ class Encounters:
             frame = RowsFrame(self.around, root, arrived.row[at], None, partitioning)
             columns = [frame.key(each) for each in self.op.keys]
             key[at] = self.movers.codes(columns[0]) if len(columns) == 1 else self.movers.row_codes(columns)
-            x[at], y[at] = floats(frame.column(None, "x")), floats(frame.column(None, "y"))
+            x[at], y[at] = floats(frame.column(None, "@x")), floats(frame.column(None, "@y"))
         seen = ~(np.isnan(x) | np.isnan(y))
         ident = (arrived.root << ROOT) | arrived.row
         self._make_room_for(len(self.movers))

@@ -63,7 +63,7 @@ class Mover:
 
     def _walk(self, arrived: Arrived) -> None:
         frame = RowsFrame(self.around, self.samples, arrived.row, None, self.op.partitioning)
-        x, y = (floats(frame.column(None, axis)) for axis in ("x", "y"))
+        x, y = (floats(frame.column(None, axis)) for axis in ("@x", "@y"))
         seen = np.ones(len(arrived), np.bool_)
         if self.op.verb is not Verb.IS_SILENT:
             # What says nothing about where it was is no sample of a movement.

@@ -24,7 +24,7 @@ from whimbrel.engine.kernels.borders import (
 from whimbrel.engine.store import offsets_of
 from whimbrel.engine.values import BoolArray, FloatArray, Int64Array
 from whimbrel.model.schema import Coordinates
-from whimbrel.space.geometry import METRES_PER_DEGREE, parse
+from whimbrel.space.geometry import METRES_PER_DEGREE, parse, unwrapped
 
 FEW = 4
 """So many regions are tried one by one; more are looked up in a grid."""
@@ -50,9 +50,10 @@ class Places:
     def __init__(self, wkts: tuple[str, ...], coordinates: Coordinates) -> None:
         import shapely
 
-        self.shapes: Any = np.array([parse(wkt) for wkt in wkts], dtype=object)
-        shapely.prepare(self.shapes)
         self.lonlat = coordinates is Coordinates.LONLAT
+        shapes = [unwrapped(parse(wkt)) if self.lonlat else parse(wkt) for wkt in wkts]
+        self.shapes: Any = np.array(shapes, dtype=object)
+        shapely.prepare(self.shapes)
         self.bounds: FloatArray = shapely.bounds(self.shapes)
 
     def __len__(self) -> int:

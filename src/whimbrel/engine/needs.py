@@ -5,7 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from whimbrel.graph.expressions import GROUP, KEPT, Attribute, Call, Expr, Part, children, walk
+from whimbrel.graph.expressions import (
+    GROUP,
+    KEPT,
+    PLACE,
+    PLACE_RELATIONS,
+    Attribute,
+    Call,
+    Expr,
+    Part,
+    children,
+    walk,
+)
 from whimbrel.graph.functions import Function
 from whimbrel.graph.motion import Encounter, Motion
 from whimbrel.graph.operators import (
@@ -121,11 +132,10 @@ class Needs:
         """Give the attributes, parts and aggregates that `expr` is made of."""
         if isinstance(expr, Attribute | Part) or (isinstance(expr, Call) and self.is_aggregate(expr)):
             yield expr
-        elif isinstance(expr, Call) and expr.function in ("distance", "within_region"):
+        elif isinstance(expr, Call) and expr.function in PLACE_RELATIONS:
             for argument in expr.arguments:
                 if isinstance(argument, Part):
-                    yield Attribute(argument.name, "x")
-                    yield Attribute(argument.name, "y")
+                    yield from (Attribute(argument.name, each) for each in PLACE)
         else:
             for child in children(expr):
                 yield from self._leaves(child)
@@ -184,10 +194,11 @@ class Needs:
             for node in walk(expr):
                 if isinstance(node, Attribute):
                     self._of_step(op, names, node)
-                elif isinstance(node, Call) and node.function == "distance":
+                elif isinstance(node, Call) and node.function in PLACE_RELATIONS:
                     for part in node.arguments:
-                        for axis in ("x", "y"):
-                            self._of_step(op, names, Attribute(getattr(part, "name", None), axis))
+                        if isinstance(part, Part):
+                            for each in PLACE:
+                                self._of_step(op, names, Attribute(part.name, each))
 
     def _of_step(self, op: Sequence, names: Mapping[str, str], node: Attribute) -> None:
         """Ask for an attribute of the events of a step, or of any event that is tested."""
@@ -200,7 +211,7 @@ class Needs:
 
     def _motion(self, op: Motion) -> None:
         self._keys(op.input, op.partitioning)
-        for name in ("x", "y", *([op.accuracy] if op.accuracy else [])):
+        for name in ("@x", "@y", *([op.accuracy] if op.accuracy else [])):
             self.want(op.input, Attribute(None, name))
         for need in self.of[op.name]:
             if isinstance(need, Attribute) and need.part == op.alias:
@@ -209,7 +220,7 @@ class Needs:
     def _encounter(self, op: Encounter) -> None:
         for stream, alias in ((op.input, op.alias), (op.other, op.other_alias)):
             self._keys(stream, Partitioning(op.keys))
-            for axis in ("x", "y"):
+            for axis in ("@x", "@y"):
                 self.want(stream, Attribute(None, axis))
             for need in self.of[op.name]:
                 if isinstance(need, Attribute) and need.part == alias:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
+from whimbrel.errors import QueryError
 from whimbrel.graph.custom import CustomOperator
 from whimbrel.graph.functions import Function
 from whimbrel.graph.operators import Derive, Graph, Match, Operator, Source
@@ -82,4 +83,6 @@ class Compilable(Protocol):
 
 def compiled(query: Query | Compilable) -> Query:
     """Give the query that something stands for, wherever one is asked for."""
+    if isinstance(query, str):
+        raise QueryError("this is the text of a query", hint="compile it first: whimbrel.compile(text)")
     return query if isinstance(query, Query) else query.compile()

@@ -410,8 +410,8 @@ def _widest(reaches: Iterable[_Reach | None]) -> _Reach | None:
 def _match_reach(graph: Graph, match: Match) -> _Reach | None:
     """Add up the distances that a pattern's conditions allow between its parts.
 
-    Distances count between centres, and the centre of a composite is no farther from its events than they
-    are from each other, so that every step adds at most both spreads.
+    No place in the hull of some events is farther from any of them than they are from each other, so that
+    every step adds at most both spreads.
     """
     if match.context is not Context.EACH or match.consuming:
         return None  # what was used up far away and long ago would count
@@ -458,7 +458,7 @@ def _linked(match: Match) -> tuple[list[float], list[float]] | None:
 
 
 def _bound(condition: Expr) -> tuple[str, str, float] | None:
-    """Read `distance(a, b) < metres` as the two parts and the metres."""
+    """Read `distance(a, b) < metres` and what is like it as the two parts and the metres."""
     for part in conjuncts(condition):
         match part:
             case Binary("<" | "<=" | "=", Call("distance", (Part(str() as a), Part(str() as b))), Literal(v)):
@@ -466,6 +466,10 @@ def _bound(condition: Expr) -> tuple[str, str, float] | None:
             case Binary(">" | ">=" | "=", Literal(v), Call("distance", (Part(str() as a), Part(str() as b)))):
                 pass
             case Call("between", (Call("distance", (Part(str() as a), Part(str() as b))), _, Literal(v))):
+                pass
+            case Call("intersects" | "lies_in", (Part(str() as a), Part(str() as b))):
+                v = 0
+            case Call("same_place", (Part(str() as a), Part(str() as b), Literal(v))):
                 pass
             case _:
                 continue

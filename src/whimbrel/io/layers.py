@@ -11,7 +11,7 @@ import numpy as np
 
 from whimbrel.errors import DataError, did_you_mean
 from whimbrel.model.schema import Coordinates
-from whimbrel.space.geometry import geojson_to_wkt, parse, to_wkt
+from whimbrel.space.geometry import geojson_to_wkt, parse, to_wkt, unwrapped
 
 Feature = tuple[Any, str | None]
 """What a region is called, and its geometry as WKT."""
@@ -74,15 +74,17 @@ def unfit_reason(wkt: str, coordinates: Coordinates | None) -> str | None:
         return f"it is a {shape.geom_type}, and a region is an area: a polygon or several"
     if not np.isfinite(shapely.get_coordinates(shape)).all():
         return "it has a coordinate that is not a finite number"
+    if coordinates is Coordinates.LONLAT:
+        left, low, right, high = shape.bounds
+        if left < -360 or right > 360 or low < -90 or high > 90:
+            return (
+                f"it reaches from ({left:g}, {low:g}) to ({right:g}, {high:g}), "
+                f"which is no longitude and latitude; is it in metres?"
+            )
+        shape = unwrapped(shape)
     with np.errstate(all="ignore"):
         if not shape.is_valid:
             return f"it is no simple polygon: {shapely.is_valid_reason(shape)}"
-    left, low, right, high = shape.bounds
-    if coordinates is Coordinates.LONLAT and (left < -360 or right > 360 or low < -90 or high > 90):
-        return (
-            f"it reaches from ({left:g}, {low:g}) to ({right:g}, {high:g}), "
-            f"which is no longitude and latitude; is it in metres?"
-        )
     return None
 
 

@@ -54,14 +54,17 @@ __all__ = [
     "event",
     "first",
     "group",
+    "intersects",
     "last",
     "layer",
     "max_",
     "min_",
     "motion",
     "param",
+    "point",
     "program",
     "region",
+    "same_place",
     "schema",
     "subscription",
     "sum_",
@@ -99,6 +102,11 @@ def box(x1: float, y1: float, x2: float, y2: float) -> Region:
     """Make a rectangle of two opposite corners."""
     corners = tuple(node_of(number) for number in (x1, y1, x2, y2))
     return Region(t.Shape(function="box", arguments=corners))
+
+
+def point(x: float, y: float) -> Region:
+    """Make a place to measure distances from: `distance(this, point(3, 4))`."""
+    return Region(t.Shape(function="point", arguments=(node_of(x), node_of(y))))
 
 
 def layer(file: str, *, name: str | None = None) -> Region:
@@ -229,9 +237,10 @@ class Part(_Joinable):
             raise QueryError(f"{relation!r} is no relation in time", hint=f"there are {', '.join(RELATIONS)}")
         return Value(t.Relation(t.Name(self.name), relation, t.Name(other.name)))
 
-    def inside(self, area: Region) -> Value:
-        """Test whether the event lies in a region, borders included."""
-        return Value(t.InRegion(t.Name(self.name), area.shape))
+    def inside(self, area: Region | Part) -> Value:
+        """Test whether the event lies in a region or in the location of another, borders included."""
+        shape = t.Shape(name=area.name) if isinstance(area, Part) else area.shape
+        return Value(t.InRegion(t.Name(self.name), shape))
 
     def moves(
         self, verb: str, toward: Region | Part | None = None, *, near: str | None = None, **details: Detail
@@ -438,9 +447,34 @@ def distinct(item: Value) -> Value:
     return call("distinct", item)
 
 
-def distance(one: Part, other: Part) -> Value:
-    """Tell how many metres two parts lie apart."""
-    return call("distance", one, other)
+def distance(one: Part | This, other: Part | Region) -> Value:
+    """Tell how many metres two parts, or a part and a region, lie apart: `distance(this, point(3, 4))`."""
+    return _of_places("distance", one, other)
+
+
+def intersects(one: Part | This, other: Part | Region) -> Value:
+    """Test whether two locations share a point."""
+    return _of_places("intersects", one, other)
+
+
+def same_place(one: Part | This, other: Part | Region, within: str | float = 1.0) -> Value:
+    """Test whether the centres of two locations lie at most so far apart, in metres or with a unit."""
+    return _of_places("same_place", one, other, length_of(within))
+
+
+def _of_places(function: str, one: Part | This, other: Part | Region, *more: t.Expression) -> Value:
+    return Value(t.Apply(function, (_place_of(one), _place_of(other), *more)))
+
+
+def _place_of(place: Part | This | Region) -> t.Expression:
+    match place:
+        case Part():
+            return t.Name(place.name)
+        case Region(shape) if shape.text is not None:
+            return t.Constant(shape.text)
+        case Region(shape):
+            return t.Apply(str(shape.function), shape.arguments)
+    return t.Name("this")
 
 
 # Statements ----------------------------------------------------------------------------------------

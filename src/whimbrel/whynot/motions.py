@@ -54,7 +54,7 @@ def _read(view: View, stream: str, samples: Int64Array, partitioning: Partitioni
 
 def _nearness(op: Motion, view: View, samples: Int64Array) -> str:
     """Tell how many samples are in a region, and how far the nearest of the others is."""
-    x, y = (_places(view, op.input, samples, axis) for axis in ("x", "y"))
+    x, y = (_places(view, op.input, samples, axis) for axis in ("@x", "@y"))
     seen = ~(np.isnan(x) | np.isnan(y))
     if not seen.any():
         return "none of them has a location"
