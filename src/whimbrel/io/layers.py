@@ -37,10 +37,12 @@ def read_layer(path: Path, name: str | None, coordinates: Coordinates | None) ->
     kinds = {".geojson": _geojson, ".json": _geojson, ".parquet": _geoparquet, ".geoparquet": _geoparquet}
     if path.suffix not in kinds:
         raise DataError(f"{path.name}: a layer is GeoJSON or GeoParquet: its name ends in {', '.join(kinds)}")
-    features = kinds[path.suffix](path, name)
-    if not features:
-        raise DataError(f"{path.name} has no region")
-    return _named(features, path, coordinates)
+    # NumPy warns of coordinates that are no numbers; here they are refused by name.
+    with np.errstate(all="ignore"):
+        features = kinds[path.suffix](path, name)
+        if not features:
+            raise DataError(f"{path.name} has no region")
+        return _named(features, path, coordinates)
 
 
 def _named(features: list[Feature], path: Path, coordinates: Coordinates | None) -> list[tuple[str, str]]:
@@ -53,14 +55,14 @@ def _named(features: list[Feature], path: Path, coordinates: Coordinates | None)
         where = f"{where} ({text!r})"
         if text in found:
             raise DataError(f"{where} has the name of another one; name each differently")
-        reason = "it has no geometry" if wkt is None else unfit_reason(wkt, coordinates)
+        reason = "it has no geometry" if wkt is None else _unfit_reason(wkt, coordinates)
         if reason is not None or wkt is None:
             raise DataError(f"{where}: {reason}")
         found[text] = wkt
     return list(found.items())
 
 
-def unfit_reason(wkt: str, coordinates: Coordinates | None) -> str | None:
+def _unfit_reason(wkt: str, coordinates: Coordinates | None) -> str | None:
     """Say why a geometry cannot be a region that movers are judged by; None if it can."""
     import shapely
 
@@ -82,10 +84,7 @@ def unfit_reason(wkt: str, coordinates: Coordinates | None) -> str | None:
                 f"which is no longitude and latitude; is it in metres?"
             )
         shape = unwrapped(shape)
-    with np.errstate(all="ignore"):
-        if not shape.is_valid:
-            return f"it is no simple polygon: {shapely.is_valid_reason(shape)}"
-    return None
+    return None if shape.is_valid else f"it is no simple polygon: {shapely.is_valid_reason(shape)}"
 
 
 def _geojson(path: Path, name: str | None) -> list[Feature]:
