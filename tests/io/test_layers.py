@@ -91,7 +91,7 @@ def test_a_coordinate_that_is_no_number_is_refused(tmp_path):
     broken = bytearray(shapely.box(0, 0, 1, 1).wkb)
     broken[29:37] = struct.pack("<d", float("nan"))  # the second corner
     pq.write_table(pa.table({"shop": ["a"], "geometry": [bytes(broken)]}), tmp_path / "shops.parquet")
-    with pytest.raises(DataError, match=r"region 1 \('a'\): it has a coordinate that is not a finite number"):
+    with pytest.raises(DataError, match="region 1: it has a coordinate that is not a finite number"):
         read_layer(tmp_path / "shops.parquet", "shop", None)
 
 

@@ -74,8 +74,6 @@ def _unfit_reason(wkt: str, coordinates: Coordinates | None) -> str | None:
         return "it is empty"
     if shape.geom_type not in ("Polygon", "MultiPolygon"):
         return f"it is a {shape.geom_type}, and a region is an area: a polygon or several"
-    if not np.isfinite(shapely.get_coordinates(shape)).all():
-        return "it has a coordinate that is not a finite number"
     if coordinates is Coordinates.LONLAT:
         left, low, right, high = shape.bounds
         if left < -360 or right > 360 or low < -90 or high > 90:
@@ -142,11 +140,22 @@ def _geoparquet(path: Path, name: str | None) -> list[Feature]:
     if name is not None and name not in table.column_names:
         raise DataError(f"{path.name} has no column {name!r}; {_choice(name, table.column_names)}")
     names = range(1, len(shapes) + 1) if name is None else table.column(name).to_pylist()
-    try:
-        wkts = [None if shape is None else to_wkt(shape) for shape in shapes]
-    except DataError as error:
-        raise DataError(f"{path.name}: {error}") from error
+    wkts = [_wkt(shape, f"{path.name}: region {number}") for number, shape in enumerate(shapes, start=1)]
     return list(zip(names, wkts, strict=True))
+
+
+def _wkt(wkb: bytes | None, where: str) -> str | None:
+    import shapely
+
+    if wkb is None:
+        return None
+    try:
+        shape = parse(wkb)
+    except DataError as error:
+        raise DataError(f"{where}: {error}") from error
+    if not np.isfinite(shapely.get_coordinates(shape)).all():
+        raise DataError(f"{where}: it has a coordinate that is not a finite number")
+    return to_wkt(shape)
 
 
 def _geometry_column(metadata: dict[bytes, bytes], columns: list[str], path: Path) -> str:
