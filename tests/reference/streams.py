@@ -151,7 +151,8 @@ def partitioned(
 
 
 def source(operator: Source, events: Sequence[Event]) -> list[Item]:
-    fitting = sorted((event for event in events if event.type == operator.event_type), key=order)
+    wanted = (event for event in events if operator.event_type in (event.type, "*"))
+    fitting = sorted(wanted, key=order)
     return [_incoming(event, operator.schema) for event in fitting]
 
 

@@ -153,6 +153,8 @@ class RowsFrame:
         if name in PLACE:
             return self._place(name)
         found = self.stream.store.column(Attribute(None, name), self.rows)
+        if name == "id" and (found.type is None or found.null is not None):
+            return self._ids()
         if found.type is None and name in ALIASES:
             name = ALIASES[name]
             found = self.stream.store.column(Attribute(None, name), self.rows)
@@ -163,6 +165,15 @@ class RowsFrame:
         if self.stream is not self.around.atoms:
             return self._derived(name)
         return found
+
+    def _ids(self) -> Column:
+        """Give the ids of events that came without one, and of derived events."""
+        from whimbrel.engine.identity import row_ids  # it needs streams itself
+
+        is_atomic = self.stream.store is self.around.atoms.store
+        if not is_atomic and self.stream.event_type is None:
+            return nothing(len(self.rows))
+        return Column(Type.STRING, row_ids(self.around, self.stream, self.rows))
 
     def _place(self, name: str) -> Column:
         """Give the centre or the shape of where an event lies, whatever attributes it has."""

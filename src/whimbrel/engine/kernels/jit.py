@@ -1,17 +1,7 @@
-"""One way to compile a kernel, so that all of them are cached and release the interpreter lock."""
+"""How the kernels of the engine are compiled: as those of `whimbrel.space` are."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import ParamSpec, TypeVar
+from whimbrel.space.kernels.jit import kernel
 
-import numba
-
-P = ParamSpec("P")
-R = TypeVar("R")
-
-
-def kernel(function: Callable[P, R]) -> Callable[P, R]:
-    """Compile `function` on its first call and keep the machine code on disk."""
-    compiled: Callable[P, R] = numba.njit(cache=True, nogil=True, error_model="numpy")(function)
-    return compiled
+__all__ = ["kernel"]

@@ -70,7 +70,7 @@ def _has_steps(pattern: t.Pattern) -> bool:
         return True
     return any(
         part.marks or (isinstance(part.what, t.Pattern) and _has_steps(part.what)) for part in pattern.parts
-    ) or any(isinstance(part.what, t.Occurrence) and part.what.type == ANY for part in pattern.parts)
+    )
 
 
 @dataclass(slots=True)

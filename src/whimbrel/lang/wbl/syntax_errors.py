@@ -61,7 +61,6 @@ KEYWORDS: dict[str, tuple[str, ...]] = {
         "crosses",
         "reaches",
         "approaches",
-        "meets",
         "travels with",
         "stays in",
         "stays outside",
@@ -89,7 +88,8 @@ KEYWORDS: dict[str, tuple[str, ...]] = {
     "NULL": ("null",),
     "TRUE": ("true",),
     "FALSE": ("false",),
-    "RELATION": tuple(RELATIONS),
+    "MEETS": ("meets",),
+    "RELATION": tuple(name for name in RELATIONS if name != "meets"),
 }
 """The words behind each keyword terminal."""
 
@@ -122,6 +122,7 @@ _RARE = {
     "MOVES",
     "COMES",
     "RESTS",
+    "MEETS",
     "_RELATION",
     "RELATION",
     "TIMES",
