@@ -119,7 +119,8 @@ class Encounters:
         while True:
             done = k.walk(
                 self.spec, self._lengths, *samples, roles, done, len(self.movers), self.place, self.xy,
-                self.heads, self.lists, self.nodes, self.node_f, self.count, self.found, self.found_m, self.seen,
+                self.heads, self.lists, self.nodes, self.node_f, self.count, self.found, self.found_m,
+                self.seen,
             )  # fmt: skip
             if done == size:
                 break

@@ -11,7 +11,7 @@ import numpy as np
 
 from whimbrel.errors import DataError, did_you_mean
 from whimbrel.model.schema import Coordinates
-from whimbrel.space.geometry import geojson_to_wkt, parse, to_wkt
+from whimbrel.space.geometry import geojson_to_wkt, parse, to_wkt, unwrapped
 
 Feature = tuple[Any, str | None]
 """What a region is called, and its geometry as WKT."""
@@ -37,10 +37,12 @@ def read_layer(path: Path, name: str | None, coordinates: Coordinates | None) ->
     kinds = {".geojson": _geojson, ".json": _geojson, ".parquet": _geoparquet, ".geoparquet": _geoparquet}
     if path.suffix not in kinds:
         raise DataError(f"{path.name}: a layer is GeoJSON or GeoParquet: its name ends in {', '.join(kinds)}")
-    features = kinds[path.suffix](path, name)
-    if not features:
-        raise DataError(f"{path.name} has no region")
-    return _named(features, path, coordinates)
+    # NumPy warns of coordinates that are no numbers; here they are refused by name.
+    with np.errstate(all="ignore"):
+        features = kinds[path.suffix](path, name)
+        if not features:
+            raise DataError(f"{path.name} has no region")
+        return _named(features, path, coordinates)
 
 
 def _named(features: list[Feature], path: Path, coordinates: Coordinates | None) -> list[tuple[str, str]]:
@@ -53,14 +55,14 @@ def _named(features: list[Feature], path: Path, coordinates: Coordinates | None)
         where = f"{where} ({text!r})"
         if text in found:
             raise DataError(f"{where} has the name of another one; name each differently")
-        reason = "it has no geometry" if wkt is None else unfit_reason(wkt, coordinates)
+        reason = "it has no geometry" if wkt is None else _unfit_reason(wkt, coordinates)
         if reason is not None or wkt is None:
             raise DataError(f"{where}: {reason}")
         found[text] = wkt
     return list(found.items())
 
 
-def unfit_reason(wkt: str, coordinates: Coordinates | None) -> str | None:
+def _unfit_reason(wkt: str, coordinates: Coordinates | None) -> str | None:
     """Say why a geometry cannot be a region that movers are judged by; None if it can."""
     import shapely
 
@@ -72,18 +74,15 @@ def unfit_reason(wkt: str, coordinates: Coordinates | None) -> str | None:
         return "it is empty"
     if shape.geom_type not in ("Polygon", "MultiPolygon"):
         return f"it is a {shape.geom_type}, and a region is an area: a polygon or several"
-    if not np.isfinite(shapely.get_coordinates(shape)).all():
-        return "it has a coordinate that is not a finite number"
-    with np.errstate(all="ignore"):
-        if not shape.is_valid:
-            return f"it is no simple polygon: {shapely.is_valid_reason(shape)}"
-    left, low, right, high = shape.bounds
-    if coordinates is Coordinates.LONLAT and (left < -360 or right > 360 or low < -90 or high > 90):
-        return (
-            f"it reaches from ({left:g}, {low:g}) to ({right:g}, {high:g}), "
-            f"which is no longitude and latitude; is it in metres?"
-        )
-    return None
+    if coordinates is Coordinates.LONLAT:
+        left, low, right, high = shape.bounds
+        if left < -360 or right > 360 or low < -90 or high > 90:
+            return (
+                f"it reaches from ({left:g}, {low:g}) to ({right:g}, {high:g}), "
+                f"which is no longitude and latitude; is it in metres?"
+            )
+        shape = unwrapped(shape)
+    return None if shape.is_valid else f"it is no simple polygon: {shapely.is_valid_reason(shape)}"
 
 
 def _geojson(path: Path, name: str | None) -> list[Feature]:
@@ -141,11 +140,22 @@ def _geoparquet(path: Path, name: str | None) -> list[Feature]:
     if name is not None and name not in table.column_names:
         raise DataError(f"{path.name} has no column {name!r}; {_choice(name, table.column_names)}")
     names = range(1, len(shapes) + 1) if name is None else table.column(name).to_pylist()
-    try:
-        wkts = [None if shape is None else to_wkt(shape) for shape in shapes]
-    except DataError as error:
-        raise DataError(f"{path.name}: {error}") from error
+    wkts = [_wkt(shape, f"{path.name}: region {number}") for number, shape in enumerate(shapes, start=1)]
     return list(zip(names, wkts, strict=True))
+
+
+def _wkt(wkb: bytes | None, where: str) -> str | None:
+    import shapely
+
+    if wkb is None:
+        return None
+    try:
+        shape = parse(wkb)
+    except DataError as error:
+        raise DataError(f"{where}: {error}") from error
+    if not np.isfinite(shapely.get_coordinates(shape)).all():
+        raise DataError(f"{where}: it has a coordinate that is not a finite number")
+    return to_wkt(shape)
 
 
 def _geometry_column(metadata: dict[bytes, bytes], columns: list[str], path: Path) -> str:

@@ -179,7 +179,7 @@ def _check_degrees(bounds: tuple[float, ...], at: Span | None) -> None:
         raise QueryError(
             "this region lies outside of the globe",
             at,
-            "with 'coordinates lonlat', give longitudes (beyond 180 if you like) and latitudes from -90 to 90",
+            "with 'coordinates lonlat', give longitudes (beyond 180 if you like) and latitudes -90 to 90",
         )
 
 
