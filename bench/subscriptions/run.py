@@ -41,7 +41,9 @@ BEGIN, END = "<!-- figures: made by `make bench-subscriptions ARGS=--write` -->"
 def main() -> None:
     """Run the benchmarks that were asked for and print a table."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--most", type=int, default=1_000_000, help="subscriptions and events of the largest runs")
+    parser.add_argument(
+        "--most", type=int, default=1_000_000, help="subscriptions and events of the largest runs"
+    )
     parser.add_argument("--repeat", type=int, default=3, help="runs of each measurement; the median counts")
     parser.add_argument("--only", default="abcdef", help="which measurements, e.g. 'ab'")
     parser.add_argument("--write", action="store_true", help="put the table into the docs")
@@ -122,7 +124,11 @@ def shopping(options: argparse.Namespace) -> Iterator[str]:
 
 
 def compared(
-    what: str, subs: wb.Subscriptions, events: pa.Table, peers: dict[str, Callable[[], Any]], options: argparse.Namespace
+    what: str,
+    subs: wb.Subscriptions,
+    events: pa.Table,
+    peers: dict[str, Callable[[], Any]],
+    options: argparse.Namespace,
 ) -> str:
     """Measure matching against peers, and check that all find the same."""
     found = subs.match(events)
@@ -161,7 +167,9 @@ def growth(options: argparse.Namespace) -> Iterator[str]:
         events = made.events(options.most, 2)
         spent = median(lambda subs=subs, events=events: subs.match(events), options.repeat)
         base = base or spent
-        each = f"{events.num_rows / spent / 1e6:.2f} M events/s, {subs.nbytes / count:,.0f} bytes a subscription"
+        each = (
+            f"{events.num_rows / spent / 1e6:.2f} M events/s, {subs.nbytes / count:,.0f} bytes a subscription"
+        )
         more = f", added at {count / added / 1e3:,.0f} k/s"
         yield f"| (c) {count:,} circles and polygons | {each}{more} | {spent / base:.1f} x the time of 1,000 |"
 
