@@ -60,7 +60,7 @@ def vector(lon: float, lat: float) -> tuple[float, float, float]:
     return math.cos(rise) * math.cos(turn), math.cos(rise) * math.sin(turn), math.sin(rise)
 
 
-def border_points(shape: tuple, coordinates: str, number: int = 24) -> list[tuple[float, float]]:
+def border_points(shape: tuple, coordinates: str, number: int = 16) -> list[tuple[float, float]]:
     """Points on (or within rounding of) the border of a shape."""
     kind, *rest = shape
     if kind == "circle":

@@ -13,7 +13,7 @@ import whimbrel as wb
 pytestmark = [pytest.mark.needs_data, pytest.mark.slow]
 
 EARTH_RADIUS_M = 6_371_008.8
-POSITIONS = 8_000
+POSITIONS = 5_000
 RECORDINGS = {
     "taxis": ("taxi_sf_2008/2008-06-06.parquet", 100.0, 0.02),
     "buses": ("bus_buffalo_2020/2020-07-30.parquet", 100.0, 0.02),

@@ -62,6 +62,8 @@ class ShapeIndex:
         boxes = self._loose_boxes
         meets = (boxes[:, 0] <= right) & (boxes[:, 2] >= left) & (boxes[:, 1] <= high) & (boxes[:, 3] >= low)
         found += [self._loose[place] for place in np.flatnonzero(meets)]
+        if not self._gone:
+            return found
         # A shape may be gone, and another of its name have come.
         return [part for part in found if part in self._parts.get(part.shape.name, ())]
 

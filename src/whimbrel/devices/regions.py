@@ -80,7 +80,7 @@ class SafeRegions:
             raise DataError(
                 "method 'glr' needs cell_m, the side of its grid cells in metres; 'tight' has none"
             )
-        if not isinstance(version, int) or not 0 <= version < 2**63:
+        if not _is_count(version):
             raise DataError(f"version must be a whole number from 0 on, not {version!r}")
         self._cell_m = cell_m
         self._version = version
@@ -238,6 +238,10 @@ def _choice(what: str, given: str, allowed: tuple[str, ...]) -> str:
     if given not in allowed:
         raise DataError(f"{what} must be one of {', '.join(allowed)}, not {given!r}")
     return str(given)
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and 0 <= value < 2**63
 
 
 def _direction(start: tuple[float, float], end: tuple[float, float], scale: float) -> tuple[float, float]:

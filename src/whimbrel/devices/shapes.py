@@ -37,6 +37,7 @@ MARGIN_DEGREES = 1e-9
 MARGIN_PLANE = 1e-12
 """The same, as a part of the largest coordinate."""
 _MANY_CORNERS = 32
+_OFF_THE_GLOBE = "leaves longitudes -180 to 180 or latitudes -90 to 90"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -92,11 +93,13 @@ class Shape:
 
         bounds: Bounds = polygon.bounds
         margin = _margin(bounds, self.coordinates)
-        rings = [shapely.get_coordinates(ring) for ring in (polygon.exterior, *polygon.interiors)]
-        borders = np.full((sum(len(ring) - 1 for ring in rings), WIDTH), STRAIGHT)
-        borders[:, 1:3] = np.concatenate([ring[:-1] for ring in rings])
-        borders[:, 3:5] = np.concatenate([ring[1:] for ring in rings])
-        borders[:, MARGIN] = margin
+        corners = shapely.get_coordinates(polygon)
+        borders = np.full((len(corners) - 1, WIDTH), STRAIGHT)
+        borders[:, 1:3], borders[:, 3:5], borders[:, MARGIN] = corners[:-1], corners[1:], margin
+        if shapely.get_num_interior_rings(polygon):
+            # No side leads from the end of one ring to the beginning of the next.
+            sizes = shapely.get_num_coordinates(shapely.get_rings(polygon))
+            borders = np.delete(borders, np.cumsum(sizes)[:-1] - 1, axis=0)
         return Part(self, _wider(bounds, margin), borders)
 
 
@@ -128,8 +131,12 @@ def _from_tuple(name: str, given: Sequence[Any], coordinates: Coordinates) -> Sh
         _check_circle(name, x, y, radius_m, coordinates)
         return Shape(name, (x, y, radius_m), coordinates)
     x1, y1, x2, y2 = map(float, numbers)
-    corners = (min(x1, x2), min(y1, y2), max(x1, x2), max(y1, y2))
-    return _from_polygon(name, shapely.box(*corners), coordinates)
+    bounds = (min(x1, x2), min(y1, y2), max(x1, x2), max(y1, y2))
+    if x1 == x2 or y1 == y2:
+        raise DataError(f"subscription {name!r}: a box needs a width and a height above zero, not {given!r}")
+    if coordinates is Coordinates.LONLAT and not _is_on_globe(bounds):
+        raise DataError(f"subscription {name!r}: {given!r} {_OFF_THE_GLOBE}")
+    return Shape(name, shapely.box(*bounds), coordinates)
 
 
 def _is_number(value: object) -> bool:
@@ -159,7 +166,7 @@ def _from_polygon(name: str, polygon: shapely.Geometry, coordinates: Coordinates
     if reason is None and polygon.geom_type != "Polygon":
         reason = f"it is a {polygon.geom_type}, not a polygon"
     if reason is None and coordinates is Coordinates.LONLAT and not _is_on_globe(polygon.bounds):
-        reason = "it leaves longitudes -180 to 180 or latitudes -90 to 90"
+        reason = f"it {_OFF_THE_GLOBE}"
     if reason is not None:
         raise DataError(f"subscription {name!r} watches no simple polygon: {reason}; {HOW_TO_WRITE}")
     if shapely.get_num_coordinates(polygon) > _MANY_CORNERS:

@@ -139,7 +139,7 @@ class Grid:
 
         Borders count; a point with a NaN coordinate lies nowhere.
         """
-        self._lists.go_on()
+        self._lists.go_on(len(x) // 2)  # looking into two tables costs more than this
         counts = self._natives[: kernels.LEVELS] + self._natives[kernels.LEVELS :]
         levels = np.flatnonzero(counts)[::-1].copy()
         found: list[tuple[Numbers, Numbers]] = []
@@ -168,14 +168,16 @@ class Grid:
 
 
 def _rings_of(polygons: npt.NDArray[Any]) -> tuple[Floats, Ints]:
-    """Give the corners of polygons, a NaN corner behind each ring, and where those of each polygon begin."""
+    """Give the corners of polygons, a NaN corner between two rings of one, and where those of each begin."""
     import shapely
 
     parts, part_of = shapely.get_parts(polygons, return_index=True)
     rings, ring_of = shapely.get_rings(parts, return_index=True)
     xy, corner_of = shapely.get_coordinates(rings, return_index=True)
-    ends = np.searchsorted(corner_of, np.arange(len(rings)), side="right")
-    counts = np.bincount(part_of[ring_of[corner_of]], minlength=len(polygons))
-    counts += np.bincount(part_of[ring_of], minlength=len(polygons))
+    owner = part_of[ring_of]
+    goes_on = np.flatnonzero(owner[1:] == owner[:-1])
+    ends = np.searchsorted(corner_of, goes_on, side="right")
+    counts = np.bincount(owner[corner_of], minlength=len(polygons))
+    counts += np.bincount(owner[goes_on], minlength=len(polygons))
     offsets = np.concatenate([[0], np.cumsum(counts)])
     return np.insert(xy, ends, np.nan, axis=0), offsets.astype(np.int64)

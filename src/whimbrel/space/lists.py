@@ -70,10 +70,10 @@ class Lists:
         self.counters[MOVED] = 0
         self._used = int(self.counters[USED])
 
-    def go_on(self) -> None:
-        """Move some slots to the new table, enough to be done long before it is full."""
+    def go_on(self, more: int = 0) -> None:
+        """Move some slots to the new table, enough to be done long before it is full, and `more`."""
         if len(self.old):
-            self._move(_MOVES + 8 * (int(self.counters[USED]) - self._used))
+            self._move(_MOVES + 8 * (int(self.counters[USED]) - self._used) + more)
 
     def _move(self, slots: int) -> None:
         if not len(self.old):

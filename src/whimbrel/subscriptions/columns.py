@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from whimbrel.engine.identity import hashes
-from whimbrel.engine.values import Column, decoded, from_arrow
+from whimbrel.engine.values import Column, decoded, from_arrow, nothing
 from whimbrel.errors import DataError
 from whimbrel.model.batch import COORDINATES_KEY
 from whimbrel.model.columns import as_numbers, natural
@@ -76,20 +76,23 @@ def _number_hashes(column: Column) -> tuple[Ints, Ints]:
     return high, low
 
 
-def column_hashes(column: Column) -> tuple[Ints, Ints]:
-    """Hash the values of a column; null has the hashes 0 and 0."""
-    if column.type is None:
-        return np.zeros(len(column), np.int64), np.zeros(len(column), np.int64)
+def column_hashes(column: Column, high: Ints, low: Ints) -> None:
+    """Hash the values of a column into two arrays; null has the hashes 0 and 0."""
+    if column.type is None or not len(column):
+        high[:] = low[:] = 0
+        return
     if column.type is not Type.STRING:
-        high, low = _number_hashes(column)
-    elif pa.types.is_dictionary(column.values.type) and len(column.values.dictionary):
-        codes = column.values.indices.fill_null(0).to_numpy(zero_copy_only=False)
-        high, low = (each[codes] for each in _text_hashes(column.values.dictionary))
+        high[:], low[:] = _number_hashes(column)
+    elif pa.types.is_dictionary(column.values.type):
+        codes = column.values.indices
+        codes = (codes.fill_null(0) if codes.null_count else codes).to_numpy(zero_copy_only=False)
+        different = column.values.dictionary if len(column.values.dictionary) else pa.array([""])
+        for each, hashed in zip((high, low), _text_hashes(different), strict=True):
+            np.take(hashed, codes, out=each, mode="clip")
     else:
-        high, low = _text_hashes(column.values)
+        high[:], low[:] = _text_hashes(column.values)
     if column.null is not None:
         high[column.null] = low[column.null] = 0
-    return high, low
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,16 +106,14 @@ class Wanted:
 
 def read_columns(batch: pa.RecordBatch, wanted: Wanted, x: Floats, y: Floats) -> Columns:
     """Read the columns of a batch; one that it does not have is null everywhere."""
-    size, shape = batch.num_rows, (len(wanted.names), batch.num_rows)
-    highs, lows = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
+    shape = (len(wanted.names), batch.num_rows)
+    highs, lows = np.empty(shape, np.int64), np.empty(shape, np.int64)
     values = np.full(shape if wanted.numbers else (shape[0], 0), np.nan)
     begins = np.zeros(shape if wanted.texts else (shape[0], 0), np.int64)
     ends, data = begins - 1, _Bytes()
     for place, name in enumerate(wanted.names):
         column = _column(batch, name, x, y)
-        if column is None or column.type is None or not size:
-            continue
-        highs[place], lows[place] = column_hashes(column)
+        column_hashes(column, highs[place], lows[place])
         if wanted.numbers and column.type in (Type.INT, Type.FLOAT, Type.TIMESTAMP):
             values[place] = column.values
             values[place, column.nulls] = np.nan
@@ -144,12 +145,12 @@ class _Bytes:
         return np.concatenate(self.pieces) if self.pieces else np.zeros(0, np.uint8)
 
 
-def _column(batch: pa.RecordBatch, name: str, x: Floats, y: Floats) -> Column | None:
-    if name in ("x", "y"):
-        values = x if name == "x" else y
-        return Column(Type.FLOAT, values, np.isnan(values)) if len(values) else None
-    if name not in batch.schema.names:
-        return None
+def _column(batch: pa.RecordBatch, name: str, x: Floats, y: Floats) -> Column:
+    values = {"x": x, "y": y}.get(name)
+    if values is not None and len(values):
+        return Column(Type.FLOAT, values, np.isnan(values))
+    if values is not None or name not in batch.schema.names:
+        return nothing(batch.num_rows)
     return from_arrow(natural(name, batch.column(name), Faults(batch.num_rows)))
 
 

@@ -49,8 +49,9 @@ def read_rows(batch: pa.RecordBatch, coordinates: Coordinates) -> Rows:
     places = _places(batch, found & _PLACES, coordinates)
     if not names:
         return Rows(places)
-    hashes = [column_hashes(column) for column in columns]
-    highs, lows = np.stack([high for high, _ in hashes]), np.stack([low for _, low in hashes])
+    highs, lows = np.empty((2, len(names), batch.num_rows), np.int64)
+    for place, column in enumerate(columns):
+        column_hashes(column, highs[place], lows[place])
     return Rows(places, tuple(names), highs, lows)
 
 

@@ -15,7 +15,7 @@ from whimbrel.lang.cpsl import tree as c
 from whimbrel.lang.cpsl.levels import Level, Slot, chain, core_of, level_of, part_name
 from whimbrel.lang.cpsl.predicates import Reader, joined, occurrence_type, of_part, own, type_and_conditions
 from whimbrel.lang.cpsl.times import instant, quantity
-from whimbrel.lang.cpsl.variables import Key, Variables
+from whimbrel.lang.cpsl.variables import Key, Places, Variables
 from whimbrel.lang.wbl import tree as t
 
 
@@ -74,6 +74,7 @@ class SubscriptionLowering:
     needed: set[Key] = field(default_factory=set)
     """What a part of some level must tell, because another part is compared with it."""
     placed: set[Key] = field(default_factory=set)
+    places: Places = field(default_factory=Places)
     attributes: dict[Key, str] = field(default_factory=dict)
     """The attributes under which composites tell what they can."""
 
@@ -83,6 +84,7 @@ class SubscriptionLowering:
         self._note_needed(body, set())
         self._define(body, self.subscription.name, self.subscription.at, ())
         self._refuse_unplaced()
+        self.places.refuse_several()
         return self.made
 
     def _unbound(self, sub: c.Sub) -> c.Sub:
@@ -116,8 +118,22 @@ class SubscriptionLowering:
                     self.needed |= {binder, key}
             for slot in slots:
                 core = self._core(slot.sub)
-                if not isinstance(core, c.Primitive | c.Named):
+                is_composite = not isinstance(core, c.Primitive | c.Named)
+                if not isinstance(sub, c.Groups):  # what must not lie between groups is no place of its own
+                    self._note_places(level, slot, core if is_composite else None)
+                if is_composite:
                     self._note_needed(core, seen)
+
+    def _note_places(self, level: Level, slot: Slot, composite: c.Sub | None) -> None:
+        """Note where variables occur, and which of these places are known to be one event."""
+        told = {key[1:] for key in self._provided(slot) if key.startswith("$")}
+        core: c.Sub = slot.sub
+        while isinstance(core, c.Variable):
+            self.places.note(core, id(level) if core.name in told else id(slot))
+            core, _ = core_of(self.variables.bindings[core.name])
+        for inner in self._branches(composite) if composite is not None else ():
+            for name in told:
+                self.places.join(name, id(level), id(inner))
 
     def _provided(self, slot: Slot) -> frozenset[Key]:
         return frozenset() if slot.times is not None else self.variables.provided(slot.sub)

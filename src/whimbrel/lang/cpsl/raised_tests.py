@@ -77,8 +77,8 @@ class Tests:
             case t.InRegion(t.Name("this"), shape, False):
                 region = self.region_of(shape)
                 return lambda sub: c.Inside(region, sub)
-            case t.Apply("intersects" | "same_place" as name, (t.Name("this"), t.Constant(str() as text))):
-                place = self.region_of(t.Shape(text=text, at=node.at))
+            case t.Apply("intersects" | "same_place" as name, (t.Name("this"), other)):
+                place = self.region_of(_shape(other))
                 return lambda sub: c.Related(_RELATIONS[name], place, sub)
         found = distance_of(node)
         if found is None or found[0][0] != t.Name("this"):
@@ -88,11 +88,9 @@ class Tests:
 
     def _place(self, node: t.Expression) -> c.Region | c.Point:
         match node:
-            case t.Constant(str() as text):
-                return self.region_of(t.Shape(text=text, at=node.at))
             case t.Apply("point", (x, y)):
                 return c.Point(plain(x), plain(y))
-        raise no_form("a distance to this", node.at)
+        return self.region_of(_shape(node))
 
 
 def distance_of(
@@ -196,6 +194,17 @@ def _text(node: t.Expression) -> str:
     if isinstance(node, t.Constant) and isinstance(node.value, str) and "\n" not in node.value:
         return node.value
     raise no_form("what is no text on one line", node.at)
+
+
+def _shape(node: t.Expression) -> t.Shape:
+    match node:
+        case t.Constant(str() as text):
+            return t.Shape(text=text, at=node.at)
+        case t.Name(name):
+            return t.Shape(name=name, at=node.at)
+        case t.Apply("circle" | "box" as function, arguments):
+            return t.Shape(function=function, arguments=arguments, at=node.at)
+    raise no_form("this place", node.at, "write a region, or a point such as point(3, 4)")
 
 
 def _length(node: t.Expression) -> c.Amount:

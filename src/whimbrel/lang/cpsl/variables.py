@@ -163,6 +163,41 @@ class Variables:
         return frozenset().union(*(self.provided(each) for each in c.children(sub)))
 
 
+class Places:
+    """Where variables occur, and which of these places are known to be one event."""
+
+    def __init__(self) -> None:
+        self.noted: dict[str, list[tuple[c.Variable, int]]] = {}
+        self.same: dict[tuple[str, int], tuple[str, int]] = {}
+
+    def note(self, variable: c.Variable, place: int) -> None:
+        """Note that a variable occurs at a place."""
+        self.noted.setdefault(variable.name, []).append((variable, place))
+
+    def join(self, name: str, one: int, other: int) -> None:
+        """Note that a variable stands for the same event at two places."""
+        first, second = self._first((name, one)), self._first((name, other))
+        if first != second:
+            self.same[second] = first
+
+    def _first(self, place: tuple[str, int]) -> tuple[str, int]:
+        while place in self.same:
+            place = self.same[place]
+        return place
+
+    def refuse_several(self) -> None:
+        """Refuse variables that would stand for one event at one place, and for another at the next."""
+        for name, noted in self.noted.items():
+            first = self._first((name, noted[0][1]))
+            for variable, place in noted:
+                if self._first((name, place)) != first:
+                    raise QueryError(
+                        f"${name}; stands for one event, but not everywhere for the same",
+                        variable.at,
+                        "use another variable in what is repeated, absent or an alternative",
+                    )
+
+
 def _walk(sub: c.Sub) -> Iterator[c.Sub]:
     yield sub
     for each in c.children(sub):

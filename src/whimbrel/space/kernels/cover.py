@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from whimbrel.space.kernels.exact import BOX, CIRCLE, half_chord, in_rings
-from whimbrel.space.kernels.jit import kernel
+from whimbrel.space.kernels.jit import inlined, kernel
 
 APART, TOUCHING, INSIDE = 0, 1, 2
 """What a cell is to a shape: no point in common, perhaps some, or all of its points."""
@@ -108,7 +108,7 @@ def _meets(ax, ay, bx, by, x0, y0, x1, y1):
     return distance <= reach * (1 + _SURE)
 
 
-@kernel
+@inlined
 def step(value, cell):
     """Tell in which step of a cell a coordinate lies, `value` being the coordinate in cells."""
     return np.int64(min(max((value - cell) * STEPS, 0.0), STEPS - 1.0))

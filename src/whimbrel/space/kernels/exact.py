@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from whimbrel.space.kernels.jit import kernel
+from whimbrel.space.kernels.jit import inlined, kernel
 
 CIRCLE, BOX, POLYGON = 0, 1, 2
 """Kinds of shapes. A circle's row of numbers is x, y, radius, limit; any other's is its bounding box."""
@@ -17,7 +17,7 @@ _ORIENTATION_ERROR = (
 )
 
 
-@kernel
+@inlined
 def in_shape(kind, number, x, y, shapes, rings, corners, lonlat):
     """Tell whether a point lies in a shape."""
     if kind == CIRCLE:
@@ -26,13 +26,12 @@ def in_shape(kind, number, x, y, shapes, rings, corners, lonlat):
         dx = x - shapes[number, 0]
         dy = y - shapes[number, 1]
         return dx * dx + dy * dy <= shapes[number, 3]
-    inside = shapes[number, 0] <= x <= shapes[number, 2] and shapes[number, 1] <= y <= shapes[number, 3]
-    if kind == BOX or not inside:
-        return inside
+    if kind == BOX:
+        return shapes[number, 0] <= x <= shapes[number, 2] and shapes[number, 1] <= y <= shapes[number, 3]
     return in_rings(corners, rings[number], x, y)
 
 
-@kernel
+@inlined
 def half_chord(lon1, lat1, lon2, lat2):
     """Give the square of half the chord between two points on a sphere of radius 1 (haversine)."""
     north = math.sin(math.radians(lat2 - lat1) / 2)
@@ -40,7 +39,7 @@ def half_chord(lon1, lat1, lon2, lat2):
     return north * north + math.cos(math.radians(lat1)) * math.cos(math.radians(lat2)) * east * east
 
 
-@kernel
+@inlined
 def in_rings(corners, start, x, y):
     """Count how often a ray to the right crosses the rings that start somewhere in an array.
 
@@ -67,7 +66,7 @@ def in_rings(corners, start, x, y):
     return inside
 
 
-@kernel
+@inlined
 def orientation(x1, y1, x2, y2, x, y):
     """Give the sign of the turn from the line 1 to 2 towards a point: above 0 left of it, 0 on it."""
     left = (x1 - x) * (y2 - y)

@@ -13,7 +13,7 @@ import numpy as np
 
 from whimbrel.space.kernels.cover import APART, INSIDE, STEPS, TOUCHING, bounds, clipped, relation, step
 from whimbrel.space.kernels.exact import CIRCLE, POLYGON, in_shape
-from whimbrel.space.kernels.jit import kernel
+from whimbrel.space.kernels.jit import inlined, kernel
 from whimbrel.space.kernels.lists import (
     FREE,
     allocate,
@@ -54,7 +54,7 @@ _ALL = (STEPS - 1) << 16 | (STEPS - 1)
 """The box from the first to the last step of a cell, along both axes."""
 
 
-@kernel
+@inlined
 def key_of(level, column, row):
     """Pack level, column and row of a cell."""
     return (level << 56) | ((column + _HALF) << 28) | (row + _HALF)
@@ -337,9 +337,10 @@ def _longer(array, size):
     return longer
 
 
-@kernel
+@inlined
 def _lie_in(px, py, near, items, waiting, shapes, rings, corners, lonlat):
     """Keep the pairs of point and item that pass the exact test, at the front; give how many."""
+    _ask_for(items, waiting, shapes, rings, corners)
     kept = 0
     for n in range(waiting):
         item, point = items[n], near[n]
@@ -352,7 +353,23 @@ def _lie_in(px, py, near, items, waiting, shapes, rings, corners, lonlat):
     return kept
 
 
-@kernel
+@inlined
+def _ask_for(items, waiting, shapes, rings, corners):
+    """Read a first number of each shape, so that the rest is near when it is tested."""
+    starts, firsts = np.empty(waiting, np.int64), np.empty(waiting, np.float64)
+    for n in range(waiting):
+        number = items[n] >> _NUMBER
+        if (items[n] >> _KIND) & 3 == POLYGON:
+            starts[n] = rings[number]
+        else:
+            starts[n] = -1
+            firsts[n] = shapes[number, 0]
+    for n in range(waiting):
+        if starts[n] >= 0:
+            firsts[n] = corners[starts[n]] + corners[starts[n] + 8]
+
+
+@inlined
 def _in_order(near, items, kept, begin, rows, numbers, count):
     """Write pairs in the order of the points."""
     ends = np.zeros(BLOCK + 1, np.int64)

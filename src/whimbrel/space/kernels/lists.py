@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from whimbrel.space.kernels.jit import kernel
+from whimbrel.space.kernels.jit import inlined, kernel
 
 FREE, DEAD = 0, -1
 """Keys of slots that were never used, and of those whose list has moved away. Real keys are positive."""
@@ -28,7 +28,7 @@ _START, _SIZE, _MARK = 32, 27, 1 << 26
 _COUNT = _MARK - 1
 
 
-@kernel
+@inlined
 def scramble(key):
     """Spread neighbouring keys over a table."""
     h = np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)
@@ -37,7 +37,7 @@ def scramble(key):
     return h ^ (h >> np.uint64(32))
 
 
-@kernel
+@inlined
 def probe(slots, key):
     """Give the slot that has a key, or else the free one where it would be put."""
     last = slots.size // 2 - 1
@@ -47,7 +47,7 @@ def probe(slots, key):
     return 2 * place
 
 
-@kernel
+@inlined
 def look(slots, old, key):
     """Give the list of a key to read; 0 (an empty list) if there is none."""
     place = probe(slots, key)
@@ -87,25 +87,25 @@ def has_slots(slots, counters, wanted):
     return counters[USED] + wanted <= MOST_SLOTS * (slots.size // 2)
 
 
-@kernel
+@inlined
 def start_of(value):
     """Tell where the items of a list begin."""
     return value >> _START
 
 
-@kernel
+@inlined
 def count_of(value):
     """Tell how many items a list has."""
     return value & _COUNT
 
 
-@kernel
+@inlined
 def is_marked(value):
     """Tell whether a list bears the mark."""
     return value & _MARK != 0
 
 
-@kernel
+@inlined
 def marked(value):
     """Give the list with the mark."""
     return value | _MARK
@@ -117,7 +117,7 @@ def emptied(value):
     return value & _MARK
 
 
-@kernel
+@inlined
 def room_of(value):
     """Tell how many items fit into the block of a list."""
     return (1 << ((value >> _SIZE) & 31)) if value >> _START else 0

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from whimbrel.space.kernels.jit import kernel
+from whimbrel.space.kernels.jit import inlined, kernel
 from whimbrel.space.kernels.lists import allocate, exponent_for, release, scramble
 
 EQUAL, DIFFERENT, ONE_OF, BETWEEN, PREFIX, SUFFIX, SUBSTRING = range(7)
@@ -19,30 +19,34 @@ the start and length (in bytes) of a text."""
 _COLUMN = 8
 
 
-@kernel
+@inlined
 def asked(clause):
     """Tell what a clause asks."""
     return clause & 255
 
 
-@kernel
+@inlined
 def column_of(clause):
     """Tell of which column."""
     return clause >> _COLUMN
 
 
-@kernel
+@inlined
 def clause_of(what, column):
     """Pack what is asked of which column."""
     return what | (column << _COLUMN)
 
 
-@kernel
+@inlined
 def meets(start, event, words, highs, lows, values, begins, ends, data):
     """Tell whether an event meets the condition that starts somewhere in the words; 0 asks nothing."""
     while start:
         for at in range(start + 2, start + 2 + 3 * words[start], 3):
-            if not _holds(at, event, words, highs, lows, values, begins, ends, data):
+            column = column_of(words[at])
+            if asked(words[at]) == EQUAL:
+                if highs[column, event] != words[at + 1] or lows[column, event] != words[at + 2]:
+                    return False
+            elif not _holds(at, event, words, highs, lows, values, begins, ends, data):
                 return False
         start = words[start + 1]
     return True
@@ -50,13 +54,10 @@ def meets(start, event, words, highs, lows, values, begins, ends, data):
 
 @kernel
 def _holds(at, event, words, highs, lows, values, begins, ends, data):
+    """Tell whether an event meets a clause that asks for anything but a value."""
     what, column = asked(words[at]), column_of(words[at])
-    if column >= highs.shape[0]:
-        return False
     one, two = words[at + 1], words[at + 2]
     high, low = highs[column, event], lows[column, event]
-    if what == EQUAL:
-        return high == one and low == two
     if what == DIFFERENT:
         return (high != 0 or low != 0) and (high != one or low != two)
     if what == ONE_OF:
