@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
+from itertools import pairwise
 from random import Random
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -14,7 +17,10 @@ from tests.reference.strategies import arrivals, cuts, expected
 
 import whimbrel as wb
 from whimbrel.engine import encounters, mover
+from whimbrel.engine.nearby import Places
 from whimbrel.lang.wbl import compile_text
+from whimbrel.model.schema import Coordinates
+from whimbrel.space.geometry import distance_m
 
 SECOND = 1_000_000
 FEWER = settings(max_examples=max(10, settings.default.max_examples // 2))
@@ -113,6 +119,65 @@ def walks(seed: int) -> list[Event]:
                 values = {"v": 3, "w": random.choice((0.0, 0.0, 1.0)), "k": name}
                 found.append(Event(f"{name}{second:02}", "T", time, time, name, x, y, attributes=values))
     return found
+
+
+# On the earth.
+
+METRE = 1 / 111_195.08
+"""About a metre in degrees, at the equator."""
+
+
+@pytest.mark.parametrize("phrase", [line.strip() for line in PHRASES.strip().splitlines()])
+def test_the_date_line_is_a_line_like_any_other(phrase):
+    """What is found at one longitude is found at any other one."""
+    for seed in range(2):
+        plane = plain_events(f"region R = box(-0.4, -0.4, 4.3, 4.3) define D detect {phrase}", walks(seed))
+        for middle in (20.0, 180.0):
+            corners = [
+                (middle + x * METRE, y * METRE)
+                for x, y in ((-0.4, -0.4), (4.3, -0.4), (4.3, 4.3), (-0.4, 4.3))
+            ]
+            ring = ", ".join(f"{lon!r} {lat!r}" for lon, lat in [*corners, corners[0]])
+            text = f"coordinates lonlat region R = 'POLYGON (({ring}))' define D detect {phrase}"
+            assert plain_events(text, walks(seed), middle) == plane
+
+
+def plain_events(text: str, events: list[Event], middle: float | None = None) -> list[list[str]]:
+    """The events of what is found; with a longitude, in degrees around it."""
+    rows = []
+    for event in events:
+        row = {
+            "type": event.type,
+            "start": event.start,
+            "end": event.end,
+            "id": event.id,
+            "source": event.source,
+        }
+        x, y = event.x + 0.01, event.y + 0.01  # beside all borders and distances
+        if middle is None:
+            row |= {"x": x, "y": y}
+        else:
+            row |= {"lon": (middle + x * METRE + 180.0) % 360.0 - 180.0, "lat": y * METRE}
+        rows.append(row | dict(event.attributes))
+    query = wb.compile(re.sub(r"(\d) m\b", r"\1.1 m", text))
+    return sorted(wb.detect(query, rows, time_unit="us").column("events").to_pylist())
+
+
+def test_distances_to_regions_are_those_of_the_great_circle():
+    corners = [(10.0, 60.0), (10.02, 60.0), (10.02, 60.01), (10.005, 60.004), (10.0, 60.01)]
+    ring = ", ".join(f"{lon} {lat}" for lon, lat in [*corners, corners[0]])
+    places = Places((f"POLYGON (({ring}))",), Coordinates.LONLAT)
+    random = Random(7)
+    lon = np.array([random.uniform(9.97, 10.05) for _ in range(200)])
+    lat = np.array([random.uniform(59.98, 60.03) for _ in range(200)])
+    shares = np.linspace(0, 1, 2001)[:, None]
+    sides = [np.add(a, shares * np.subtract(b, a)) for a, b in pairwise([*corners, corners[0]])]
+    border = np.concatenate(sides)
+    found = places.distance(lon, lat)
+    for place in range(len(lon)):
+        if found[place] > 0:
+            nearest = distance_m(lon[place], lat[place], border[:, 0], border[:, 1], Coordinates.LONLAT).min()
+            assert found[place] == pytest.approx(nearest, rel=1e-3, abs=0.01)
 
 
 # What is kept, and what is let go of.

@@ -63,6 +63,8 @@ class Encounters:
         self.node_f = np.zeros((0, 5))
         self.found = np.zeros((0, k.F_COLUMNS), np.int64)
         self.found_m = np.zeros(0)
+        self._ranks = np.zeros(0, np.int64)
+        """The place of each mover among all, by their keys."""
 
     def _spec(self) -> Int64Array:
         spec = np.zeros(k.SPEC, np.int64)
@@ -202,6 +204,7 @@ class Encounters:
         self.place, self.xy = self.place[:, live], self.xy[:, live]
         self.seen = np.zeros(len(live), np.int64)
         self.movers.keep(live)
+        self._ranks = np.zeros(0, np.int64)
         self._relink()
 
     def _relink(self) -> None:
@@ -231,9 +234,9 @@ class Encounters:
         """Of two movers of one stream, let the one come first whose key does."""
         if not self.op.is_among_one:
             return found
-        values = self.movers.values()
-        pairs = found[:, [k.F_A, k.F_B]].tolist()
-        turned = np.array([_sortable(values[a]) > _sortable(values[b]) for a, b in pairs], np.bool_)
+        if len(self._ranks) != len(self.movers):
+            self._ranks = _ranks(self.movers.values())
+        turned = self._ranks[found[:, k.F_A]] > self._ranks[found[:, k.F_B]]
         for one, other in ((k.F_A, k.F_B), (k.F_IDENT_A, k.F_IDENT_B)):
             kept = found[turned, one]
             found[turned, one] = found[turned, other]
@@ -268,6 +271,7 @@ class Encounters:
         """Read what `save` wrote."""
         self.arrivals.load(blocks, f"{name}/held")
         self.movers = Interner.of(blocks.json(f"{name}/movers"))
+        self._ranks = np.zeros(0, np.int64)
         state = blocks.arrays(f"{name}/state")
         self.nodes, self.node_f, self.count = state["nodes"], state["node_f"], state["count"]
         self.place = np.stack([state["place0"], state["place1"]])
@@ -278,6 +282,13 @@ class Encounters:
 
 def _power_of_two(size: int) -> int:
     return 1 << max(5, (size - 1).bit_length())
+
+
+def _ranks(values: list[Any]) -> Int64Array:
+    """Give the place of each value among all of them in order."""
+    ranks = np.empty(len(values), np.int64)
+    ranks[sorted(range(len(values)), key=lambda number: _sortable(values[number]))] = np.arange(len(values))
+    return ranks
 
 
 def _sortable(value: Any) -> tuple[Any, ...]:
