@@ -18,7 +18,7 @@ def kernel(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def inlined(function: Callable[P, R]) -> Callable[P, R]:
-    """Compile `function` into every kernel that calls it: for small ones, in whose arguments a call would drown."""
+    """Compile `function` into every kernel that calls it: for small ones with many arguments."""
     compiled: Callable[P, R] = numba.njit(cache=True, nogil=True, error_model="numpy", forceinline=True)(
         function
     )
