@@ -29,6 +29,8 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from whimbrel.api import detect
+    from whimbrel.devices.client import SafeRegionFilter
+    from whimbrel.devices.regions import SafeRegions
     from whimbrel.engine.detect import Outcome, run
     from whimbrel.engine.session import Session
     from whimbrel.errors import DataError, QueryError, WhimbrelError
@@ -42,6 +44,8 @@ if TYPE_CHECKING:
     from whimbrel.lang.reading import read
     from whimbrel.lang.steps import Pattern, either
     from whimbrel.lang.wbl.compile import compile_text as compile
+    from whimbrel.space.places import box, circle
+    from whimbrel.subscriptions import Subscriptions
     from whimbrel.trial.backtest import Backtest, backtest
     from whimbrel.trial.shadow import Shadow
     from whimbrel.whynot import Explanation, why
@@ -56,10 +60,15 @@ _HOMES = {
     "Pattern": "whimbrel.lang.steps",
     "Query": "whimbrel.graph.query",
     "QueryError": "whimbrel.errors",
+    "SafeRegionFilter": "whimbrel.devices.client",
+    "SafeRegions": "whimbrel.devices.regions",
     "Session": "whimbrel.engine.session",
     "Shadow": "whimbrel.trial.shadow",
+    "Subscriptions": "whimbrel.subscriptions",
     "WhimbrelError": "whimbrel.errors",
     "backtest": "whimbrel.trial.backtest",
+    "box": "whimbrel.space.places",
+    "circle": "whimbrel.space.places",
     "compile": "whimbrel.lang.wbl.compile:compile_text",
     "cpsl": "whimbrel.lang.cpsl.compile:compile_text",
     "custom_query": "whimbrel.lang.custom",
@@ -86,10 +95,15 @@ __all__ = [
     "Pattern",
     "Query",
     "QueryError",
+    "SafeRegionFilter",
+    "SafeRegions",
     "Session",
     "Shadow",
+    "Subscriptions",
     "WhimbrelError",
     "backtest",
+    "box",
+    "circle",
     "compile",
     "cpsl",
     "custom_query",

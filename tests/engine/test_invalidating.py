@@ -109,3 +109,27 @@ def test_a_session_goes_on_as_if_the_events_had_never_come(data, graph, events, 
 
 def _by_id(table: pa.Table) -> dict[str, pa.Table]:
     return {table.column("id")[n].as_py(): table.slice(n, 1) for n in range(table.num_rows)}
+
+
+def test_an_event_that_is_taken_back_no_longer_tells_where_a_mover_is():
+    query = wb.compile("region R = box(0, 0, 4, 4) define D detect T enters R gap 10 s")
+    running = wb.Session(query)
+    places = enumerate((-5.0, 2.0, -5.0, 2.0))
+    running.push(
+        [{"type": "T", "time": t, "id": f"t{t}", "source": "v", "x": x, "y": 1.0} for t, x in places]
+    )
+    running.advance(5 * SECOND)
+    changed = running.invalidate("t2")
+    assert ids(changed.withdrawn) == ["t2 t3"]
+    assert ids(changed.detections) == []
+
+
+def test_where_a_mover_was_long_ago_must_be_remembered():
+    running = wb.Session(wb.compile("region R = box(0, 0, 4, 4) define D detect T enters R gap 10 s"))
+    for second in range(0, 4000, 8):
+        running.push([{"type": "T", "time": second, "id": f"t{second}", "source": "v", "x": 1.0, "y": 1.0}])
+    running.advance(4000 * SECOND)
+    with pytest.raises(
+        QueryError, match=r"knows where movers were, and what happened before .* is forgotten"
+    ):
+        running.invalidate("t3992")

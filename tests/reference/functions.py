@@ -196,6 +196,12 @@ def _middle(where: shapely.Geometry) -> Point:
     return where.centroid.x, where.centroid.y
 
 
+def apart(one: Item, two: Item, coordinates: Coordinates) -> float:
+    """Metres between the centres of two locations that are known."""
+    here, there = (shapely.Point(centre(item)) for item in (one, two))
+    return _metres(here, there, coordinates)
+
+
 def relate_places(
     name: str, one: Place, two: Place, more: Sequence[Value], coordinates: Coordinates
 ) -> Value:

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from whimbrel.engine.report import together
 from whimbrel.errors import QueryError
+from whimbrel.graph.motion import Encounter, Motion
 from whimbrel.graph.operators import Custom, Graph, Match
 from whimbrel.graph.policies import Context
 from whimbrel.graph.sequence import NO_SKIP, Sequence
@@ -65,25 +66,29 @@ def _run(twin: Session, events: pa.Table, session: Session) -> pa.Table:
 
 
 def _check_memory(session: Session) -> None:
-    """Refuse where what was forgotten may have used events up that are still remembered."""
+    """Refuse where what was forgotten may decide what becomes of events that are still remembered."""
     since = session.remembers_since
     if since is None:
         return
     for name in session.queries:
-        if _uses_up(session.query(name).graph):
+        why = _reaches_farther(session.query(name).graph)
+        if why is not None:
             raise QueryError(
-                f"{name!r} uses events up, and what happened before {format_instant(since)} is forgotten",
+                f"{name!r} {why}, and what happened before {format_instant(since)} is forgotten",
                 hint="open the session with a longer memory: Session(query, remember='1 d')",
             )
 
 
-def _uses_up(graph: Graph) -> bool:
+def _reaches_farther(graph: Graph) -> str | None:
+    """Say why a query depends on more than the events that it remembers; None if it does not."""
     for operator in graph.operators:
         match operator:
             case Match() if operator.context is not Context.EACH or operator.consuming:
-                return True
+                return "uses events up"
             case Sequence() if operator.skip != NO_SKIP:
-                return True
+                return "uses events up"
             case Custom():
-                return True
-    return False
+                return "uses events up"
+            case Motion() | Encounter():
+                return "knows where movers were"
+    return None

@@ -280,7 +280,7 @@ class Session:
         Raises
         ------
         QueryError
-            If a query uses events up and the session has forgotten what they were.
+            If a query depends on more than the events that the session still remembers.
         """
         wanted = {ids} if isinstance(ids, str) else set(ids)
         changed, other = replayed(self, wanted)

@@ -52,10 +52,11 @@ class Query:
             found[kind] = list(dict.fromkeys(known))
         return found
 
-    def in_context(self, context: Context) -> Query:
-        """Give the same query with another context for all its patterns."""
+    def in_context(self, context: Context | str) -> Query:
+        """Give the same query with another context for all its patterns: `query.in_context("recent")`."""
+        chosen = Context(context)
         operators = tuple(
-            replace(operator, context=context) if isinstance(operator, Match) else operator
+            replace(operator, context=chosen) if isinstance(operator, Match) else operator
             for operator in self.graph.operators
         )
         return replace(self, graph=replace(self.graph, operators=operators))

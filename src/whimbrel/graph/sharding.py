@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from whimbrel.graph.expressions import GROUP, Attribute, Binary, Call, Expr, Literal, Part, conjuncts
+from whimbrel.graph.motion import Encounter, Motion
 from whimbrel.graph.operators import (
     Absent,
     Aggregate,
@@ -150,7 +151,9 @@ class _Keys:
                 return self._parted(operator, names)
             case TimedOut():
                 return self.of[operator.input]
-            case Repeat() | Aggregate() | Custom() | Sequence():
+            case Encounter():
+                return frozenset()
+            case Repeat() | Aggregate() | Custom() | Sequence() | Motion():
                 return self._parted(operator, operator.partitioning.keys)
         raise TypeError(f"unknown operator {operator!r}")
 
@@ -238,7 +241,7 @@ class _Keys:
             return traced.pop() if len(traced) == 1 else None
         if isinstance(operator, TimedOut):
             return self._trace_group(self.graph[operator.input], name)
-        if not isinstance(operator, Match | Repeat | Aggregate | Sequence):
+        if not isinstance(operator, Match | Repeat | Aggregate | Sequence | Motion):
             return None
         key = next((key for key in operator.partitioning.keys if key.name == name), None)
         if key is None:
@@ -293,6 +296,8 @@ def _atomic_key(source: Source, name: str) -> Key | None:
 
 def _why(operator: Operator) -> str:
     shown = operator.name.partition(".")[0]
+    if isinstance(operator, Encounter):
+        return f"{shown} compares movers with each other, wherever they go"
     keys = getattr(operator, "partitioning", None)
     if keys is None or not (keys.keys or getattr(operator, "joins", ())):
         return f"{shown} compares events of all objects: it has no `group by`, and no distance that bounds it"

@@ -14,6 +14,7 @@ from whimbrel.engine.streams import RowsFrame, Stream, Surroundings
 from whimbrel.engine.values import BoolArray, Int64Array
 from whimbrel.errors import QueryError, UnknownNameError
 from whimbrel.graph.expressions import GROUP, Attribute
+from whimbrel.graph.motion import Motion
 from whimbrel.graph.operators import Aggregate, Custom, Derive, Graph, Match, Repeat
 from whimbrel.graph.policies import Key, Partitioning
 from whimbrel.model.time import BEGINNING_OF_TIME, END_OF_TIME
@@ -169,7 +170,7 @@ def keys_of(graph: Graph) -> tuple[str, ...]:
     """Name the keys by which any operator of a graph parts its events."""
     found: dict[str, None] = {}
     for operator in graph.operators:
-        if isinstance(operator, Match | Repeat | Aggregate | Custom):
+        if isinstance(operator, Match | Repeat | Aggregate | Custom | Motion):
             found |= dict.fromkeys(key.name for key in operator.partitioning.keys)
         if isinstance(operator, Match):
             found |= dict.fromkeys(operator.joins)

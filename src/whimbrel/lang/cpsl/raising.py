@@ -82,6 +82,8 @@ class _Raising:
             if value:
                 first = value[0] if isinstance(value, tuple) else value
                 raise no_form(f"`{shown}`", getattr(first, "at", None) or case.detect.at)
+        if isinstance(case.detect, t.Motion):
+            raise no_form(f"`{case.detect.verb}`", case.detect.at)
         return self._pattern(case.detect, _conjuncts(case.where))
 
     # Patterns

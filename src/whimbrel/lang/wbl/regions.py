@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from pathlib import Path
 
-from whimbrel.errors import QueryError, Span, UnknownNameError
+from whimbrel.errors import DataError, QueryError, Span, UnknownNameError
+from whimbrel.graph.motion import NamedRegion
 from whimbrel.lang.wbl import tree as t
 from whimbrel.lang.wbl.literals import LENGTHS
 from whimbrel.lang.wbl.values import Params, quantity
@@ -13,6 +15,9 @@ from whimbrel.model.schema import Coordinates
 
 CORNERS = 256
 """Corners of the polygon that stands for a circle; it falls short of the circle by less than 0.01 %."""
+
+LAYER = "layer"
+"""The function that reads many regions from a file."""
 
 _SMALLER = "make it smaller, or give the region as a polygon in WKT"
 _AREAS = ("Polygon", "MultiPolygon")
@@ -27,12 +32,19 @@ class Regions:
     params: Params
     coordinates: Coordinates | None
     named: dict[str, str] = field(default_factory=dict)
+    folder: Path = Path()
+    """Where the query file is: layers are looked up from there."""
+    layers: dict[str, tuple[NamedRegion, ...]] = field(default_factory=dict)
 
     def declare(self, statement: t.Region) -> None:
         """Add a named region."""
         if statement.name in self.named:
             raise QueryError(f"the region {statement.name!r} is declared twice", statement.at)
-        self.named[statement.name] = self.wkt(statement.shape)
+        if statement.shape.function == LAYER:
+            self.layers[statement.name] = self._layer(statement.shape)
+            self.named[statement.name] = self._united(self.layers[statement.name])
+        else:
+            self.named[statement.name] = self.wkt(statement.shape)
 
     def wkt(self, shape: t.Shape) -> str:
         """Work out a region: look it up, check its WKT, or compute it."""
@@ -40,6 +52,8 @@ class Regions:
             return self._known(shape.name, shape.at)
         if shape.text is not None:
             return self._checked(shape.text, shape.at)
+        if shape.function == LAYER:
+            return self._united(self._layer(shape))
         numbers = [_number(argument, self.params) for argument in shape.arguments]
         if shape.function == "circle" and len(numbers) == 3:
             x, y, radius = numbers
@@ -61,6 +75,45 @@ class Regions:
         if shape.text is not None:
             return self._checked(shape.text, shape.at, _PLACES)
         return self.wkt(shape)
+
+    def named_regions(self, shape: t.Shape) -> tuple[NamedRegion, ...]:
+        """Give a region with its name, or all those of a layer, so that a detection can tell which one."""
+        if shape.function == LAYER:
+            return self._layer(shape)
+        return self.layers.get(shape.name or "") or (NamedRegion(shape.name, self.wkt(shape)),)
+
+    def _layer(self, shape: t.Shape) -> tuple[NamedRegion, ...]:
+        """Read `layer('shops.geojson', name = 'shop')`."""
+        from whimbrel.io.layers import read_layer
+
+        match shape.arguments:
+            case (t.Constant(str() as file),):
+                name = None
+            case (t.Constant(str() as file), t.Compare((t.Name("name"), t.Constant(str() as name)), ("=",))):
+                pass
+            case _:
+                raise QueryError(
+                    "a layer is a file, and perhaps the property that names its regions",
+                    shape.at,
+                    "write layer('shops.geojson', name = 'shop')",
+                )
+        try:
+            found = read_layer(self.folder / file, name, self.coordinates)
+        except DataError as error:
+            hint = "layers are looked up beside the query file" if self.folder != Path() else None
+            raise QueryError(str(error), shape.at, hint or "mend the file, or name another one") from error
+        return tuple(NamedRegion(*each) for each in found)
+
+    def _united(self, regions: tuple[NamedRegion, ...]) -> str:
+        """Join the regions of a layer, for conditions that ask whether an event lies in any of them."""
+        import shapely
+
+        from whimbrel.space.geometry import to_wkt, unwrapped
+
+        shapes = list(shapely.from_wkt([region.wkt for region in regions]))
+        if self.coordinates is Coordinates.LONLAT:
+            shapes = [unwrapped(shape) for shape in shapes]
+        return to_wkt(shapely.union_all(shapes))
 
     def _known(self, name: str, at: Span | None) -> str:
         if name in self.named:
@@ -122,11 +175,11 @@ class Regions:
 
 def _check_degrees(bounds: tuple[float, ...], at: Span | None) -> None:
     x0, y0, x1, y1 = bounds
-    if min(x0, y0 * 2) < -180.0 or max(x1, y1 * 2) > 180.0:
+    if x0 < -360.0 or x1 > 360.0 or y0 < -90.0 or y1 > 90.0:
         raise QueryError(
             "this region lies outside of the globe",
             at,
-            "with 'coordinates lonlat', give longitudes from -180 to 180 and latitudes from -90 to 90",
+            "with 'coordinates lonlat', give longitudes (beyond 180 if you like) and latitudes -90 to 90",
         )
 
 
@@ -148,11 +201,7 @@ def _circle_on_sphere(
         east = math.sin(bearing) * math.sin(reach) * math.cos(middle)
         turn = math.atan2(east, math.cos(reach) - math.sin(middle) * sine)
         corners.append((lon + math.degrees(turn), math.degrees(math.asin(sine))))
-    if any(abs(corner[0]) > 180 for corner in corners):
-        raise QueryError(
-            "a circle across the date line is no polygon in longitude and latitude", at, _SMALLER
-        )
-    return corners
+    return [((east + 180.0) % 360.0 - 180.0, north) for east, north in corners]
 
 
 def _polygon(corners: list[tuple[float, float]], at: Span | None) -> str:

@@ -1,0 +1,1 @@
+"""Compiled geometry of safe regions: borders and positions in, rectangles and distances out."""
