@@ -60,7 +60,7 @@ def core_of(sub: c.Sub) -> tuple[c.Sub, list[t.Expression]]:
                 shape = t.Shape(text=polygon(region), at=region.at)
                 conditions.append(t.InRegion(_THIS, shape, at=sub.at))
             case c.Related(relation, c.Region() as region, of):
-                conditions.append(_between(_FUNCTIONS[relation], _THIS, t.Constant(polygon(region)), sub))
+                conditions.append(_relation(_FUNCTIONS[relation], _THIS, t.Constant(polygon(region)), sub))
             case c.Distance(c.Region() as region, _, _, of):
                 conditions.append(distance_test(_THIS, t.Constant(polygon(region)), sub))
             case c.Distance(c.Point(x, y), _, _, of):
@@ -75,7 +75,7 @@ def core_of(sub: c.Sub) -> tuple[c.Sub, list[t.Expression]]:
         sub = of
 
 
-def _between(function: str, left: t.Expression, right: t.Expression, sub: c.Sub) -> t.Expression:
+def _relation(function: str, left: t.Expression, right: t.Expression, sub: c.Sub) -> t.Expression:
     return t.Apply(function, (left, right), at=sub.at)
 
 
@@ -145,7 +145,7 @@ class _LevelMaking:
                     self._where(inside)
                 else:
                     names = t.Name(left.name), t.Name(right.name)
-                    self._where(_between(_FUNCTIONS[relation], *names, sub))
+                    self._where(_relation(_FUNCTIONS[relation], *names, sub))
             case c.Distance(place, _, _, of) if not isinstance(place, c.Region | c.Point):
                 left, right = self._pair(place, of)
                 self._where(distance_test(t.Name(left.name), t.Name(right.name), sub))
