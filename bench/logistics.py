@@ -1,8 +1,8 @@
 """Measure the logistics scenario of Grus: 15,000 composite subscriptions, 60,000 events, 25,000 detections.
 
 5,000 subscriptions each ask whether a vehicle left a region, reached one, or strayed from the one it follows.
-Two events that follow each other complete one of the first two kinds, four one of the third; all detections are
-known beforehand, and the program stops if one is missing or one too many. Nothing here asserts a time.
+Two events that follow each other complete one of the first two kinds, four one of the third. All detections
+are known beforehand, and the program stops if one is missing or one too many. Nothing here asserts a time.
 `--write` puts the table into docs/subscriptions.md.
 """
 

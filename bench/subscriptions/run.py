@@ -1,7 +1,7 @@
 """Measure subscriptions: against NumPy and Shapely's STRtree, with changes going on, as their number grows.
 
-Every figure comes with a ratio taken in the same run, because the machine's speed varies. Nothing here asserts a
-time, but answers that differ from a peer's are an error. `--write` puts the table into
+Every figure comes with a ratio taken in the same run, because the machine's speed varies. Nothing here
+asserts a time, but answers that differ from a peer's are an error. `--write` puts the table into
 docs/benchmarks-subscriptions.md.
 """
 
@@ -41,7 +41,9 @@ BEGIN, END = "<!-- figures: made by `make bench-subscriptions ARGS=--write` -->"
 def main() -> None:
     """Run the benchmarks that were asked for and print a table."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--most", type=int, default=1_000_000, help="subscriptions and events of the largest runs")
+    parser.add_argument(
+        "--most", type=int, default=1_000_000, help="subscriptions and events of the largest runs"
+    )
     parser.add_argument("--repeat", type=int, default=3, help="runs of each measurement; the median counts")
     parser.add_argument("--only", default="abcdef", help="which measurements, e.g. 'ab'")
     parser.add_argument("--write", action="store_true", help="put the table into the docs")
@@ -122,7 +124,11 @@ def shopping(options: argparse.Namespace) -> Iterator[str]:
 
 
 def compared(
-    what: str, subs: wb.Subscriptions, events: pa.Table, peers: dict[str, Callable[[], Any]], options: argparse.Namespace
+    what: str,
+    subs: wb.Subscriptions,
+    events: pa.Table,
+    peers: dict[str, Callable[[], Any]],
+    options: argparse.Namespace,
 ) -> str:
     """Measure matching against peers, and check that all find the same."""
     found = subs.match(events)
@@ -161,9 +167,12 @@ def growth(options: argparse.Namespace) -> Iterator[str]:
         events = made.events(options.most, 2)
         spent = median(lambda subs=subs, events=events: subs.match(events), options.repeat)
         base = base or spent
-        each = f"{events.num_rows / spent / 1e6:.2f} M events/s, {subs.nbytes / count:,.0f} bytes a subscription"
+        each = (
+            f"{events.num_rows / spent / 1e6:.2f} M events/s, {subs.nbytes / count:,.0f} bytes a subscription"
+        )
         more = f", added at {count / added / 1e3:,.0f} k/s"
-        yield f"| (c) {count:,} circles and polygons | {each}{more} | {spent / base:.1f} x the time of 1,000 |"
+        what = f"(c) {count:,} circles and polygons"
+        yield f"| {what} | {each}{more} | {spent / base:.1f} x the time of 1,000 |"
 
 
 def denser(options: argparse.Namespace) -> Iterator[str]:
@@ -250,15 +259,17 @@ def growing(options: argparse.Namespace) -> Iterator[str]:
         subs.add_polygons(some + half, made.polygons[some])
         spent.append(time.perf_counter() - begin)
     middle, longest = float(np.median(spent)), max(spent)
-    result = f"longest call {longest * 1e3:.1f} ms, median {middle * 1e3:.1f} ms, {len(made) / sum(spent) / 1e3:,.0f} k/s"
-    yield f"| (f) growing to {options.most:,}, 500 at a time | {result} | {longest / middle:.0f} x the median call |"
+    rate = f"{len(made) / sum(spent) / 1e3:,.0f} k/s"
+    result = f"longest call {longest * 1e3:.1f} ms, median {middle * 1e3:.1f} ms, {rate}"
+    what = f"(f) growing to {options.most:,}, 500 at a time"
+    yield f"| {what} | {result} | {longest / middle:.0f} x the median call |"
 
 
 def write_docs(table: str, options: argparse.Namespace) -> None:
     """Put the table between the marks in the docs page."""
     about = (
-        f"Python {platform.python_version()}, one core of {platform.machine()}, {options.most:,} subscriptions and "
-        f"events in the largest runs, median of {options.repeat} runs."
+        f"Python {platform.python_version()}, one core of {platform.machine()}, {options.most:,} "
+        f"subscriptions and events in the largest runs, median of {options.repeat} runs."
     )
     text = DOCS.read_text()
     head, rest = text.split(BEGIN)

@@ -1,4 +1,4 @@
-"""Subscriptions and events to measure with: two scenarios of a published evaluation, and mixtures of any size.
+"""Subscriptions and events to measure with: two published scenarios, and mixtures of any size.
 
 The taxi and shopping scenarios follow the descriptions in sections 5.2 and 5.3 of the paper on Grus, a
 publish/subscribe system for spatio-temporal events; what it leaves open is said here.
@@ -75,7 +75,7 @@ def shops(subscriptions: int, events: int, seed: int = 1) -> Shops:
     corners += random.uniform(0, side, (subscriptions, 1, 2))
     user = np.arange(events) % len(USERS)
     time = np.cumsum(random.exponential(1 / EVENTS_PER_S, events))
-    # Five users at 500 events a second would not leave the spot in a minute: their pace is that of a day's walk.
+    # Five people cannot see much of a mall in minutes: their pace is that of a day's walk.
     x, y = routes(random, user, time, WALKING_SPEED * side, side)
     columns = {
         "type": _repeated("user", events),
@@ -143,8 +143,8 @@ class Mixture:
 def mixture(count: int, matches: float = 1.0, *, skewed: bool = False, seed: int = 1) -> Mixture:
     """Make circles and polygons, half and half, of 50 to 1,000 metres (log-uniform).
 
-    The area is so large that an event lies in about `matches` of them where all is spread evenly. With `skewed`,
-    nine tenths of subscriptions and events lie around 50 centres, the larger ones with far more of them.
+    The area is so large that an event lies in about `matches` of them where all is spread evenly. With
+    `skewed`, nine tenths of subscriptions and events lie around 50 centres, most around the first ones.
     """
     random = np.random.default_rng(seed)
     half = count // 2

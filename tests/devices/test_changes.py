@@ -46,7 +46,9 @@ def test_a_bad_link_costs_reports_and_no_matches(mode, seed):
                 on_the_way.remove(message)
         if device.must_report(x, y):
             reported = (x, y)
-            on_the_way.append((safe.version, safe.region_for(x, y, device="d").to_json()))
+            on_the_way.append(
+                (safe.version, safe.region_for(x, y, device="d", report=device.reports).to_json())
+            )
             continue
         known = {name: STREET[name] for name, version in added.items() if version <= told}
         wanted = matches(known, *reported, "plane") if mode == "changes" else set()

@@ -8,6 +8,7 @@ import random
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,7 @@ from tests.devices.naive import point_at
 from whimbrel.devices import MessageError, SafeRegion, SafeRegionFilter, client
 
 NUMBERS = st.floats(allow_nan=False, allow_infinity=False)
-REGION = SafeRegion(3, "changes", "plane", (1.0, 2.0), (0.0, 0.0, 10.0, 10.0), 2.5, 1_700_000_000.5)
+REGION = SafeRegion(3, "changes", "plane", (1.0, 2.0), (0.0, 0.0, 10.0, 10.0), 2.5, 1_700_000_000.5, 9)
 AREA = SafeRegion(1, "changes", "plane", (5.0, 5.0), (0.0, 0.0, 10.0, 10.0))
 
 
@@ -33,6 +34,7 @@ def regions(draw) -> SafeRegion:
         draw(st.none() | st.tuples(NUMBERS, NUMBERS, NUMBERS, NUMBERS)),
         draw(st.none() | NUMBERS) if at else None,
         draw(st.none() | NUMBERS),
+        draw(st.none() | st.integers(0, 2**53 - 1)),
     )
 
 
@@ -54,11 +56,12 @@ def test_json_says_what_it_is():
         "rectangle": [0.0, 0.0, 10.0, 10.0],
         "radius_m": 2.5,
         "expires": 1_700_000_000.5,
+        "report": 9,
     }
 
 
 def test_bytes_are_few():
-    assert len(REGION.to_bytes()) == 81
+    assert len(REGION.to_bytes()) == 89
     assert len(SafeRegion(3, "changes", "plane").to_bytes()) == 17
 
 
@@ -77,7 +80,7 @@ def test_no_message_breaks_the_client(message):
         client.read_message(message)
 
 
-@pytest.mark.parametrize("cut", [3, 4, 12, 16, 17, 80])
+@pytest.mark.parametrize("cut", [3, 4, 12, 16, 17, 88])
 def test_bytes_that_end_early_are_noticed(cut):
     with pytest.raises(MessageError, match=r"ends after|damaged"):
         client.read_message(REGION.to_bytes()[:cut])
@@ -110,6 +113,8 @@ def changed(**fields) -> str:
         (changed(rectangle=[0, 0, 1, True]), "'rectangle' must be 4 finite numbers"),
         (changed(rectangle=[0, 0, 1, 10**400]), "'rectangle' must be 4 finite numbers"),
         (changed(radius_m=math.inf), "'radius_m' must be 1 finite number, not inf"),
+        (changed(report=1.5), "'report' must be a whole number, not 1.5"),
+        (changed(report=-1), "'report' must be a whole number, not -1"),
         (changed(expires=[5]), "'expires' must be 1 finite number, not"),
     ],
 )
@@ -128,9 +133,8 @@ def test_without_a_region_every_position_is_reported():
 def test_rectangle_or_disc_is_enough_to_be_silent():
     region = SafeRegion(1, "every match", "plane", (0.0, 0.0), (-1.0, -1.0, 9.0, 1.0), 5.0)
     device = SafeRegionFilter(region.to_json())
-    assert [device.must_report(x, y) for x, y in [(9, 1), (0, 5), (-5, 0), (4, 4), (9.1, 0)]] == [
-        False, False, False, True, True,
-    ]  # fmt: skip
+    assert not any(device.must_report(x, y) for x, y in [(9, 1), (0, 5), (-5, 0)])
+    assert device.must_report(4, 4)
 
 
 @pytest.mark.parametrize("place", [(math.nan, 5), (5, math.nan), (math.inf, 5), (5, -math.inf)])
@@ -146,18 +150,22 @@ def test_beyond_the_date_line_is_no_position():
     assert SafeRegionFilter(region.to_json()).must_report(181, 0)
 
 
-def test_where_changes_count_a_region_ends_with_the_report_it_asks_for():
-    device = SafeRegionFilter(AREA.to_json())
+@pytest.mark.parametrize("mode", ["every match", "changes"])
+def test_a_region_ends_with_the_report_it_asks_for(mode):
+    device = SafeRegionFilter(SafeRegion(1, mode, "plane", (5.0, 5.0), (0.0, 0.0, 10.0, 10.0)).to_json())
     assert device.must_report(20, 5)
     assert device.must_report(5, 5), "the server believes it at (20, 5)"
 
 
-def test_where_matches_count_a_region_stays():
-    device = SafeRegionFilter(
-        SafeRegion(1, "every match", "plane", (5.0, 5.0), (0.0, 0.0, 10.0, 10.0)).to_json()
-    )
+def test_numbers_tell_an_answer_from_an_earlier_one_for_the_same_place():
+    device = SafeRegionFilter()
+    assert device.must_report(5, 5)
+    early = SafeRegion(1, "changes", "plane", (5.0, 5.0), (0.0, 0.0, 10.0, 10.0), report=device.reports)
     assert device.must_report(20, 5)
-    assert not device.must_report(5, 5)
+    assert device.must_report(5, 5)
+    assert not device.update(early.to_bytes())
+    assert device.update(replace(early, report=device.reports).to_bytes())
+    assert not device.must_report(6, 5)
 
 
 def test_an_answer_to_an_earlier_report_is_left_aside():
@@ -178,6 +186,18 @@ def test_a_message_about_older_subscriptions_is_left_aside():
     assert device.must_report(5, 5)
 
 
+def test_a_message_left_aside_still_tells_of_newer_subscriptions():
+    device = SafeRegionFilter(AREA.to_json())
+    assert device.must_report(20, 5)
+    answers = [
+        SafeRegion(n, "changes", "plane", (at, 5.0), (15.0, 0.0, 35.0, 9.0))
+        for n, at in [(1, 30.0), (2, 20.0)]
+    ]
+    assert device.must_report(30, 5)
+    assert not device.update(answers[1].to_json()), "it answers the earlier report"
+    assert not device.update(answers[0].to_json()), "it knows fewer subscriptions"
+
+
 def test_a_dropped_region_is_silent_no_longer():
     device = SafeRegionFilter(AREA.to_json())
     assert not device.must_report(5, 5)
@@ -193,9 +213,14 @@ def test_a_region_expires():
     assert not device.must_report(0, 0, time=99.9)
     assert device.check_again_after(0.01) == pytest.approx(0.1)
     assert device.must_report(0, 0, time=100)
-    assert device.must_report(0, 0, time=math.nan)
+
+
+def test_a_region_that_expires_needs_the_time():
+    region = SafeRegion(1, "changes", "plane", (0.0, 0.0), (-9.0, -9.0, 9.0, 9.0), None, 100.0)
+    device = SafeRegionFilter(region.to_json())
     with pytest.raises(ValueError, match="this region expires: give must_report the time"):
         device.must_report(0, 0)
+    assert device.must_report(0, 0, time=math.nan)
 
 
 @pytest.mark.parametrize("speed", [0, -1, math.nan])

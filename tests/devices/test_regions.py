@@ -325,6 +325,11 @@ def test_a_time_to_end_is_a_number(expires):
         wb.SafeRegions().region_for(0, 0, expires=expires)
 
 
+def test_the_number_of_a_report_is_whole():
+    with pytest.raises(DataError, match="report must be a whole number from 0 on, not -1"):
+        wb.SafeRegions().region_for(0, 0, report=-1)
+
+
 def test_names_of_subscriptions_are_texts():
     with pytest.raises(DataError, match="the name of a subscription is a text, not 7"):
         wb.SafeRegions({7: ("circle", 0, 0, 1)})

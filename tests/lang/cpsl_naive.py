@@ -7,7 +7,7 @@ works.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 
 from hypothesis import strategies as st
@@ -24,7 +24,11 @@ class Event:
     start: int
     end: int
     kind: str = ""
-    parts: tuple[object, ...] = ()
+    parts: tuple[tuple[str | None, object], ...] = ()
+    """The parts, each with the variable that it is bound to."""
+    bound: frozenset[tuple[str, object]] = frozenset()
+    """The variables that are bound to an event in it."""
+    variable: str | None = None
 
     def as_dict(self) -> dict:
         (name,) = self.ids
@@ -36,6 +40,8 @@ def written(sub: Sub) -> str:
     match sub:
         case "event", kind:
             return f'(STRING:type = "{kind}")'
+        case "variable", name:
+            return f"${name};"
         case "between" | "after" | "absent" as name, first, second, of:
             sign = {"between": "=|", "after": "|=", "absent": "!"}[name]
             last = second if isinstance(second, int) else written(second)
@@ -55,6 +61,41 @@ def written(sub: Sub) -> str:
     raise ValueError(sub)
 
 
+VARIABLES = {"x": "A", "y": "A", "z": "B"}
+
+
+def line(sub: Sub) -> str:
+    """Write a whole subscription, with what its variables are bound to."""
+    bindings = "".join(f', ${name}; = (STRING:type = "{VARIABLES[name]}")' for name in sorted(_used(sub)))
+    return f"n: {written(sub)}{bindings}"
+
+
+def _used(sub: Sub) -> set[str]:
+    if sub[0] == "variable":
+        return {sub[1]}
+    return set().union(*(_used(part) for part in sub if isinstance(part, tuple)))
+
+
+def _told(sub: Sub) -> set[str]:
+    """Name the variables that everything a subscription finds has bound."""
+    match sub:
+        case "or", *parts:
+            return set.intersection(*(_told(part) for part in parts))
+        case "absent", first, second, _:
+            return _told(first) | (set() if isinstance(second, int) else _told(second))
+        case "successive" | "recurring", *_:
+            return set()
+        case "variable", name:
+            return {name}
+    return set().union(*(_told(part) for part in sub if isinstance(part, tuple)))
+
+
+def _agree(*events: Event) -> bool:
+    """Tell whether every variable is bound to one event."""
+    bound = frozenset().union(*(event.bound for event in events))
+    return len(bound) == len({name for name, _ in bound})
+
+
 def detect(sub: Sub, events: list[Event], horizon: int) -> list[Event]:
     """Give everything that a subscription finds."""
 
@@ -64,6 +105,12 @@ def detect(sub: Sub, events: list[Event], horizon: int) -> list[Event]:
     match sub:
         case "event", kind:
             return [event for event in events if event.kind == kind]
+        case "variable", name:
+            return [
+                replace(event, variable=name, bound=frozenset({(name, event.name)}))
+                for event in events
+                if event.kind == VARIABLES[name]
+            ]
         case "between at", point, time, of:
             return [b for b in all_of(of) if point < b.start and b.end <= point + time]
         case "after at", point, time, of:
@@ -81,11 +128,15 @@ def detect(sub: Sub, events: list[Event], horizon: int) -> list[Event]:
 def _within(sub: Sub, first: list[Event], time: int, of: list[Event]) -> list[Event]:
     """Give what is bounded by an amount of time after an event."""
     if sub[0] == "between":
-        return [_made(sub, a, b) for a, b in product(first, of) if a.end < b.start and b.end <= a.end + time]
+        return [
+            _made(sub, a, b)
+            for a, b in product(first, of)
+            if _agree(a, b) and a.end < b.start and b.end <= a.end + time
+        ]
     return [
-        Event((sub, a.name), a.ids, a.start, a.end + time)
+        Event((sub, a.name), a.ids, a.start, a.end + time, bound=a.bound)
         for a in first
-        if not any(a.end < b.start and b.end <= a.end + time for b in of)
+        if not any(_agree(a, b) and a.end < b.start and b.end <= a.end + time for b in of)
     ]
 
 
@@ -94,17 +145,17 @@ def _without_bound(sub: Sub, all_of: Callable[[Sub], list[Event]]) -> list[Event
     match sub:
         case "after", first, int() as time, of:
             pairs = product(all_of(first), all_of(of))
-            return [_made(sub, a, b) for a, b in pairs if b.start > a.end + time]
+            return [_made(sub, a, b) for a, b in pairs if _agree(a, b) and b.start > a.end + time]
         case "concurrent", other, of:
             pairs = product(all_of(other), all_of(of))
             return [
                 _made(sub, a, b)
                 for a, b in pairs
-                if a.name != b.name and max(a.start, b.start) <= min(a.end, b.end)
+                if a.name != b.name and _agree(a, b) and max(a.start, b.start) <= min(a.end, b.end)
             ]
         case "and", *parts:
             chosen = product(*map(all_of, parts))
-            return [_made(sub, *each) for each in chosen if _differ(parts, each)]
+            return [_made(sub, *each) for each in chosen if _agree(*each) and _differ(parts, each)]
         case "successive", count, of:
             return _stretches(sub, all_of(of), count)
         case name, first, second, of:
@@ -120,46 +171,72 @@ def _between_two(
         return [
             _made(sub, a, b)
             for a, b in product(first, second)
-            if a.end < b.start and not any(a.end < c.start and c.end < b.start for c in of)
+            if _agree(a, b)
+            and a.end < b.start
+            and not any(_agree(a, b, c) and a.end < c.start and c.end < b.start for c in of)
         ]
+    in_order = _lies_between if name == "between" else _follow
     return [
-        _made(sub, a, b, c)
-        for a, b, c in product(first, second, of)
-        if (a.end < c.start and c.end < b.start if name == "between" else a.end < b.start and c.start > b.end)
+        _made(sub, a, b, c) for a, b, c in product(first, second, of) if _agree(a, b, c) and in_order(a, b, c)
     ]
 
 
+def _lies_between(a: Event, b: Event, c: Event) -> bool:
+    return a.end < c.start and c.end < b.start
+
+
+def _follow(a: Event, b: Event, c: Event) -> bool:
+    return a.end < b.start and c.start > b.end
+
+
 def _made(sub: Sub, *parts: Event) -> Event:
-    ids = frozenset().union(*(part.ids for part in parts))
-    names = tuple(part.name for part in parts)
     return Event(
-        (sub, names), ids, min(part.start for part in parts), max(part.end for part in parts), parts=names
+        (sub, tuple(part.name for part in parts)),
+        frozenset().union(*(part.ids for part in parts)),
+        min(part.start for part in parts),
+        max(part.end for part in parts),
+        parts=tuple((part.variable, part.name) for part in parts),
+        bound=frozenset().union(*(part.bound for part in parts)),
     )
 
 
 def _differ(subs: list[Sub], chosen: tuple[Event, ...]) -> bool:
-    """Tell whether all parts of one && are different, those of relations among them."""
+    """Tell whether all parts of one && are different, those of relations among them.
+
+    A variable is one part, however often it is named.
+    """
     relations = ("between", "after", "concurrent", "and")
-    names = [
-        name
+    parts = [
+        part
         for sub, event in zip(subs, chosen, strict=True)
-        for name in (event.parts if sub[0] in relations else (event.name,))
+        for part in (event.parts if sub[0] in relations else ((event.variable, event.name),))
     ]
+    variables = {part for part in parts if part[0] is not None}
+    names = [name for _, name in variables] + [name for variable, name in parts if variable is None]
     return len(names) == len(set(names))
 
 
 def _either(sub: Sub, found: list[list[Event]]) -> list[Event]:
     """Give what either side finds; what both sides find is the same thing if it is a single event."""
-    return [
-        Event((sub, event.name, None if event.kind else number), event.ids, event.start, event.end)
-        for number, events in enumerate(found)
-        for event in events
-        if not (event.kind and any(event in before for before in found[:number]))
-    ]
+    told = _told(sub)
+    seen: set[frozenset[str]] = set()
+    either = []
+    for number, events in enumerate(found):
+        for event in events:
+            if event.kind and event.ids in seen:
+                continue
+            seen |= {event.ids} if event.kind else set()
+            name = (sub, event.name, None if event.kind else number)
+            bound = frozenset(pair for pair in event.bound if pair[0] in told)
+            either.append(Event(name, event.ids, event.start, event.end, bound=bound))
+    return either
 
 
 def _alternatives(sub: Sub) -> list[Sub]:
-    return [each for part in sub[1:] for each in _alternatives(part)] if sub[0] == "or" else [sub]
+    """Give the different branches; saying the same twice says nothing more."""
+    if sub[0] != "or":
+        return [sub]
+    return list(dict.fromkeys(each for part in sub[1:] for each in _alternatives(part)))
 
 
 def _stretches(sub: Sub, events: list[Event], count: int) -> list[Event]:
@@ -171,7 +248,8 @@ def _stretches(sub: Sub, events: list[Event], count: int) -> list[Event]:
 
 _KINDS = st.sampled_from("ABC")
 _TIMES = st.integers(1, 5)
-_leaves = st.tuples(st.just("event"), _KINDS)
+_events = st.tuples(st.just("event"), _KINDS)
+_variables = st.tuples(st.just("variable"), st.sampled_from(sorted(VARIABLES)))
 
 
 def _operators(inner: st.SearchStrategy[Sub]) -> st.SearchStrategy[Sub]:
@@ -183,12 +261,17 @@ def _operators(inner: st.SearchStrategy[Sub]) -> st.SearchStrategy[Sub]:
         st.tuples(st.just("concurrent"), inner, inner),
         st.tuples(st.just("and"), inner, inner),
         st.tuples(st.just("or"), inner, inner),
-        st.tuples(st.just("successive"), st.integers(1, 3), _leaves),
-        st.tuples(st.just("recurring"), _TIMES, _leaves),
+        st.tuples(st.just("successive"), st.integers(1, 3), _events),
+        st.tuples(st.just("recurring"), _TIMES, _events),
     )
 
 
-subscriptions = st.one_of(_operators(_leaves), _operators(st.one_of(_leaves, _operators(_leaves))))
+def _nested(leaves: st.SearchStrategy[Sub]) -> st.SearchStrategy[Sub]:
+    return st.one_of(_operators(leaves), _operators(st.one_of(leaves, _operators(leaves))))
+
+
+subscriptions = _nested(_events)
+with_variables = _nested(st.one_of(_variables, _variables, _events))
 
 
 @st.composite

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from tests.lang import cpsl_naive as naive
 
 import whimbrel as wb
+from whimbrel.errors import QueryError
 
 HORIZON = "1 h"
 
@@ -226,15 +227,27 @@ def test_a_warning_names_variables_that_nobody_uses():
     assert query.warnings == ("line 1, col 7: $b; is bound, but not used",)
 
 
-@given(naive.subscriptions, naive.event_lists, st.sampled_from([4, 9, 100]))
+HORIZONS = st.sampled_from([4, 9, 100])
+
+
+@given(naive.subscriptions, naive.event_lists, HORIZONS)
 def test_every_detection_is_what_the_table_says(sub: naive.Sub, rows: list[naive.Event], horizon: int):
-    table = wb.detect(
-        wb.cpsl(f"n: {naive.written(sub)}", horizon=f"{horizon} s"), [row.as_dict() for row in rows]
-    ).to_pylist()
+    check(sub, wb.cpsl(naive.line(sub), horizon=f"{horizon} s"), rows, horizon)
+
+
+@given(naive.with_variables, naive.event_lists, HORIZONS)
+def test_a_variable_is_one_event_wherever_it_occurs(sub: naive.Sub, rows: list[naive.Event], horizon: int):
+    try:
+        query = wb.cpsl(naive.line(sub), horizon=f"{horizon} s")
+    except QueryError:
+        return  # some places cannot be compared, and are refused
+    check(sub, query, rows, horizon)
+
+
+def check(sub: naive.Sub, query: wb.Query, rows: list[naive.Event], horizon: int) -> None:
+    found_rows = wb.detect(query, [row.as_dict() for row in rows]).to_pylist()
     actual = Counter(
-        (tuple(sorted(row["events"])), row["start"].timestamp(), row["end"].timestamp()) for row in table
+        (tuple(sorted(row["events"])), row["start"].timestamp(), row["end"].timestamp()) for row in found_rows
     )
-    expected = Counter(
-        (tuple(sorted(item.ids)), item.start, item.end) for item in naive.detect(sub, rows, horizon)
-    )
-    assert actual == expected
+    items = naive.detect(sub, rows, horizon)
+    assert actual == Counter((tuple(sorted(item.ids)), item.start, item.end) for item in items)

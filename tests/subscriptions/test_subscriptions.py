@@ -22,7 +22,7 @@ def found(subs, events):
     return set(pairs)
 
 
-# What a subscription asks, for the naive reference: a list of functions of one event (a dict). -----------------
+# What a subscription asks, for the naive reference: a list of functions of one event (a dict).
 
 
 def equal(name, value):
@@ -204,7 +204,7 @@ def test_tables_of_subscriptions_are_matched_as_their_rows_one_by_one(seed, coun
     assert found(subs, batch) == expected
 
 
-# Small ones -------------------------------------------------------------------------------------------------
+# Small ones.
 
 TAXI = {"type": "Taxi", "state": "free", "speed": 40, "name": "zzabcde", "x": 100.0, "y": 0.0}
 
@@ -344,7 +344,7 @@ def test_shared_conditions_and_numbers_are_used_again():
     assert subs._next == 500
 
 
-# What is wrong is refused, and changes nothing ----------------------------------------------------------------
+# What is wrong is refused, and changes nothing.
 
 BOWTIE = "POLYGON ((0 0, 1 1, 1 0, 0 1, 0 0))"
 BAD_PLACES = [

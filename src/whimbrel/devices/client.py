@@ -31,9 +31,9 @@ _MAGIC = b"WSR"
 _HEAD = struct.Struct("<3sBBQ")
 _CHECKSUM = struct.Struct("<I")
 _LONLAT_BIT, _CHANGES_BIT = 1, 2
-_PARTS = (("at", 2, 4), ("rectangle", 4, 8), ("radius_m", 1, 16), ("expires", 1, 32))
+_PARTS = (("at", 2, 4), ("rectangle", 4, 8), ("radius_m", 1, 16), ("expires", 1, 32), ("report", 1, 64))
 """The parts of a message that may be missing: name, how many numbers, bit that tells that it is there."""
-_ALL_BITS = 63
+_ALL_BITS = 127
 _ROUNDING = 1 - 1e-9
 """Distances are rounded down by this, so that no rounding error lets a device sleep too long."""
 
@@ -59,6 +59,8 @@ class SafeRegion:
     """Left, low, right, high."""
     radius_m: float | None = None
     expires: float | None = None
+    report: int | None = None
+    """The number of the report that the region answers."""
 
     def contains(self, x: float, y: float) -> bool:
         """Tell whether a position lies in the region; what is no position never does."""
@@ -88,7 +90,7 @@ class SafeRegion:
         return json.dumps({**head, "coordinates": self.coordinates, **parts}, separators=(",", ":"))
 
     def to_bytes(self) -> bytes:
-        """Write the region in 17 to 81 bytes, with a checksum."""
+        """Write the region in 17 to 89 bytes, with a checksum."""
         flags = _LONLAT_BIT * (self.coordinates == LONLAT) + _CHANGES_BIT * (self.mode == CHANGES)
         numbers: list[float] = []
         for name, size, bit in _PARTS:
@@ -117,14 +119,16 @@ class SafeRegion:
 class SafeRegionFilter:
     """Decide on the device whether a position must be reported.
 
-    A region ends with the report that it asks for: until the server has answered, every position is
-    reported. (In the mode `every match` it is used again when the device is back in it.)
+    A region ends with the report that it asks for: until the server has answered that one, every position is
+    reported. `reports` counts them; send it along, and let the server answer with it.
     """
 
-    __slots__ = ("_is_void", "_reported", "_seen", "_seen_time", "region")
+    __slots__ = ("_is_void", "_newest", "_reported", "_seen", "_seen_time", "region", "reports")
 
     def __init__(self, message: str | bytes | None = None) -> None:
         self.region: SafeRegion | None = None
+        self.reports = 0
+        self._newest = 0
         self._is_void = False
         self._reported: tuple[float, float] | None = None
         self._seen: tuple[float, float] | None = None
@@ -137,10 +141,10 @@ class SafeRegionFilter:
         if self._may_stay_silent(x, y, time):
             self._seen, self._seen_time = (x, y), time
             return False
-        self._seen, self._reported = None, (x, y)
-        if self.region is not None and self.region.mode == CHANGES:
-            # The server now knows another place. Back in the old region, silence would deceive it.
-            self._is_void = True
+        # The server will know another place, and give another region. Back in the old one, silence would
+        # deceive it, and nobody would withdraw that one when a subscription comes that it does not cover.
+        self._is_void, self._seen = True, None
+        self._reported, self.reports = (x, y), self.reports + 1
         return True
 
     def check_again_after(self, speed: float) -> float:
@@ -160,10 +164,11 @@ class SafeRegionFilter:
     def update(self, message: str | bytes) -> bool:
         """Take over what the server sent; False if it is out of date and everything stays as it was."""
         region = read_message(message)
-        if self.region is not None and region.version < self.region.version:
+        if region.version < self._newest:
             return False
-        if region.mode == CHANGES and region.at is not None and self._reported not in (None, region.at):
-            # It answers an earlier report: the server has heard of another place since.
+        # Whatever becomes of this message, there are subscriptions now that older regions do not cover.
+        self._newest = region.version
+        if self.reports and not self._answers_the_last_report(region):
             return False
         self.region, self._is_void, self._seen = region, False, None
         return True
@@ -171,6 +176,11 @@ class SafeRegionFilter:
     def drop(self) -> None:
         """Forget the region, such as after a lost link: report all positions until a new one comes."""
         self._is_void, self._seen = True, None
+
+    def _answers_the_last_report(self, region: SafeRegion) -> bool:
+        if region.at is None:  # a withdrawal answers nothing, and always holds
+            return True
+        return region.at == self._reported if region.report is None else region.report == self.reports
 
     def _may_stay_silent(self, x: float, y: float, time: float | None) -> bool:
         if self.region is None or self._is_void:
@@ -270,9 +280,11 @@ def _is_finite_number(value: object) -> bool:
 def _checked(
     version: int, mode: str, coordinates: str, parts: dict[str, tuple[float, ...] | None]
 ) -> SafeRegion:
-    at, rectangle, radius, expires = (parts[name] for name, _, _ in _PARTS)
+    at, rectangle, radius, expires, report = (parts[name] for name, _, _ in _PARTS)
     if radius is not None and at is None:
         raise MessageError("'radius_m' needs 'at', the centre of the disc")
+    if report is not None and not (report[0].is_integer() and 0 <= report[0] < 2**53):
+        raise MessageError(f"'report' must be a whole number, not {report[0]!r}")
     return SafeRegion(
         version,
         mode,
@@ -281,4 +293,5 @@ def _checked(
         (rectangle[0], rectangle[1], rectangle[2], rectangle[3]) if rectangle else None,
         radius[0] if radius else None,
         expires[0] if expires else None,
+        int(report[0]) if report else None,
     )

@@ -137,6 +137,7 @@ class SafeRegions:
         device: str | None = None,
         came_from: tuple[float, float] | None = None,
         expires: float | None = None,
+        report: int | None = None,
     ) -> SafeRegion:
         """Give the region round a reported position in which the device may stay silent.
 
@@ -150,12 +151,17 @@ class SafeRegions:
         expires
             When the region ends, in seconds of any clock that device and server share: the longest time that
             a device whose link is lost may miss a new subscription.
+        report
+            The number of the report (`SafeRegionFilter.reports`), so that the device can tell the answer from
+            late answers to earlier reports. Without it, the position does.
         """
         x, y = float(x), float(y)
         if expires is not None and not math.isfinite(expires):
             raise DataError(
                 f"expires must be a time in seconds, or None for a region without end, not {expires!r}"
             )
+        if report is not None and not _is_count(report):
+            raise DataError(f"report must be a whole number from 0 on, not {report!r}")
         inside = self.matching(x, y)
         rectangle, radius_m = None, None
         if not inside or self.mode == CHANGES:
@@ -163,9 +169,8 @@ class SafeRegions:
                 rectangle = self._greedy(x, y)
             else:
                 rectangle, radius_m = self._tight(x, y, came_from or self._holders.last_report(device))
-        region = SafeRegion(
-            self._version, self.mode, self.coordinates.value, (x, y), rectangle, radius_m, expires
-        )
+        head = self._version, self.mode, self.coordinates.value
+        region = SafeRegion(*head, (x, y), rectangle, radius_m, expires, report)
         if device is not None:
             self._holders.keep(device, region)
         return region
@@ -241,7 +246,7 @@ def _choice(what: str, given: str, allowed: tuple[str, ...]) -> str:
 
 
 def _is_count(value: object) -> bool:
-    return isinstance(value, int) and 0 <= value < 2**63
+    return isinstance(value, int) and 0 <= value < 2**53
 
 
 def _direction(start: tuple[float, float], end: tuple[float, float], scale: float) -> tuple[float, float]:

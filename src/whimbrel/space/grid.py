@@ -1,9 +1,9 @@
-"""An index of shapes: which circles, boxes and polygons does a point lie in?
+"""An index of shapes: it tells which circles, boxes and polygons a point lies in.
 
-A grid of cells of many sizes. Each shape is held by the few cells of its own level that it touches (cells about
-as wide as the shape), each cell being a list found through a hash table. Cells that get crowded are split: their
-shapes are then held by finer cells, and where such a cell lies wholly inside a shape, its points need no test.
-A point is looked up once in every level that holds anything.
+A grid of cells of many sizes. Each shape is held by the few cells of its own level that it touches (cells
+about as wide as the shape), each cell being a list found through a hash table. Cells that get crowded are
+split: their shapes are then held by finer cells, and where such a cell lies wholly inside a shape, its points
+need no test. A point is looked up once in every level that holds anything.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ _SCALES = np.ldexp(1.0, kernels.MIDDLE - np.arange(kernels.LEVELS))
 class Grid:
     """Shapes with numbers that the caller chooses; small ones, since arrays are as long as the largest.
 
-    A shape is first kept, then put in. What is given must have been checked: finite coordinates within `FARTHEST_M`, valid polygons, numbers that are
-    not in use. `whimbrel.space.places` does that.
+    A shape is first kept, then put in. What is given must have been checked: finite coordinates within
+    `FARTHEST_M`, valid polygons, numbers that are not in use. `whimbrel.space.places` does that.
     """
 
     def __init__(self, coordinates: Coordinates = Coordinates.PLANE) -> None:
@@ -57,7 +57,7 @@ class Grid:
         return sum(array.nbytes for array in arrays) + self._lists.nbytes
 
     def keep_circles(self, numbers: Ints, x: Floats, y: Floats, radius_m: Floats) -> None:
-        """Remember circles, without putting them into cells yet; their radius is in metres, on the globe too."""
+        """Remember circles, in no cell yet; their radius is in metres, on the globe too."""
         if self._lonlat:
             limit = np.sin(np.minimum(radius_m / (2 * EARTH_RADIUS_M), np.pi / 2)) ** 2
         else:
@@ -106,8 +106,8 @@ class Grid:
         while True:
             lists = self._lists
             done = kernels.add_shapes(
-                numbers, done, *self._arrays(), lists.slots, lists.old, lists.words, lists.free, lists.counters,
-                self._stack,
+                numbers, done, *self._arrays(),
+                lists.slots, lists.old, lists.words, lists.free, lists.counters, self._stack,
             )  # fmt: skip
             waiting = int(lists.counters[kernels.PENDING])
             if done == len(numbers) and not waiting:
@@ -129,7 +129,7 @@ class Grid:
         """Forget shapes that are in no cell; their numbers may be used again."""
         kernels.release_rings(numbers, self._kinds, self._rings, self._lists.words, self._lists.free)
 
-    def _arrays(self) -> tuple[Any, ...]:
+    def _arrays(self) -> tuple[Any, Any, Any, Any, Any, Any, Any]:
         return (
             self._kinds, self._levels, self._shapes, self._rings, self._lonlat, _SCALES, self._natives,
         )  # fmt: skip

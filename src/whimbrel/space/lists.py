@@ -35,7 +35,7 @@ def lengthen(array: npt.NDArray[Any], size: int) -> None:
 
 
 class Lists:
-    """A hash table from positive keys to lists; kernels work on its arrays and say when they need more room."""
+    """A hash table from positive keys to lists; kernels work on its arrays and say if they need room."""
 
     def __init__(self) -> None:
         self.slots: Ints = np.zeros(2 * _FEWEST_SLOTS, np.int64)
@@ -57,7 +57,7 @@ class Lists:
         return bool(self.counters[USED] + 64 > MOST_SLOTS * (len(self.slots) // 2))
 
     def make_room(self, words: int = 0) -> None:
-        """Give the kernels more room in whatever is nearly full: for a list twice as long as any, or `words`."""
+        """Give the kernels more room where they need it: for a list twice as long as any, or `words`."""
         if self.is_tight:
             self._move(len(self.old))
             self._begin_to_move()

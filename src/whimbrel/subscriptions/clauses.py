@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -31,8 +31,9 @@ TIMES = frozenset({"start", "end", "timestamp", "duration"})
 _FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "=", "!=": "!="}
 _TEXTS = frozenset({"startswith", "endswith", "contains"})
 _SUPPORTED = (
-    "a subscription is made of comparisons of an attribute with a constant, 'in (...)', 'between', startswith, "
-    "endswith, contains and 'this in Region', joined by commas or 'and'; for more, deploy a query in a Session"
+    "a subscription is made of comparisons of an attribute with a constant, 'in (...)', 'between', "
+    "startswith, endswith, contains and 'this in Region', joined by commas or 'and'; "
+    "for more, deploy a query in a Session"
 )
 
 
@@ -153,31 +154,29 @@ def _asked(clause: Expr) -> Asked:
     match clause:
         case Call("within_region", (Part(None), Literal(str() as region, _))):
             return Asked(region=region)
-        case Call("in", (Attribute(None, name), *choices)):
-            constants = [choice for choice in choices if isinstance(choice, Literal)]
-            if len(constants) == len(choices) and len({c.type for c in constants}) == 1:
-                return _equals(name, constants, clause)
         case Call("between", (Attribute(None, name), Literal(low, kind), Literal(high, _))):
             return _between(name, low, high, kind, clause)
+        case Call("in", (Attribute(None, name), *choices)):
+            return _equals(name, choices, clause)
         case Call(how, (Attribute(None, name), Literal(str() as text, _))) if how in _TEXTS:
             return Asked((HasText(_name(name), how, text),))
         case Attribute(None, name):
             return Asked((Equals(_name(name), (True,), Type.BOOL),))
         case Unary("not", Attribute(None, name)):
             return Asked((Equals(_name(name), (False,), Type.BOOL),))
-        case Binary(operator, Literal() as constant, Attribute(None, _) as attribute) if operator in _FLIPPED:
-            return _asked(Binary(_FLIPPED[operator], attribute, constant))
-        case Binary("=", Attribute(None, name), Literal() as constant):
-            return _equals(name, [constant], clause)
-        case Binary("!=", Attribute(None, name), Literal() as constant):
-            found = _equals(name, [constant], clause).clauses[0]
-            assert isinstance(found, Equals)
-            return Asked((replace(found, negated=True),))
-        case Binary("<=" | "<" as operator, Attribute(None, name), Literal(bound, kind)):
-            return _between(name, -math.inf, _closed(bound, operator, -math.inf), kind, clause)
-        case Binary(">=" | ">" as operator, Attribute(None, name), Literal(bound, kind)):
-            return _between(name, _closed(bound, operator, math.inf), math.inf, kind, clause)
+        case Binary(operator, Literal() as constant, Attribute(None, name)) if operator in _FLIPPED:
+            return _compared(name, _FLIPPED[operator], constant, clause)
+        case Binary(operator, Attribute(None, name), Literal() as constant) if operator in _FLIPPED:
+            return _compared(name, operator, constant, clause)
     raise _unsupported(clause)
+
+
+def _compared(name: str, operator: str, constant: Literal, clause: Expr) -> Asked:
+    if operator in ("=", "!="):
+        return _equals(name, [constant], clause, negated=operator == "!=")
+    if operator in ("<", "<="):
+        return _between(name, -math.inf, _closed(constant.value, operator, -math.inf), constant.type, clause)
+    return _between(name, _closed(constant.value, operator, math.inf), math.inf, constant.type, clause)
 
 
 def _unsupported(clause: Expr) -> QueryError:
@@ -197,23 +196,25 @@ def _type_of(value: Value) -> Type:
     return Type.STRING if isinstance(value, str) else Type.FLOAT
 
 
-def _equals(name: str, constants: list[Literal], clause: Expr) -> Asked:
+def _equals(name: str, choices: Sequence[Expr], clause: Expr, *, negated: bool = False) -> Asked:
+    constants = [choice for choice in choices if isinstance(choice, Literal)]
     values = tuple(constant.value for constant in constants if constant.value is not None)
-    if len(values) < len(constants) or any(c.type is Type.DURATION for c in constants):
+    kinds = {Type.FLOAT if c.type is Type.INT else c.type for c in constants}
+    if len(values) < len(choices) or len(kinds) > 1 or Type.DURATION in kinds:
         raise _unsupported(clause)
-    kind = Type.TIMESTAMP if constants[0].type is Type.TIMESTAMP else _type_of(values[0])
-    return Asked((Equals(_name(name), values, kind),))
+    kind = kinds.pop() or _type_of(values[0])
+    return Asked((Equals(_name(name), values, kind, negated),))
 
 
-def _closed(bound: Value | None, operator: str, towards: float) -> float:
+def _closed(bound: Value | None, operator: str, towards: float) -> float | None:
     """Turn a bound that does not count itself into the next number, which does."""
     if not isinstance(bound, int | float) or isinstance(bound, bool):
-        return math.nan
+        return None
     return float(bound) if operator in ("<=", ">=") else math.nextafter(float(bound), towards)
 
 
 def _between(name: str, low: object, high: object, kind: Type | None, clause: Expr) -> Asked:
-    numbers = [b for b in (low, high) if isinstance(b, int | float) and not isinstance(b, bool) and b == b]
-    if len(numbers) < 2 or kind is Type.DURATION:
+    bounds = [float(b) for b in (low, high) if isinstance(b, int | float) and not isinstance(b, bool)]
+    if len(bounds) < 2 or kind is Type.DURATION:
         raise _unsupported(clause)
-    return Asked((Between(_name(name), float(numbers[0]), float(numbers[1])),))
+    return Asked((Between(_name(name), bounds[0], bounds[1]),))

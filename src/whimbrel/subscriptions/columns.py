@@ -38,7 +38,7 @@ class Columns:
     data: npt.NDArray[np.uint8]
 
     @property
-    def arrays(self) -> tuple[npt.NDArray[Any], ...]:
+    def arrays(self) -> tuple[Ints, Ints, Floats, Ints, Ints, npt.NDArray[np.uint8]]:
         """All of them, in the order in which kernels take them."""
         return self.highs, self.lows, self.values, self.begins, self.ends, self.data
 

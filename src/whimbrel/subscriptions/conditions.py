@@ -56,7 +56,7 @@ class Conditions:
         highs: Any = None,
         lows: Any = None,
     ) -> None:
-        """Give subscriptions the same clauses, and each a value for some columns (as hashes; 0, 0 for none)."""
+        """Give subscriptions the same clauses, and each a value for some columns (hashes; 0, 0 for none)."""
         if not len(numbers):
             return
         lengthen(self.starts, int(numbers.max()) + 1)

@@ -162,8 +162,8 @@ class Subscriptions:
         """Add the subscriptions of a table, one a row.
 
         The column `id` names them. Their places, if any, are in `geometry` (WKT or WKB), or in `x`, `y` (or
-        `lon`, `lat`) and `radius_m`. Every other column, `type` among them, is an attribute that must be equal;
-        where it is null, the subscription does not ask for it. `where` and `type` hold for all rows.
+        `lon`, `lat`) and `radius_m`. Every other column, `type` among them, is an attribute that must be
+        equal; where it is null, the subscription does not ask for it. `where` and `type` hold for all rows.
 
         Nothing is added if any row is wrong.
         """
@@ -205,16 +205,16 @@ class Subscriptions:
     def match(self, events: Any) -> pa.Table:
         """Find which events meet which subscriptions.
 
-        Gives a table with the columns `event_row` (the row in `events`, from 0) and `subscription` (its id), in
-        order of the rows; the subscriptions of one row come in no particular order.
+        Gives a table with the columns `event_row` (the row in `events`, from 0) and `subscription` (its id),
+        in order of the rows; the subscriptions of one row come in no particular order.
 
         Parameters
         ----------
         events
-            Any kind of table: Arrow, pandas, polars, a list of dicts. Of its columns `type`, the attributes and
-            the location (`x` and `y`, `lon` and `lat`, or `geometry`) are read. An event without a location, or
-            with one that is not finite or out of range, lies in no place; a polygon counts by its centre. A value
-            of another type than the one asked for is not equal to it.
+            Any kind of table: Arrow, pandas, polars, a list of dicts. Of its columns `type`, the attributes
+            and the location (`x` and `y`, `lon` and `lat`, or `geometry`) are read. An event without a
+            location, or with one that is not finite or out of range, lies in no place; a polygon counts by
+            its centre. A value of another type than the one asked for is not equal to it.
         """
         found: list[pa.Table] = []
         first = 0

@@ -38,7 +38,7 @@ class Paths:
         return self._lists.nbytes + self._keys.nbytes + self.conditions.starts.nbytes
 
     def enter(self, numbers: Ints, has_place: npt.NDArray[np.bool_]) -> Ints:
-        """Choose a way to each subscription; give those, old ones among them, whose way is now their place."""
+        """Choose a way to each subscription; give those, old ones too, whose way is now their place."""
         if not len(numbers):
             return numbers
         lengthen(self._keys, int(numbers.max()) + 1)
@@ -65,7 +65,7 @@ class Paths:
         return np.concatenate([placed, others])
 
     def leave(self, numbers: Ints) -> npt.NDArray[np.bool_]:
-        """Take subscriptions out of their lists, and their conditions away; tell which had none but a place."""
+        """Take subscriptions out of their lists, and their conditions away; tell who was found by place."""
         by_place: npt.NDArray[np.bool_] = self._keys[numbers] == kernels.PLACE
         lists = self._lists
         kernels.leave(
@@ -78,7 +78,7 @@ class Paths:
         return by_place
 
     def find(self, events: int, columns: Columns) -> Pairs:
-        """Give the pairs of events and listed subscriptions whose condition they meet, in order of the rows."""
+        """Give the pairs of events and listed subscriptions whose condition they meet, by row."""
         found: list[Pairs] = []
         done, room, lists = (0 if self._listed else events), max(1024, events), self._lists
         while done < events:

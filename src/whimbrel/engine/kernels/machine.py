@@ -11,9 +11,9 @@ import math
 
 import numpy as np
 
-from whimbrel.engine.kernels.jit import kernel
 from whimbrel.engine.kernels.shapes import related
 from whimbrel.engine.kernels.sphere import sphere
+from whimbrel.space.kernels.jit import kernel
 
 STACK = 64
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from whimbrel.engine.kernels.jit import kernel
 from whimbrel.engine.kernels.resting import apart
+from whimbrel.space.kernels.jit import kernel
 
 NO_TIME = -(2**62)
 NO_END = 2**62

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from whimbrel.engine.kernels.jit import kernel
 from whimbrel.engine.kernels.sides import (
     DUE,
     DURATION,
@@ -24,6 +23,7 @@ from whimbrel.engine.kernels.sides import (
     NO_END,
     NO_TIME,
 )  # fmt: skip
+from whimbrel.space.kernels.jit import kernel
 
 R_BEGAN, R_SINCE, R_DEADLINE = 2, 3, 4
 """Of a mover, besides its last sample: the sample with which its rest or approach began, when that was, and

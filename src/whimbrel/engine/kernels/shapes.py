@@ -16,8 +16,9 @@ import math
 
 import numpy as np
 
-from whimbrel.engine.kernels.jit import kernel
 from whimbrel.engine.kernels.sphere import sphere
+from whimbrel.space.kernels.exact import orientation
+from whimbrel.space.kernels.jit import kernel
 
 APART, MEET, INSIDE = 0, 1, 2
 """What may be asked: the distance in metres, whether they share a point, whether one lies in the other."""
@@ -26,9 +27,6 @@ CORNERS = 7
 """Where the corners of a shape begin."""
 OUTSIDE, BORDER, WITHIN = -1, 0, 1
 
-_SAFE = 3.3306690738754716e-16
-"""Rounding of a two by two determinant is at most so much of the sum of its terms."""
-_SPLIT = 134217729.0
 _STEPS = 60
 _GOLDEN = 0.6180339887498949
 
@@ -86,50 +84,10 @@ def _related(asked, on_sphere, data, one, x1, y1, two, x2, y2, turn):
 
 
 @kernel
-def _product(a, b):
-    """Multiply exactly: a rounded product, and what was rounded off."""
-    product = a * b
-    big = _SPLIT * a
-    a1 = big - (big - a)
-    a2 = a - a1
-    big = _SPLIT * b
-    b1 = big - (big - b)
-    b2 = b - b1
-    return product, ((a1 * b1 - product) + a1 * b2 + a2 * b1) + a2 * b2
-
-
-@kernel
-def _difference(a, b):
-    """Subtract exactly: a rounded difference, and what was rounded off."""
-    difference = a - b
-    rest = difference - a
-    return difference, (a - (difference - rest)) - (b + rest)
-
-
-@kernel
 def side(ax, ay, bx, by, px, py):
     """Tell on which side of the line from a to b the point p lies: 1 left, -1 right, 0 on it."""
-    left = (ax - px) * (by - py)
-    right = (ay - py) * (bx - px)
-    value = left - right
-    if abs(value) > _SAFE * (abs(left) + abs(right)):
-        return 1 if value > 0 else -1
-    return _side_exactly(ax, ay, bx, by, px, py)
-
-
-@kernel
-def _side_exactly(ax, ay, bx, by, px, py):
-    a, a_rest = _difference(ax, px)
-    b, b_rest = _difference(by, py)
-    c, c_rest = _difference(ay, py)
-    d, d_rest = _difference(bx, px)
-    left, left_rest = _product(a, b)
-    left_rest += a * b_rest + a_rest * b
-    right, right_rest = _product(c, d)
-    right_rest += c * d_rest + c_rest * d
-    value, rest = _difference(left, right)
-    value += rest + (left_rest - right_rest)
-    return 1 if value > 0 else (-1 if value < 0 else 0)
+    turn = orientation(ax, ay, bx, by, px, py)
+    return 1 if turn > 0 else (-1 if turn < 0 else 0)
 
 
 @kernel

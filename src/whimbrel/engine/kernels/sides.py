@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from whimbrel.engine.kernels.jit import kernel
+from whimbrel.space.kernels.jit import kernel
 
 NO_TIME = -(2**62)
 NO_END = 2**62

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 
-from whimbrel.engine.kernels.jit import kernel
-
-EARTH_RADIUS_M = 6_371_008.8
+from whimbrel.space.geometry import EARTH_RADIUS_M
+from whimbrel.space.kernels.jit import kernel
 
 
 @kernel

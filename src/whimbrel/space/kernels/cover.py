@@ -1,4 +1,4 @@
-"""How shapes and grid cells lie to each other: which cells a shape touches, and which lie wholly inside it."""
+"""How shapes and grid cells lie to each other: which cells a shape touches, and which lie inside it."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def _rings(corners, start, x0, y0, x1, y1):
 
 @kernel
 def _meets(ax, ay, bx, by, x0, y0, x1, y1):
-    """Tell whether a line between two points touches a box: none of the box's axes or the line's keep them apart."""
+    """Tell whether a line between two points touches a box: no axis keeps them apart."""
     if max(ax, bx) < x0 or min(ax, bx) > x1 or max(ay, by) < y0 or min(ay, by) > y1:
         return False
     dx, dy = bx - ax, by - ay

@@ -1,4 +1,4 @@
-"""Does a point lie in a shape, borders included? Circles, boxes, and polygons by counting crossings."""
+"""Exact tests whether a point lies in a shape, borders included; polygons by counting crossings."""
 
 from __future__ import annotations
 
@@ -45,6 +45,23 @@ def in_rings(corners, start, x, y):
 
     There stands the number of corners, then x and y of each. Rings are closed; a NaN corner parts them.
     """
+    inside = is_close = False
+    x2, y2 = corners[start + 1], corners[start + 2]
+    for place in range(start + 3, start + 1 + 2 * np.int64(corners[start]), 2):
+        x1, y1 = x2, y2
+        x2, y2 = corners[place], corners[place + 1]
+        left, right = (x1 - x) * (y2 - y), (y1 - y) * (x2 - x)
+        turn = left - right
+        # No branches: which sides a ray crosses cannot be predicted.
+        crosses = ((y1 <= y) != (y2 <= y)) & (turn == turn)
+        inside ^= crosses & ((turn > 0) == (y2 > y1))
+        is_close |= abs(turn) <= _ORIENTATION_ERROR * (abs(left) + abs(right))
+    return _in_rings_exactly(corners, start, x, y) if is_close else inside
+
+
+@kernel
+def _in_rings_exactly(corners, start, x, y):
+    """Do the same for a point that lies on a side, or so close to its line that rounding could decide."""
     inside = False
     first = start + 1
     for n in range(np.int64(corners[start]) - 1):
@@ -66,7 +83,7 @@ def in_rings(corners, start, x, y):
     return inside
 
 
-@inlined
+@kernel
 def orientation(x1, y1, x2, y2, x, y):
     """Give the sign of the turn from the line 1 to 2 towards a point: above 0 left of it, 0 on it."""
     left = (x1 - x) * (y2 - y)

@@ -1,8 +1,8 @@
 """Shapes in a grid of cells of many sizes: put in, take out, and find those that a point lies in.
 
 A cell is known by its level (cells of level n are 2**n wide), column and row, packed into one key. Its list
-holds an item for each shape: number, whether the cell lies wholly inside, kind, and in 32 bits the part of the
-bounding box within the cell. A marked cell is split: shapes that only touch it are held by finer cells.
+holds an item for each shape: number, whether the cell lies wholly inside, kind, and in 32 bits the part of
+the bounding box within the cell. A marked cell is split: shapes that only touch it are held by finer cells.
 """
 
 from __future__ import annotations
@@ -71,7 +71,8 @@ def level_for(x0, y0, x1, y1):
     """Choose the level of a shape: the finest whose cells are wider than its bounding box."""
     _, level = math.frexp(max(x1 - x0, y1 - y0))
     _, far = math.frexp(max(abs(x0), abs(y0), abs(x1), abs(y1)))
-    return min(max(level, far - _FINEST, 1 - MIDDLE), LEVELS - 1 - MIDDLE) + MIDDLE
+    level = min(max(level, far - _FINEST, 2 - MIDDLE), LEVELS - 2 - MIDDLE) + MIDDLE
+    return level + level % 2
 
 
 @kernel
@@ -138,9 +139,10 @@ def add_shapes(
     counters,
     stack,
 ):
-    """Put shapes into their cells, from the `at`-th number on; give the first that is not done for lack of room.
+    """Put shapes into their cells, from the `at`-th number on; give the first that is not done.
 
-    What waits on the stack must be done first: call again with more room, until all numbers and pairs are done.
+    It stops where it lacks room: call again with more, until all numbers are done and nothing waits on the
+    stack.
     """
     corners = words.view(np.float64)
     while True:
@@ -224,7 +226,7 @@ def _split(level, column, row, levels, natives, place, slots, words, free, count
 def remove_shapes(
     numbers, kinds, levels, shapes, rings, lonlat, scales, natives, slots, old, words, free, counters, stack
 ):
-    """Take shapes out of their cells; the table must have a free slot for each cell that has not moved yet."""
+    """Take shapes out of their cells."""
     corners = words.view(np.float64)
     for at in range(numbers.size):
         number = numbers[at]
@@ -268,7 +270,8 @@ def look_up(x, y, first, levels, natives, scales, shapes, rings, lonlat, slots, 
     """Find the shapes that points lie in, from the `first` point on.
 
     Gives the first point that is not done, for lack of room in `rows` and `numbers`, and how many pairs were
-    found. `levels` are those that hold anything, coarse to fine; points without coordinates (NaN) lie nowhere.
+    found. `levels` are those that hold anything, coarse to fine; points without coordinates (NaN) lie
+    nowhere.
     """
     corners = words.view(np.float64)
     near, items = np.empty(16 * BLOCK, np.int64), np.empty(16 * BLOCK, np.int64)

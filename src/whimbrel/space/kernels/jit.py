@@ -18,6 +18,8 @@ def kernel(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def inlined(function: Callable[P, R]) -> Callable[P, R]:
-    """Compile `function` into every kernel that calls it: for small ones, in whose arguments a call would drown."""
-    compiled: Callable[P, R] = numba.njit(cache=True, nogil=True, error_model="numpy", forceinline=True)(function)
+    """Compile `function` into every kernel that calls it: for small ones with many arguments."""
+    compiled: Callable[P, R] = numba.njit(cache=True, nogil=True, error_model="numpy", forceinline=True)(
+        function
+    )
     return compiled

@@ -1,11 +1,11 @@
 """Many short lists of whole numbers, each found by a key: a hash table over one long array of blocks.
 
 The table is open addressing with linear probing: a slot is two numbers, the key and the list. A list is one
-number, too: where its block starts, the power of two that is the block's size, a mark, and how many items there
-are. Blocks that are no longer used hang in chains by their size, and are used again.
+number, too: where its block starts, the power of two that is the block's size, a mark, and how many items
+there are. Blocks that are no longer used hang in chains by their size, and are used again.
 
-A table that is full enough gets a successor of twice its size, into which the slots are moved a few at a time;
-until that is done a key that is not found in the new table is looked for in the old one.
+A table that is full enough gets a successor of twice its size, into which the slots are moved a few at a
+time; until that is done a key that is not found in the new table is looked for in the old one.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ FREE, DEAD = 0, -1
 """Keys of slots that were never used, and of those whose list has moved away. Real keys are positive."""
 
 TOP, USED, MOVED, BIGGEST = 0, 1, 2, 3
-"""Places in the array of counters: the first word never used, slots used (in both tables, each key once), slots
-of the old table done, and the exponent of the largest block there is."""
+"""Places in the array of counters: the first word never used, slots used (in both tables, each key once),
+slots of the old table done, and the exponent of the largest block there is."""
 
 MOST_SLOTS = 0.6
 """How full a table may be."""
@@ -156,7 +156,7 @@ def release(words, free, start, exponent):
 
 @kernel
 def append(slots, words, free, counters, place, item):
-    """Put an item at the end of the list in a slot; False if there is no room, and then nothing has changed."""
+    """Put an item at the end of the list in a slot; False, and no change, if there is no room."""
     value = slots[place + 1]
     count = value & _COUNT
     if count == room_of(value):

@@ -1,8 +1,9 @@
 """Conditions on one event, packed into words, and the test whether an event meets them.
 
-A condition is a block of words: the number of its clauses, where another block of it starts (0: nowhere), then
-three words for each clause: what is asked of which column, and two operands. The columns of a batch are rows of two-dimensional arrays: two hashes of every value
-(both 0 for null), the value as a number (NaN if it is none), and where its text lies in one array of bytes.
+A condition is a block of words: the number of its clauses, where another block of it starts (0: nowhere),
+then three words for each clause: what is asked of which column, and two operands. The columns of a batch are
+rows of two-dimensional arrays: two hashes of every value (both 0 for null), the value as a number (NaN if it
+is none), and where its text lies in one array of bytes.
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ from whimbrel.space.kernels.jit import inlined, kernel
 from whimbrel.space.kernels.lists import allocate, exponent_for, release, scramble
 
 EQUAL, DIFFERENT, ONE_OF, BETWEEN, PREFIX, SUFFIX, SUBSTRING = range(7)
-"""What a clause asks. Operands are two hashes; the start and length of a list of hashes; two numbers (as bits);
-the start and length (in bytes) of a text."""
+"""What a clause asks. Operands are two hashes; the start and length of a list of hashes; two numbers (as
+bits); the start and length (in bytes) of a text."""
 
 _COLUMN = 8
 
@@ -96,7 +97,7 @@ def _same(one, at, other, place, size):
 
 @kernel
 def keep_meeting(rows, numbers, conditions, words, highs, lows, values, begins, ends, data):
-    """Keep the pairs of an event and a subscription whose condition it meets, at the front; give their number."""
+    """Keep the pairs of an event and a subscription whose condition it meets; give how many."""
     kept = 0
     for n in range(rows.size):
         start = abs(conditions[numbers[n]])
@@ -118,7 +119,7 @@ def key_of_value(column, high):
 
 @kernel
 def key_of_text(what, column, data, begin, size):
-    """Give the key of the list of subscriptions that ask for a text at the beginning, at the end or anywhere."""
+    """Give the key of the list of subscriptions that ask for a text at the beginning, the end or anywhere."""
     h = np.uint64(0xCBF29CE484222325) + np.uint64(what)
     for n in range(begin, begin + size):
         h = (h ^ np.uint64(data[n])) * np.uint64(0x100000001B3)

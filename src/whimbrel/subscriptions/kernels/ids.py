@@ -1,4 +1,4 @@
-"""Names of subscriptions: from a name to its number and back. Names are texts, kept in words, or whole numbers."""
+"""Names of subscriptions, texts or whole numbers: from a name to its number and back."""
 
 from __future__ import annotations
 

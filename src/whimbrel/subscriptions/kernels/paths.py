@@ -37,8 +37,8 @@ PLACE = 0
 ALWAYS = 1
 """The key of the list of those that every event is tried against."""
 FEW = 4
-"""A list shorter than this is a better way to a subscription than its place. A list that did not stay so short
-is marked, and then it is no way to subscriptions that have a place."""
+"""A list shorter than this is a better way to a subscription than its place. A list that did not stay so
+short is marked, and then it is no way to subscriptions that have a place."""
 LONGEST = 16
 """Of a beginning or an end, so many bytes choose the list."""
 GRAM = 4
@@ -47,7 +47,7 @@ GRAM = 4
 
 @kernel
 def key_of_clause(at, words):
-    """Give the key of the list that a clause chooses, and how many bytes of its text that takes; 0 if none."""
+    """Give the key of the list that a clause chooses (0: none), and how many bytes of its text that takes."""
     what, column = asked(words[at]), column_of(words[at])
     if what == EQUAL:
         return key_of_value(column, words[at + 1]), 0
@@ -68,9 +68,9 @@ def choose(
 ):  # fmt: skip
     """Choose a way to subscriptions, from the `at`-th on, and enter them there.
 
-    Gives the first that is not done for lack of room, and how many of others were evicted: the list that led to
-    them has become popular, and now their place does. `uses` counts, for each column and kind of clause, who is
-    found through it; `sizes` does so for each number of bytes of a text.
+    Gives the first that is not done for lack of room, and how many of others were evicted: the list that led
+    to them has become popular, and now their place does. `uses` counts, for each column and kind of clause,
+    who is found through it; `sizes` does so for each number of bytes of a text.
     """
     gone = 0
     while at < numbers.size:
@@ -109,7 +109,7 @@ def choose(
 
 @kernel
 def _evict(key, has_place, conditions, keys, uses, sizes, evicted, gone, slots, old, words, free, counters):
-    """Mark a list as popular, and take everyone out of it who has a place; give how many are evicted by now."""
+    """Mark a list as popular, and take out of it who has a place; give how many are evicted by now."""
     place = settle(slots, old, counters, key, False)
     slots[place + 1] = marked(slots[place + 1])
     start = start_of(slots[place + 1])
