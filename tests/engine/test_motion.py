@@ -14,6 +14,7 @@ from tests.engine.comparing import in_batches, plain, whole, with_snapshots
 from tests.reference import Event
 from tests.reference.random_motions import crowds, encounter_graphs, motion_graphs, sample_lists
 from tests.reference.strategies import arrivals, cuts, expected
+from tests.reference.tables import event_table
 
 import whimbrel as wb
 from whimbrel.engine import encounters, mover
@@ -178,6 +179,28 @@ def test_distances_to_regions_are_those_of_the_great_circle():
         if found[place] > 0:
             nearest = distance_m(lon[place], lat[place], border[:, 0], border[:, 1], Coordinates.LONLAT).min()
             assert found[place] == pytest.approx(nearest, rel=1e-3, abs=0.01)
+
+
+# Queries that run together.
+
+
+def test_queries_that_look_for_the_same_motions_find_what_each_finds_alone():
+    base = "region R = box(0, 0, 4, 4) define In detect T enters R define Out detect T leaves R "
+    meets = "define M detect T as a meets T as b within 3 m for 1 s "
+    queries = [
+        base + "define V detect In as i then Out as o within 9 s group by source",
+        base + "define W detect In as i then Out as o within 4 s group by source",
+        meets + "define N detect M{2} as m within 9 s",
+        meets + "define P detect M as m then T as t within 3 s",
+    ]
+    session, table = wb.Session(), event_table(walks(3))
+    alone = []
+    for number, text in enumerate(queries):
+        session.add(wb.compile(text), name=str(number))
+        alone += wb.detect(wb.compile(text), table).column("id").to_pylist()
+    found = session.push(table).column("id").to_pylist() + session.close().column("id").to_pylist()
+    assert sorted(found) == sorted(alone)
+    assert found
 
 
 # What is kept, and what is let go of.

@@ -87,23 +87,9 @@ def walk(
             seen[region] = stamp
             says = _says(near_at, near_region, near_says, i, region)
             if _judge(
-                spec,
-                movers,
-                mover_xy,
-                nodes,
-                node_xy,
-                count,
-                found,
-                found_xy,
-                o,
-                node,
-                says,
-                i,
-                t,
-                ident,
-                x,
-                y,
-            ):
+                spec, movers, mover_xy, nodes, node_xy, count, found, found_xy, o, node, says, i, t, ident,
+                x, y,
+            ):  # fmt: skip
                 before = node
             else:
                 _unlink(movers, nodes, count, o, before, node)
@@ -120,23 +106,9 @@ def walk(
                 continue
             if near_says[place] == IN:
                 _judge(
-                    spec,
-                    movers,
-                    mover_xy,
-                    nodes,
-                    node_xy,
-                    count,
-                    found,
-                    found_xy,
-                    o,
-                    node,
-                    IN,
-                    i,
-                    t,
-                    ident,
-                    x,
-                    y,
-                )
+                    spec, movers, mover_xy, nodes, node_xy, count, found, found_xy, o, node, IN, i, t, ident,
+                    x, y,
+                )  # fmt: skip
         movers[o, M_LAST] = ident[i]
         movers[o, M_TIME] = t
         mover_xy[o, 0] = x[i]
