@@ -5,6 +5,9 @@ range, that part goes into the index (equality first, it selects more) and the r
 the events the index lets through. A batch is sorted once by each indexed attribute, and the tests find
 their rows in it: equalities by the values that occur, ranges by binary search, one search a test. So the
 cost of an event in a large batch follows the matches, while a batch of one event still visits every range.
+
+Where many tests demand that an event lies in a region and no equality, the regions are put into a grid, in
+which each event is looked up once.
 """
 
 from __future__ import annotations
@@ -12,19 +15,26 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
 from whimbrel.engine.evaluate import true_rows
 from whimbrel.engine.streams import RowsFrame, Stream, Surroundings
-from whimbrel.engine.values import Column, Int64Array, decoded
-from whimbrel.graph.expressions import Attribute, Binary, Call, Expr, Literal, conjunction, conjuncts
+from whimbrel.engine.values import Column, FloatArray, Int64Array, decoded
+from whimbrel.graph.expressions import Attribute, Binary, Call, Expr, Literal, Part, conjunction, conjuncts
 from whimbrel.model.schema import Type
+from whimbrel.space.geometry import FARTHEST_M, prepared
+
+if TYPE_CHECKING:
+    from whimbrel.space.grid import Grid
 
 _FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "="}
 _NONE = np.zeros(0, np.int64)
+MANY_REGIONS = 8
+"""With fewer regions than this, testing each of them on all events costs less than looking events up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +152,46 @@ def _places(ordered: Any, bounds: list[tuple[float | int | None, bool]], default
     return found
 
 
+@dataclass
+class _Regions:
+    """Tests that demand an event to lie in a region."""
+
+    tests: list[tuple[str, Test]] = field(default_factory=list)
+    grid: Grid | None = None
+
+    def add(self, region: str, test: Test) -> None:
+        self.tests.append((region, test))
+
+    def look_up(self, x: Column, y: Column, rows: Int64Array) -> Iterator[tuple[Test, Int64Array]]:
+        """Give the tests in whose region any event lies, and the rows that do."""
+        if self.grid is None:
+            self.grid = _grid_of([region for region, _ in self.tests])
+        places, numbers = self.grid.match(_with_nan(x), _with_nan(y))
+        order = np.argsort(numbers, kind="stable")
+        found, begins = np.unique(numbers[order], return_index=True)
+        stops = np.append(begins, len(numbers))[1:]
+        for number, begin, stop in zip(found.tolist(), begins.tolist(), stops.tolist(), strict=True):
+            yield self.tests[number][1], rows[places[order[begin:stop]]]
+
+
+def _grid_of(regions: list[str]) -> Grid:
+    from whimbrel.space.grid import Grid
+
+    grid, numbers = Grid(), np.arange(len(regions))
+    shapes = np.empty(len(regions), dtype=object)
+    shapes[:] = [prepared(region) for region in regions]
+    grid.keep_polygons(numbers, shapes)
+    grid.put_in(numbers)
+    return grid
+
+
+def _with_nan(column: Column) -> FloatArray:
+    if column.type is None:
+        return np.full(len(column), np.nan)
+    values: FloatArray = np.ascontiguousarray(column.values, np.float64)
+    return values if column.null is None else np.where(column.null, np.nan, values)
+
+
 class TypeIndex:
     """The tests of all queries on events of one type."""
 
@@ -149,6 +199,7 @@ class TypeIndex:
         self.streams: dict[Expr | None, Stream] = {}
         self._values: dict[str, _Values] = {}
         self._ranges: dict[str, _Ranges] = {}
+        self._regions = _Regions()
         self._others: list[Test] = []
         self._is_built = False
 
@@ -163,13 +214,14 @@ class TypeIndex:
         self._is_built = False
 
     def _build(self) -> None:
-        self._values, self._ranges, self._others = {}, {}, []
+        self._values, self._ranges, self._regions, self._others = {}, {}, _Regions(), []
+        in_regions = sum(region_of(condition) is not None for condition in self.streams)
         for condition, stream in self.streams.items():
             if condition is not None:
-                self._place(condition, stream)
+                self._place(condition, stream, use_regions=in_regions >= MANY_REGIONS)
         self._is_built = True
 
-    def _place(self, condition: Expr, stream: Stream) -> None:
+    def _place(self, condition: Expr, stream: Stream, *, use_regions: bool) -> None:
         """Put a test where it is found with the least work."""
         clauses = conjuncts(condition)
         for number, clause in enumerate(clauses):
@@ -178,6 +230,11 @@ class TypeIndex:
                 rest = conjunction(clauses[:number] + clauses[number + 1 :])
                 self._values.setdefault(found[0], _Values()).add(found[1], Test(rest, condition, stream))
                 return
+        region = region_of(condition) if use_regions else None
+        if region is not None:
+            rest = conjunction(clauses[: region[0]] + clauses[region[0] + 1 :])
+            self._regions.add(region[1], Test(rest, condition, stream))
+            return
         for number, clause in enumerate(clauses):
             bounds = interval(clause)
             if bounds is not None:
@@ -215,6 +272,8 @@ class TypeIndex:
                 yield from by_range.look_up(column, frame.rows)
             else:
                 yield from _one_by_one([test for _, test in by_range.tests], frame)
+        if self._regions.tests:
+            yield from self._regions.look_up(frame.column(None, "x"), frame.column(None, "y"), frame.rows)
         for test in self._others:
             yield test, frame.rows
 
@@ -242,6 +301,24 @@ def _suits(column: Column, values: dict[Any, Any]) -> bool:
     if column.type is Type.STRING:
         return texts
     return column.type is not None and column.type.is_number and numbers
+
+
+def region_of(condition: Expr | None) -> tuple[int, str] | None:
+    """Find the first clause that demands a region which a grid can hold: its place, and the region."""
+    for number, clause in enumerate(conjuncts(condition)):
+        match clause:
+            case Call("within_region", (Part(None), Literal(str() as region, _))) if fits_grid(region):
+                return number, region
+    return None
+
+
+@lru_cache(maxsize=1 << 16)
+def fits_grid(region: str) -> bool:
+    """Tell whether a region is a simple polygon, or several, of a size that a grid can hold."""
+    shape = prepared(region)
+    if shape.geom_type not in ("Polygon", "MultiPolygon") or shape.is_empty or not shape.is_valid:
+        return False
+    return max(map(abs, shape.bounds)) <= FARTHEST_M
 
 
 def equality(clause: Expr) -> tuple[str, Any] | None:
