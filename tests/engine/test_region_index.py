@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import whimbrel as wb
+from whimbrel.engine.region_index import FEW
 
 PLACES = st.one_of(
     st.builds(lambda x, y, w, h: f"this in box({x}, {y}, {x + w}, {y + h})",
@@ -80,3 +83,67 @@ def test_events_with_shapes_are_tested_one_by_one():
         kind for table in (session.push(rows), session.close()) for kind in table.column("type").to_pylist()
     ]
     assert sorted(kinds) == ["Q0", "Q1"]
+
+
+def region_query(number, region, extra=""):
+    return wb.compile(f"define In{number} detect Position(this in {region}{extra}) as p assign v = p.v")
+
+
+def found_together(queries, events):
+    """The values of `v` that each query detects, all of them running in one session."""
+    session = wb.Session()
+    for query in queries:
+        session.add(query)
+    tables = [session.push(events), session.close()]
+    found = {query.types[0]: [] for query in queries}
+    for table in tables:
+        if table.num_rows:
+            for kind, value in zip(table["type"].to_pylist(), table["v"].to_pylist(), strict=True):
+                found[kind].append(value)
+    return {kind: sorted(values) for kind, values in found.items()}
+
+
+@pytest.mark.property
+@settings(max_examples=25)
+@given(seed=st.integers(0, 2**32), count=st.integers(FEW, 30))
+def test_every_query_finds_the_events_in_its_region(seed, count):
+    random = np.random.default_rng(seed)
+    corners = random.integers(-20, 21, (count, 2)) / 4
+    sizes = random.integers(1, 30, (count, 2)) / 4
+    boxes = np.concatenate([corners, corners + sizes], axis=1).tolist()
+    x, y = random.integers(-40, 61, (2, 30)) / 4
+    nowhere = random.integers(5, size=30) == 0
+    events = pa.table(
+        {
+            "type": ["Position"] * 30,
+            "time": np.arange(30),
+            "v": np.arange(30),
+            "x": pa.array(x, mask=nowhere),
+            "y": pa.array(y, mask=nowhere),
+        }
+    )
+    queries = [
+        region_query(n, f"box({', '.join(map(str, box))})", ", v > 10" if n % 2 else "")
+        for n, box in enumerate(boxes)
+    ]
+    expected = {
+        f"In{n}": [
+            v
+            for v in range(30)
+            if not nowhere[v] and x0 <= x[v] <= x1 and y0 <= y[v] <= y1 and (n % 2 == 0 or v > 10)
+        ]
+        for n, (x0, y0, x1, y1) in enumerate(boxes)
+    }
+    assert found_together(queries, events) == expected
+
+
+def test_queries_that_come_and_go_change_the_grid():
+    events = pa.table({"type": ["Position"], "time": [0], "v": [1], "x": [0.5], "y": [0.5]})
+    session = wb.Session()
+    for n in range(2 * FEW):
+        session.add(region_query(n, f"box({n // 2}, 0, {n // 2 + 1}, 1)"))
+    session.push(events)
+    session.remove("In0")
+    session.push(pa.table({"type": ["Position"], "time": [9], "v": [2], "x": [0.5], "y": [0.5]}))
+    found = session.close()
+    assert set(found["type"].to_pylist()) == {"In1"}

@@ -14,8 +14,8 @@ import numpy as np
 from whimbrel.engine.values import Int64Array
 from whimbrel.graph.expressions import SHAPE, Binary, Call, Expr, Literal, Part
 from whimbrel.model.schema import Coordinates, Type
-from whimbrel.space.geometry import parse
-from whimbrel.space.grid import FARTHEST_M, Grid
+from whimbrel.space.geometry import FARTHEST_M, parse
+from whimbrel.space.grid import Grid
 
 if TYPE_CHECKING:
     from whimbrel.engine.streams import RowsFrame
@@ -86,7 +86,7 @@ class Regions(Generic[T]):
         circles: list[tuple[int, float, float, float]] = []
         for number, (wanted, _) in enumerate(self.tests):
             shape = parse(wanted.wkt)
-            if not _fits(shape.bounds, coordinates):
+            if not _fits(shape, coordinates):
                 self._beyond.append(number)
             elif wanted.radius_m is None:
                 shapes.append((number, shape))
@@ -102,9 +102,11 @@ class Regions(Generic[T]):
             grid.put_in(columns[0].astype(np.int64))
 
 
-def _fits(bounds: tuple[float, ...], coordinates: Coordinates) -> bool:
-    """Tell whether the grid takes a region: not across the antimeridian, nor out of all proportion."""
-    x0, y0, x1, y1 = bounds
+def _fits(shape: Any, coordinates: Coordinates) -> bool:
+    """Tell whether the grid takes a region: simple, not across the antimeridian, nor out of all proportion."""
+    if shape.is_empty or not shape.is_valid:
+        return False
+    x0, y0, x1, y1 = shape.bounds
     if coordinates is Coordinates.LONLAT:
         return x0 >= -180 and x1 <= 180 and x1 - x0 <= 180
     return max(-x0, -y0, x1, y1) < FARTHEST_M

@@ -22,6 +22,9 @@ EARTH_RADIUS_M = 6_371_008.8
 METRES_PER_DEGREE = EARTH_RADIUS_M * np.pi / 180
 """Along a meridian of that sphere."""
 
+FARTHEST_M = 2.0**40
+"""Coordinates of shapes in a grid lie within this; a thousand million kilometres are far enough."""
+
 _NUMBER = re.compile(r"-?\d[\d.]*(?:[eE][+-]?\d+)?")
 
 Floats = npt.NDArray[np.float64]

@@ -21,9 +21,6 @@ from whimbrel.space.lists import Ints, Lists, lengthen
 
 Numbers = npt.NDArray[np.int32]
 
-FARTHEST_M = 2.0**40
-"""Coordinates of shapes lie within this; a thousand million kilometres are far enough."""
-
 _SLICE = 1 << 13
 """So many shapes are put in or taken out between two looks at whether the table is to be moved on."""
 _SCALES = np.ldexp(1.0, kernels.MIDDLE - np.arange(kernels.LEVELS))

@@ -11,8 +11,8 @@ import numpy.typing as npt
 
 from whimbrel.errors import DataError
 from whimbrel.model.schema import Coordinates
-from whimbrel.space.geometry import Floats, parse
-from whimbrel.space.grid import FARTHEST_M, Grid
+from whimbrel.space.geometry import FARTHEST_M, Floats, parse
+from whimbrel.space.grid import Grid
 from whimbrel.space.lists import Ints
 
 if TYPE_CHECKING:

@@ -38,7 +38,7 @@ LEVELS = 128
 MIDDLE = 64
 """Level 0, with cells of size 1, has this number: numbers are positive."""
 
-CROWDED = 64
+CROWDED = 128
 """A cell with so many shapes is split, if enough of them only touch it."""
 HOPELESS = 4096
 """A cell that could not be split before it had so many shapes is not tried again."""
@@ -68,7 +68,11 @@ def _cell(key):
 
 @kernel
 def level_for(x0, y0, x1, y1):
-    """Choose the level of a shape: the finest whose cells are wider than its bounding box."""
+    """Choose the level of a shape: the finest even one whose cells are wider than its bounding box.
+
+    Fewer levels mean fewer lookups, and sorting out more shapes by their boxes costs less than these. The
+    levels between serve cells that are split.
+    """
     _, level = math.frexp(max(x1 - x0, y1 - y0))
     _, far = math.frexp(max(abs(x0), abs(y0), abs(x1), abs(y1)))
     level = min(max(level, far - _FINEST, 2 - MIDDLE), LEVELS - 2 - MIDDLE) + MIDDLE
