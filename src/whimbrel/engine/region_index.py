@@ -103,7 +103,7 @@ class Regions(Generic[T]):
 
 
 def _fits(shape: Any, coordinates: Coordinates) -> bool:
-    """Tell whether the grid takes a region: simple, not across the antimeridian, nor out of all proportion."""
+    """Tell whether the grid takes a region: simple, not across the antimeridian, not out of proportion."""
     if shape.is_empty or not shape.is_valid:
         return False
     x0, y0, x1, y1 = shape.bounds
