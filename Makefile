@@ -5,7 +5,7 @@
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo check test suite faults bench bench-spark bench-peers flink soak fuzz docs format golden constraints clean lint types contracts
+.PHONY: help demo check test suite faults bench bench-spark bench-peers bench-subscriptions flink soak fuzz docs format golden constraints clean lint types contracts
 
 PYTHON ?=
 OLDEST ?= python3.11
@@ -50,6 +50,9 @@ bench-spark: $(DEV)  ## measure speed on Spark against Spark's own ceiling (half
 
 bench-peers: $(DEV)  ## measure speed against Flink CEP, and compare the matches (an hour)
 	@$(PY) bench/peers/run.py $(ARGS)
+
+bench-subscriptions: $(DEV)  ## measure subscriptions against NumPy and Shapely's STRtree (five minutes)
+	@$(PY) bench/subscriptions/run.py $(ARGS)
 
 flink: $(DEV)  ## compare sequences of steps with Flink CEP itself, over 5,000 random patterns (a quarter of an hour)
 	@WHIMBREL_FLINK_PATTERNS=$${WHIMBREL_FLINK_PATTERNS:-5000} $(PY) -m pytest -q tests/flink $(ARGS)

@@ -183,7 +183,7 @@ def costs(options: argparse.Namespace) -> Iterator[str]:
     """Measure one region among many shapes, by method."""
     del options
     wb.SafeRegions(random_shapes(np.random.default_rng(1), 9)).region_for(0.0, 0.0)  # load and compile
-    yield "| subscriptions | to load (CPU time) | a region, GLR | a region | to add one | to test one |"
+    yield "| subscriptions | to load (CPU) | a region, GLR | a region | to add one | to test a position |"
     yield "|---|---|---|---|---|---|"
     for number in (1_000, 10_000, 100_000):
         side_m = SIDE_M * math.sqrt(number / 1_000)

@@ -375,6 +375,10 @@ def parsed() -> argparse.Namespace:
 
 def chosen(names: list[str]) -> dict[str, tuple[Case | StepsCase, ...]]:
     """Give the cases of each group that are named, or whose group is."""
+    known = {*GROUPS, *(case.name for cases in GROUPS.values() for case in cases)}
+    unknown = sorted(set(names) - known)
+    if unknown:
+        sys.exit(f"no case is named {unknown[0]!r}; there are {', '.join(sorted(known))}")
     found = {
         group: tuple(case for case in cases if {group, case.name} & set(names))
         for group, cases in GROUPS.items()

@@ -39,10 +39,13 @@ if TYPE_CHECKING:
     from whimbrel.graph.functions import Function, function
     from whimbrel.graph.query import Query
     from whimbrel.io.frames import show, to_geopandas, to_pandas, to_polars
+    from whimbrel.lang.cpsl.compile import compile_text as cpsl
     from whimbrel.lang.custom import custom_query
     from whimbrel.lang.reading import read
     from whimbrel.lang.steps import Pattern, either
     from whimbrel.lang.wbl.compile import compile_text as compile
+    from whimbrel.space.places import box, circle
+    from whimbrel.subscriptions import Subscriptions
     from whimbrel.trial.backtest import Backtest, backtest
     from whimbrel.trial.shadow import Shadow
     from whimbrel.whynot import Explanation, why
@@ -61,9 +64,13 @@ _HOMES = {
     "SafeRegions": "whimbrel.devices.regions",
     "Session": "whimbrel.engine.session",
     "Shadow": "whimbrel.trial.shadow",
+    "Subscriptions": "whimbrel.subscriptions",
     "WhimbrelError": "whimbrel.errors",
     "backtest": "whimbrel.trial.backtest",
+    "box": "whimbrel.space.places",
+    "circle": "whimbrel.space.places",
     "compile": "whimbrel.lang.wbl.compile:compile_text",
+    "cpsl": "whimbrel.lang.cpsl.compile:compile_text",
     "custom_query": "whimbrel.lang.custom",
     "detect": "whimbrel.api",
     "either": "whimbrel.lang.steps",
@@ -92,9 +99,13 @@ __all__ = [
     "SafeRegions",
     "Session",
     "Shadow",
+    "Subscriptions",
     "WhimbrelError",
     "backtest",
+    "box",
+    "circle",
     "compile",
+    "cpsl",
     "custom_query",
     "detect",
     "either",

@@ -19,6 +19,14 @@ def keys(text: str) -> list[str]:
     return [str(key) for key in found.keys]
 
 
+VISIT = """
+region R = box(0, 0, 1, 1)
+define In detect A enters R group by car
+define Out detect A leaves R group by car
+define D detect In as i then Out as o within 1 h group by car
+"""
+
+
 def test_single_events_can_go_anywhere():
     assert dealt("define D detect A(v > 3)") == Anyhow()
     assert dealt("define D detect A(v > 3) or B") == Anyhow()
@@ -34,6 +42,9 @@ def test_single_events_can_go_anywhere():
         ("define D(n) over 1 min detect A assign n = count(A) group by road", ["road"]),
         ("define D detect A{2,3} within 1 s group by source", ["source"]),
         ("define D detect A as a then B as b within 1 s group by cell(100 m)", ["cell(100 m)"]),
+        ("region R = box(0, 0, 1, 1) define D detect A enters R", ["source"]),
+        ("define D detect A as a stops for 1 min within 5 m where a.v > 3 group by car", ["car"]),
+        (VISIT, ["car"]),
     ],
 )
 def test_a_pattern_parts_its_events_by_its_group(text, expected):
@@ -138,3 +149,8 @@ def test_meetings_that_something_can_prevent_are_not_found_first():
 def test_what_follows_meetings_must_not_need_other_events():
     text = f"{NEAR}\ndefine Pair detect Near as n then Q as q within 60 s group by one"
     assert isinstance(dealt(text), Together)
+
+
+def test_movers_that_are_compared_with_each_other_stay_together():
+    found = dealt("define D detect A as a meets A as b within 5 m for 1 min")
+    assert found == Together("D compares movers with each other, wherever they go")

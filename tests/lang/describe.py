@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from whimbrel.graph.expressions import format_expr
+from whimbrel.graph.motion import Encounter, Motion, encounter_words, motion_words
 from whimbrel.graph.operators import (
     Absent,
     Aggregate,
@@ -16,7 +17,7 @@ from whimbrel.graph.operators import (
     Repeat,
     Source,
 )
-from whimbrel.graph.policies import Assign, Context, Partitioning, Select
+from whimbrel.graph.policies import Assign, Context, Key, Partitioning, Select
 from whimbrel.graph.query import Query
 from whimbrel.graph.sequence import Sequence
 from whimbrel.model.time import END_OF_TIME, format_duration
@@ -54,6 +55,16 @@ def describe_operator(operator: Operator) -> list[str]:
             return [head, *_aggregate(operator)]
         case Sequence():
             return [head, *_sequence(operator)]
+        case Motion():
+            return [
+                head,
+                f"  of {operator.input}",
+                f"  {motion_words(operator)}",
+                *_by(operator.partitioning.keys),
+            ]
+        case Encounter():
+            streams = f"  of {operator.input} and {operator.other}"
+            return [head, streams, f"  {encounter_words(operator)}", *_by(operator.keys)]
         case Derive():
             return [head, *(line for case in operator.cases for line in _case(case))]
     raise TypeError(operator)
@@ -131,3 +142,7 @@ def _span(within: int) -> str:
 def graph_text(graph: Graph) -> str:
     """Write a graph alone."""
     return describe(Query(graph))
+
+
+def _by(keys: tuple[Key, ...]) -> list[str]:
+    return [f"  by {', '.join(map(str, keys))}"]

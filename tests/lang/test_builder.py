@@ -18,6 +18,44 @@ depot = wb.region("POLYGON ((0 0, 10 0, 10 10, 0 10, 0 0))")
 limit = wb.param("limit", -3)
 
 QUERIES = {
+    "a motion": (
+        wb.program(
+            depot.named("Depot"),
+            wb.define(
+                "In",
+                detect=a.moves(
+                    "enters",
+                    depot.named("Depot"),
+                    margin="20 m",
+                    settling=wb.Events(3),
+                    accuracy="hdop",
+                    gap="1 h",
+                ).where(wb.motion("region") == "Depot"),
+                group_by=["vehicle"],
+            ),
+        ),
+        """
+        region Depot = 'POLYGON ((0 0, 10 0, 10 10, 0 10, 0 0))'
+        define In
+          detect Position(speed > 30) as a enters Depot margin 20 m settling 3 events accuracy hdop gap 1 h
+          where motion.region = 'Depot'
+          group by vehicle
+        """,
+    ),
+    "a way through a region that is written in place": (
+        wb.define("Through", detect=b.moves("enters", depot, between_samples=True)),
+        """
+        define Through
+          detect Position as b enters 'POLYGON ((0 0, 10 0, 10 10, 0 10, 0 0))' between samples
+        """,
+    ),
+    "two movers": (
+        wb.define("Met", detect=a.moves("meets", b, within="50 m", for_="1 min")),
+        """
+        define Met
+          detect Position(speed > 30) as a meets Position as b within 50 m for 1 min
+        """,
+    ),
     "a sequence": (
         wb.define(
             "Brake",

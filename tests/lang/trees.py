@@ -107,6 +107,38 @@ def patterns(draw, depth: int = 2):
     return t.Pattern(connective, members, draw(st.none() | amounts))
 
 
+measures = amounts | lengths | st.integers(1, 99).map(t.Count)
+details = st.one_of(
+    st.builds(
+        t.Detail, st.sampled_from(["for", "within", "from", "by", "beyond", "margin", "gap"]), measures
+    ),
+    st.builds(t.Detail, st.just("accuracy"), names.map(t.Name)),
+    st.just(t.Detail("between samples")),
+)
+targets = st.one_of(
+    texts.map(lambda text: t.Target(text=text)),
+    st.builds(
+        t.Target,
+        names,
+        st.none(),
+        st.none() | st.lists(expressions, max_size=2).map(tuple),
+        st.none() | names,
+    ),
+)
+
+
+@st.composite
+def motions(draw):
+    """How something moves, whether it makes sense or not."""
+    verb = draw(
+        st.sampled_from(["enters", "travels with", "stays outside", "comes within", "stops", "is silent"])
+    )
+    near = draw(lengths) if verb == "comes within" else None
+    target = None if verb in ("stops", "is silent") else draw(targets)
+    said = tuple(draw(st.lists(details, max_size=3)))
+    return t.Motion(draw(occurrences), draw(st.none() | names), verb, target, near, said)
+
+
 assignments = st.lists(st.builds(t.Assignment, names, expressions), max_size=3).map(tuple)
 keys = st.lists(
     st.builds(t.GroupKey, names) | st.builds(t.GroupKey, st.just("cell"), lengths), max_size=2
@@ -117,7 +149,7 @@ keys = st.lists(
 def cases(draw, label: str | None, *, aggregate: bool = False):
     optional = st.none() | expressions
     return t.Case(
-        draw(patterns()),
+        draw(patterns() if aggregate else patterns() | motions()),
         label=label,
         where=draw(optional),
         assign=draw(assignments),

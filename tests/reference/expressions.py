@@ -8,10 +8,12 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
+import shapely
 
 from whimbrel.graph.expressions import (
     AGGREGATES,
     GROUP,
+    PLACE_RELATIONS,
     RELATIONS,
     Attribute,
     Binary,
@@ -28,7 +30,7 @@ from whimbrel.model.schema import Coordinates, Type
 
 from .arithmetic import binary, cast, clean, conjunction, disjunction, negation, negative
 from .data import Duration, Item, Timestamp, Value
-from .functions import AGGREGATE, LENIENT, STRICT, centre, distance, within_region
+from .functions import AGGREGATE, LENIENT, STRICT, Place, centre, geometry, relate_places
 
 Bound = Item | tuple[Item, ...] | None
 Identify = Callable[[str | None, int, tuple[str, ...]], str]
@@ -131,10 +133,10 @@ def _call(name: str, arguments: tuple[Expr, ...], env: Env) -> Value:
         return _relation(name, arguments, env)
     if name in AGGREGATES or (name in env.world.functions and env.world.functions[name].aggregate):
         return _aggregate(name, arguments, env)
-    if name == "distance":
-        return distance(_one(arguments[0], env), _one(arguments[1], env), env.world.coordinates)
-    if name == "within_region":
-        return within_region(_one(arguments[0], env), str(evaluate(arguments[1], env)))
+    if name in PLACE_RELATIONS:
+        one, two = (_location(argument, env) for argument in arguments[:2])
+        more = [evaluate(argument, env) for argument in arguments[2:]]
+        return relate_places(name, one, two, more, env.world.coordinates)
     if name == "is_null":
         return _is_null(arguments[0], env)
     values = [evaluate(argument, env) for argument in arguments]
@@ -161,6 +163,14 @@ def _one(argument: Expr, env: Env) -> Item | None:
     if isinstance(bound, tuple):
         raise TypeError(f"the repeated part {argument.name!r} is not one event")
     return bound
+
+
+def _location(argument: Expr, env: Env) -> Place:
+    """Where an event or a region lies."""
+    if isinstance(argument, Literal):
+        return shapely.from_wkt(str(argument.value))
+    item = _one(argument, env)
+    return None if item is None else geometry(item)
 
 
 def _relation(name: str, arguments: tuple[Expr, ...], env: Env) -> Value:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
+import numpy as np
 import shapely
 
 from whimbrel.model.schema import Coordinates
@@ -168,6 +169,8 @@ AGGREGATE: dict[str, Callable[[Sequence[Value]], Value]] = {
 
 # Space.
 
+Place = shapely.Geometry | None
+
 
 def geometry(item: Item) -> shapely.Geometry | None:
     """The location of an event that came in, or the convex hull of what a detection is made of."""
@@ -184,22 +187,73 @@ def shape(vertices: Sequence[Point]) -> shapely.Geometry:
 
 
 def centre(item: Item) -> Point | None:
-    """The centre of the bounding box of the location."""
+    """The centre of mass of the location."""
     where = geometry(item)
-    if where is None:
-        return None
-    x0, y0, x1, y1 = where.bounds
-    return (x0 + x1) / 2, (y0 + y1) / 2
+    return None if where is None else _middle(where)
 
 
-def distance(a: Item | None, b: Item | None, coordinates: Coordinates) -> Value:
-    """Metres between the centres of two locations; null if one has none."""
-    here, there = (None if item is None else centre(item) for item in (a, b))
-    if here is None or there is None:
+def _middle(where: shapely.Geometry) -> Point:
+    return where.centroid.x, where.centroid.y
+
+
+def apart(one: Item, two: Item, coordinates: Coordinates) -> float:
+    """Metres between the centres of two locations that are known."""
+    here, there = (shapely.Point(centre(item)) for item in (one, two))
+    return _metres(here, there, coordinates)
+
+
+def relate_places(
+    name: str, one: Place, two: Place, more: Sequence[Value], coordinates: Coordinates
+) -> Value:
+    """A function of two locations; null if one is missing."""
+    if one is None or two is None:
         return None
+    if coordinates is Coordinates.LONLAT:
+        one, two = _side_by_side(one, two)
+    match name:
+        case "distance":
+            return _metres(one, two, coordinates)
+        case "intersects":
+            return bool(one.intersects(two))
+        case "lies_in" | "within_region":
+            return bool(two.covers(one))
+        case "same_place":
+            return _metres(one.centroid, two.centroid, coordinates) <= more[0]  # type: ignore[operator]
+    raise ValueError(f"{name!r} is no function of places")
+
+
+def _metres(one: shapely.Geometry, two: shapely.Geometry, coordinates: Coordinates) -> float:
     if coordinates is Coordinates.PLANE:
-        return math.hypot(here[0] - there[0], here[1] - there[1])
-    return great_circle(*here, *there)
+        return float(one.distance(two))
+    if one.intersects(two):
+        return 0.0
+    return min(great_circle(*a, *b) for a in _many_points(one) for b in _many_points(two))
+
+
+def _many_points(where: shapely.Geometry) -> list[Point]:
+    """Points along the border, close together."""
+    if where.geom_type == "Point":
+        return [(where.x, where.y)]
+    lines = [where.boundary] if where.geom_type == "Polygon" else [where]
+    return [tuple(p) for line in lines for p in shapely.get_coordinates(shapely.segmentize(line, 0.01))]
+
+
+def _side_by_side(one: shapely.Geometry, two: shapely.Geometry) -> tuple[shapely.Geometry, shapely.Geometry]:
+    """Lay out two locations in degrees so that neither is torn apart, nor both by a turn of the globe."""
+    one, two = _in_one_piece(one), _in_one_piece(two)
+    turns = [
+        shapely.transform(one, lambda points, t=t: points + np.array([t, 0.0])) for t in (0.0, 360.0, -360.0)
+    ]
+    return min(turns, key=lambda turned: turned.distance(two)), two
+
+
+def _in_one_piece(where: shapely.Geometry) -> shapely.Geometry:
+    x0, _, x1, _ = where.bounds
+    if x1 - x0 <= 180.0:
+        return where
+    return shapely.transform(
+        where, lambda points: points + [[360.0 if x < 0 else 0.0, 0.0] for x, _ in points]
+    )
 
 
 def great_circle(lon1: float, lat1: float, lon2: float, lat2: float) -> float:
@@ -208,9 +262,3 @@ def great_circle(lon1: float, lat1: float, lon2: float, lat2: float) -> float:
     turn = math.radians(lon2 - lon1)
     half = math.sin((q - p) / 2) ** 2 + math.cos(p) * math.cos(q) * math.sin(turn / 2) ** 2
     return 2 * EARTH_RADIUS_M * math.asin(min(1.0, math.sqrt(half)))
-
-
-def within_region(item: Item | None, region: str) -> Value:
-    """Whether the whole location lies in the region (WKT), borders included."""
-    where = None if item is None else geometry(item)
-    return None if where is None else bool(shapely.from_wkt(region).covers(where))

@@ -40,7 +40,12 @@ FEATURES = frozenset(
 T = TypeVar("T")
 _COMPARISONS = ("=", "!=", "<", "<=", ">", ">=")
 _RELATIONS = tuple(sorted(RELATIONS))
-_OF_EVENTS = frozenset({"times", "relation", "distance"})
+_OF_EVENTS = frozenset({"times", "relation", "distance", "places"})
+_REGIONS = (
+    "POLYGON ((0 0, 3 0, 3 3, 0 3, 0 0))",
+    "POLYGON ((1 0, 5 0, 5 4, 1 4, 1 0), (2 1, 2 3, 4 3, 4 1, 2 1))",
+    "POLYGON ((0 0, 4 4, 0 4, 0 0))",
+)
 
 
 @dataclass
@@ -169,7 +174,9 @@ class Chooser:
         kinds = ["constant", "whole", "real", "text", "in", "between", "null"]
         events = [name for name in scope.single if name is not None]
         if len(events) >= 2:
-            kinds += ["times", "relation"] + ["distance"] * ("space" in self.features)
+            kinds += ["times", "relation"] + ["distance", "places"] * ("space" in self.features)
+        if "space" in self.features and scope.single:
+            kinds.append("region")
         kind = self.choose(kinds)
         made: Any = getattr(self, f"{kind}_condition")(events if kind in _OF_EVENTS else scope)
         return made
@@ -208,3 +215,17 @@ class Chooser:
     def distance_condition(self, events: list[str]) -> Expr:
         parts = (Part(self.choose(events)), Part(self.choose(events)))
         return self.compare(Call("distance", parts), Literal(self.choose((1.0, 2.0, 3.0)), Type.FLOAT))
+
+    def places_condition(self, events: list[str]) -> Expr:
+        parts = (Part(self.choose(events)), Part(self.choose(events)))
+        name = self.choose(("intersects", "lies_in", "same_place"))
+        more = (Literal(self.choose((0.0, 1.0, 2.0)), Type.FLOAT),) if name == "same_place" else ()
+        return Call(name, parts + more)
+
+    def region_condition(self, scope: Scope) -> Expr:
+        part, region = Part(self.choose(scope.single)), Literal(self.choose(_REGIONS), Type.STRING)
+        name = self.choose(("within_region", "intersects", "distance"))
+        made = Call(name, (part, region))
+        return (
+            made if name != "distance" else self.compare(made, Literal(self.choose((0.0, 1.0)), Type.FLOAT))
+        )

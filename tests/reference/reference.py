@@ -10,12 +10,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from whimbrel.graph.functions import Function
+from whimbrel.graph.motion import Encounter, Motion
 from whimbrel.graph.operators import Aggregate, Derive, Filter, Graph, Match, Merge, Operator, Repeat, Source
 from whimbrel.model.schema import Coordinates
 
 from .data import Detection, Event, Item, hull, order
+from .encounters import met
 from .expressions import Identify, World, plain_identity
 from .matches import TooLarge, matched
+from .motions import moved
 from .streams import Streams, aggregated, derived, filtered, merged, repeated, source
 
 __all__ = ["Admitted", "Detection", "Event", "TooLarge", "admit", "detect"]
@@ -60,6 +63,10 @@ def _run(
             return matched(operator, streams, world)
         case Aggregate():
             return aggregated(operator, streams, graph, world)
+        case Motion():
+            return moved(operator, streams, world)
+        case Encounter():
+            return met(operator, streams, world)
         case Derive():
             return derived(operator, streams, graph, world)
     raise NotImplementedError(f"{type(operator).__name__} is not part of the reference")

@@ -28,6 +28,7 @@ FEW = settings(max_examples=max(10, settings.default.max_examples // 5))
 __all__ = ["FEATURES", "arrivals", "cuts", "deliveries", "event_lists", "expected", "graphs"]
 
 _TRIANGLE: tuple[Point, ...] = ((0.0, 0.0), (2.0, 0.0), (0.0, 2.0))
+_ANGLE: tuple[Point, ...] = ((0.0, 0.0), (2.0, 0.0), (2.0, 1.0), (1.0, 1.0), (1.0, 2.0), (0.0, 2.0))
 _QUARTERS = (0.0, 0.25, 0.5, 1.0, 1.75, -0.5)
 
 # Few draws for each event: hypothesis takes longer to draw one than the reference to look at it.
@@ -64,7 +65,7 @@ def graphs(
 
 @st.composite
 def event_lists(
-    draw: st.DrawFn, *, min_size: int = 0, max_size: int = 14, polygons: bool = False
+    draw: st.DrawFn, *, min_size: int = 0, max_size: int = 14, polygons: bool = True
 ) -> list[Event]:
     """Draw events of the types A to D, in no order of time, with different ids and every attribute.
 
@@ -102,9 +103,15 @@ def _event(
         source=source,
         x=None if has_polygon or x is None else float(x),
         y=None if has_polygon or y is None else float(y),
-        polygon=tuple((x + dx, y + dy) for dx, dy in _TRIANGLE) if has_polygon else None,  # type: ignore[operator]
+        polygon=_moved(_ANGLE if number % 2 else _TRIANGLE, x, y) if has_polygon else None,
         attributes={"v": v, "w": w, "k": k},
     )
+
+
+def _moved(corners: tuple[Point, ...], x: int | None, y: int | None) -> tuple[Point, ...]:
+    assert x is not None
+    assert y is not None
+    return tuple((x + dx, y + dy) for dx, dy in corners)
 
 
 @st.composite

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import floor
 
+from whimbrel.graph.motion import MOTION, Encounter, Motion
 from whimbrel.graph.operators import (
     Aggregate,
     Case,
@@ -42,6 +43,10 @@ def names_of(graph: Graph, stream: str) -> tuple[str, ...] | None:
             return _names(graph, [(branch.input, branch.alias) for branch in operator.branches])
         case Repeat():
             return _names(graph, [(operator.input, operator.alias)])
+        case Motion():
+            return operator.alias, MOTION
+        case Encounter():
+            return operator.alias, operator.other_alias, MOTION
         case Match():
             return _names(graph, [(part.input, part.alias) for part in operator.parts])
     return None
@@ -146,7 +151,8 @@ def partitioned(
 
 
 def source(operator: Source, events: Sequence[Event]) -> list[Item]:
-    fitting = sorted((event for event in events if event.type == operator.event_type), key=order)
+    wanted = (event for event in events if operator.event_type in (event.type, "*"))
+    fitting = sorted(wanted, key=order)
     return [_incoming(event, operator.schema) for event in fitting]
 
 

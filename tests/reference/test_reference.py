@@ -650,12 +650,12 @@ def test_the_hull_is_canonical(points, expected):
     assert hull(points) == expected
 
 
-def test_places_go_by_the_centre_of_the_bounding_box():
-    # The box of the triangle is (0, 0) to (4, 4): its centre is (2, 2), its centroid is not.
+def test_the_centre_is_the_centre_of_mass_and_distance_goes_by_the_nearest_points():
     events = [Event("t", "A", 0, 0, polygon=((0, 0), (4, 0), (0, 4))), *given("B@1s(5,6)")]
     assign = {"x": attr("a.x"), "y": attr("a.y"), "d": call("distance", "a", "b")}
     (detection,) = detect(query(together("A a, B b", 5), assign=assign), events)
-    assert detection.attributes == {"x": 2.0, "y": 2.0, "d": 5.0}
+    third = pytest.approx(4 / 3)
+    assert detection.attributes == {"x": third, "y": third, "d": pytest.approx(24.5**0.5)}
 
 
 def test_derived_events_of_one_time_stand_by_what_they_were_made_of():

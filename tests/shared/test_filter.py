@@ -79,3 +79,26 @@ def test_a_declared_attribute_has_the_declared_type(backend):
 def test_several_definitions_read_the_same_events(backend):
     found = backend.detect("define Low detect A(v < 2) define High detect A(v > 1)", "A@1s:v=1 A@2s:v=2")
     assert found == expect("Low@1s:v=1: a1 ; High@2s:v=2: a2")
+
+
+def test_a_star_is_an_event_of_any_type(backend):
+    assert backend.pattern("*(v > 1) as x", "A@1s:v=2 B@2s:v=1 C@3s:v=3") == ["a1", "c1"]
+
+
+def test_a_star_in_a_pattern_may_be_of_the_same_type_as_another_part(backend):
+    assert backend.pattern("* as x then B as b within 9 s", "A@1s B@2s B@3s") == ["a1 b1", "a1 b2", "b1 b2"]
+
+
+def test_a_star_among_alternatives(backend):
+    assert backend.pattern("(A or *(v > 1)) as x", "A@1s:v=2 B@2s:v=1 C@3s:v=3") == ["a1", "c1"]
+
+
+def test_alternatives_know_which_one_a_star_was(backend):
+    text = "define D detect A as a or *(v > 1) as z assign a = a.v, z = z.v"
+    found = backend.detect(text, "A@1s:v=2 A@2s:v=1 C@3s:v=3")
+    assert found == expect("D@1s:a=2,z=2: a1 ; D@2s:a=1: a2 ; D@3s:z=3: c1")
+
+
+def test_a_star_does_not_stand_for_detections(backend):
+    text = "define P detect A(v > 1) define D detect P as p and * as x within 9 s"
+    assert backend.detect(text, "A@1s:v=2 B@2s").events == ["a1", "a1 b1"]

@@ -81,3 +81,21 @@ def test_events_are_listed_once_and_in_order(backend):
     pair = "define Pair detect A then B within 9 s"
     text = f"{pair} define D detect Pair as p and Pair as q within 9 s where p.end < q.end"
     assert backend.detect(text, "A@1s B@2s B@3s")[0]["events"] == ("a1", "b1", "b2")
+
+
+def test_a_definition_can_read_the_ids_of_the_detections_it_is_made_of(backend):
+    text = f"{SEQUENCE} define P detect D as d and C as c within 9 s assign d = d.id, c = c.id"
+    found = backend.detect(text, "A@1s#a B@2s#b C@3s#c")
+    assert found.values("d") == ["8c07f4d2a1e38e8f37b8b99462fc4a2f"]
+    assert found.values("c") == ["c"]
+
+
+def test_two_definitions_made_of_one_detection_can_be_told_by_its_id(backend):
+    text = f"""
+        {SEQUENCE}
+        define P detect D as d and C as c within 9 s assign d = d.id
+        define Q detect D as d and E as e within 9 s assign d = d.id
+        define R detect P as p and Q as q within 9 s where p.d = q.d
+    """
+    found = backend.detect(text, "A@1s#a1 B@2s#b A@1s#a2 C@3s#c E@3s#e")
+    assert found.events == ["a1 b c e", "a2 b c e"]

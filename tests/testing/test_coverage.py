@@ -149,6 +149,12 @@ def test_definitions_that_others_use_are_covered_as_well(desk):
     assert missed == ["2: Chase: the part b was filled", "2: Chase was detected"]
 
 
+def test_a_motion_must_be_found(desk):
+    query = "define D\n  detect T as t is silent for 5 s where t.v > 3"
+    assert "2: D: t is silent was found" in desk.missed(query, "")
+    assert desk.missed(query, "+0s T v=2\n+9s T v=4\n+20s T v=4") == []
+
+
 def test_operators_in_python_must_give_a_result(desk):
     class Double(wb.CustomOperator):
         def process(self, events):

@@ -322,6 +322,13 @@ def test_a_bad_query_is_an_error_with_its_place(desk):
     assert "late.wbl: line 1, col 30" in result.report
 
 
+def test_subscriptions_are_tested_like_any_query(tmp_path):
+    (tmp_path / "late.cpsl").write_text("late: !(Leave;3600)Arrive\n")
+    (tmp_path / "late.wbt").write_text("test t\n+0s Leave\n+61min Arrive\nexpect late from +0s to +1h\n")
+    (result,) = run_tests(tmp_path).results
+    assert (result.status, result.report) == ("passed", "")
+
+
 def test_a_test_without_a_query_says_how_to_name_one(tmp_path):
     (tmp_path / "late.wbt").write_text("test t\nexpect nothing\n")
     (result,) = run_tests(tmp_path).results

@@ -156,3 +156,21 @@ def test_a_function_that_fails_on_events_that_were_filtered_out():
     found = wb.why(query, [{"type": "A", "time": 0, "v": 0}, {"type": "B", "time": 1, "v": 1}])
     texts = [str(reason) for miss in found.misses for reason in miss.reasons]
     assert "a: v was 0, needed > 0" in texts
+
+
+@pytest.mark.parametrize(
+    "pattern", ["B{1,1} as a within 1 s", "B{2,2} as a within 1 s", "B as a then C as c within 1 s"]
+)
+def test_events_that_nobody_reads_do_not_change_the_order_of_what_is_told(pattern):
+    # The first source is known by an event that the query does not read.
+    rows = [
+        {"id": "e1", "type": "A", "time": 0, "source": "s"},
+        {"id": "e2", "type": "B", "time": 0, "source": "t"},
+        {"id": "e3", "type": "B", "time": 1, "source": "s"},
+    ]
+    query = wb.compile(f"define X detect {pattern} group by source")
+    session = wb.Session(query, remember="1 h")
+    session.push(rows)
+    session.advance(datetime(1970, 1, 1, 1, tzinfo=UTC))
+    told = [[str(finding) for finding in each.findings] for each in (session.why(), wb.why(query, rows))]
+    assert told[0] == told[1]

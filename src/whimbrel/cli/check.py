@@ -28,7 +28,7 @@ def check(ctx: click.Context, /, queries: tuple[str, ...], **settings: Any) -> N
                 ^^^^^^^^^^
       hint: did you mean 'brake'?
 
-    QUERY is a .wbl file, or - for standard input. The exit status is 1 if any query is bad.
+    QUERY is a .wbl or .cpsl file, or - for standard input. The exit status is 1 if any query is bad.
     """
     outcomes = [_check(query, settings) for query in queries]
     if not all(outcomes):

@@ -44,7 +44,7 @@ def explain(
       whimbrel explain late.wbl --format mermaid > late.mmd
       whimbrel explain late.wbl --before --after
 
-    QUERY is a .wbl file, or - for standard input.
+    QUERY is a .wbl or .cpsl file, or - for standard input.
     """
     from whimbrel.graph.explain import explain as explained
 

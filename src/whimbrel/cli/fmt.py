@@ -38,7 +38,7 @@ def _format(path: str, mode: str | None) -> bool:
     from whimbrel.lang.wbl.format import format_text
 
     try:
-        if path.endswith(".json"):
+        if path.endswith((".json", ".cpsl")):
             raise QueryError(
                 f"{path}: only the Whimbrel language has a standard form", hint="give .wbl files"
             )

@@ -18,6 +18,7 @@ from whimbrel.cli.options import Command
 from whimbrel.cli.store import store
 from whimbrel.cli.stream import stream
 from whimbrel.cli.test import run as test
+from whimbrel.cli.translate import translate
 from whimbrel.cli.why import why
 from whimbrel.errors import WhimbrelError
 
@@ -79,5 +80,5 @@ def main() -> None:
     """
 
 
-for _command in (backtest, check, detect, explain, fmt, store, stream, test, why):
+for _command in (backtest, check, detect, explain, fmt, store, stream, test, translate, why):
     main.add_command(_command)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 else:
     Value = click.ParamType  # in older versions of click it has no type argument
 
-QUERY_ENDINGS = (".wbl",)
+QUERY_ENDINGS = (".wbl", ".cpsl")
 
 Body = TypeVar("Body", bound=Callable[..., Any])
 

@@ -74,7 +74,7 @@ def _typed(texts: dict[str, str], query: str) -> dict[str, ParamValue]:
     try:
         statements = parse(query).statements
     except WhimbrelError:
-        return {}  # compiling tells what is wrong
+        return {**texts}  # compiling tells what is wrong
     declared = {statement.name for statement in statements if isinstance(statement, Param)}
     return {name: text if name in declared else _guessed(text) for name, text in texts.items()}
 

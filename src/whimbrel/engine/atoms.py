@@ -15,8 +15,9 @@ import pyarrow as pa
 from whimbrel.engine.identity import NUMBER
 from whimbrel.engine.index import TypeIndex
 from whimbrel.engine.intake import Released, of_types
+from whimbrel.engine.shapes import SHAPE, shape_texts
 from whimbrel.engine.streams import ARRIVAL, Stream, Surroundings
-from whimbrel.engine.values import Column, Int64Array, decoded, from_arrow
+from whimbrel.engine.values import Column, Int64Array, decoded, from_arrow, nothing
 from whimbrel.graph.expressions import Attribute, Expr
 from whimbrel.graph.operators import ANY
 from whimbrel.model.schema import Type
@@ -133,21 +134,19 @@ def _columns(released: Released, wanted: Iterable[str] | None) -> dict[Expr, Col
     if released.arrival is not None:
         columns[ARRIVAL] = Column(Type.INT, released.arrival)
     if "geometry" in batch.schema.names:
-        columns |= _polygons(batch.column("geometry"))
+        columns |= _polygons(columns, batch.column("geometry"))
     return columns
 
 
-def _polygons(geometry: pa.Array) -> dict[Expr, Column]:
-    """Keep the bounding boxes of polygons as columns, and the polygons themselves as text (hex WKB)."""
-    import shapely
+def _polygons(points: dict[Expr, Column], geometry: pa.Array) -> dict[Expr, Column]:
+    """Give the shapes of events that are no points, and the centres of all."""
+    from whimbrel.space.geometry import centres
 
-    values = geometry.to_numpy(zero_copy_only=False)
-    shapes = shapely.from_wkb(values)
-    null = shapely.is_missing(shapes)
-    boxes = shapely.bounds(shapes)
-    found: dict[Expr, Column] = {
-        Attribute(None, name): Column(Type.FLOAT, np.ascontiguousarray(boxes[:, axis]), null)
-        for axis, name in enumerate(("@x0", "@y0", "@x1", "@y1"))
-    }
-    found[Attribute(None, "@wkb")] = from_arrow(pa.array(shapely.to_wkb(shapes, hex=True), pa.string()))
+    wkb = geometry.to_numpy(zero_copy_only=False)
+    found: dict[Expr, Column] = {SHAPE: from_arrow(shape_texts(wkb))}
+    for axis, middle in zip(("x", "y"), centres(wkb), strict=True):
+        own = points.get(Attribute(None, axis)) or nothing(len(middle))
+        values = middle if own.type is None else np.where(own.nulls, middle, own.values)
+        null = np.isnan(values)
+        found[Attribute(None, axis)] = Column(Type.FLOAT, values, null if null.any() else None)
     return found

@@ -9,10 +9,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from whimbrel.engine.places import relate
 from whimbrel.engine.values import BoolArray, Column, decoded, from_arrow, nothing, to_arrow
 from whimbrel.errors import QueryError, QueryTypeError
 from whimbrel.graph.expressions import (
     KEPT,
+    PLACE_RELATIONS,
     Attribute,
     Binary,
     Call,
@@ -261,10 +263,8 @@ def _call(expr: Call, frame: Frame) -> Column:
     name, arguments = expr.function, expr.arguments
     if name in KEPT or (name in frame.functions and frame.functions[name].aggregate):
         return frame.known(expr)
-    if name == "distance":
-        return _distance(expr, frame)
-    if name == "within_region":
-        return _within_region(expr, frame)
+    if name in PLACE_RELATIONS:
+        return relate(expr, frame)
     if name in frame.functions:
         return _user_function(frame.functions[name], expr, frame)
     columns = [evaluate(argument, frame) for argument in arguments]
@@ -382,34 +382,6 @@ def _search(name: str, texts: pa.Array, patterns: pa.Array) -> BoolArray:
             rows = pc.equal(patterns, pattern).fill_null(False).to_numpy(zero_copy_only=False)
             found |= rows & find(texts, pattern).fill_null(False).to_numpy(zero_copy_only=False)
     return found
-
-
-def _distance(expr: Call, frame: Frame) -> Column:
-    from whimbrel.space.geometry import distance_m
-
-    places = []
-    for argument in expr.arguments:
-        if not isinstance(argument, Part):
-            raise QueryTypeError("distance(a, b) takes two parts of the pattern", expr.at)
-        places += [frame.column(argument.name, "x"), frame.column(argument.name, "y")]
-    if any(place.type is None for place in places):
-        return nothing(len(frame))
-    (x1, y1), (x2, y2) = [(p.values, q.values) for p, q in zip(places[::2], places[1::2], strict=True)]
-    values = distance_m(x1, y1, x2, y2, frame.coordinates or Coordinates.PLANE)
-    return clean(np.asarray(values, np.float64), either_null(*places))
-
-
-def _within_region(expr: Call, frame: Frame) -> Column:
-    from whimbrel.space.geometry import points_in_region
-
-    part, region = expr.arguments
-    if not isinstance(part, Part) or not isinstance(region, Literal):
-        raise QueryTypeError("a region test takes a part of the pattern and a region", expr.at)
-    x, y = frame.column(part.name, "x"), frame.column(part.name, "y")
-    if x.type is None or y.type is None:
-        return nothing(len(frame))
-    inside = points_in_region(x.values, y.values, str(region.value), frame.coordinates or Coordinates.PLANE)
-    return Column(Type.BOOL, inside, either_null(x, y))
 
 
 def _user_function(function: Function, expr: Call, frame: Frame) -> Column:

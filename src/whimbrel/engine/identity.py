@@ -150,7 +150,7 @@ def named(
 ) -> dict[Expr, Column]:
     """Give the hashes of events of a definition, made from those of what it was found in."""
     seed_high, seed_low = hashes(pa.array([event_type]))
-    shift = np.uint64(case) * np.uint64(0x9E3779B97F4A7C15) + window.astype(np.uint64)
+    shift = np.uint64(case * 0x9E3779B97F4A7C15 % 2**64) + window.astype(np.uint64)
     each = np.arange(len(high) + 1)
     return _folded(seed_high[0] + shift, seed_low[0] ^ shift, each, high, low)
 

@@ -5,6 +5,7 @@ range, that part goes into the index (equality first, it selects more) and the r
 the events the index lets through. A batch is sorted once by each indexed attribute, and the tests find
 their rows in it: equalities by the values that occur, ranges by binary search, one search a test. So the
 cost of an event in a large batch follows the matches, while a batch of one event still visits every range.
+Tests that ask for a place and for no value are found through a grid of all their regions.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from whimbrel.engine.evaluate import true_rows
+from whimbrel.engine.region_index import Regions, place
 from whimbrel.engine.streams import RowsFrame, Stream, Surroundings
 from whimbrel.engine.values import Column, Int64Array, decoded
 from whimbrel.graph.expressions import Attribute, Binary, Call, Expr, Literal, conjunction, conjuncts
@@ -149,6 +151,7 @@ class TypeIndex:
         self.streams: dict[Expr | None, Stream] = {}
         self._values: dict[str, _Values] = {}
         self._ranges: dict[str, _Ranges] = {}
+        self._regions: Regions[Test] = Regions()
         self._others: list[Test] = []
         self._is_built = False
 
@@ -164,6 +167,7 @@ class TypeIndex:
 
     def _build(self) -> None:
         self._values, self._ranges, self._others = {}, {}, []
+        self._regions = Regions()
         for condition, stream in self.streams.items():
             if condition is not None:
                 self._place(condition, stream)
@@ -177,6 +181,11 @@ class TypeIndex:
             if found is not None:
                 rest = conjunction(clauses[:number] + clauses[number + 1 :])
                 self._values.setdefault(found[0], _Values()).add(found[1], Test(rest, condition, stream))
+                return
+        for clause in clauses:
+            wanted = place(clause)
+            if wanted is not None:
+                self._regions.add(wanted, Test(condition, condition, stream))
                 return
         for number, clause in enumerate(clauses):
             bounds = interval(clause)
@@ -215,6 +224,10 @@ class TypeIndex:
                 yield from by_range.look_up(column, frame.rows)
             else:
                 yield from _one_by_one([test for _, test in by_range.tests], frame)
+        if self._regions.suits(frame):
+            yield from self._regions.look_up(frame)
+        else:
+            yield from ((test, frame.rows) for _, test in self._regions.tests)
         for test in self._others:
             yield test, frame.rows
 

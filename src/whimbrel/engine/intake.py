@@ -311,6 +311,19 @@ class Intake:
         self.counts.processed += self._count_own(batch, reached & ~mask)
         return mask
 
+    def take_back(self, ids: Collection[str]) -> int:
+        """Drop events that wait for their time; tell how many there were."""
+        before = sum(batch.num_rows for batch in self._waiting)
+        wanted = pa.array(sorted(ids), pa.string())
+        for number, batch in enumerate(self._waiting):
+            if "id" in batch.schema.names:
+                texts = batch.column("id").cast(pa.string())
+                self._waiting[number] = batch.filter(pc.invert(pc.is_in(texts, wanted)))
+        dropped = before - sum(batch.num_rows for batch in self._waiting)
+        self.counts.waiting -= dropped
+        self.counts.processed += dropped
+        return dropped
+
     def save(self, blocks: Blocks, name: str) -> None:
         """Write everything that later events and results depend on."""
         counts = asdict(self.counts) | {"reasons": dict(self.counts.reasons)}

@@ -1,4 +1,4 @@
-"""Locations of detections: the convex hull of the locations of their constituents."""
+"""Locations of detections: the convex hull of those of their constituents, its shape and its centre."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ import numpy as np
 import pyarrow as pa
 
 from whimbrel.engine.kernels.hull import hulls, write_wkb
+from whimbrel.engine.shapes import SHAPE, shape_texts, wkb_of
 from whimbrel.engine.store import Lineage, Store, offsets_of
-from whimbrel.engine.values import FloatArray, Int64Array
+from whimbrel.engine.values import Column, FloatArray, Int64Array, from_arrow, nothing, to_arrow
 from whimbrel.graph.expressions import Attribute
 from whimbrel.model.schema import Type
 
-_PLACE = {Attribute(None, "x"), Attribute(None, "@wkb")}
+_PLACE = {Attribute(None, "x"), SHAPE}
 
 
 def hull_wkb(atoms: Store, lineage: Lineage) -> pa.Array:
@@ -31,16 +32,48 @@ def hull_wkb(atoms: Store, lineage: Lineage) -> pa.Array:
     return pa.Array.from_buffers(pa.binary(), len(count), buffers)
 
 
+def shapes_of(atoms: Store, lineage: Lineage) -> Column:
+    """Give the shape of every row's location, as text; null where it is a point or there is none."""
+    if not len(lineage) or (_single(lineage) and not _has_shapes(atoms)):
+        return nothing(len(lineage))
+    texts = shape_texts(hull_wkb(atoms, lineage).to_numpy(zero_copy_only=False))
+    return from_arrow(texts) if texts.null_count < len(texts) else nothing(len(texts))
+
+
+def middles_of(atoms: Store, lineage: Lineage, axis: str) -> Column:
+    """Give the centre of every row's location along one axis, null where there is none."""
+    if not len(lineage):
+        return nothing(0)
+    if _single(lineage) and not _has_shapes(atoms):
+        return atoms.column(Attribute(None, axis), lineage.refs)
+    from whimbrel.space.geometry import centres
+
+    middle = centres(hull_wkb(atoms, lineage).to_numpy(zero_copy_only=False))["xy".index(axis)]
+    null = np.isnan(middle)
+    if null.all():
+        return nothing(len(lineage))
+    return Column(Type.FLOAT, middle, null if null.any() else None)
+
+
+def _single(lineage: Lineage) -> bool:
+    """Tell whether every row is made of one event."""
+    return len(lineage.refs) == len(lineage) and bool((np.diff(lineage.offsets) == 1).all())
+
+
+def _has_shapes(atoms: Store) -> bool:
+    return any(SHAPE in chunk.columns for chunk in atoms.chunks)
+
+
 def _points(atoms: Store, lineage: Lineage) -> tuple[Int64Array, FloatArray, FloatArray]:
     """Give the corner points of all atomic events below each row."""
     x, y = (_floats(atoms, axis, lineage.refs) for axis in ("x", "y"))
-    polygons = atoms.column(Attribute(None, "@wkb"), lineage.refs)
+    polygons = atoms.column(SHAPE, lineage.refs)
     if polygons.type is not Type.STRING:
         return lineage.offsets, x, y
     import shapely
 
-    texts = polygons.values.to_numpy(zero_copy_only=False)
-    shapes = shapely.from_wkb(np.where(polygons.nulls, None, texts))
+    texts = to_arrow(polygons).to_pylist()
+    shapes = shapely.from_wkb([None if text is None else wkb_of(text) for text in texts])
     coordinates, owner = shapely.get_coordinates(shapes, return_index=True)
     counts = np.bincount(owner, minlength=len(x))
     lengths = np.where(counts > 0, counts, 1)

@@ -16,6 +16,7 @@ from whimbrel.engine.kernels import pattern as p
 from whimbrel.engine.parts import PartsFrame
 from whimbrel.engine.pool import Output, Pool, Scratch, bits
 from whimbrel.engine.programs import BeyondTheMachine, Operand, Programs, spell_out_relations
+from whimbrel.engine.shapes import Layout
 from whimbrel.engine.snapshot import Blocks, expr_from_json, expr_to_json
 from whimbrel.engine.store import Lineage, Store
 from whimbrel.engine.streams import RowsFrame, Stream, Surroundings, identities
@@ -76,6 +77,7 @@ class Matcher:
         self._types: list[Type | None] = []
         self._places: list[int] = []
         self._texts = Texts()
+        self._layout = Layout(around.coordinates)
         self.residual: tuple[Expr, ...] = ()
         self.pool = Pool(len(op.parts), len(self.slots))
         self.scratch = Scratch(len(op.parts), 64)
@@ -224,9 +226,15 @@ class Matcher:
         ).reshape(-1, 2)
         self._texts.in_order |= programs.orders_texts
         self.code = np.array(programs.code, np.int64)
-        self.int_constants = np.array(programs.ints, np.int64)
-        self.float_constants = np.array(programs.floats, np.float64)
+        self._programs = programs
+        self._lay_out_constants()
         self.pool.add_columns(self._free_place(False), self._free_place(True))
+
+    def _lay_out_constants(self) -> None:
+        """Give the kernel the constants of the programs, and the shapes that texts stand for."""
+        texts = self._texts.values() if self._programs.reads_shapes else []
+        self.int_constants, self.float_constants = self._programs.constants(self._layout, texts)
+        self._laid_out = len(self._texts)
 
     def _absent_program(self, programs: Programs, conditions: tuple[Expr, ...]) -> tuple[int, int]:
         joined = conjunction(conditions)
@@ -385,6 +393,8 @@ class Matcher:
         used = self.pool.ints[: self.pool.entries, places]
         table = self._texts.keep(np.unique(used))
         self.pool.ints[: self.pool.entries, places] = table[used]
+        self._layout = Layout(self.around.coordinates)
+        self._lay_out_constants()
 
     def _without_null_joins(self, arrived: Arrived) -> Arrived:
         gone = np.zeros(len(arrived), np.bool_)
@@ -467,6 +477,8 @@ class Matcher:
             ]
             used = self.pool.ints[: self.pool.entries, places]
             self.pool.ints[: self.pool.entries, places] = moved[np.minimum(used, len(moved) - 1)]
+        if self._programs.reads_shapes and (moved is not None or len(self._texts) != self._laid_out):
+            self._lay_out_constants()
         return {number: self._texts.codes(column) for number, column in present}
 
     def _feed(

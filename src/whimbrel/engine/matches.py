@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 import pyarrow as pa
 
+from whimbrel.engine.arrivals import Arrivals
 from whimbrel.engine.evaluate import evaluate
 from whimbrel.engine.identity import fold_on, row_hashes, row_ids
 from whimbrel.engine.kernels import runs as k
@@ -16,7 +17,7 @@ from whimbrel.engine.kernels.listing import members
 from whimbrel.engine.reduce import Segments, count_rows, reduce
 from whimbrel.engine.registers import own
 from whimbrel.engine.store import Lineage, different, offsets_of
-from whimbrel.engine.streams import RowsFrame, Stream
+from whimbrel.engine.streams import RowsFrame, Stream, Surroundings
 from whimbrel.engine.values import Column, Int64Array, nothing
 from whimbrel.graph.expressions import GROUP, Attribute, Call, Expr, Part, walk
 from whimbrel.model.schema import Type
@@ -30,13 +31,20 @@ UNTIMED = -1
 """In place of the time that completed a match, where an event did; times before 1970 are below it."""
 
 
+class Holder(Protocol):
+    """An operator that knows where its events came from."""
+
+    around: Surroundings
+    arrivals: Arrivals
+
+
 class Events:
     """The events of several results: segment r is idents[offsets[r]:offsets[r + 1]].
 
     Many results have the same events, so what is asked about them is asked once for each different one.
     """
 
-    def __init__(self, of: Sequencer, offsets: Int64Array, idents: Int64Array) -> None:
+    def __init__(self, of: Holder, offsets: Int64Array, idents: Int64Array) -> None:
         self.of = of
         self.offsets = offsets
         self.used, self.which = different(idents)

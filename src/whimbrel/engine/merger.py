@@ -17,7 +17,7 @@ from whimbrel.engine.store import Lineage, Store
 from whimbrel.engine.streams import IDENTITY, RowsFrame, Stream, Surroundings, identities
 from whimbrel.engine.values import Column, Int64Array, concat, nothing
 from whimbrel.graph.expressions import GROUP, Attribute, Expr, format_expr
-from whimbrel.graph.operators import Graph, Merge, Source
+from whimbrel.graph.operators import ANY, Graph, Merge, Operator, Source
 from whimbrel.graph.scope import scope, selection
 from whimbrel.model.schema import Type
 from whimbrel.model.time import END_OF_TIME
@@ -35,8 +35,7 @@ class Union:
             self.stream.branches |= {name: list(tests) for name, tests in stream.branches.items()}
             if branch.alias is not None:
                 root, condition = selection(graph, branch.input)
-                event_type = root.event_type if isinstance(root, Source) else None
-                self.stream.branches.setdefault(branch.alias, []).append((event_type, condition))
+                self.stream.branches.setdefault(branch.alias, []).append((_type_of(root), condition))
 
     @staticmethod
     def suits(op: Merge, streams: dict[str, Stream]) -> bool:
@@ -54,6 +53,11 @@ class Union:
         """Pass on what is new in any branch."""
         self.stream.watermark = min(stream.watermark for stream in self.inputs)
         self.stream.new = np.unique(np.concatenate([stream.new for stream in self.inputs]))
+
+
+def _type_of(root: Operator) -> str | None:
+    """Give the type that all events of a stream have, if there is one."""
+    return root.event_type if isinstance(root, Source) and root.event_type != ANY else None
 
 
 class Merger:

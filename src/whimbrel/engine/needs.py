@@ -5,8 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from whimbrel.graph.expressions import GROUP, KEPT, Attribute, Call, Expr, Part, children, walk
+from whimbrel.graph.expressions import (
+    GROUP,
+    KEPT,
+    PLACE,
+    PLACE_RELATIONS,
+    Attribute,
+    Call,
+    Expr,
+    Part,
+    children,
+    walk,
+)
 from whimbrel.graph.functions import Function
+from whimbrel.graph.motion import Encounter, Motion
 from whimbrel.graph.operators import (
     Absent,
     Aggregate,
@@ -46,7 +58,7 @@ class Needs:
         for operator in reversed(self.graph.operators):
             self._ask(operator)
 
-    def _ask(self, operator: Operator) -> None:
+    def _ask(self, operator: Operator) -> None:  # noqa: C901 - one case for each kind of operator
         match operator:
             case Filter():
                 self._expr(operator.input, None, operator.condition, Partitioning())
@@ -63,12 +75,19 @@ class Needs:
                 self._aggregate(operator)
             case Sequence():
                 self._sequence(operator)
+            case Motion():
+                self._motion(operator)
+            case Encounter():
+                self._encounter(operator)
             case TimedOut():
                 self.of[operator.input] |= self.of[operator.name]
             case Custom():
-                for stream in operator.streams:
-                    self.want(stream, EVERYTHING)
-                    self._keys(stream, operator.partitioning)
+                self._custom(operator)
+
+    def _custom(self, op: Custom) -> None:
+        for stream in op.streams:
+            self.want(stream, EVERYTHING)
+            self._keys(stream, op.partitioning)
 
     def want(self, stream: str, column: Expr) -> None:
         """Ask a stream for a column."""
@@ -86,7 +105,7 @@ class Needs:
     def _keys(self, stream: str, partitioning: Partitioning) -> None:
         for key in partitioning.keys:
             operator = self.graph[stream]
-            if isinstance(operator, Match | Repeat | Sequence | TimedOut):
+            if isinstance(operator, Match | Repeat | Sequence | TimedOut | Motion):
                 self.want(stream, Attribute(GROUP, key.name))
             elif key.kind == "attribute":
                 self.want(stream, Attribute(None, key.name))
@@ -113,11 +132,10 @@ class Needs:
         """Give the attributes, parts and aggregates that `expr` is made of."""
         if isinstance(expr, Attribute | Part) or (isinstance(expr, Call) and self.is_aggregate(expr)):
             yield expr
-        elif isinstance(expr, Call) and expr.function in ("distance", "within_region"):
+        elif isinstance(expr, Call) and expr.function in PLACE_RELATIONS:
             for argument in expr.arguments:
                 if isinstance(argument, Part):
-                    yield Attribute(argument.name, "x")
-                    yield Attribute(argument.name, "y")
+                    yield from (Attribute(argument.name, each) for each in PLACE)
         else:
             for child in children(expr):
                 yield from self._leaves(child)
@@ -176,10 +194,11 @@ class Needs:
             for node in walk(expr):
                 if isinstance(node, Attribute):
                     self._of_step(op, names, node)
-                elif isinstance(node, Call) and node.function == "distance":
+                elif isinstance(node, Call) and node.function in PLACE_RELATIONS:
                     for part in node.arguments:
-                        for axis in ("x", "y"):
-                            self._of_step(op, names, Attribute(getattr(part, "name", None), axis))
+                        if isinstance(part, Part):
+                            for each in PLACE:
+                                self._of_step(op, names, Attribute(part.name, each))
 
     def _of_step(self, op: Sequence, names: Mapping[str, str], node: Attribute) -> None:
         """Ask for an attribute of the events of a step, or of any event that is tested."""
@@ -189,6 +208,23 @@ class Needs:
         elif node.part is None:
             for test in op.tests():
                 self.want(test.input, own)
+
+    def _motion(self, op: Motion) -> None:
+        self._keys(op.input, op.partitioning)
+        for name in ("@x", "@y", *([op.accuracy] if op.accuracy else [])):
+            self.want(op.input, Attribute(None, name))
+        for need in self.of[op.name]:
+            if isinstance(need, Attribute) and need.part == op.alias:
+                self.want(op.input, Attribute(None, need.name))
+
+    def _encounter(self, op: Encounter) -> None:
+        for stream, alias in ((op.input, op.alias), (op.other, op.other_alias)):
+            self._keys(stream, Partitioning(op.keys))
+            for axis in ("@x", "@y"):
+                self.want(stream, Attribute(None, axis))
+            for need in self.of[op.name]:
+                if isinstance(need, Attribute) and need.part == alias:
+                    self.want(stream, Attribute(None, need.name))
 
     def _merge(self, op: Merge) -> None:
         for need in self.of[op.name]:
@@ -205,7 +241,7 @@ class Needs:
     def _groups_by(self, stream: str, key: Attribute) -> bool:
         """Tell whether the rows of a stream know a value by the group they belong to."""
         operator = self.graph[stream]
-        if not isinstance(operator, Match | Repeat | Sequence):
+        if not isinstance(operator, Match | Repeat | Sequence | Motion):
             return False
         return any(each.name == key.name for each in operator.partitioning.keys)
 

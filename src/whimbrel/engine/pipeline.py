@@ -11,10 +11,12 @@ import numpy as np
 from whimbrel.engine.aggregator import Aggregator
 from whimbrel.engine.atoms import Atom, Atoms
 from whimbrel.engine.deriver import Deriver
+from whimbrel.engine.encounters import Encounters
 from whimbrel.engine.environment import Environment
 from whimbrel.engine.index import rows_passing
 from whimbrel.engine.matcher import Matcher
 from whimbrel.engine.merger import Merger, Union
+from whimbrel.engine.mover import Mover
 from whimbrel.engine.needs import Needs
 from whimbrel.engine.repeater import Repeater
 from whimbrel.engine.sequencer import Overdue, Sequencer
@@ -24,6 +26,7 @@ from whimbrel.engine.streams import Stream, Surroundings
 from whimbrel.errors import QueryError, StateError
 from whimbrel.graph.expressions import Call, Expr, children
 from whimbrel.graph.functions import Function
+from whimbrel.graph.motion import Encounter, Motion
 from whimbrel.graph.operators import (
     Aggregate,
     Custom,
@@ -153,7 +156,7 @@ class Pipeline:
         self.runtimes[operator.name] = runtime
         self.streams[operator.name] = runtime.stream
 
-    def _runtime(self, operator: Operator) -> Runtime:
+    def _runtime(self, operator: Operator) -> Runtime:  # noqa: C901 - one case for each kind of operator
         needs = self.needs.of[operator.name]
         match operator:
             case Filter():
@@ -172,6 +175,10 @@ class Pipeline:
                 return Environment(operator, self.streams, self.around, self.query.operators)
             case Sequence():
                 return Sequencer(self.graph, operator, self.streams, self.around, needs)
+            case Motion():
+                return Mover(operator, self.streams, self.around, needs)
+            case Encounter():
+                return Encounters(operator, self.streams, self.around, needs)
             case TimedOut():
                 sequencer = self.runtimes[operator.input]
                 assert isinstance(sequencer, Sequencer)

@@ -8,15 +8,23 @@ combinations found.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeGuard
+from typing import Any, TypeGuard
+
+import numpy as np
 
 from whimbrel.engine.evaluate import arithmetic_type
 from whimbrel.engine.kernels import machine as m
+from whimbrel.engine.places import ASKED, tolerance
+from whimbrel.engine.shapes import NO_SHAPE, Layout
+from whimbrel.engine.values import FloatArray, Int64Array
 from whimbrel.errors import QueryTypeError
 from whimbrel.graph.expressions import (
+    PLACE,
+    PLACE_RELATIONS,
     RELATIONS,
+    SHAPE,
     Attribute,
     Binary,
     Call,
@@ -75,6 +83,7 @@ class Programs:
     floats: list[float] = field(default_factory=list)
     orders_texts: bool = False
     """Whether any program asks which of two texts comes first, so that codes must be in their order."""
+    _shapes_at: int | None = None
 
     def add(self, condition: Expr) -> tuple[int, int]:
         """Compile one condition; give where its program begins and stops."""
@@ -83,6 +92,8 @@ class Programs:
             kind = self._push(condition)
         except BeyondTheMachine:
             del self.code[begin:], self.ints[ints:], self.floats[floats:]
+            if self._shapes_at is not None and self._shapes_at >= ints:
+                self._shapes_at = None
             raise
         if kind not in (Type.BOOL, None):
             raise QueryTypeError(f"{format_expr(condition)!r} is no condition", condition.at)
@@ -218,8 +229,8 @@ class Programs:
         name, arguments = expr.function, expr.arguments
         if is_relation(expr):
             return self._push(relation(expr))
-        if name == "distance":
-            return self._distance(expr)
+        if name in PLACE_RELATIONS:
+            return self._relate_places(expr)
         if name == "in":
             return self._push(_any_equal(expr))
         if name == "between":
@@ -271,14 +282,56 @@ class Programs:
             self._emit(_PICK[name][1 if kind is Type.FLOAT else 0])
         return kind
 
-    def _distance(self, expr: Call) -> Type | None:
-        kinds = []
-        for argument in expr.arguments:
-            if not isinstance(argument, Part):
-                raise QueryTypeError("distance(a, b) takes two parts of the pattern", expr.at)
-            kinds += [self._push(Attribute(argument.name, axis)) for axis in ("x", "y")]
-        self._emit(m.SPHERE if self.coordinates is Coordinates.LONLAT else m.PLANE)
-        return Type.FLOAT
+    def _relate_places(self, expr: Call) -> Type | None:
+        one, two = expr.arguments[:2]
+        if not (isinstance(one, Part) and isinstance(two, Part)):
+            raise BeyondTheMachine
+        on_sphere = self.coordinates is Coordinates.LONLAT
+        has_shapes = self._has_shape(one) or self._has_shape(two)
+        if expr.function == "same_place" or (expr.function == "distance" and not has_shapes):
+            for name in (one.name, two.name):
+                self._push(Attribute(name, "@x"))
+                self._push(Attribute(name, "@y"))
+            self._emit(m.SPHERE if on_sphere else m.PLANE)
+            return self._at_most(tolerance(expr)) if expr.function == "same_place" else Type.FLOAT
+        for name in (one.name, two.name):
+            for each in PLACE:
+                self._push(Attribute(name, each))
+        self._emit(m.APART + ASKED[expr.function], self._shapes_place(), int(on_sphere))
+        return Type.FLOAT if expr.function == "distance" else Type.BOOL
+
+    def _has_shape(self, part: Part) -> bool:
+        shape = Attribute(part.name, SHAPE.name)
+        if shape in self.registers:
+            return self.registers[shape].type is not None
+        return self.operand(self.slots[part.name or ""], shape).type is not None
+
+    def _at_most(self, limit: float) -> Type:
+        self._push_constant(limit, Type.FLOAT)
+        self._emit(m.LE_F)
+        return Type.BOOL
+
+    def _shapes_place(self) -> int:
+        """Give the constant that will tell where the places of the shapes stand."""
+        if self._shapes_at is None:
+            self._shapes_at = len(self.ints)
+            self.ints.append(0)
+        return self._shapes_at
+
+    @property
+    def reads_shapes(self) -> bool:
+        """Whether any program asks how two shapes lie to each other."""
+        return self._shapes_at is not None
+
+    def constants(self, layout: Layout, texts: Sequence[Any]) -> tuple[Int64Array, FloatArray]:
+        """Give the constants, followed by where the shape of every text lies, and by the shapes."""
+        ints, floats = np.array(self.ints, np.int64), np.array(self.floats, np.float64)
+        if self._shapes_at is None:
+            return ints, floats
+        places = layout.places(texts)
+        ints[self._shapes_at] = len(ints)
+        places = np.where(places == NO_SHAPE, NO_SHAPE, places + len(floats))
+        return np.concatenate([ints, places]), np.concatenate([floats, layout.data])
 
 
 def relation(expr: Call) -> Expr:

@@ -21,10 +21,13 @@ from whimbrel.engine.programs import (
     Programs,
     spell_out_relations,
 )
-from whimbrel.engine.values import Column, Int64Array
+from whimbrel.engine.shapes import Layout
+from whimbrel.engine.values import Column, FloatArray, Int64Array
 from whimbrel.errors import QueryError, QueryTypeError
 from whimbrel.graph.expressions import (
     AGGREGATES,
+    PLACE,
+    PLACE_RELATIONS,
     Attribute,
     Binary,
     Call,
@@ -111,10 +114,12 @@ class Memory:
                         self._column(register.values)
 
     def _registers_of(self, node: Expr) -> list[Register]:
-        if isinstance(node, Call) and node.function == "distance":
+        if isinstance(node, Call) and node.function in PLACE_RELATIONS:
             steps = [part.name for part in node.arguments if isinstance(part, Part)]
-            axes = [Attribute(None, axis) for axis in ("x", "y")]
-            return [Register(step, "last", axis) for step in steps if step in self.steps for axis in axes]
+            if len(steps) == 1:  # and a region: what is asked is kept itself
+                return [Register(step, "last", own(node, step)) for step in steps if step in self.steps]
+            place = [Attribute(None, each) for each in PLACE]
+            return [Register(step, "last", each) for step in steps if step in self.steps for each in place]
         found = self._register_of(node)
         return [] if found is None else [found]
 
@@ -200,13 +205,23 @@ class Memory:
         self.programs = k.Tests(
             np.array(bounds, np.int64).reshape(-1, 2),
             np.array(programs.code, np.int64),
-            np.array(programs.ints, np.int64),
-            np.array(programs.floats, np.float64),
+            *self._constants(programs),
             np.array(table, np.int64).reshape(-1, 6),
             np.array([self._total(*total) for total in self.totals], np.int64).reshape(-1, 3),
         )
         self.blank = self._blank()
         return None
+
+    def _constants(self, programs: Programs) -> tuple[Int64Array, FloatArray]:
+        self._reads_shapes = programs.reads_shapes
+        self._laid_out = len(self.texts)
+        layout = Layout(self.coordinates)
+        return programs.constants(layout, self.texts.values() if programs.reads_shapes else [])
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether there are shapes that the programs do not know yet."""
+        return self._reads_shapes and len(self.texts) != self._laid_out
 
     def _total(self, step: str, values: Expr | None) -> tuple[int, int, int]:
         if values is None:
@@ -246,7 +261,7 @@ class Memory:
             return
         named = _of_step(register.values, register.step)
         yield Call(register.function, (named,))
-        if register.function == "last" and isinstance(named, Attribute):
+        if register.function == "last" and isinstance(named, Attribute | Call):
             yield named
 
     def _operand(self, slot: int, expr: Expr) -> Operand:  # noqa: ARG002, there is only one
@@ -342,11 +357,11 @@ def _of_step(expr: Expr, step: str) -> Expr:
     """Rewrite an expression over an event itself as one over the events of a step."""
 
     def change(node: Expr) -> Expr:
-        return (
-            Attribute(step, node.name, at=node.at)
-            if isinstance(node, Attribute) and node.part is None
-            else node
-        )
+        if isinstance(node, Attribute) and node.part is None:
+            return Attribute(step, node.name, at=node.at)
+        if isinstance(node, Part) and node.name is None:
+            return Part(step, at=node.at)
+        return node
 
     return transform(expr, change)
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from whimbrel.engine.identity import event_ids
+from whimbrel.engine.shapes import SHAPE, wkb_of
 from whimbrel.engine.store import Store
 from whimbrel.engine.values import to_arrow
 from whimbrel.graph.expressions import Attribute
-
-_SHAPES = Attribute(None, "@wkb")
 
 
 def events_of(atoms: Store) -> pa.Table:
@@ -27,10 +27,12 @@ def events_of(atoms: Store) -> pa.Table:
     for name in atoms.names():
         if name not in columns and not name.startswith("@"):
             columns[name] = to_arrow(atoms.column(Attribute(None, name), rows))
-    shapes = atoms.column(_SHAPES, rows)
+    shapes = atoms.column(SHAPE, rows)
     if shapes.type is not None:
         texts = to_arrow(shapes).to_pylist()
-        columns["geometry"] = pa.array([None if t is None else bytes.fromhex(t) for t in texts], pa.binary())
+        columns["geometry"] = pa.array([None if t is None else wkb_of(t) for t in texts], pa.binary())
+        for axis in ("x", "y"):  # the centres of shapes are made again from the shapes
+            columns[axis] = pc.if_else(columns["geometry"].is_null(), columns[axis], None)
     if "type" not in columns:
         columns["type"] = pa.array([], pa.string())
     return pa.table(columns)

@@ -479,6 +479,7 @@ class Sequencer:
             for place in self.memory.places_of_texts():
                 used = self.runs.ints[:, place]
                 self.runs.ints[:, place] = shifted[np.minimum(used, len(shifted) - 1)]
+        if shifted is not None or self.memory.is_behind:
             self.memory.compile()
         return {id(column): self.memory.texts.codes(column) for _, column in columns}
 

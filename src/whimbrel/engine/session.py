@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from datetime import datetime, timedelta
 from heapq import heappop, heappush
 from importlib import import_module
@@ -13,6 +14,7 @@ import pyarrow as pa
 from whimbrel.engine.atoms import Atoms
 from whimbrel.engine.identity import CONTENT
 from whimbrel.engine.intake import ARRIVAL, Counts, Intake
+from whimbrel.engine.invalidating import Invalidated, replayed
 from whimbrel.engine.pipeline import Pipeline, columns_needed
 from whimbrel.engine.remembering import events_of
 from whimbrel.engine.report import report, together
@@ -193,6 +195,21 @@ class Session:
         other._intake.advance(intake.watermark)
         return other
 
+    def twin(self) -> Session:
+        """Open another session with the settings and the queries of this one, which has seen nothing yet."""
+        intake = self._intake
+        other = Session(
+            lateness=None,
+            coordinates=intake.coordinates,
+            time_unit=intake.time_unit,
+            default_type=intake.default_type,
+            remember=self._remember,
+        )
+        other.names_queries = self.names_queries
+        for name, pipeline in self._pipelines.items():
+            other.add(pipeline.query, name=name)
+        return other
+
     # -- events ------------------------------------------------------------------------------------------
 
     def push(self, events: Any) -> pa.Table:
@@ -251,6 +268,34 @@ class Session:
         """Say that no more events will come: every window and absence that is still open ends."""
         self._intake.advance(END_OF_TIME)
         return together(self._run(), self._intake.coordinates)
+
+    def invalidate(self, ids: str | Iterable[str]) -> Invalidated:
+        """Take events back that turned out wrong: the session goes on as if they had never come.
+
+        Patterns that hold without them are found now, those that hold no longer are given as withdrawn. It is
+        worked out from the events that the session still remembers, so that it reaches back as far as the
+        queries do, and as much farther as `remember` says; events that are forgotten stay. An event with the
+        same id that comes later counts as delivered again.
+
+        Raises
+        ------
+        QueryError
+            If a query depends on more than the events that the session still remembers.
+        """
+        wanted = {ids} if isinstance(ids, str) else set(ids)
+        changed, other = replayed(self, wanted)
+        waiting = self._intake.take_back(wanted)
+        if other is not None:
+            self._take_over(other)
+        return replace(changed, events=changed.events + waiting)
+
+    def _take_over(self, other: Session) -> None:
+        """Go on with what another session knows, but for what waits for its time."""
+        self._around, self._atoms, self._timers = other._around, other._atoms, other._timers
+        self._pipelines, self._sharing = other._pipelines, other._sharing
+        self._intake.types = self._atoms.types
+        self._is_planned = False
+        self._plan()
 
     def _run(self) -> list[pa.Table]:
         """Process everything that the watermark has reached."""

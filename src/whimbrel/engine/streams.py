@@ -10,9 +10,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from whimbrel.engine.evaluate import true_rows
+from whimbrel.engine.locations import middles_of, shapes_of
+from whimbrel.engine.shapes import SHAPE
 from whimbrel.engine.store import Store
-from whimbrel.engine.values import BoolArray, Column, FloatArray, Int64Array, decoded, nothing
-from whimbrel.graph.expressions import GROUP, Attribute, Binary, Expr, Literal
+from whimbrel.engine.values import BoolArray, Column, Int64Array, decoded, nothing
+from whimbrel.graph.expressions import GROUP, PLACE, Attribute, Binary, Expr, Literal
 from whimbrel.graph.functions import Function
 from whimbrel.graph.policies import Key, Partitioning
 from whimbrel.model.schema import Coordinates, Type
@@ -29,6 +31,7 @@ ARRIVAL = Attribute(None, "@arrival")
 """Where atomic events of the same times keep the order in which they came."""
 
 ALIASES = {"srcid": "source", "lon": "x", "lat": "y"}
+_AXES = {"@x": "x", "@y": "y"}
 
 
 @dataclass(slots=True)
@@ -144,10 +147,14 @@ class RowsFrame:
             return self._own("source")
         if key.kind == "attribute":
             return self._own(key.name)
-        return cell_names(self._own("x"), self._own("y"), key.cell_m, self.coordinates)
+        return cell_names(self._own("@x"), self._own("@y"), key.cell_m, self.coordinates)
 
     def _own(self, name: str) -> Column:
+        if name in PLACE:
+            return self._place(name)
         found = self.stream.store.column(Attribute(None, name), self.rows)
+        if name == "id" and (found.type is None or found.null is not None):
+            return self._ids()
         if found.type is None and name in ALIASES:
             name = ALIASES[name]
             found = self.stream.store.column(Attribute(None, name), self.rows)
@@ -158,6 +165,23 @@ class RowsFrame:
         if self.stream is not self.around.atoms:
             return self._derived(name)
         return found
+
+    def _ids(self) -> Column:
+        """Give the ids of events that came without one, and of derived events."""
+        from whimbrel.engine.identity import row_ids  # it needs streams itself
+
+        is_atomic = self.stream.store is self.around.atoms.store
+        if not is_atomic and self.stream.event_type is None:
+            return nothing(len(self.rows))
+        return Column(Type.STRING, row_ids(self.around, self.stream, self.rows))
+
+    def _place(self, name: str) -> Column:
+        """Give the centre or the shape of where an event lies, whatever attributes it has."""
+        if self.stream.store is self.around.atoms.store:
+            return self.stream.store.column(Attribute(None, _AXES.get(name, name)), self.rows)
+        lineage = self.stream.store.lineage(self.rows)
+        atoms = self.around.atoms.store
+        return shapes_of(atoms, lineage) if name == SHAPE.name else middles_of(atoms, lineage, _AXES[name])
 
     def _time(self, name: str) -> Column:
         start, end = self.stream.store.spans(self.rows)
@@ -174,7 +198,7 @@ class RowsFrame:
         if name == "source":
             return common_source(self.around, self.stream, self.rows)
         if name in ("x", "y"):
-            return centre(self.around, self.stream, self.rows, name)
+            return self._place(f"@{name}")
         return nothing(len(self.rows))
 
 
@@ -204,46 +228,6 @@ def common_source(around: Surroundings, stream: Stream, rows: Int64Array) -> Col
         return nothing(len(rows))
     values = encoded.dictionary.take(pa.array(np.where(same, low, 0)))
     return Column(Type.STRING, values, ~same)
-
-
-def bounds(around: Surroundings, refs: Int64Array) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-    """Give the bounding boxes of atomic events: least x and y, largest x and y; NaN where there is none."""
-    store = around.atoms.store
-    found = []
-    for axis, low, high in (("x", "@x0", "@x1"), ("y", "@y0", "@y1")):
-        points = _floats(store.column(Attribute(None, axis), refs))
-        for side in (low, high):
-            box = _floats(store.column(Attribute(None, side), refs))
-            found.append(np.where(np.isnan(points), box, points))
-    x0, x1, y0, y1 = found
-    return x0, y0, x1, y1
-
-
-def _floats(column: Column) -> FloatArray:
-    if column.type is None:
-        return np.full(len(column), np.nan)
-    values: FloatArray = column.values.astype(np.float64, copy=False)
-    return values if column.null is None else np.where(column.null, np.nan, values)
-
-
-def centre(around: Surroundings, stream: Stream, rows: Int64Array, axis: str) -> Column:
-    """Give the centre of the bounding box of a row's location, along one axis."""
-    lineage = stream.store.lineage(rows)
-    if not len(rows):
-        return nothing(0)
-    filled = np.diff(lineage.offsets) > 0
-    if not filled.all():
-        return _spread(centre(around, stream, rows[filled], axis), filled)
-    x0, y0, x1, y1 = bounds(around, lineage.refs)
-    low, high = (x0, x1) if axis == "x" else (y0, y1)
-    with np.errstate(invalid="ignore"):
-        least = np.fmin.reduceat(low, lineage.offsets[:-1])
-        largest = np.fmax.reduceat(high, lineage.offsets[:-1])
-    middle = (least + largest) / 2
-    null = np.isnan(middle)
-    if null.all():
-        return nothing(len(rows))
-    return Column(Type.FLOAT, middle, null if null.any() else None)
 
 
 def _spread(column: Column, filled: BoolArray) -> Column:

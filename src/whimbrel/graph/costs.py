@@ -9,12 +9,21 @@ from __future__ import annotations
 
 from whimbrel.graph.expressions import RELATIONS, Attribute, Binary, Call, Expr, Literal, Part, Unary
 
-_CALLS = {"in": 1.0, "between": 2.0, "is_null": 1.0, "distance": 12.0, "within_region": 60.0}
+_CALLS = {"in": 1.0, "between": 2.0, "is_null": 1.0, "distance": 12.0, "same_place": 14.0} | dict.fromkeys(
+    ("within_region", "intersects", "lies_in"), 60.0
+)
 _OWN_FUNCTION = 100.0
 """A function that is none of the cheap ones: perhaps one written in Python."""
 
 _PASSING = {"=": 0.1, "!=": 0.9, "<": 0.3, "<=": 0.3, ">": 0.3, ">=": 0.3}
-_CALLS_PASSING = {"between": 0.2, "is_null": 0.1, "within_region": 0.1}
+_CALLS_PASSING = {
+    "between": 0.2,
+    "is_null": 0.1,
+    "within_region": 0.1,
+    "intersects": 0.1,
+    "lies_in": 0.1,
+    "same_place": 0.05,
+}
 _UNKNOWN = 0.5
 
 

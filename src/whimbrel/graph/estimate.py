@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from whimbrel.errors import QueryError, UnboundedError, UnknownNameError
 from whimbrel.graph.costs import passing
+from whimbrel.graph.motion import Encounter, Motion
 from whimbrel.graph.operators import (
     Aggregate,
     Custom,
@@ -96,6 +97,8 @@ def state_of(operator: Operator, rates: Mapping[str, float]) -> State:
             return _over(operator.window.length, operator, rates)
         case Sequence():
             return _over(sequence_retention(operator), operator, rates)
+        case Motion() | Encounter():
+            return _over(operator.retention, operator, rates)
         case Custom():
             return _over(operator.policy.restriction.length, operator, rates)
     return NOTHING

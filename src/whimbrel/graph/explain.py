@@ -23,6 +23,7 @@ from whimbrel.errors import QueryError
 from whimbrel.graph.estimate import NOTHING, rounded
 from whimbrel.graph.expressions import format_expr
 from whimbrel.graph.facts import Facts
+from whimbrel.graph.motion import Encounter, Motion, encounter_words, motion_words
 from whimbrel.graph.operators import (
     Aggregate,
     Custom,
@@ -202,6 +203,10 @@ def _conditions(operator: Operator) -> list[str]:
                 if operator.within < END_OF_TIME
                 else []
             )
+        case Motion():
+            return [motion_words(operator)]
+        case Encounter():
+            return [encounter_words(operator)]
         case Sequence():
             return list(sequence_lines(operator))
         case Aggregate():

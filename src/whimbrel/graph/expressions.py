@@ -83,6 +83,14 @@ class Call(Expr):
 AGGREGATES = frozenset({"count", "sum", "avg", "min", "max", "first", "last", "distinct"})
 """Functions over many events; `distinct` counts the different values."""
 
+PLACE_RELATIONS = frozenset({"distance", "intersects", "lies_in", "same_place", "within_region"})
+"""Functions of the locations of events: of two parts, or of a part and a region (text, well-known)."""
+
+PLACE = ("@x", "@y", "@shape")
+"""The hidden attributes that make up a location: its centre and, where it is more than a point, its shape."""
+
+SHAPE = Attribute(None, "@shape")
+
 KEPT = AGGREGATES | {"ids", "matches"}
 """Functions whose values are computed when a composite is made: aggregates, `ids(step)`, `matches`."""
 
@@ -210,6 +218,13 @@ def _text(expr: Expr) -> tuple[str, int]:
             left_level = level + 1 if level == _COMPARISON else level
             right_level = level if operator in ("or", "and") else level + 1
             return f"{_format(left, left_level)} {operator} {_format(right, right_level)}", level
+        case Call():
+            return _call_text(expr)
+    raise TypeError(f"not an expression: {expr!r}")
+
+
+def _call_text(call: Call) -> tuple[str, int]:
+    match call:
         case Call("in", (value, *choices)):
             listed = ", ".join(_format(choice, 0) for choice in choices)
             return f"{_format(value, _COMPARISON + 1)} in ({listed})", _COMPARISON
@@ -218,11 +233,11 @@ def _text(expr: Expr) -> tuple[str, int]:
             return f"{_format(value, _COMPARISON + 1)} between {bounds}", _COMPARISON
         case Call("is_null", (value,)):
             return f"{_format(value, _COMPARISON + 1)} is null", _COMPARISON
+        case Call("lies_in" | "within_region", (Part() as inner, outer)):
+            return f"{_text(inner)[0]} in {_text(outer)[0]}", _COMPARISON
         case Call(name, (Part() as left, Part() as right)) if name in RELATIONS:
             return f"{_text(left)[0]} {name} {_text(right)[0]}", _COMPARISON
-        case Call(name, arguments):
-            return f"{name}({', '.join(_format(a, 0) for a in arguments)})", _ATOM
-    raise TypeError(f"not an expression: {expr!r}")
+    return f"{call.function}({', '.join(_format(a, 0) for a in call.arguments)})", _ATOM
 
 
 def format_literal(value: bool | int | float | str | None, kind: Type | None) -> str:

@@ -6,10 +6,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from hashlib import sha256
 
+from whimbrel.graph.motion import Encounter, Motion
 from whimbrel.graph.operators import Aggregate, Derive, Filter, Graph, Match, Merge, Operator, Repeat, Source
 from whimbrel.graph.wiring import reading
 
-_KNOWN = (Source, Filter, Merge, Repeat, Match, Aggregate, Derive)
+_KNOWN = (Source, Filter, Merge, Repeat, Match, Aggregate, Derive, Motion, Encounter)
 """Operators whose doing depends on nothing but their fields and inputs."""
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from whimbrel.errors import QueryError
-from whimbrel.graph.expressions import AGGREGATES, RELATIONS
+from whimbrel.graph.expressions import AGGREGATES, PLACE_RELATIONS, RELATIONS
 from whimbrel.model.schema import TYPE_NAMES, Type
 
 
@@ -47,8 +47,7 @@ BUILT_IN = (
             "contains",
             "startswith",
             "endswith",
-            "distance",
-            "within_region",
+            *PLACE_RELATIONS,
             "in",
             "between",
             "is_null",

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
+from whimbrel.errors import QueryError
 from whimbrel.graph.custom import CustomOperator
 from whimbrel.graph.functions import Function
 from whimbrel.graph.operators import Derive, Graph, Match, Operator, Source
@@ -51,10 +52,11 @@ class Query:
             found[kind] = list(dict.fromkeys(known))
         return found
 
-    def in_context(self, context: Context) -> Query:
-        """Give the same query with another context for all its patterns."""
+    def in_context(self, context: Context | str) -> Query:
+        """Give the same query with another context for all its patterns: `query.in_context("recent")`."""
+        chosen = Context(context)
         operators = tuple(
-            replace(operator, context=context) if isinstance(operator, Match) else operator
+            replace(operator, context=chosen) if isinstance(operator, Match) else operator
             for operator in self.graph.operators
         )
         return replace(self, graph=replace(self.graph, operators=operators))
@@ -82,4 +84,6 @@ class Compilable(Protocol):
 
 def compiled(query: Query | Compilable) -> Query:
     """Give the query that something stands for, wherever one is asked for."""
+    if isinstance(query, str):
+        raise QueryError("this is the text of a query", hint="compile it first: whimbrel.compile(text)")
     return query if isinstance(query, Query) else query.compile()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from whimbrel.errors import UnboundedError
+from whimbrel.graph.motion import Encounter, Motion
 from whimbrel.graph.operators import Aggregate, Custom, Derive, Filter, Graph, Match, Merge, Repeat, Source
 from whimbrel.graph.sequence import Sequence, TimedOut
 from whimbrel.model.time import END_OF_TIME
@@ -34,6 +35,8 @@ def _reaches(graph: Graph) -> dict[str, int]:
                 own = 2 * operator.policy.restriction.length
             case Sequence():
                 own = sequence_retention(operator)
+            case Motion() | Encounter():
+                own = operator.retention
             case Source() | Filter() | TimedOut() | Merge() | Derive():
                 own = 0
             case _:

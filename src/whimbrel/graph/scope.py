@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from whimbrel.graph.expressions import Expr, conjunction
+from whimbrel.graph.motion import MOTION, Encounter, Motion
 from whimbrel.graph.operators import (
     Aggregate,
     Custom,
@@ -20,7 +21,7 @@ from whimbrel.graph.sequence import Sequence, TimedOut
 
 def is_composite(operator: Operator) -> bool:
     """Tell whether the stream of `operator` is read through part names."""
-    return isinstance(operator, Match | Merge | Repeat | Sequence | TimedOut)
+    return isinstance(operator, Match | Merge | Repeat | Sequence | TimedOut | Motion | Encounter)
 
 
 def scope(graph: Graph, name: str) -> dict[str, bool]:
@@ -44,6 +45,10 @@ def scope(graph: Graph, name: str) -> dict[str, bool]:
             return dict.fromkeys(_bound(graph, operator.input, operator.alias), True)
         case Sequence():
             return {step.name: True for step in operator.taken()}
+        case Motion():
+            return {operator.alias: False, MOTION: False}
+        case Encounter():
+            return {operator.alias: False, operator.other_alias: False, MOTION: False}
         case TimedOut():
             return scope(graph, operator.input)
         case Source() | Filter() | Derive() | Aggregate() | Custom():

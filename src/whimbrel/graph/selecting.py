@@ -11,6 +11,7 @@ from itertools import count
 from typing import Literal as OneOf
 
 from whimbrel.errors import UnboundedError
+from whimbrel.graph.motion import Encounter, Motion
 from whimbrel.graph.operators import (
     Absent,
     Aggregate,
@@ -48,7 +49,7 @@ ONE_INSTANT = RestrictionWindow(1, EVENT_BY_EVENT)
 """The least stretch of time: an event is looked at alone."""
 
 
-def policy_of(operator: Operator) -> SelectionPolicy:
+def policy_of(operator: Operator) -> SelectionPolicy:  # noqa: C901 - one case for each kind of operator
     """Give the selection policy that a built-in operator follows, or the one a custom operator has.
 
     An operator that would have to remember for ever has a restriction window of `END_OF_TIME`.
@@ -78,6 +79,10 @@ def policy_of(operator: Operator) -> SelectionPolicy:
             return _of_aggregate(operator)
         case Sequence():
             return _of_sequence(operator)
+        case Motion():
+            return _of_motion(operator)
+        case Encounter():
+            return _of_encounter(operator)
         case TimedOut():
             return _one_of_each([(operator.input, operator.input)])
         case Custom():
@@ -149,6 +154,22 @@ def _of_sequence(op: Sequence) -> SelectionPolicy:
     restriction = RestrictionWindow(max(sequence_retention(op), ONE_INSTANT.length), EVENT_BY_EVENT)
     predicates = tuple(ProcessWhen(window.name, "=", 1) for window in windows)
     return SelectionPolicy(windows, restriction, (), predicates, process_all=len(windows) == 1)
+
+
+def _of_motion(op: Motion) -> SelectionPolicy:
+    """Look at one sample after the other; those before it lie within the restriction window."""
+    window = SelectionWindow(op.alias, op.input, "counting", 1, EVENT_BY_EVENT)
+    restriction = RestrictionWindow(max(op.retention, ONE_INSTANT.length), EVENT_BY_EVENT)
+    return SelectionPolicy((window,), restriction, (), (ProcessWhen(op.alias, "=", 1),))
+
+
+def _of_encounter(op: Encounter) -> SelectionPolicy:
+    """Look at one sample after the other, of either mover; those before lie in the restriction window."""
+    members = dict.fromkeys([(op.alias, op.input), (op.other_alias, op.other)])
+    windows = tuple(SelectionWindow(name, stream, "counting", 1, EVENT_BY_EVENT) for name, stream in members)
+    restriction = RestrictionWindow(max(op.retention, ONE_INSTANT.length), EVENT_BY_EVENT)
+    predicates = tuple(ProcessWhen(window.name, "=", 1) for window in windows)
+    return SelectionPolicy(windows, restriction, (), predicates)
 
 
 def _of_match(op: Match) -> SelectionPolicy:

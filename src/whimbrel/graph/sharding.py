@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from whimbrel.graph.expressions import GROUP, Attribute, Binary, Call, Expr, Literal, Part, conjuncts
+from whimbrel.graph.motion import Encounter, Motion
 from whimbrel.graph.operators import (
     Absent,
     Aggregate,
@@ -150,7 +151,9 @@ class _Keys:
                 return self._parted(operator, names)
             case TimedOut():
                 return self.of[operator.input]
-            case Repeat() | Aggregate() | Custom() | Sequence():
+            case Encounter():
+                return frozenset()
+            case Repeat() | Aggregate() | Custom() | Sequence() | Motion():
                 return self._parted(operator, operator.partitioning.keys)
         raise TypeError(f"unknown operator {operator!r}")
 
@@ -238,7 +241,7 @@ class _Keys:
             return traced.pop() if len(traced) == 1 else None
         if isinstance(operator, TimedOut):
             return self._trace_group(self.graph[operator.input], name)
-        if not isinstance(operator, Match | Repeat | Aggregate | Sequence):
+        if not isinstance(operator, Match | Repeat | Aggregate | Sequence | Motion):
             return None
         key = next((key for key in operator.partitioning.keys if key.name == name), None)
         if key is None:
@@ -293,6 +296,8 @@ def _atomic_key(source: Source, name: str) -> Key | None:
 
 def _why(operator: Operator) -> str:
     shown = operator.name.partition(".")[0]
+    if isinstance(operator, Encounter):
+        return f"{shown} compares movers with each other, wherever they go"
     keys = getattr(operator, "partitioning", None)
     if keys is None or not (keys.keys or getattr(operator, "joins", ())):
         return f"{shown} compares events of all objects: it has no `group by`, and no distance that bounds it"
@@ -405,8 +410,8 @@ def _widest(reaches: Iterable[_Reach | None]) -> _Reach | None:
 def _match_reach(graph: Graph, match: Match) -> _Reach | None:
     """Add up the distances that a pattern's conditions allow between its parts.
 
-    Distances count between centres, and the centre of a composite is no farther from its events than they
-    are from each other, so that every step adds at most both spreads.
+    No place in the hull of some events is farther from any of them than they are from each other, so that
+    every step adds at most both spreads.
     """
     if match.context is not Context.EACH or match.consuming:
         return None  # what was used up far away and long ago would count
@@ -453,7 +458,7 @@ def _linked(match: Match) -> tuple[list[float], list[float]] | None:
 
 
 def _bound(condition: Expr) -> tuple[str, str, float] | None:
-    """Read `distance(a, b) < metres` as the two parts and the metres."""
+    """Read `distance(a, b) < metres` and what is like it as the two parts and the metres."""
     for part in conjuncts(condition):
         match part:
             case Binary("<" | "<=" | "=", Call("distance", (Part(str() as a), Part(str() as b))), Literal(v)):
@@ -461,6 +466,10 @@ def _bound(condition: Expr) -> tuple[str, str, float] | None:
             case Binary(">" | ">=" | "=", Literal(v), Call("distance", (Part(str() as a), Part(str() as b)))):
                 pass
             case Call("between", (Call("distance", (Part(str() as a), Part(str() as b))), _, Literal(v))):
+                pass
+            case Call("intersects" | "lies_in", (Part(str() as a), Part(str() as b))):
+                v = 0
+            case Call("same_place", (Part(str() as a), Part(str() as b), Literal(v))):
                 pass
             case _:
                 continue

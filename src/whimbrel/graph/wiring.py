@@ -7,6 +7,7 @@ from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
 from whimbrel.graph.expressions import Attribute, Expr, Part, format_expr, transform
+from whimbrel.graph.motion import Encounter, Motion
 from whimbrel.graph.operators import (
     Aggregate,
     Custom,
@@ -39,7 +40,7 @@ def fixed(graph: Graph) -> set[str]:
 
     A rewrite knows how to let the operators listed here read another stream, and no others.
     """
-    known = (Source, Filter, Merge, Repeat, Match, Aggregate, Custom, Derive)
+    known = (Source, Filter, Merge, Repeat, Match, Aggregate, Custom, Derive, Motion, Encounter)
     others = [operator for operator in graph.operators if not isinstance(operator, known)]
     return {*graph.outputs, *(name for operator in others for name in operator.inputs)}
 
@@ -53,7 +54,7 @@ def reading(operator: Operator, names: Mapping[str, str]) -> Operator:
     changed: dict[str, Any] = {}
     for item in fields(operator):
         value = getattr(operator, item.name)
-        if item.name in ("input", "until"):
+        if item.name in ("input", "until", "other"):
             changed[item.name] = names.get(value, value)
         elif isinstance(value, tuple) and any(hasattr(each, "input") for each in value):
             changed[item.name] = tuple(

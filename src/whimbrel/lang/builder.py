@@ -25,11 +25,13 @@ from whimbrel.lang.values import Duration, Events, Plain, Value, all_of, amount_
 from whimbrel.lang.wbl import tree as t
 from whimbrel.lang.wbl.compile import compile_text
 from whimbrel.lang.wbl.format import format_tree
+from whimbrel.lang.wbl.literals import LENGTHS
 from whimbrel.lang.wbl.parse import parse
-from whimbrel.lang.wbl.printer import print_part, print_pattern
+from whimbrel.lang.wbl.printer import print_motion, print_part, print_pattern
 
 __all__ = [
     "Events",
+    "Moving",
     "Part",
     "Pattern",
     "Program",
@@ -52,12 +54,17 @@ __all__ = [
     "event",
     "first",
     "group",
+    "intersects",
     "last",
+    "layer",
     "max_",
     "min_",
+    "motion",
     "param",
+    "point",
     "program",
     "region",
+    "same_place",
     "schema",
     "subscription",
     "sum_",
@@ -74,6 +81,11 @@ class Region:
     """A region that events may lie in."""
 
     shape: t.Shape
+    declaration: t.Region | None = None
+
+    def named(self, name: str) -> Region:
+        """Give the region a name, which detections can tell; hand it to `program`, too."""
+        return Region(t.Shape(name=name), t.Region(name, self.shape))
 
 
 def region(wkt: str) -> Region:
@@ -90,6 +102,17 @@ def box(x1: float, y1: float, x2: float, y2: float) -> Region:
     """Make a rectangle of two opposite corners."""
     corners = tuple(node_of(number) for number in (x1, y1, x2, y2))
     return Region(t.Shape(function="box", arguments=corners))
+
+
+def point(x: float, y: float) -> Region:
+    """Make a place to measure distances from: `distance(this, point(3, 4))`."""
+    return Region(t.Shape(function="point", arguments=(node_of(x), node_of(y))))
+
+
+def layer(file: str, *, name: str | None = None) -> Region:
+    """Take the regions of a GeoJSON or GeoParquet file; `name` is the property that names them."""
+    called = () if name is None else (t.Compare((t.Name("name"), t.Constant(name)), ("=",)),)
+    return Region(t.Shape(function="layer", arguments=(t.Constant(file), *called)))
 
 
 # Patterns ------------------------------------------------------------------------------------------
@@ -214,9 +237,34 @@ class Part(_Joinable):
             raise QueryError(f"{relation!r} is no relation in time", hint=f"there are {', '.join(RELATIONS)}")
         return Value(t.Relation(t.Name(self.name), relation, t.Name(other.name)))
 
-    def inside(self, area: Region) -> Value:
-        """Test whether the event lies in a region, borders included."""
-        return Value(t.InRegion(t.Name(self.name), area.shape))
+    def inside(self, area: Region | Part) -> Value:
+        """Test whether the event lies in a region or in the location of another, borders included."""
+        shape = t.Shape(name=area.name) if isinstance(area, Part) else area.shape
+        return Value(t.InRegion(t.Name(self.name), shape))
+
+    def moves(
+        self, verb: str, toward: Region | Part | None = None, *, near: str | None = None, **details: Detail
+    ) -> Moving:
+        """Say how the events of this part, the samples of a mover, move: verb and details as in the language.
+
+        >>> truck = event("Truck", as_="t")
+        >>> truck.moves("enters", box(0, 0, 10, 10).named("Depot"), margin="20 m", settling=Events(3))
+        <Truck as t enters Depot margin 20 m settling 3 events>
+        >>> truck.moves("comes within", box(0, 0, 10, 10).named("Depot"), near="50 m")
+        <Truck as t comes within 50 m of Depot>
+        >>> truck.moves("stops", for_="5 min", within="20 m")
+        <Truck as t stops for 5 min within 20 m>
+        >>> truck.moves("meets", event("Truck", as_="u"), within="50 m", for_="1 min")
+        <Truck as t meets Truck as u within 50 m for 1 min>
+        """
+        what = self.node.what
+        if not isinstance(what, t.Occurrence) or self.node != t.PatternPart(what, alias=self.node.alias):
+            raise QueryError(f"{self!r} does not move: only a single event does")
+        target = None if toward is None else _target(toward)
+        distance = None if near is None else _amount(near)
+        return Moving(
+            t.Motion(what, self.node.alias, verb, target, distance, tuple(_details(details))), self.conditions
+        )
 
     def _with(self, **changes: object) -> Part:
         # Mypy cannot follow keyword arguments through replace; the callers above name the fields.
@@ -254,6 +302,58 @@ class Pattern(_Joinable):
         return Part(t.PatternPart(self.node), self.conditions)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Moving:
+    """How something moves; made by `Part.moves`."""
+
+    node: t.Motion
+    conditions: tuple[Value, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"<{print_motion(self.node)}>"
+
+    def where(self, *conditions: Value) -> Moving:
+        """Add conditions on the mover and on the motion: `motion("region") == "Depot"`."""
+        return replace(self, conditions=(*self.conditions, *conditions))
+
+
+Detail = Duration | Events | bool
+"""A length or a time as text, a number of events, the name of an attribute, or True for a bare word."""
+
+
+def _target(toward: Region | Part) -> t.Target:
+    if isinstance(toward, Part):
+        what = toward.node.what
+        if not isinstance(what, t.Occurrence):
+            raise QueryError(f"{toward!r} does not move: only a single event does")
+        return t.Target(what.type, None, what.conditions or None, toward.node.alias)
+    shape = toward.shape
+    if shape.function is None:
+        return t.Target(shape.name, shape.text)
+    return t.Target(shape.function, None, shape.arguments)
+
+
+def _details(details: Mapping[str, Detail]) -> Iterable[t.Detail]:
+    for key, given in details.items():
+        word = key.rstrip("_").replace("_", " ")
+        if isinstance(given, bool):
+            if given:
+                yield t.Detail(word)
+        elif word == "accuracy" and isinstance(given, str):
+            yield t.Detail(word, t.Name(given))
+        else:
+            yield t.Detail(word, _amount(given))
+
+
+def _amount(given: Duration | Events) -> t.Amount:
+    """Read a length or a time with its unit, or a number of events."""
+    if isinstance(given, str) and given.split()[-1].lstrip("0123456789.") in LENGTHS:
+        length = length_of(given)
+        assert isinstance(length, t.Quantity)
+        return length
+    return amount_of(given)
+
+
 def event(kind: str, *, as_: str | None = None) -> Part:
     """Start a pattern with an event of a type, perhaps under another name."""
     return Part(t.PatternPart(t.Occurrence(kind), alias=as_))
@@ -270,6 +370,11 @@ def absent(part: Part, *, for_: Duration | None = None) -> Part:
 def col(name: str) -> Value:
     """Read an attribute of the event at hand; in `having`, of the result."""
     return Value(t.Name(name))
+
+
+def motion(name: str) -> Value:
+    """Read what is known of a motion: `motion("region")`, `motion("at")`."""
+    return Value(t.Dotted("motion", name))
 
 
 def group(key: str) -> Value:
@@ -342,9 +447,34 @@ def distinct(item: Value) -> Value:
     return call("distinct", item)
 
 
-def distance(one: Part, other: Part) -> Value:
-    """Tell how many metres two parts lie apart."""
-    return call("distance", one, other)
+def distance(one: Part | This, other: Part | Region) -> Value:
+    """Tell how many metres two parts, or a part and a region, lie apart: `distance(this, point(3, 4))`."""
+    return _of_places("distance", one, other)
+
+
+def intersects(one: Part | This, other: Part | Region) -> Value:
+    """Test whether two locations share a point."""
+    return _of_places("intersects", one, other)
+
+
+def same_place(one: Part | This, other: Part | Region, within: str | float = 1.0) -> Value:
+    """Test whether the centres of two locations lie at most so far apart, in metres or with a unit."""
+    return _of_places("same_place", one, other, length_of(within))
+
+
+def _of_places(function: str, one: Part | This, other: Part | Region, *more: t.Expression) -> Value:
+    return Value(t.Apply(function, (_place_of(one), _place_of(other), *more)))
+
+
+def _place_of(place: Part | This | Region) -> t.Expression:
+    match place:
+        case Part():
+            return t.Name(place.name)
+        case Region(shape) if shape.text is not None:
+            return t.Constant(shape.text)
+        case Region(shape):
+            return t.Apply(str(shape.function), shape.arguments)
+    return t.Name("this")
 
 
 # Statements ----------------------------------------------------------------------------------------
@@ -398,11 +528,11 @@ class Statement:
         return Program((self.node,)).compile(params=params, functions=functions, horizon=horizon, emit=emit)
 
 
-def program(*statements: Statement | Value) -> Program:
-    """Put statements together; parameters are statements, too."""
+def program(*statements: Statement | Value | Region) -> Program:
+    """Put statements together; parameters and named regions are statements, too."""
     nodes: list[t.Statement] = []
     for item in statements:
-        node = item.declaration if isinstance(item, Value) else item.node
+        node = item.node if isinstance(item, Statement) else item.declaration
         if node is None:
             raise QueryError(f"{item!r} is an expression, not a statement")
         nodes.append(node)
@@ -434,7 +564,7 @@ def cell(size: str | float) -> t.GroupKey:
 class Clauses:
     """One way of detecting: a pattern and its clauses."""
 
-    detect: Part | Pattern
+    detect: Part | Pattern | Moving
     where: Value | None = None
     assign: Mapping[str, Value | Plain] = field(default_factory=dict)
     consuming: Sequence[Part | str] = ()
@@ -445,9 +575,8 @@ class Clauses:
 
     def tree(self, label: str | None = None) -> t.Case:
         """Make the tree of this case."""
-        pattern = (
-            self.detect.node if isinstance(self.detect, Pattern) else t.Pattern(None, (self.detect.node,))
-        )
+        detect = self.detect
+        pattern = t.Pattern(None, (detect.node,)) if isinstance(detect, Part) else detect.node
         conditions = (*self.detect.conditions, *((self.where,) if self.where is not None else ()))
         return t.Case(
             pattern,
@@ -474,7 +603,7 @@ def _assignments(values: Mapping[str, Value | Plain]) -> tuple[t.Assignment, ...
 def define(
     name: str,
     *,
-    detect: Part | Pattern | None = None,
+    detect: Part | Pattern | Moving | None = None,
     cases: Sequence[Clauses] = (),
     attributes: Mapping[str, str | None] | None = None,
     where: Value | None = None,
@@ -522,7 +651,7 @@ def subscription(
     subscriber: str,
     actor: str,
     *,
-    detect: Part | Pattern,
+    detect: Part | Pattern | Moving,
     sequence: int = 1,
     name: str | None = None,
     where: Value | None = None,

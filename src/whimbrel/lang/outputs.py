@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from whimbrel.errors import QueryError
 from whimbrel.graph.expressions import GROUP, Attribute
 from whimbrel.graph.functions import Function
+from whimbrel.graph.motion import MOTION, Encounter, Motion
 from whimbrel.graph.operators import (
     Aggregate,
     Case,
@@ -178,24 +179,33 @@ class _Outputs:
     def _of_part(self, stream: str, part: str) -> Types:
         """Give the attributes of the events behind a part name of a composite."""
         operator = self.graph[stream]
-        members: list[tuple[str, str | None]] = []
-        if isinstance(operator, Match):
-            members = [(each.input, each.alias) for each in operator.parts]
-        elif isinstance(operator, Merge):
-            members = [(each.input, each.alias) for each in operator.branches]
-        elif isinstance(operator, Repeat):
-            members = [(operator.input, operator.alias)]
-        elif isinstance(operator, Sequence):
-            members = [(step.test.input, step.name) for step in operator.taken()]
-        elif isinstance(operator, TimedOut):
+        if isinstance(operator, TimedOut):
             return self._of_part(operator.input, part)
+        if part == MOTION and isinstance(operator, Motion | Encounter):
+            return dict(operator.verb.attributes)
         types: Types = {}
-        for input, alias in members:
+        for input, alias in _members(operator):
             if alias == part:
                 types = _both(types, self.attributes(input))
             elif part in scope(self.graph, input):
                 types = _both(types, self._of_part(input, part))
         return types
+
+
+def _members(operator: Operator) -> list[tuple[str, str | None]]:
+    """Give the streams that a composite is made of, and the part names they stand for."""
+    match operator:
+        case Match():
+            return [(each.input, each.alias) for each in operator.parts]
+        case Merge():
+            return [(each.input, each.alias) for each in operator.branches]
+        case Repeat() | Motion():
+            return [(operator.input, operator.alias)]
+        case Encounter():
+            return [(operator.input, operator.alias), (operator.other, operator.other_alias)]
+        case Sequence():
+            return [(step.test.input, step.name) for step in operator.taken()]
+    return []
 
 
 def _both(one: Types, other: Types) -> Types:

@@ -9,7 +9,7 @@ from typing import Any
 from whimbrel.errors import DataError, QueryError, did_you_mean
 from whimbrel.graph.query import Query
 
-LANGUAGES = {".wbl": "the Whimbrel language", ".json": "a pattern of steps as JSON"}
+LANGUAGES = {".wbl": "the Whimbrel language", ".cpsl": "CPSL", ".json": "a pattern of steps as JSON"}
 
 
 def read(path: str | os.PathLike[str], **settings: Any) -> Query:
@@ -30,9 +30,21 @@ def compile_file(text: str, file: str, **settings: Any) -> Query:
     """Compile the text of a query file in the language that its name tells."""
     if Path(file).suffix == ".json":
         return _compile_json(text, file, **settings)
+    if Path(file).suffix == ".cpsl":
+        return _compile_cpsl(text, file, **settings)
     from whimbrel.lang.wbl.compile import compile_text
 
     return compile_text(text, file=file, **settings)
+
+
+def _compile_cpsl(text: str, file: str, **settings: Any) -> Query:
+    """Compile subscriptions."""
+    from whimbrel.lang.cpsl.compile import compile_text
+
+    kept = {"horizon", "emit"}
+    for key in (key for key, value in settings.items() if value and key not in kept):
+        raise QueryError(f"{file}: {key!r} does not go with CPSL")
+    return compile_text(text, file=file, **{key: settings.get(key) for key in kept})
 
 
 def _compile_json(text: str, file: str, **settings: Any) -> Query:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from whimbrel.errors import QueryError, QueryTypeError
 from whimbrel.graph.expressions import (
     AGGREGATES,
+    PLACE_RELATIONS,
     RELATIONS,
     Attribute,
     Binary,
@@ -44,7 +45,9 @@ AttributeTypes = Callable[[Attribute], Type | None]
 ARITY: dict[str, tuple[int, int | None]] = {
     **dict.fromkeys(("abs", "sqrt", "floor", "ceil", "sign", "exp", "ln"), (1, 1)),
     **dict.fromkeys(("lower", "upper", "length"), (1, 1)),
-    **dict.fromkeys(("contains", "startswith", "endswith", "pow", "distance", "within_region"), (2, 2)),
+    **dict.fromkeys(("contains", "startswith", "endswith", "pow"), (2, 2)),
+    **dict.fromkeys(PLACE_RELATIONS - {"same_place"}, (2, 2)),
+    "same_place": (3, 3),
     **dict.fromkeys(("least", "greatest", "coalesce"), (1, None)),
     **dict.fromkeys(AGGREGATES, (1, 1)),
     **dict.fromkeys((name for name in RELATIONS if name != "contains"), (2, 2)),
@@ -173,10 +176,8 @@ class _Inference:
             return self._aggregate(name, arguments[0])
         if name in RELATIONS and not (name in _TEXT_TESTS and not isinstance(arguments[0], Part)):
             return self._relation(name, arguments)
-        if name == "distance":
-            return self._distance(arguments)
-        if name == "within_region":
-            return Type.BOOL
+        if name in PLACE_RELATIONS:
+            return Type.FLOAT if name == "distance" else Type.BOOL
         return self._scalar(expr, name, arguments)
 
     def _aggregate(self, name: str, argument: Expr) -> Type | None:
@@ -206,14 +207,6 @@ class _Inference:
                     f"write for example 'a {name} b'",
                 )
         return Type.BOOL
-
-    def _distance(self, arguments: tuple[Expr, ...]) -> Type:
-        for argument in arguments:
-            if not isinstance(argument, Part):
-                raise QueryTypeError(
-                    "distance needs two parts of the pattern", argument.at, "write distance(a, b)"
-                )
-        return Type.FLOAT
 
     def _scalar(self, expr: Call, name: str, arguments: tuple[Expr, ...]) -> Type | None:
         if name in ("in", "between"):

@@ -22,6 +22,9 @@ EARTH_RADIUS_M = 6_371_008.8
 METRES_PER_DEGREE = EARTH_RADIUS_M * np.pi / 180
 """Along a meridian of that sphere."""
 
+FARTHEST_M = 2.0**40
+"""Coordinates of shapes in a grid lie within this; a thousand million kilometres are far enough."""
+
 _NUMBER = re.compile(r"-?\d[\d.]*(?:[eE][+-]?\d+)?")
 
 Floats = npt.NDArray[np.float64]
@@ -135,6 +138,31 @@ def centroid(geometry: shapely.Geometry | str | bytes) -> tuple[float, float]:
     return float(centre.x), float(centre.y)
 
 
+def centres(wkb: npt.NDArray[np.object_]) -> tuple[Floats, Floats]:
+    """Return the x and the y of the centres of mass of geometries in WKB, NaN where there is None."""
+    import shapely
+
+    middle = shapely.centroid(shapely.from_wkb(wkb))
+    return shapely.get_x(middle), shapely.get_y(middle)
+
+
+def unwrapped(shape: shapely.Geometry) -> shapely.Geometry:
+    """Lay a shape in longitude and latitude that crosses the antimeridian out beyond 180 degrees.
+
+    A side that spans more than half the globe is taken to go the other way round.
+    """
+    import shapely
+
+    x0, _, x1, _ = shape.bounds
+    return shape if x1 - x0 <= 180.0 else shapely.transform(shape, _the_short_way)
+
+
+def _the_short_way(points: Floats) -> Floats:
+    steps = np.diff(points[:, 0], prepend=points[:1, 0])
+    turns = np.cumsum(np.where(steps > 180.0, -360.0, np.where(steps < -180.0, 360.0, 0.0)))
+    return np.column_stack([points[:, 0] + turns, points[:, 1]])
+
+
 def distance_m(
     x1: FloatLike, y1: FloatLike, x2: FloatLike, y2: FloatLike, coordinates: Coordinates
 ) -> Floats:
@@ -153,11 +181,13 @@ def distance_m(
 
 
 @lru_cache(maxsize=1024)
-def prepared(region: str | bytes) -> shapely.Geometry:
+def prepared(region: str | bytes, coordinates: Coordinates = Coordinates.PLANE) -> shapely.Geometry:
     """Parse a region once and prepare it for many tests."""
     import shapely
 
     shape = parse(region)
+    if coordinates is Coordinates.LONLAT:
+        shape = unwrapped(shape)
     shapely.prepare(shape)
     return shape
 
@@ -183,4 +213,11 @@ def points_in_region(
             return np.asarray(distance_m(xs, ys, centre_x, centre_y, coordinates) <= radius_m)
         import shapely
 
-        return np.asarray(shapely.intersects_xy(prepared(region), xs, ys))
+        shape = prepared(region, coordinates)
+        found = np.asarray(shapely.intersects_xy(shape, xs, ys))
+        if coordinates is Coordinates.LONLAT:
+            if shape.bounds[2] >= 180.0:
+                found |= shapely.intersects_xy(shape, xs + 360.0, ys)
+            if shape.bounds[0] <= -180.0:
+                found |= shapely.intersects_xy(shape, xs - 360.0, ys)
+        return found

@@ -18,7 +18,7 @@ from whimbrel.graph.operators import Graph
 from whimbrel.graph.passes import rewrite
 from whimbrel.graph.query import Query
 from whimbrel.graph.sequence import walks
-from whimbrel.graph.sharding import SOURCE, Anyhow, ByKeys, Sharding, Together, sharding
+from whimbrel.graph.sharding import SOURCE, Anyhow, ByKeys, ByMeetings, BySpace, Sharding, Together, sharding
 from whimbrel.lang.outputs import Types, merged, output_types
 from whimbrel.model.batch import conform
 from whimbrel.model.schema import RESERVED_COLUMNS, Coordinates, Type
@@ -69,7 +69,7 @@ def prepare(
     frame = renamed(frame, columns or {})
     graph = rewrite(query.graph)
     types = attributes_of(frame.schema)
-    dealt = sharding(graph)
+    dealt = _dealt(graph, frame)
     read = _read(graph, query, frame)
     _check(_of_columns(frame, read), query, coordinates, time_unit, default_type)
     has_content = _splits_sources(dealt, frame)
@@ -89,6 +89,14 @@ def prepare(
     declared = {name: kind for schema in query.schemas.values() for name, kind in schema.attributes.items()}
     attributes = merged(output_types(query, types | declared))
     return Prepared(frame, graph, types, attributes, dealt, has_content)
+
+
+def _dealt(graph: Graph, frame: DataFrame) -> Sharding:
+    """Decide how events are dealt out; shapes may reach farther than places that are dealt out by."""
+    dealt = sharding(graph)
+    if isinstance(dealt, BySpace | ByMeetings) and "geometry" in frame.columns:
+        return Together("locations in a 'geometry' column may be of any size; give points as x and y instead")
+    return dealt
 
 
 def coordinates_of(frame: DataFrame) -> Coordinates | None:

@@ -23,6 +23,7 @@ from whimbrel.graph.policies import Key
 from whimbrel.graph.sharding import ByKeys, BySpace, Sharding, Together
 from whimbrel.model.schema import Coordinates, EventSchema
 from whimbrel.model.time import BEGINNING_OF_TIME
+from whimbrel.space import geometry
 from whimbrel.space.dealing import deal
 from whimbrel.spark.worker import HOME, Batches, larger
 
@@ -265,11 +266,8 @@ def centres(events: pa.RecordBatch) -> tuple[np.ndarray, np.ndarray]:
     """Give the centres of the locations of events in the common form, NaN for those without one."""
     x, y = (_floats(events, name) for name in ("x", "y"))
     if "geometry" in events.schema.names:
-        import shapely
-
-        shapes = shapely.from_wkb(events.column("geometry").to_numpy(zero_copy_only=False))
-        x0, y0, x1, y1 = shapely.bounds(shapes).T
-        x, y = np.where(np.isnan(x), (x0 + x1) / 2, x), np.where(np.isnan(y), (y0 + y1) / 2, y)
+        middle = geometry.centres(events.column("geometry").to_numpy(zero_copy_only=False))
+        x, y = (np.where(np.isnan(own), made, own) for own, made in zip((x, y), middle, strict=True))
     return x, y
 
 

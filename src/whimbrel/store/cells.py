@@ -18,6 +18,7 @@ from whimbrel.errors import DataError
 from whimbrel.model.columns import nulls_of
 from whimbrel.model.schema import Coordinates
 from whimbrel.model.time import DAY, instant
+from whimbrel.space import geometry
 from whimbrel.space.geometry import METRES_PER_DEGREE
 
 NOWHERE = "none"
@@ -86,20 +87,16 @@ def today(now: datetime | None) -> int:
 
 
 def centres(events: pa.RecordBatch | pa.Table) -> tuple[FloatArray, FloatArray]:
-    """Give the centre of the bounding box of every location; NaN where there is none."""
+    """Give the centre of every location; NaN where there is none."""
     rows, names = events.num_rows, events.schema.names
     x, y = np.full(rows, np.nan), np.full(rows, np.nan)
     pair = ("lon", "lat") if "lon" in names else ("x", "y")
     if pair[0] in names:
         x, y = (_writable(events.column(name)) for name in pair)
     if "geometry" in names and events.column("geometry").null_count < rows:
-        import shapely
-
         column = _joined(events.column("geometry"))
         given = ~nulls_of(column)
-        shapes = column.to_numpy(zero_copy_only=False)[given]
-        boxes = shapely.bounds(shapely.from_wkb(shapes))
-        x[given], y[given] = (boxes[:, 0] + boxes[:, 2]) / 2, (boxes[:, 1] + boxes[:, 3]) / 2
+        x[given], y[given] = geometry.centres(column.to_numpy(zero_copy_only=False)[given])
     return x, y
 
 

@@ -30,6 +30,7 @@ from whimbrel.graph.expressions import (
     parts_of,
     walk,
 )
+from whimbrel.graph.motion import Encounter, Motion
 from whimbrel.graph.operators import (
     Absent,
     Aggregate,
@@ -202,6 +203,14 @@ def _(operator: Steps, probe: Probe) -> Iterable[Goal]:
     for number, element in enumerate(operator.steps):
         if isinstance(element, Step):
             yield from _goals_of_step(element, probe, owner, plain, number, held)
+
+
+@goals_of.register(Motion)
+@goals_of.register(Encounter)
+def _(operator: Motion | Encounter, probe: Probe) -> Iterable[Goal]:
+    owner = _definition_of(operator.name)
+    at = probe.places.of_part(owner, operator.alias)
+    yield Goal(f"{owner}: {operator.alias} {operator.verb} was found", at, probe.some(operator.name))
 
 
 @goals_of.register

@@ -70,7 +70,10 @@ class Places:
         return self.types.get(name)
 
 
-def _parts(pattern: t.Pattern) -> Iterator[t.PatternPart]:
+def _parts(pattern: t.Pattern | t.Motion) -> Iterator[t.PatternPart]:
+    if isinstance(pattern, t.Motion):
+        yield t.PatternPart(pattern.mover, alias=pattern.alias, at=pattern.at)
+        return
     for part in pattern.parts:
         yield part
         if isinstance(part.what, t.Pattern):

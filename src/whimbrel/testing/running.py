@@ -301,8 +301,9 @@ def query_file(scenario: Scenario) -> Path:
     if scenario.settings.query is not None:
         return scenario.settings.query
     beside = scenario.file.with_suffix(".wbl")
-    if beside.exists():
-        return beside
+    for each in (beside, beside.with_suffix(".cpsl")):
+        if each.exists():
+            return each
     raise ScenarioError(
         "which query is tested?",
         scenario.at,

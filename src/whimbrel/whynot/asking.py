@@ -14,6 +14,7 @@ from whimbrel.engine.streams import RowsFrame, Stream, Surroundings
 from whimbrel.engine.values import BoolArray, Int64Array
 from whimbrel.errors import QueryError, UnknownNameError
 from whimbrel.graph.expressions import GROUP, Attribute
+from whimbrel.graph.motion import Motion
 from whimbrel.graph.operators import Aggregate, Custom, Derive, Graph, Match, Repeat
 from whimbrel.graph.policies import Key, Partitioning
 from whimbrel.model.time import BEGINNING_OF_TIME, END_OF_TIME
@@ -86,7 +87,7 @@ class View:
         """Give the rows of a stream that are of the key and around the time that was asked for."""
         stream = self.stream(name)
         rows = stream.new[self.in_time(*stream.store.spans(stream.new))]
-        return self.of_key(stream, rows, partitioning)
+        return _in_order(stream, self.of_key(stream, rows, partitioning))
 
     def of_key(self, stream: Stream, rows: Int64Array, partitioning: Partitioning) -> Int64Array:
         """Leave out the rows of groups that were not asked for."""
@@ -95,6 +96,19 @@ class View:
         groups = Groups(self.around, partitioning.keys)
         numbers = groups.of(stream, rows)
         return rows[np.array([self.of_group(group) for group in groups.values], np.bool_)[numbers]]
+
+
+def _in_order(stream: Stream, rows: Int64Array) -> Int64Array:
+    """Sort rows by time and by the events they are made of, however groups happen to be numbered."""
+    if not len(rows):
+        return rows
+    start, end = stream.store.spans(rows)
+    lineage = stream.store.lineage(rows)
+    filled = np.diff(lineage.offsets) > 0
+    first, last = np.zeros(len(rows), np.int64), np.zeros(len(rows), np.int64)
+    first[filled] = lineage.refs[lineage.offsets[:-1][filled]]
+    last[filled] = lineage.refs[lineage.offsets[1:][filled] - 1]
+    return rows[np.lexsort((last, first, start, end))]
 
 
 class Groups:
@@ -156,7 +170,7 @@ def keys_of(graph: Graph) -> tuple[str, ...]:
     """Name the keys by which any operator of a graph parts its events."""
     found: dict[str, None] = {}
     for operator in graph.operators:
-        if isinstance(operator, Match | Repeat | Aggregate | Custom):
+        if isinstance(operator, Match | Repeat | Aggregate | Custom | Motion):
             found |= dict.fromkeys(key.name for key in operator.partitioning.keys)
         if isinstance(operator, Match):
             found |= dict.fromkeys(operator.joins)

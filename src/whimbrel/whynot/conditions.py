@@ -14,6 +14,7 @@ from whimbrel.engine.streams import RowsFrame, Surroundings
 from whimbrel.engine.values import BoolArray, Column, FloatArray, nothing
 from whimbrel.graph.expressions import (
     GROUP,
+    PLACE_RELATIONS,
     Attribute,
     Binary,
     Call,
@@ -143,9 +144,9 @@ def missing_values(condition: Expr, frame: Frame) -> tuple[str, ...]:
         if isinstance(expr, Attribute):
             if evaluate(expr, frame).nulls[0]:
                 found.setdefault(format_expr(expr))
-        elif isinstance(expr, Call) and expr.function in ("distance", "within_region"):
+        elif isinstance(expr, Call) and expr.function in PLACE_RELATIONS:
             for part in expr.arguments:
-                if isinstance(part, Part) and frame.column(part.name, "x").nulls[0]:
+                if isinstance(part, Part) and frame.column(part.name, "@x").nulls[0]:
                     found.setdefault(f"the location of {part.name or 'the event'}")
         elif not isinstance(expr, Call) or expr.function not in ("is_null", "coalesce"):
             todo += reversed(children(expr))
@@ -204,8 +205,8 @@ def _(condition: Unary, frame: Frame) -> str:
     inner = condition.operand
     if isinstance(inner, Call) and inner.function == "is_null":
         return f"{shortened(inner.arguments[0])} is missing"
-    if isinstance(inner, Call) and inner.function == "within_region":
-        return f"{_place(inner, frame)} lies in {shortened(inner.arguments[1])}, needed outside"
+    if isinstance(inner, Call) and inner.function in _HOW_PLACES_LIE:
+        return f"{_how_they_lie(inner, frame, _HOW_PLACES_LIE[inner.function][0])}, needed not"
     return f"{shortened(inner)} was true, needed not ({_leaves(inner, frame)})"
 
 
@@ -225,8 +226,8 @@ def _(condition: Call, frame: Frame) -> str:
         return f"{shortened(arguments[0])} was {_value(arguments[0], frame)}, needed one of {listed}"
     if name == "is_null":
         return f"{shortened(arguments[0])} was {_value(arguments[0], frame)}, needed none"
-    if name == "within_region":
-        return f"{_place(condition, frame)} lies outside {shortened(arguments[1])}"
+    if name in _HOW_PLACES_LIE:
+        return _how_they_lie(condition, frame, _HOW_PLACES_LIE[name][1])
     return f"{shortened(condition)} was {_value(condition, frame)}, needed true ({_leaves(condition, frame)})"
 
 
@@ -260,10 +261,29 @@ def _leaves(expr: Expr, frame: Frame) -> str:
     return ", ".join(f"{name} was {value}" for name, value in found.items()) or "it reads nothing"
 
 
-def _place(test: Call, frame: Frame) -> str:
-    part = test.arguments[0]
-    assert isinstance(part, Part)
-    x, y = (value_text(first(frame.column(part.name, axis)), Type.FLOAT) for axis in ("x", "y"))
+_HOW_PLACES_LIE = {
+    "within_region": ("{} lies in {}", "{} lies outside {}"),
+    "lies_in": ("{} lies in {}", "{} does not lie in {}"),
+    "intersects": ("{} meets {}", "{} does not meet {}"),
+    "same_place": ("{} is in the same place as {}", "{} is not in the same place as {}"),
+}
+"""What is said where a test of places holds, and where it does not."""
+
+
+def _how_they_lie(test: Call, frame: Frame, sentence: str) -> str:
+    one, two, *more = test.arguments
+    told = sentence.format(_place(one, frame), _place(two, frame))
+    if test.function not in ("intersects", "same_place"):
+        return told
+    apart = Call("distance", (one, two))
+    behind = f", needed at most {_value(more[0], frame, METRES)}" if more else ""
+    return f"{told}: they are {_value(apart, frame, METRES)} apart{behind}"
+
+
+def _place(part: Expr, frame: Frame) -> str:
+    if not isinstance(part, Part):
+        return shortened(part)
+    x, y = (value_text(first(frame.column(part.name, axis)), Type.FLOAT) for axis in ("@x", "@y"))
     return f"{part.name or 'the event'} at ({x}, {y})"
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from whimbrel.errors import did_you_mean
+from whimbrel.graph.motion import Encounter, Motion
 from whimbrel.graph.operators import ANY, Derive, Filter, Graph, Merge, Operator, Repeat, Source
 from whimbrel.whynot.asking import View
 from whimbrel.whynot.explanation import Miss, Reason, key_text
@@ -53,6 +54,10 @@ def _said(view: View, root: Operator, group: Mapping[str, Any]) -> str:
         what = root.event_type
         if not count:
             return f"nothing was detected as {what}, see there"
+    elif isinstance(root, Motion | Encounter):
+        what = f"motion `{root.verb}`"
+        if not count:
+            return f"no {what} was found, see {root.name}"
     elif isinstance(root, Repeat):
         what = f"repetition of {root.alias or root.input}"
         if not count:

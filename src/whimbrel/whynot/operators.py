@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import singledispatch
 
+from whimbrel.graph.motion import Encounter, Motion
 from whimbrel.graph.operators import (
     Aggregate,
     Case,
@@ -25,6 +26,7 @@ from whimbrel.graph.operators import (
 from whimbrel.graph.sequence import Sequence
 from whimbrel.whynot.asking import View
 from whimbrel.whynot.explanation import Finding
+from whimbrel.whynot.motions import explain_encounter, explain_motion
 from whimbrel.whynot.patterns import explain_match
 from whimbrel.whynot.repeats import explain_repeat
 from whimbrel.whynot.singles import explain_selection
@@ -32,7 +34,7 @@ from whimbrel.whynot.steps import explain_sequence
 from whimbrel.whynot.windows import explain_aggregate
 from whimbrel.whynot.words import many
 
-INNER = (Match, Repeat)
+INNER = (Match, Repeat, Motion, Encounter)
 """Operators that are worth a finding of their own where a definition has them inside."""
 
 
@@ -63,6 +65,16 @@ def _(op: Sequence, view: View, definition: str, case: Case) -> Finding:  # noqa
 @explain_operator.register
 def _(op: Repeat, view: View, definition: str, case: Case) -> Finding:  # noqa: ARG001
     return explain_repeat(op, view, definition)
+
+
+@explain_operator.register
+def _(op: Motion, view: View, definition: str, case: Case) -> Finding:  # noqa: ARG001
+    return explain_motion(op, view, definition)
+
+
+@explain_operator.register
+def _(op: Encounter, view: View, definition: str, case: Case) -> Finding:  # noqa: ARG001
+    return explain_encounter(op, view, definition)
 
 
 @explain_operator.register

@@ -80,7 +80,8 @@ class Search:
     @cached_property
     def asked(self) -> list[Group]:
         """The groups that were asked for."""
-        return [group for group in self.scene.groups if self.view.of_group(group.values)]
+        asked = [group for group in self.scene.groups if self.view.of_group(group.values)]
+        return sorted(asked, key=Group.first)  # however they happen to be numbered
 
     def _anchors(self) -> list[tuple[Group, int]]:
         """Give the events with which a match can begin, the newest first."""

@@ -36,11 +36,9 @@ class Stretches:
         for number, root in enumerate(self.roots):
             at = np.flatnonzero(self.events.root == number)
             codes[at] = numbers.of(root, self.events.row[at])
-        return [
-            (values, np.flatnonzero(codes == code))
-            for code, values in enumerate(numbers.values)
-            if self.view.of_group(values)
-        ]
+        groups = [(values, np.flatnonzero(codes == code)) for code, values in enumerate(numbers.values)]
+        asked = [group for group in groups if len(group[1]) and self.view.of_group(group[0])]
+        return sorted(asked, key=lambda group: int(group[1][0]))  # however they happen to be numbered
 
     def misses(self, definition: str) -> list[Miss]:
         """Give, for every event that begins no long enough stretch, what cut it short."""

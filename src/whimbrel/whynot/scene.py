@@ -59,6 +59,10 @@ class Group:
     code: int
     places: dict[int, Int64Array] = field(default_factory=dict)
 
+    def first(self) -> int:
+        """Give the place of its first event."""
+        return min((int(places[0]) for places in self.places.values() if len(places)), default=0)
+
 
 class Scene:
     """The events that the parts of a `Match` can take, and those that they nearly could."""

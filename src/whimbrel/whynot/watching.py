@@ -19,6 +19,7 @@ from whimbrel.engine.session import Session
 from whimbrel.engine.streams import Stream, Surroundings
 from whimbrel.engine.values import Int64Array
 from whimbrel.graph.expressions import GROUP, Attribute, Call, Part
+from whimbrel.graph.motion import Motion
 from whimbrel.graph.operators import (
     Aggregate,
     AggregateInput,
@@ -99,7 +100,7 @@ def _probing(graph: Graph) -> Graph:
     """Add operators that say what the engine otherwise keeps to itself."""
     extra: list[Operator] = []
     for operator in graph.operators:
-        if isinstance(operator, Match | Repeat | Sequence) and operator.partitioning.keys:
+        if isinstance(operator, Match | Repeat | Sequence | Motion) and operator.partitioning.keys:
             case = Case(operator.name, None, (), operator.partitioning)
             extra.append(_group_reader(operator.name, case))
         if isinstance(operator, Derive):

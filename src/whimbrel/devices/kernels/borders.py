@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 
-from whimbrel.engine.kernels.jit import kernel
+from whimbrel.space.kernels.jit import kernel
 
 STRAIGHT, ROUND = 0.0, 1.0
 WIDTH, MARGIN = 6, 5

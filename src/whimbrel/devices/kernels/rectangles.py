@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 
-from whimbrel.engine.kernels.jit import kernel
+from whimbrel.space.kernels.jit import kernel
 
 QUADRANTS = ((1.0, 1.0), (-1.0, -1.0), (-1.0, 1.0), (1.0, -1.0))
 """Which way x and y grow in each quadrant."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from whimbrel.engine.kernels.jit import kernel
 from whimbrel.engine.kernels.pattern import (
     CHRONICLE,
     CONSUMING,
@@ -16,6 +15,7 @@ from whimbrel.engine.kernels.pattern import (
     PARTS,
     RECENT,
 )
+from whimbrel.space.kernels.jit import kernel
 
 
 @kernel

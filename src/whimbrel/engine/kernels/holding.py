@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from whimbrel.engine.kernels.jit import kernel
 from whimbrel.engine.kernels.machine import holds
 from whimbrel.engine.kernels.pattern import ABSENT, END, PARTS, PREV, START, TAKE_EACH, TAKE_LAST, WITHIN
+from whimbrel.space.kernels.jit import kernel
 
 
 @kernel

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from whimbrel.engine.kernels.jit import kernel
 from whimbrel.engine.kernels.runs import (
     N_IDENT,
     N_LEFT,
     N_RIGHT,
     N_STEP,
 )
+from whimbrel.space.kernels.jit import kernel
 
 
 @kernel

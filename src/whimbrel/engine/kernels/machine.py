@@ -11,7 +11,9 @@ import math
 
 import numpy as np
 
-from whimbrel.engine.kernels.jit import kernel
+from whimbrel.engine.kernels.shapes import related
+from whimbrel.engine.kernels.sphere import sphere
+from whimbrel.space.kernels.jit import kernel
 
 STACK = 64
 
@@ -25,8 +27,7 @@ EQ_F, NE_F, LT_F, LE_F, GT_F, GE_F = 50, 51, 52, 53, 54, 55
 AND, OR, NOT, IS_NULL = 60, 61, 62, 63
 LEAST_I, GREATEST_I, LEAST_F, GREATEST_F, COALESCE_I, COALESCE_F = 70, 71, 72, 73, 74, 75
 PLANE, SPHERE = 80, 81
-
-EARTH_RADIUS_M = 6_371_008.8
+APART, MEET, INSIDE = 90, 91, 92
 
 
 @kernel
@@ -140,6 +141,25 @@ def holds(code, begin, stop, int_constants, float_constants, bound, hot, ints, f
                 sf[top] = math.hypot(sf[top] - sf[top + 2], sf[top + 1] - sf[top + 3])
             else:
                 sf[top] = sphere(sf[top], sf[top + 1], sf[top + 2], sf[top + 3])
+        elif op >= APART and op <= INSIDE:
+            # Two times x, y and the code of a shape, null for a point; a: where places of shapes stand.
+            top -= 5
+            sn[top] = sn[top] | sn[top + 1] | sn[top + 3] | sn[top + 4]
+            if sn[top] == 0:
+                one = -1 if sn[top + 2] == 1 else int_constants[int_constants[a] + si[top + 2]]
+                two = -1 if sn[top + 5] == 1 else int_constants[int_constants[a] + si[top + 5]]
+                sf[top] = related(
+                    op - APART,
+                    b == 1,
+                    float_constants,
+                    one,
+                    sf[top],
+                    sf[top + 1],
+                    two,
+                    sf[top + 3],
+                    sf[top + 4],
+                )
+                si[top] = sf[top] == 1.0
         elif op >= LEAST_I and op <= COALESCE_F:
             top -= 1
             pick = 0
@@ -223,13 +243,3 @@ def holds(code, begin, stop, int_constants, float_constants, bound, hot, ints, f
                         sn[top] = 1
                     sf[top] = x
     return sn[0] == 0 and si[0] == 1
-
-
-@kernel
-def sphere(lon1, lat1, lon2, lat2):
-    """Great-circle distance in metres between two points in degrees (haversine)."""
-    p1 = math.radians(lat1)
-    p2 = math.radians(lat2)
-    h = math.sin((p2 - p1) / 2) ** 2
-    h += math.cos(p1) * math.cos(p2) * math.sin(math.radians(lon2 - lon1) / 2) ** 2
-    return 2 * EARTH_RADIUS_M * math.asin(min(1.0, math.sqrt(h)))

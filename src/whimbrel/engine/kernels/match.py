@@ -17,7 +17,6 @@ import numpy as np
 
 from whimbrel.engine.kernels.contexts import choose
 from whimbrel.engine.kernels.holding import conditions_hold, deadline_of, order_holds, selected, violated
-from whimbrel.engine.kernels.jit import kernel
 from whimbrel.engine.kernels.machine import STACK, holds
 from whimbrel.engine.kernels.pattern import (
     ABSENT,
@@ -43,6 +42,7 @@ from whimbrel.engine.kernels.pattern import (
     WITHIN,
 )
 from whimbrel.engine.kernels.waiting import heap_pop, heap_up
+from whimbrel.space.kernels.jit import kernel
 
 # What `match_step` answers: done, or which arrays it needs longer before it can go on.
 DONE, MORE_OUTPUT, MORE_SCRATCH, MORE_WAITING = 0, 1, 2, 3

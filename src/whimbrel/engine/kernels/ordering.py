@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from whimbrel.engine.kernels.jit import kernel
+from whimbrel.space.kernels.jit import kernel
 
 UNSORTED, TIED, SORTED = 0, 1, 2
 

@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from whimbrel.engine.kernels.jit import kernel
 from whimbrel.engine.kernels.machine import STACK, holds
+from whimbrel.space.kernels.jit import kernel
 
 TAKE, IGNORE = 0, 1
 ON_THE_WAY, START, FINAL, STOPPED, WAITING = 0, 1, 2, 3, 4

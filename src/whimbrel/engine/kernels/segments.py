@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from whimbrel.engine.kernels.grow import grow
-from whimbrel.engine.kernels.jit import kernel
+from whimbrel.space.kernels.jit import kernel
 
 SUM, MIN, MAX = 0, 1, 2
 

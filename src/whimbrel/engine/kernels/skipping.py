@@ -7,7 +7,6 @@ its heap leaves them in.
 
 from __future__ import annotations
 
-from whimbrel.engine.kernels.jit import kernel
 from whimbrel.engine.kernels.runs import (
     BEGIN_STATE,
     DROPPED,
@@ -67,6 +66,7 @@ from whimbrel.engine.kernels.runs import (
     passed,
     remember,
 )
+from whimbrel.space.kernels.jit import kernel
 
 PARTIAL, COMPLETE = 0, 1
 OLD, NOW, DONE, READY = 0, 1, 2, 3

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from whimbrel.engine.kernels.jit import kernel
+from whimbrel.space.kernels.jit import kernel
 
 
 @kernel

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from whimbrel.engine.kernels.jit import kernel
 from whimbrel.engine.kernels.runs import (
     BEGIN_STATE,
     DROPPED,
@@ -55,6 +54,7 @@ from whimbrel.engine.kernels.runs import (
     remember,
     union,
 )
+from whimbrel.space.kernels.jit import kernel
 
 
 @kernel

@@ -142,7 +142,9 @@ def _is_condition(expr: Expr) -> bool:
     match expr:
         case Binary(word):
             return word in _COMPARE or word in ("and", "or")
-        case Unary("not") | Call("in" | "between" | "is_null" | "within_region"):
+        case Unary("not") | Call(
+            "in" | "between" | "is_null" | "within_region" | "intersects" | "lies_in" | "same_place"
+        ):
             return True
     return False
 

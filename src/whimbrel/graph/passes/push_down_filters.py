@@ -14,6 +14,7 @@ from dataclasses import replace
 
 from whimbrel.graph.expressions import (
     GROUP,
+    PLACE_RELATIONS,
     Attribute,
     Binary,
     Call,
@@ -313,8 +314,13 @@ def _is_free(match: Match) -> bool:
 
 def _relates(condition: Expr) -> bool:
     """Tell whether a condition relates whole parts with each other, if only one with itself."""
-    calls = [node for node in walk(condition) if isinstance(node, Call) and node.function != "within_region"]
+    calls = [node for node in walk(condition) if isinstance(node, Call) and not _is_of_one_place(node)]
     return any(isinstance(argument, Part) for call in calls for argument in call.arguments)
+
+
+def _is_of_one_place(call: Call) -> bool:
+    """Tell whether a call asks how one event lies to a region."""
+    return call.function in PLACE_RELATIONS and isinstance(call.arguments[1], Literal)
 
 
 def _is_harmless(condition: Expr) -> bool:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from whimbrel.graph.estimate import worth_sharing
-from whimbrel.graph.expressions import GROUP, Call, Expr, Part, parts_of, walk
+from whimbrel.graph.expressions import GROUP, PLACE_RELATIONS, Call, Expr, Part, parts_of, walk
 from whimbrel.graph.fingerprints import fingerprint, fingerprints
 from whimbrel.graph.operators import Absent, Graph, Match, Operator, PatternPart
 from whimbrel.graph.passes.share_common_parts import share_common_parts
@@ -237,7 +237,7 @@ def _reads_whole(condition: Expr, names: set[str | None]) -> bool:
     whole = [
         argument
         for node in walk(condition)
-        if isinstance(node, Call) and node.function != "distance"
+        if isinstance(node, Call) and node.function not in PLACE_RELATIONS
         for argument in node.arguments
     ]
     return any(isinstance(argument, Part) and argument.name in names for argument in whole)

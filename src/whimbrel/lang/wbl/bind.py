@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from whimbrel.errors import QueryError, Span, UnknownNameError
 from whimbrel.graph.expressions import GROUP, Attribute, Binary, Literal
+from whimbrel.graph.operators import ANY
 from whimbrel.graph.policies import Select
 from whimbrel.lang.types import common_type
 from whimbrel.lang.wbl import tree as t
@@ -94,6 +95,8 @@ class Binder:
 
     def _event(self, part: t.PatternPart, what: t.Occurrence, scope: Scope) -> Node:
         name = part.alias or what.type
+        if name == ANY:
+            raise QueryError("a part for any event needs a name", part.at, "write for example '* as other'")
         if part.times is None:
             return self._leaf(what, name, scope, part.at)
         inner = scope.inside(Barrier("repeat"))
@@ -255,7 +258,8 @@ class Binder:
         return leaf
 
     def _new_leaf(self, what: t.Occurrence, name: str, scope: Scope) -> Leaf:
-        leaf = Leaf(what, name, self.type_of(what.type, what.at), scope)
+        info = TypeInfo("any event") if what.type == ANY else self.type_of(what.type, what.at)
+        leaf = Leaf(what, name, info, scope)
         self.leaves.append(leaf)
         return leaf
 

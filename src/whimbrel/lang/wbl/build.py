@@ -22,7 +22,7 @@ from whimbrel.lang.wbl.literals import (
     unquote,
     whole,
 )
-from whimbrel.lang.wbl.parts import RawPart, make_part, make_pattern
+from whimbrel.lang.wbl.parts import Phrase, RawPart, make_part, make_pattern, moving, words
 from whimbrel.model.time import format_instant, instant
 
 MAX_OPERANDS = 60
@@ -142,7 +142,9 @@ class Builder(Transformer[Token, Any]):
         return Clause("<post>", token_span(items[0]), items[2])
 
     def detect(self, meta: Meta, items: list[Any]) -> Clause:
-        return Clause("detect", token_span(items[0]), items[1])
+        word, pattern, motion = items
+        what = pattern if motion is None else moving(pattern, motion)
+        return Clause("detect", token_span(word), what)
 
     def where(self, meta: Meta, items: list[Any]) -> Clause:
         return Clause("where", token_span(items[0]), items[1])
@@ -201,6 +203,42 @@ class Builder(Transformer[Token, Any]):
     def timing_out(self, meta: Meta, items: list[Any]) -> Clause:
         word, name = items
         return Clause("timing out", token_span(word), t.Name(str(name), at=token_span(name)))
+
+    # Motion
+
+    def toward(self, meta: Meta, items: list[Any]) -> Phrase:
+        verb, target, *details = items
+        return Phrase(words(verb), target, None, tuple(details), meta_span(meta))
+
+    def near(self, meta: Meta, items: list[Any]) -> Phrase:
+        verb, distance, target, *details = items
+        return Phrase(words(verb), target, distance, tuple(details), meta_span(meta))
+
+    def alone(self, meta: Meta, items: list[Any]) -> Phrase:
+        verb, *details = items
+        return Phrase(words(verb), None, None, tuple(details), meta_span(meta))
+
+    def target(self, meta: Meta, items: list[Any]) -> t.Target:
+        if items[0].type == "STRING":
+            return t.Target(text=unquote(items[0]), at=meta_span(meta))
+        name, arguments, alias = items
+        return t.Target(str(name), None, arguments, alias and str(alias), at=meta_span(meta))
+
+    def measured_detail(self, meta: Meta, items: list[Any]) -> t.Detail:
+        return t.Detail(words(items[0]), items[1], at=meta_span(meta))
+
+    def from_detail(self, meta: Meta, items: list[Any]) -> t.Detail:
+        return t.Detail("from", items[0], at=meta_span(meta))
+
+    def by_detail(self, meta: Meta, items: list[Any]) -> t.Detail:
+        return t.Detail("by", items[0], at=meta_span(meta))
+
+    def named_detail(self, meta: Meta, items: list[Any]) -> t.Detail:
+        named = t.Name(str(items[1]), at=token_span(items[1]))
+        return t.Detail(words(items[0]), named, at=meta_span(meta))
+
+    def bare_detail(self, meta: Meta, items: list[Any]) -> t.Detail:
+        return t.Detail(words(items[0]), at=meta_span(meta))
 
     # Patterns
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
+from pathlib import Path
 
 from whimbrel.errors import DataError, QueryError
 from whimbrel.graph.functions import Function
@@ -30,7 +31,7 @@ def compile_text(
     Parameters
     ----------
     file
-        Where the text comes from, for error messages.
+        Where the text comes from, for error messages; files that it names are looked up beside it.
     params
         Values for the query's parameters; they replace those it declares.
     functions
@@ -50,7 +51,13 @@ def compile_text(
         tree = parse(text, file)
         laid_out = format_tree(tree, text)
         return compile_tree(
-            tree, text=laid_out, params=params, functions=functions, horizon=horizon, emit=emit
+            tree,
+            text=laid_out,
+            params=params,
+            functions=functions,
+            horizon=horizon,
+            emit=emit,
+            folder=Path() if file is None else Path(file).parent,
         )
     except QueryError as error:
         if error.text is None:
@@ -69,14 +76,15 @@ def compile_tree(
     horizon: timedelta | str | int | None = None,
     emit: Sequence[str] | str | None = None,
     forever: bool = False,
+    folder: Path = Path(),
 ) -> Query:
     """Compile a tree, whoever made it. `text` is what the query prints as, if not the tree itself.
 
-    `forever` lets sequences of steps remember events without a bound in time.
+    `forever` lets sequences of steps remember events without a bound in time. Layers are read from `folder`.
     """
     known = {function.name.lower(): function for function in functions}
     wanted = emit if emit is None or isinstance(emit, str) else list(emit)
-    lowered = lower(tree, params, known, _horizon(horizon), wanted, forever=forever)
+    lowered = lower(tree, params, known, _horizon(horizon), wanted, forever=forever, folder=folder)
     shown = format_tree(tree) if text is None else text
     return Query(lowered.graph, shown, lowered.schemas, known, lowered.subscriptions, lowered.warnings)
 

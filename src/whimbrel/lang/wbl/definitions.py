@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from whimbrel.errors import QueryError, QueryTypeError, Span, UnboundedError, UnknownNameError
 from whimbrel.graph.expressions import GROUP, Attribute, Expr, conjuncts
+from whimbrel.graph.motion import MOTION
 from whimbrel.graph.operators import Aggregate, AggregateInput, Case, Derive
 from whimbrel.graph.policies import Assign, Context, Key, Partitioning, Window
 from whimbrel.graph.sequence import Sequence as WalkedSequence
@@ -16,11 +17,14 @@ from whimbrel.lang.wbl import tree as t
 from whimbrel.lang.wbl.bind import Binder
 from whimbrel.lang.wbl.conditions import place_own, place_where, top_match
 from whimbrel.lang.wbl.emit import Emitter, Operators, Stream
+from whimbrel.lang.wbl.encounters import EncounterLowering
+from whimbrel.lang.wbl.motions import MotionLowering
+from whimbrel.lang.wbl.movers import Moving
 from whimbrel.lang.wbl.pattern import BoundPattern, Joined, Leaf, PartName, Repeated, Slot, TypeInfo
 from whimbrel.lang.wbl.resolve import Names, Place, Surroundings, attribute_type
 from whimbrel.lang.wbl.sequences import SequenceLowering, is_walked
 from whimbrel.lang.wbl.values import quantity
-from whimbrel.model.schema import TYPE_NAMES, Type
+from whimbrel.model.schema import RESERVED_COLUMNS, TYPE_NAMES, Type
 
 Typed = list[tuple[Assign, Type | None]]
 
@@ -66,8 +70,10 @@ class DefinitionLowering:
 
     def _case(self, case: t.Case) -> tuple[Case, TypeInfo]:
         self._refuse_aggregate_clauses(case)
+        if isinstance(case.detect, t.Motion):
+            return self._moving(case, case.detect)
         if is_walked(case):
-            return self._walked(case)
+            return self._walked(case, case.detect)
         bound = self._bind(case, aggregate=False)
         keys = self._keys(case, bound)
         context = _context(case)
@@ -79,11 +85,11 @@ class DefinitionLowering:
         assign = tuple(assignment for assignment, _ in typed)
         return Case(stream.name, stream.alias, assign, emitter.partitioning, case.label or ""), info
 
-    def _walked(self, case: t.Case) -> tuple[Case, TypeInfo]:
+    def _walked(self, case: t.Case, pattern: t.Pattern) -> tuple[Case, TypeInfo]:
         """Lower a sequence of steps."""
         base = self.name if case.label is None else f"{self.name}.case{case.label}"
         lowering = SequenceLowering(
-            base, case, self.around, self.operators, self.use, self.stream_of, self.horizon
+            base, case, pattern, self.around, self.operators, self.use, self.stream_of, self.horizon
         )
         lowering.bind()
         bound = BoundPattern(lowering.leaves[0], lowering.parts, lowering.leaves)
@@ -104,6 +110,68 @@ class DefinitionLowering:
         if case.timing_out is not None:
             self._add_timed_out(made, case.timing_out.name, result)
         return result, info
+
+    def _moving(self, case: t.Case, motion: t.Motion) -> tuple[Case, TypeInfo]:
+        """Lower a phrase of motion."""
+        base = self.name if case.label is None else f"{self.name}.case{case.label}"
+        mover = Moving(base, case, motion, self.around, self.operators, self.use, self.stream_of)
+        if mover.is_encounter:
+            return self._meeting(case, EncounterLowering(mover))
+        lowering = MotionLowering(mover)
+        bound = BoundPattern(lowering.leaf, lowering.parts, [lowering.leaf])
+        keys = self._movers_keys(case, bound)
+        stream = lowering.lower(keys)
+        names = replace(self._names(bound, keys), assigning=True)
+        said = [self._from_key(key, names, None) for key in keys.values()]
+        typed = self._motion_outcome(case, mover, names, said)
+        assign, info = self._with_info(typed)
+        return Case(stream, None, assign, Partitioning(tuple(keys.values())), case.label or ""), info
+
+    def _meeting(self, case: t.Case, lowering: EncounterLowering) -> tuple[Case, TypeInfo]:
+        """Lower a phrase about two movers."""
+        bound = BoundPattern(lowering.leaves[0], lowering.parts, list(lowering.leaves))
+        keys = self._movers_keys(case, bound)
+        stream = lowering.lower(keys)
+        names = replace(lowering.names(keys), assigning=True)
+        said: Typed = []
+        for leaf in lowering.leaves:
+            for key in keys.values():
+                value = Attribute(leaf.name, key.name)
+                name = leaf.name if len(keys) == 1 else f"{leaf.name}_{key.name}"
+                said.append((Assign(name, value), names.type_of(value)))
+        typed = self._motion_outcome(case, lowering.mover, names, said)
+        assign, info = self._with_info(typed)
+        return Case(stream, None, assign, label=case.label or ""), info
+
+    def _movers_keys(self, case: t.Case, bound: BoundPattern) -> dict[str, Key]:
+        """Give what tells one mover from another: its source, if nothing else is said."""
+        keys = self._keys(case, bound) or {"source": Key("source", "source")}
+        cell = next((item for item in case.group_by if item.size is not None), None)
+        if cell is not None:
+            raise QueryError(
+                "a cell tells no mover from another", cell.at, "group by what a mover keeps wherever it goes"
+            )
+        return keys
+
+    def _motion_outcome(self, case: t.Case, mover: Moving, names: Names, said: Typed) -> Typed:
+        """Give the attributes of a motion; without assignments, who moved and what is known of it."""
+        typed = self._assigned(case.assign, names)
+        for item, _ in typed:
+            mover.check_reads(item.value, names)
+        if self._declared is not None:
+            return self._fill_declared(case, typed, names, None)
+        if typed:
+            return typed
+        # An attribute called x would be read as the place of the event.
+        taken = {item.name for item, _ in said} | RESERVED_COLUMNS
+        known = names.parts[MOTION].info.attributes
+        return said + [
+            (Assign(name, Attribute(MOTION, name)), kind) for name, kind in known.items() if name not in taken
+        ]
+
+    def _with_info(self, typed: Typed) -> tuple[tuple[Assign, ...], TypeInfo]:
+        info = TypeInfo(self.name, {item.name: kind for item, kind in typed}, is_open=False)
+        return tuple(assignment for assignment, _ in typed), info
 
     def _refuse_unbounded(self, made: WalkedSequence, case: t.Case) -> None:
         if made.within is None and not self.forever:
@@ -130,6 +198,12 @@ class DefinitionLowering:
             )
 
     def _bind(self, case: t.Case, *, aggregate: bool) -> BoundPattern:
+        if isinstance(case.detect, t.Motion):
+            raise QueryError(
+                f"`{case.detect.verb}` cannot be aggregated at once",
+                case.detect.at,
+                "define it without a window, and aggregate that definition",
+            )
         return Binder(self.use, self.around.params.duration, aggregate).bind(case.detect)
 
     def _emitter(

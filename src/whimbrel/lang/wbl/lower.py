@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
+from pathlib import Path
 
 from whimbrel.errors import QueryError, Span, UnknownNameError
 from whimbrel.graph.functions import Function
@@ -38,9 +39,13 @@ def lower(
     emit: list[str] | str | None,
     *,
     forever: bool = False,
+    folder: Path = Path(),
 ) -> Lowered:
-    """Turn a file into one graph of all its definitions that are reported or used."""
-    return FileLowering(Declarations.read(file, params), functions, horizon, forever).lower(emit)
+    """Turn a file into one graph of all its definitions that are reported or used.
+
+    `folder` is where the files that it names are looked up.
+    """
+    return FileLowering(Declarations.read(file, params, folder), functions, horizon, forever).lower(emit)
 
 
 @dataclass(slots=True)
@@ -56,13 +61,15 @@ class Declarations:
     """Types of matches that ran out of time, and the definitions they belong to."""
 
     @classmethod
-    def read(cls, file: t.File, given: Mapping[str, ParamValue] | None) -> Declarations:
+    def read(
+        cls, file: t.File, given: Mapping[str, ParamValue] | None, folder: Path = Path()
+    ) -> Declarations:
         """Collect the statements of a file; two of one name are an error."""
         params = Params.read([item for item in file.statements if isinstance(item, t.Param)], given)
         coordinates = _coordinates(
             [item for item in file.statements if isinstance(item, t.CoordinatesStatement)]
         )
-        found = cls(params, Regions(params, coordinates), coordinates)
+        found = cls(params, Regions(params, coordinates, folder=folder), coordinates)
         for statement in file.statements:
             match statement:
                 case t.Event():

@@ -11,7 +11,17 @@ from lark import Token
 from whimbrel.errors import QuerySyntaxError, Span
 from whimbrel.lang.wbl.clauses import Clause
 from whimbrel.lang.wbl.literals import token_span
-from whimbrel.lang.wbl.tree import STEPS, Amount, Occurrence, Pattern, PatternPart, Times
+from whimbrel.lang.wbl.tree import (
+    STEPS,
+    Amount,
+    Detail,
+    Motion,
+    Occurrence,
+    Pattern,
+    PatternPart,
+    Target,
+    Times,
+)
 
 _SELECTIONS = ("each", "first", "last")
 
@@ -24,6 +34,36 @@ class RawPart:
     within: Clause | None
     gaps: Clause | None
     at: Span | None
+
+
+@dataclass(frozen=True, slots=True)
+class Phrase:
+    """What stands behind a mover: how it moves, and by what that is judged."""
+
+    verb: str
+    target: Target | None
+    near: Amount | None
+    details: tuple[Detail, ...]
+    at: Span | None
+
+
+def words(token: Token) -> str:
+    """Give the words of a token with single blanks between them."""
+    return " ".join(str(token).split())
+
+
+def moving(pattern: Pattern, phrase: Phrase) -> Motion:
+    """Join a mover and how it moves; what moves is one event, with or without a name."""
+    part = pattern.parts[0]
+    what = part.what
+    plain = pattern == Pattern(None, (PatternPart(what, alias=part.alias),))
+    if not plain or not isinstance(what, Occurrence):
+        raise QuerySyntaxError(
+            f"`{phrase.verb}` is said of one event type",
+            pattern.at,
+            f"write for example 'Truck as t {phrase.verb} ...', and use that definition in a pattern",
+        )
+    return Motion(what, part.alias, phrase.verb, phrase.target, phrase.near, phrase.details, at=pattern.at)
 
 
 def make_pattern(items: Sequence[Any], at: Span | None) -> Pattern:

@@ -195,6 +195,41 @@ def print_part(part: t.PatternPart) -> str:
     return " ".join(words)
 
 
+def _detected(detect: t.Pattern | t.Motion) -> tuple[Piece, ...]:
+    return pattern_pieces(detect) if isinstance(detect, t.Pattern) else motion_pieces(detect)
+
+
+def print_motion(motion: t.Motion) -> str:
+    """Write how something moves on one line."""
+    return " ".join(piece.text for piece in motion_pieces(motion))
+
+
+def motion_pieces(motion: t.Motion) -> tuple[Piece, ...]:
+    """Write how something moves so that it can be broken before each detail."""
+    words = [_occurrence(motion.mover)]
+    words += [f"as {motion.alias}"] if motion.alias else []
+    words.append(motion.verb)
+    words += [f"{print_amount(motion.near)} of"] if motion.near is not None else []
+    words += [_target(motion.target)] if motion.target is not None else []
+    details = (Piece(_detail(detail), detail.at) for detail in motion.details)
+    return (Piece(" ".join(words), motion.at), *details)
+
+
+def _target(target: t.Target) -> str:
+    if target.text is not None:
+        return _quoted(target.text)
+    arguments = "" if target.arguments is None else f"({_list(target.arguments)})"
+    alias = f" as {target.alias}" if target.alias else ""
+    return f"{target.name}{arguments}{alias}"
+
+
+def _detail(detail: t.Detail) -> str:
+    if detail.value is None:
+        return detail.word
+    shown = detail.value.name if isinstance(detail.value, t.Name) else print_amount(detail.value)
+    return f"{detail.word} {shown}"
+
+
 def _core(what: t.Occurrence | t.Pattern) -> str:
     return _occurrence(what) if isinstance(what, t.Occurrence) else f"({print_pattern(what)})"
 
@@ -283,7 +318,7 @@ def _case(case: t.Case) -> list[Line]:
         indent = 4
     if case.pre:
         lines.append(_line(indent, "<pre>", case.detect.at))
-    lines.append(Line(indent, _started("detect", pattern_pieces(case.detect))))
+    lines.append(Line(indent, _started("detect", _detected(case.detect))))
     if case.where is not None:
         lines.append(Line(indent, _started("where", _condition(case.where))))
     if case.assign:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from pathlib import Path
 
-from whimbrel.errors import QueryError, Span, UnknownNameError
+from whimbrel.errors import DataError, QueryError, Span, UnknownNameError
+from whimbrel.graph.motion import NamedRegion
 from whimbrel.lang.wbl import tree as t
 from whimbrel.lang.wbl.literals import LENGTHS
 from whimbrel.lang.wbl.values import Params, quantity
@@ -14,7 +16,12 @@ from whimbrel.model.schema import Coordinates
 CORNERS = 256
 """Corners of the polygon that stands for a circle; it falls short of the circle by less than 0.01 %."""
 
+LAYER = "layer"
+"""The function that reads many regions from a file."""
+
 _SMALLER = "make it smaller, or give the region as a polygon in WKT"
+_AREAS = ("Polygon", "MultiPolygon")
+_PLACES = ("Point", *_AREAS)
 _EXAMPLE = "write 'POLYGON ((0 0, 10 0, 10 10, 0 0))'"
 
 
@@ -25,31 +32,88 @@ class Regions:
     params: Params
     coordinates: Coordinates | None
     named: dict[str, str] = field(default_factory=dict)
+    folder: Path = Path()
+    """Where the query file is: layers are looked up from there."""
+    layers: dict[str, tuple[NamedRegion, ...]] = field(default_factory=dict)
 
     def declare(self, statement: t.Region) -> None:
         """Add a named region."""
         if statement.name in self.named:
             raise QueryError(f"the region {statement.name!r} is declared twice", statement.at)
-        self.named[statement.name] = self.wkt(statement.shape)
+        if statement.shape.function == LAYER:
+            self.layers[statement.name] = self._layer(statement.shape)
+            self.named[statement.name] = self._united(self.layers[statement.name])
+        else:
+            self.named[statement.name] = self.wkt(statement.shape)
 
     def wkt(self, shape: t.Shape) -> str:
         """Work out a region: look it up, check its WKT, or compute it."""
         if shape.name is not None:
             return self._known(shape.name, shape.at)
         if shape.text is not None:
-            return _checked(shape.text, shape.at)
+            return self._checked(shape.text, shape.at)
+        if shape.function == LAYER:
+            return self._united(self._layer(shape))
         numbers = [_number(argument, self.params) for argument in shape.arguments]
         if shape.function == "circle" and len(numbers) == 3:
             x, y, radius = numbers
             return self._circle(x, y, radius, shape.at)
         if shape.function == "box" and len(numbers) == 4:
             x1, y1, x2, y2 = numbers
-            return _checked(_box(x1, y1, x2, y2, shape.at), shape.at)
+            return self._checked(self._box(x1, y1, x2, y2, shape.at), shape.at)
         raise QueryError(
             f"{shape.function!r} with {len(numbers)} numbers is no region",
             shape.at,
             "write circle(x, y, 500 m), box(x1, y1, x2, y2), or WKT in quotes",
         )
+
+    def place(self, shape: t.Shape) -> str:
+        """Work out a place that is a region or a point."""
+        if shape.function == "point" and len(shape.arguments) == 2:
+            x, y = (_number(argument, self.params) for argument in shape.arguments)
+            return self._checked(f"POINT ({x!r} {y!r})", shape.at, _PLACES)
+        if shape.text is not None:
+            return self._checked(shape.text, shape.at, _PLACES)
+        return self.wkt(shape)
+
+    def named_regions(self, shape: t.Shape) -> tuple[NamedRegion, ...]:
+        """Give a region with its name, or all those of a layer, so that a detection can tell which one."""
+        if shape.function == LAYER:
+            return self._layer(shape)
+        return self.layers.get(shape.name or "") or (NamedRegion(shape.name, self.wkt(shape)),)
+
+    def _layer(self, shape: t.Shape) -> tuple[NamedRegion, ...]:
+        """Read `layer('shops.geojson', name = 'shop')`."""
+        from whimbrel.io.layers import read_layer
+
+        match shape.arguments:
+            case (t.Constant(str() as file),):
+                name = None
+            case (t.Constant(str() as file), t.Compare((t.Name("name"), t.Constant(str() as name)), ("=",))):
+                pass
+            case _:
+                raise QueryError(
+                    "a layer is a file, and perhaps the property that names its regions",
+                    shape.at,
+                    "write layer('shops.geojson', name = 'shop')",
+                )
+        try:
+            found = read_layer(self.folder / file, name, self.coordinates)
+        except DataError as error:
+            hint = "layers are looked up beside the query file" if self.folder != Path() else None
+            raise QueryError(str(error), shape.at, hint or "mend the file, or name another one") from error
+        return tuple(NamedRegion(*each) for each in found)
+
+    def _united(self, regions: tuple[NamedRegion, ...]) -> str:
+        """Join the regions of a layer, for conditions that ask whether an event lies in any of them."""
+        import shapely
+
+        from whimbrel.space.geometry import to_wkt, unwrapped
+
+        shapes = list(shapely.from_wkt([region.wkt for region in regions]))
+        if self.coordinates is Coordinates.LONLAT:
+            shapes = [unwrapped(shape) for shape in shapes]
+        return to_wkt(shapely.union_all(shapes))
 
     def _known(self, name: str, at: Span | None) -> str:
         if name in self.named:
@@ -70,6 +134,54 @@ class Regions:
             return _polygon([(x + radius * math.cos(a), y + radius * math.sin(a)) for a in angles], at)
         return _polygon(_circle_on_sphere(x, y, radius, angles, at), at)
 
+    def _box(self, x1: float, y1: float, x2: float, y2: float, at: Span | None) -> str:
+        low, high = min(y1, y2), max(y1, y2)
+        if self.coordinates is not Coordinates.LONLAT:
+            left, right = min(x1, x2), max(x1, x2)
+            return _polygon([(left, low), (right, low), (right, high), (left, high)], at)
+        # From west to east, across the antimeridian if the west is the larger number; corners at every
+        # ninety degrees say that a wide box does not go the other way round.
+        east = x2 if x1 <= x2 else x2 + 360.0
+        steps = max(1, math.ceil((east - x1) / 90.0))
+        along = [x1 + (east - x1) * step / steps for step in range(steps + 1)]
+        border = [(lon, low) for lon in along] + [(lon, high) for lon in reversed(along)]
+        return _polygon([(lon if lon <= 180.0 else lon - 360.0, lat) for lon, lat in border], at)
+
+    def _checked(self, text: str, at: Span | None, kinds: tuple[str, ...] = _AREAS) -> str:
+        # Shapely is slow to import, and most queries have no region.
+        import numpy as np
+        import shapely
+
+        from whimbrel.space.geometry import unwrapped
+
+        try:
+            with np.errstate(all="ignore"):
+                shape = shapely.from_wkt(text)
+        except (shapely.errors.GEOSException, ValueError) as error:
+            raise QueryError(f"this is no region in WKT: {error}", at, _EXAMPLE) from None
+        if shape is None or shape.geom_type not in kinds or shape.is_empty:
+            kind = "nothing" if shape is None or shape.is_empty else f"a {shape.geom_type}"
+            wanted = "polygon" if kinds == _AREAS else "polygon or a point"
+            raise QueryError(f"a region is a {wanted}, not {kind}", at, _EXAMPLE)
+        if not np.isfinite(shape.bounds).all():
+            raise QueryError("this region has a coordinate that is no number", at, _EXAMPLE)
+        if self.coordinates is Coordinates.LONLAT:
+            _check_degrees(shape.bounds, at)
+            shape = unwrapped(shape)
+        if not shape.is_valid:
+            raise QueryError("this is no simple polygon", at, "give the corners in the order of its border")
+        return text
+
+
+def _check_degrees(bounds: tuple[float, ...], at: Span | None) -> None:
+    x0, y0, x1, y1 = bounds
+    if x0 < -360.0 or x1 > 360.0 or y0 < -90.0 or y1 > 90.0:
+        raise QueryError(
+            "this region lies outside of the globe",
+            at,
+            "with 'coordinates lonlat', give longitudes (beyond 180 if you like) and latitudes -90 to 90",
+        )
+
 
 def _circle_on_sphere(
     lon: float, lat: float, radius: float, bearings: list[float], at: Span | None
@@ -89,11 +201,7 @@ def _circle_on_sphere(
         east = math.sin(bearing) * math.sin(reach) * math.cos(middle)
         turn = math.atan2(east, math.cos(reach) - math.sin(middle) * sine)
         corners.append((lon + math.degrees(turn), math.degrees(math.asin(sine))))
-    if any(abs(corner[0]) > 180 for corner in corners):
-        raise QueryError(
-            "a circle across the date line is no polygon in longitude and latitude", at, _SMALLER
-        )
-    return corners
+    return [((east + 180.0) % 360.0 - 180.0, north) for east, north in corners]
 
 
 def _polygon(corners: list[tuple[float, float]], at: Span | None) -> str:
@@ -101,11 +209,6 @@ def _polygon(corners: list[tuple[float, float]], at: Span | None) -> str:
         raise QueryError("this region is too large", at, _SMALLER)
     closed = [*corners, corners[0]]
     return f"POLYGON (({', '.join(f'{x!r} {y!r}' for x, y in closed)}))"
-
-
-def _box(x1: float, y1: float, x2: float, y2: float, at: Span | None) -> str:
-    left, right, low, high = min(x1, x2), max(x1, x2), min(y1, y2), max(y1, y2)
-    return _polygon([(left, low), (right, low), (right, high), (left, high)], at)
 
 
 def _number(node: t.Expression, params: Params) -> float:
@@ -121,21 +224,3 @@ def _number(node: t.Expression, params: Params) -> float:
             if isinstance(given, int | float):
                 return float(given)
     raise QueryError("a number is needed here", node.at, "write for example circle(0, 0, 500 m)")
-
-
-def _checked(text: str, at: Span | None) -> str:
-    # Shapely is slow to import, and most queries have no region.
-    import numpy as np
-    import shapely
-
-    try:
-        with np.errstate(all="ignore"):
-            shape = shapely.from_wkt(text)
-    except (shapely.errors.GEOSException, ValueError) as error:
-        raise QueryError(f"this is no region in WKT: {error}", at, _EXAMPLE) from None
-    if shape is None or shape.geom_type not in ("Polygon", "MultiPolygon") or shape.is_empty:
-        kind = "nothing" if shape is None or shape.is_empty else f"a {shape.geom_type}"
-        raise QueryError(f"a region is a polygon, not {kind}", at, _EXAMPLE)
-    if not shape.is_valid:
-        raise QueryError("this is no simple polygon", at, "give the corners in the order of its border")
-    return text

@@ -10,6 +10,7 @@ from whimbrel.errors import QueryError, QueryTypeError, Span, UnknownNameError, 
 from whimbrel.graph.expressions import (
     AGGREGATES,
     GROUP,
+    PLACE_RELATIONS,
     RELATIONS,
     Attribute,
     Binary,
@@ -29,7 +30,10 @@ from whimbrel.lang.wbl.regions import Regions
 from whimbrel.lang.wbl.values import Params, constant, instant_literal, joined, quantity
 from whimbrel.model.schema import RESERVED_COLUMNS, Type
 
-_HIDDEN_FUNCTIONS = frozenset({"in", "between", "is_null", "within_region"})
+_HIDDEN_FUNCTIONS = frozenset({"in", "between", "is_null", "lies_in", "within_region"})
+_OF_PLACES = PLACE_RELATIONS - _HIDDEN_FUNCTIONS
+SAME_PLACE_M = 1.0
+"""How far apart centres may lie that are in the same place, if a query does not say."""
 
 
 MATCHES = "matches"
@@ -166,7 +170,8 @@ class Names:
         return joined("and", [Binary(sign, left, right, at=node.at) for sign, left, right in pairs], node.at)
 
     def _in_region(self, node: t.InRegion) -> Expr:
-        region = constant(self.around.regions.wkt(node.region), node.region.at)
+        outer = self._part_named_like(node.region)
+        region = outer or constant(self.around.regions.wkt(node.region), node.region.at)
         part = self._whole_part(node.value)
         if part is None:
             raise QueryTypeError(
@@ -174,7 +179,65 @@ class Names:
                 node.value.at,
                 "write 'this in Region' in the event's parentheses, or 'a in Region' with the name of a part",
             )
-        return _maybe_not(Call("within_region", (part, region), at=node.at), node.negated)
+        function = "within_region" if outer is None else "lies_in"
+        return _maybe_not(Call(function, (part, region), at=node.at), node.negated)
+
+    def _part_named_like(self, shape: t.Shape) -> Part | None:
+        """Give the part that a name stands for where no region has it."""
+        if shape.name is None or shape.name in self.around.regions.named:
+            return None
+        return self._whole_part(t.Name(shape.name, at=shape.at))
+
+    # Places
+
+    def _of_places(self, function: str, arguments: tuple[t.Expression, ...], at: Span | None) -> Expr:
+        """Resolve a function of two locations: of events, or of an event and a region."""
+        most = 3 if function == "same_place" else 2
+        if not 2 <= len(arguments) <= most:
+            wanted = "two places" if most == 2 else "two places and perhaps a distance"
+            raise QueryTypeError(
+                f"{function} takes {wanted}, not {len(arguments)} arguments", at, f"write {function}(a, b)"
+            )
+        one, two = (self._location(argument, function) for argument in arguments[:2])
+        if isinstance(one, Literal):
+            one, two = two, one
+        if isinstance(one, Literal):
+            raise QueryTypeError(
+                f"{function} needs an event; these are two regions", at, f"write {function}(this, Region)"
+            )
+        if function != "same_place":
+            return Call(function, (one, two), at=at)
+        limit = self.resolve(arguments[2]) if len(arguments) > 2 else Literal(SAME_PLACE_M, Type.FLOAT)
+        if not isinstance(limit, Literal) or isinstance(limit.value, bool | str | None) or limit.value < 0:
+            raise QueryTypeError("this is no distance", arguments[2].at, "write for example 5 m")
+        return Call(function, (one, two, Literal(float(limit.value), Type.FLOAT)), at=at)
+
+    def _location(self, node: t.Expression, function: str) -> Expr:
+        if not self._is_param(node):
+            part = self._whole_part(node)
+            if part is not None:
+                return part
+        regions = self.around.regions
+        match node:
+            case t.Constant(str() as text):
+                return constant(regions.place(t.Shape(text=text, at=node.at)), node.at)
+            case t.Apply(made, numbers):
+                return constant(regions.place(t.Shape(function=made, arguments=numbers, at=node.at)), node.at)
+            case t.Name(name) if name in regions.named:
+                return constant(regions.named[name], node.at)
+            case t.Name(name) if self._is_param(node):
+                value = self.around.params.value(name, node.at).value
+                if isinstance(value, str):
+                    return constant(regions.place(t.Shape(text=value, at=node.at)), node.at)
+            case t.Name(name) if self.place in (Place.POST, Place.HAVING):
+                self._result(name, node.at)
+            case t.Name(name):
+                raise UnknownNameError("part or region", name, [*self.parts, *regions.named], node.at)
+        raise QueryTypeError(
+            f"{function} needs places: parts of the pattern, or regions",
+            node.at,
+            f"write {function}(a, b), {function}(this, Region) or {function}(this, point(3, 4))",
+        )
 
     def _relation_side(self, node: t.Expression, relation: str) -> Expr:
         part = self._whole_part(node)
@@ -355,7 +418,9 @@ class Names:
             return self._ids(arguments, at)
         if function in AGGREGATES or self._is_user_aggregate(function):
             return self._aggregate(function, arguments, at)
-        takes_parts = function in RELATIONS or function == "distance" or function in self.around.functions
+        if function in _OF_PLACES:
+            return self._of_places(function, arguments, at)
+        takes_parts = function in RELATIONS or function in self.around.functions
         if not takes_parts and (function not in BUILT_IN or function in _HIDDEN_FUNCTIONS):
             raise self._no_function(function, at)
         return Call(function, tuple(self._argument(argument, takes_parts) for argument in arguments), at=at)

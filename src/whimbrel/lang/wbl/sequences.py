@@ -61,7 +61,8 @@ ONLY_FOR_STEPS = ("among", "skip", "counting", "limit", "timing_out")
 
 def is_walked(case: t.Case) -> bool:
     """Tell whether a case is a sequence of steps rather than a combination of parts."""
-    return _has_steps(case.detect) or any(getattr(case, name) for name in ONLY_FOR_STEPS)
+    steps = isinstance(case.detect, t.Pattern) and _has_steps(case.detect)
+    return steps or any(getattr(case, name) for name in ONLY_FOR_STEPS)
 
 
 def _has_steps(pattern: t.Pattern) -> bool:
@@ -69,7 +70,7 @@ def _has_steps(pattern: t.Pattern) -> bool:
         return True
     return any(
         part.marks or (isinstance(part.what, t.Pattern) and _has_steps(part.what)) for part in pattern.parts
-    ) or any(isinstance(part.what, t.Occurrence) and part.what.type == ANY for part in pattern.parts)
+    )
 
 
 @dataclass(slots=True)
@@ -78,6 +79,7 @@ class SequenceLowering:
 
     name: str
     case: t.Case
+    pattern: t.Pattern
     around: Surroundings
     operators: Operators
     use: Callable[[str, Span | None], TypeInfo]
@@ -93,11 +95,11 @@ class SequenceLowering:
     def bind(self) -> None:
         """Find out which steps there are, before conditions are read."""
         self._refuse_clauses()
-        self._bind(self.case.detect, repeated=False)
+        self._bind(self.pattern, repeated=False)
 
     def lower(self, keys: dict[str, Key]) -> Sequence:
         """Add the operator and all that it reads; give it."""
-        pattern = self.case.detect
+        pattern = self.pattern
         steps = self._elements(pattern, keys)
         within = None if pattern.within is None else self.around.params.duration(pattern.within)
         gap = None if pattern.gaps is None else self.around.params.duration(pattern.gaps)

@@ -265,6 +265,43 @@ class Pattern(Node):
     """In a sequence of steps: how far an event may lie from the one taken before."""
 
 
+# Motion --------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Target(Node):
+    """What a mover is judged by: a region as a `Shape` is, or `Type(condition) as alias`, another mover.
+
+    Which of the two a name stands for is not known before the declarations are.
+    """
+
+    name: str | None = None
+    text: str | None = None
+    arguments: tuple[Expression, ...] | None = None
+    alias: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Detail(Node):
+    """`for 10 min`, `margin 20 m`, `accuracy hdop`, `between samples`."""
+
+    word: str
+    value: Amount | Name | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Motion(Node):
+    """`Truck(speed > 5) as t enters Depot margin 20 m`: how something moves."""
+
+    mover: Occurrence
+    alias: str | None
+    verb: str
+    target: Target | None = None
+    near: Amount | None = None
+    """The distance of `comes within`."""
+    details: tuple[Detail, ...] = ()
+
+
 # Statements ----------------------------------------------------------------------------------------
 
 
@@ -327,7 +364,7 @@ class Limit(Node):
 class Case(Node):
     """One way of detecting: the clauses from one `detect` to the next."""
 
-    detect: Pattern
+    detect: Pattern | Motion
     label: str | None = None
     where: Expression | None = None
     assign: tuple[Assignment, ...] = ()

@@ -94,6 +94,21 @@ class Params:
             raise QueryError("an amount of time must be more than nothing", amount.at)
         return literal.value
 
+    def length(self, amount: t.Amount) -> float:
+        """Tell how many metres a length is."""
+        if isinstance(amount, t.NamedAmount) and amount.unit is None:
+            literal = self.value(amount.name, amount.at)
+        else:
+            literal = self._amount(amount)
+        if literal.type is not Type.FLOAT or not isinstance(literal.value, float):
+            shown = "an amount of time" if literal.type is Type.DURATION else "a bare number"
+            raise QueryTypeError(
+                f"a length is needed here, not {shown}", amount.at, "write for example '50 m'"
+            )
+        if literal.value <= 0:
+            raise QueryError("a length must be more than nothing", amount.at)
+        return literal.value
+
     def window(self, amount: t.Amount) -> tuple[str, int]:
         """Tell whether an amount counts events or time, and how much."""
         literal = self._amount(amount)

@@ -1,0 +1,297 @@
+"""Runs an `Encounter`: compares movers with each other, and gives what is found as composites."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from whimbrel.engine.arrivals import Arrivals, Arrived
+from whimbrel.engine.evaluate import evaluate
+from whimbrel.engine.interner import Interner
+from whimbrel.engine.kernels import meeting as k
+from whimbrel.engine.kernels.sides import Samples
+from whimbrel.engine.matches import ROOT, Events
+from whimbrel.engine.motions import longer
+from whimbrel.engine.mover import floats, time_column
+from whimbrel.engine.snapshot import Blocks
+from whimbrel.engine.store import Store
+from whimbrel.engine.streams import RowsFrame, Stream, Surroundings
+from whimbrel.engine.values import Column, FloatArray, Int64Array, nothing
+from whimbrel.graph.expressions import Attribute, Expr, format_expr
+from whimbrel.graph.motion import MOTION, Encounter, Meeting
+from whimbrel.graph.policies import Partitioning
+from whimbrel.model.schema import Coordinates, Type
+from whimbrel.model.time import END_OF_TIME
+from whimbrel.space.geometry import EARTH_RADIUS_M
+
+TIDY_FROM = 4096
+"""How many movers, or encounters, are remembered whether they still matter or not."""
+_WHAT = {
+    Meeting.COMES_WITHIN: k.COMING,
+    Meeting.REACHES: k.COMING,
+    Meeting.LEAVES: k.LEAVING,
+    Meeting.MEETS: k.STAYING,
+    Meeting.TRAVELS_WITH: k.TRAVELLING,
+}
+
+
+class Encounters:
+    """An `Encounter` at run time."""
+
+    def __init__(
+        self, op: Encounter, streams: dict[str, Stream], around: Surroundings, needs: Iterable[Expr]
+    ) -> None:
+        self.op = op
+        self.around = around
+        self.inputs = [streams[op.input]] + ([] if op.is_among_one else [streams[op.other]])
+        self.arrivals = Arrivals(around, self.inputs)
+        self.stream = Stream(op.name, Store(), composite=True)
+        self.needs = sorted(set(needs), key=format_expr)
+        self.movers = Interner()
+        self.spec = self._spec()
+        self.count = np.zeros(k.COUNTS, np.int64)
+        self.count[k.DUE] = k.NO_END
+        self.count[k.FREE] = -1
+        self.place = np.zeros((2, 0, k.P_COLUMNS), np.int64)
+        self.xy = np.zeros((2, 0, 2))
+        self.heads = np.full((2, 64), -1, np.int64)
+        self.lists = np.zeros((0, 2), np.int64)
+        self.seen = np.zeros(0, np.int64)
+        self.nodes = np.zeros((0, k.E_COLUMNS), np.int64)
+        self.node_f = np.zeros((0, 5))
+        self.found = np.zeros((0, k.F_COLUMNS), np.int64)
+        self.found_m = np.zeros(0)
+        self._ranks = np.zeros(0, np.int64)
+        """The place of each mover among all, by their keys."""
+
+    def _spec(self) -> Int64Array:
+        spec = np.zeros(k.SPEC, np.int64)
+        spec[k.WHAT] = _WHAT[self.op.verb]
+        spec[k.FRESH] = self.op.fresh
+        spec[k.DURATION] = self.op.duration
+        spec[k.SAME] = self.op.is_among_one
+        return spec
+
+    @property
+    def _lengths(self) -> FloatArray:
+        op, lengths = self.op, np.zeros(k.LENGTHS)
+        lengths[k.NEAR], lengths[k.MARGIN] = op.near_m, op.margin_m
+        lengths[k.CELL] = 1.000001 * (op.near_m + op.margin_m)
+        lengths[k.EARTH] = EARTH_RADIUS_M if self.around.coordinates is Coordinates.LONLAT else 0.0
+        return lengths
+
+    # -- a step --------------------------------------------------------------------------------------------
+
+    @property
+    def due(self) -> int:
+        """When something happens even if no event comes."""
+        return int(min(self.count[k.DUE], END_OF_TIME))
+
+    def step(self) -> None:
+        """Process what is new in the samples, and let time pass."""
+        arrived = self.arrivals.collect()
+        watermark = self.arrivals.watermark
+        self.stream.watermark = watermark
+        self.stream.new = np.zeros(0, np.int64)
+        if len(arrived):
+            self._walk(arrived)
+        if self.due <= watermark:
+            self._sweep(watermark)
+        if self.count[k.FOUND]:
+            self._emit()
+        self._tidy(watermark)
+
+    def _walk(self, arrived: Arrived) -> None:
+        key, x, y = np.zeros(len(arrived), np.int64), np.empty(len(arrived)), np.empty(len(arrived))
+        partitioning = Partitioning(self.op.keys)
+        for number, root in enumerate(self.arrivals.roots):
+            at = np.flatnonzero(arrived.root == number)
+            frame = RowsFrame(self.around, root, arrived.row[at], None, partitioning)
+            columns = [frame.key(each) for each in self.op.keys]
+            key[at] = self.movers.codes(columns[0]) if len(columns) == 1 else self.movers.row_codes(columns)
+            x[at], y[at] = floats(frame.column(None, "@x")), floats(frame.column(None, "@y"))
+        seen = ~(np.isnan(x) | np.isnan(y))
+        ident = (arrived.root << ROOT) | arrived.row
+        self._make_room_for(len(self.movers))
+        roles = arrived.mask.astype(np.int64)[seen]
+        samples = Samples(key[seen], arrived.end[seen], ident[seen], x[seen], y[seen])
+        done, size = 0, int(seen.sum())
+        while True:
+            done = k.walk(
+                self.spec, self._lengths, *samples, roles, done, len(self.movers), self.place, self.xy,
+                self.heads, self.lists, self.nodes, self.node_f, self.count, self.found, self.found_m,
+                self.seen,
+            )  # fmt: skip
+            if done == size:
+                break
+            self._make_room()
+        self.count[k.SERIAL] += 2 * size
+
+    def _sweep(self, watermark: int) -> None:
+        while not k.sweep(
+            self.spec, self._lengths, self.xy, self.nodes, self.node_f, self.count, self.found,
+            self.found_m, watermark,
+        ):  # fmt: skip
+            self._make_room()
+
+    # -- room ----------------------------------------------------------------------------------------------
+
+    def _make_room_for(self, movers: int) -> None:
+        old = self.place.shape[1]
+        if movers <= old:
+            return
+        size = max(2 * old, movers, 16)
+        place = np.zeros((2, size, k.P_COLUMNS), np.int64)
+        place[:, :, k.P_TIME] = k.NO_TIME
+        place[:, :old] = self.place
+        xy = np.zeros((2, size, 2))
+        xy[:, :old] = self.xy
+        lists = np.full((size, 2), -1, np.int64)
+        lists[:old] = self.lists
+        self.place, self.xy, self.lists, self.seen = place, xy, lists, longer(self.seen, size)
+        if self.heads.shape[1] < size:
+            self._link_places(2 * _power_of_two(size))
+
+    def _link_places(self, buckets: int) -> None:
+        """Put all movers into the grid again."""
+        self.heads = np.full((2, buckets), -1, np.int64)
+        for role in range(2):
+            for mover in np.flatnonzero(self.place[role, :, k.P_TIME] != k.NO_TIME):
+                k.put_in(self.place, self.heads, role, mover)
+
+    def _make_room(self) -> None:
+        need = 4 * len(self.movers) + 64
+        wanted = int(self.count[k.FOUND]) + need
+        if len(self.found) < wanted:
+            self.found, self.found_m = longer(self.found, 2 * wanted), longer(self.found_m, 2 * wanted)
+        old = len(self.nodes)
+        if old - int(self.count[k.LIVE]) < need:
+            size = old + max(old, need)
+            self.nodes, self.node_f = longer(self.nodes, size), longer(self.node_f, size)
+            self._chain_unused(old)
+
+    def _chain_unused(self, begin: int) -> None:
+        """Let the nodes from `begin` on be used before all others that are free."""
+        size = len(self.nodes)
+        self.nodes[begin:, k.E_NEXT_A] = np.arange(begin + 1, size + 1)
+        if size > begin:
+            self.nodes[-1, k.E_NEXT_A] = self.count[k.FREE]
+            self.count[k.FREE] = begin
+
+    def _tidy(self, watermark: int) -> None:
+        """Forget movers that were not seen, and encounters of those that were not compared, for too long."""
+        used = self.nodes[:, k.E_SIDE] != 0
+        fresh = watermark - self.op.fresh
+        over = int(self.count[k.LIVE]) >= TIDY_FROM
+        if over and 2 * int((used & (self.nodes[:, k.E_LAST] >= fresh)).sum()) <= self.count[k.LIVE]:
+            self._keep(np.arange(len(self.movers)), fresh)
+        if len(self.movers) >= TIDY_FROM:
+            last = self.place[:, : len(self.movers), k.P_TIME].max(axis=0)
+            # Another one that is still known may have been compared with it when that one was seen.
+            live = np.flatnonzero(last >= fresh - self.op.fresh)
+            if 2 * len(live) <= len(self.movers):
+                self._keep(live, fresh)
+
+    def _keep(self, live: Int64Array, fresh: int) -> None:
+        """Forget all movers but these, and what was not compared since `fresh`."""
+        table = np.full(len(self.movers), -1, np.int64)
+        table[live] = np.arange(len(live))
+        kept = np.flatnonzero((self.nodes[:, k.E_SIDE] != 0) & (self.nodes[:, k.E_LAST] >= fresh))
+        self.nodes, self.node_f = self.nodes[kept], self.node_f[kept]
+        self.nodes[:, [k.E_A, k.E_B]] = table[self.nodes[:, [k.E_A, k.E_B]]]
+        self.place, self.xy = self.place[:, live], self.xy[:, live]
+        self.seen = np.zeros(len(live), np.int64)
+        self.movers.keep(live)
+        self._ranks = np.zeros(0, np.int64)
+        self._relink()
+
+    def _relink(self) -> None:
+        """Make the grid and all lists anew."""
+        self.count[k.LIVE], self.count[k.FREE] = len(self.nodes), -1
+        self.lists = np.full((self.place.shape[1], 2), -1, np.int64)
+        for node in range(len(self.nodes)):
+            k.link(self.lists, self.nodes, node)
+        self._link_places(2 * _power_of_two(max(self.place.shape[1], 32)))
+
+    # -- what was found ------------------------------------------------------------------------------------
+
+    def _emit(self) -> None:
+        size = int(self.count[k.FOUND])
+        self.count[k.FOUND] = 0
+        found, metres = self._in_order(self.found[:size].copy()), self.found_m[:size].copy()
+        idents = np.ascontiguousarray(found[:, [k.F_IDENT_A, k.F_IDENT_B]]).reshape(-1)
+        events = Events(self, np.arange(0, 2 * size + 1, 2), idents)
+        until = np.where(found[:, k.F_UNTIL] == k.NO_TIME, -1, found[:, k.F_UNTIL])
+        columns = events.identity(np.tile([0, 1], size), until)
+        known = {"distance": Column(Type.FLOAT, metres), "since": time_column(found[:, k.F_SINCE])}
+        for need in self.needs:
+            columns |= self._needed(need, found, known)
+        self.stream.new = self.stream.store.append(*events.spans(until), columns, events.lineage())
+
+    def _in_order(self, found: Int64Array) -> Int64Array:
+        """Of two movers of one stream, let the one come first whose key does."""
+        if not self.op.is_among_one:
+            return found
+        if len(self._ranks) != len(self.movers):
+            self._ranks = _ranks(self.movers.values())
+        turned = self._ranks[found[:, k.F_A]] > self._ranks[found[:, k.F_B]]
+        for one, other in ((k.F_A, k.F_B), (k.F_IDENT_A, k.F_IDENT_B)):
+            kept = found[turned, one]
+            found[turned, one] = found[turned, other]
+            found[turned, other] = kept
+        return found
+
+    def _needed(self, need: Expr, found: Int64Array, known: dict[str, Column]) -> dict[Expr, Column]:
+        assert isinstance(need, Attribute)
+        if need.part == MOTION:
+            return {need: known.get(need.name, nothing(len(found)))}
+        is_a = need.part == self.op.alias
+        idents = found[:, k.F_IDENT_A if is_a else k.F_IDENT_B]
+        stream = self.inputs[0 if is_a else -1]
+        frame = RowsFrame(self.around, stream, idents & ((1 << ROOT) - 1), need.part)
+        if need.name == "*":
+            return {Attribute(need.part, n): column for n, column in frame.attributes(need.part).items()}
+        return {need: evaluate(need, frame)}
+
+    # -- snapshots -----------------------------------------------------------------------------------------
+
+    def save(self, blocks: Blocks, name: str) -> None:
+        """Write the state."""
+        self.arrivals.save(blocks, f"{name}/held")
+        blocks.put_json(f"{name}/movers", self.movers.values())
+        used = np.flatnonzero(self.nodes[:, k.E_SIDE] != 0)
+        state = {"nodes": self.nodes[used], "node_f": self.node_f[used], "count": self.count}
+        for role in range(2):
+            state |= {f"place{role}": self.place[role], f"xy{role}": self.xy[role]}
+        blocks.put_arrays(f"{name}/state", state)
+
+    def load(self, blocks: Blocks, name: str) -> None:
+        """Read what `save` wrote."""
+        self.arrivals.load(blocks, f"{name}/held")
+        self.movers = Interner.of(blocks.json(f"{name}/movers"))
+        self._ranks = np.zeros(0, np.int64)
+        state = blocks.arrays(f"{name}/state")
+        self.nodes, self.node_f, self.count = state["nodes"], state["node_f"], state["count"]
+        self.place = np.stack([state["place0"], state["place1"]])
+        self.xy = np.stack([state["xy0"], state["xy1"]])
+        self.seen = np.zeros(self.place.shape[1], np.int64)
+        self._relink()
+
+
+def _power_of_two(size: int) -> int:
+    return 1 << max(5, (size - 1).bit_length())
+
+
+def _ranks(values: list[Any]) -> Int64Array:
+    """Give the place of each value among all of them in order."""
+    ranks = np.empty(len(values), np.int64)
+    ranks[sorted(range(len(values)), key=lambda number: _sortable(values[number]))] = np.arange(len(values))
+    return ranks
+
+
+def _sortable(value: Any) -> tuple[Any, ...]:
+    """Let keys be compared; nothing comes before anything."""
+    parts = value if isinstance(value, tuple) else (value,)
+    return tuple((part is not None, part) for part in parts)

@@ -1,0 +1,127 @@
+"""How locations lie to each other, over whole columns at once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from whimbrel.engine.kernels import shapes as k
+from whimbrel.engine.shapes import NO_SHAPE, PREFIX, Layout
+from whimbrel.engine.values import BoolArray, Column, nothing
+from whimbrel.errors import QueryTypeError
+from whimbrel.graph.expressions import Call, Expr, Literal, Part
+from whimbrel.model.schema import Coordinates, Type
+
+if TYPE_CHECKING:
+    from whimbrel.engine.evaluate import Frame
+
+ASKED = {"distance": k.APART, "intersects": k.MEET, "lies_in": k.INSIDE, "within_region": k.INSIDE}
+
+
+@dataclass(frozen=True, slots=True)
+class _Location:
+    """Centres and shapes, one a row."""
+
+    x: Column
+    y: Column
+    shape: Column
+    region: str | None = None
+    """The text of a region that is the same in every row."""
+
+    @property
+    def is_known(self) -> bool:
+        return self.x.type is not None and self.y.type is not None
+
+    @property
+    def null(self) -> BoolArray:
+        return self.x.nulls | self.y.nulls
+
+
+def relate(call: Call, frame: Frame) -> Column:
+    """Compute a function of two locations for every row."""
+    one, two = (_location(argument, call, frame) for argument in call.arguments[:2])
+    if not (one.is_known and two.is_known):
+        return nothing(len(frame))
+    null = one.null | two.null
+    missing = null if null.any() else None
+    coordinates = frame.coordinates or Coordinates.PLANE
+    if call.function == "same_place":
+        return Column(Type.BOOL, _same_place(one, two, tolerance(call), coordinates), missing)
+    if call.function != "distance" and one.shape.type is None and two.region is not None:
+        return Column(Type.BOOL, _points_in(one, two.region, coordinates), missing)
+    answers = _answers(ASKED[call.function], one, two, coordinates)
+    if call.function == "distance":
+        return Column(Type.FLOAT, answers, missing)
+    return Column(Type.BOOL, answers == 1.0, missing)
+
+
+def tolerance(call: Call) -> float:
+    """Give how far centres may lie apart in the same place, in metres."""
+    given = call.arguments[2]
+    assert isinstance(given, Literal)
+    assert isinstance(given.value, int | float)
+    return float(given.value)
+
+
+def _location(argument: Expr, call: Call, frame: Frame) -> _Location:
+    match argument:
+        case Part(name):
+            x, y, shape = (frame.column(name, each) for each in ("@x", "@y", "@shape"))
+            return _Location(x, y, shape)
+        case Literal(str() as region, _):
+            return _region(region, len(frame))
+    raise QueryTypeError(f"{call.function!r} takes parts of the pattern and regions", call.at)
+
+
+def _region(text: str, size: int) -> _Location:
+    from whimbrel.engine.evaluate import constant
+
+    x, y, shape = _known_region(text)
+    return _Location(
+        constant(x, Type.FLOAT, size), constant(y, Type.FLOAT, size), constant(shape, Type.STRING, size), text
+    )
+
+
+@lru_cache(maxsize=1024)
+def _known_region(text: str) -> tuple[float, float, str | None]:
+    """Give the centre of a region and the text of its shape."""
+    from whimbrel.space.geometry import centroid, parse, to_wkb
+
+    shape = parse(text)
+    x, y = centroid(shape)
+    return x, y, None if shape.geom_type == "Point" else PREFIX + to_wkb(shape).hex().upper()
+
+
+def _same_place(one: _Location, two: _Location, within_m: float, coordinates: Coordinates) -> BoolArray:
+    from whimbrel.space.geometry import distance_m
+
+    apart = distance_m(one.x.values, one.y.values, two.x.values, two.y.values, coordinates)
+    return np.asarray(apart <= within_m)
+
+
+def _points_in(points: _Location, region: str, coordinates: Coordinates) -> BoolArray:
+    from whimbrel.space.geometry import points_in_region
+
+    return points_in_region(points.x.values, points.y.values, region, coordinates)
+
+
+def _answers(asked: int, one: _Location, two: _Location, coordinates: Coordinates) -> np.ndarray:
+    layout = Layout(coordinates)
+    places = [layout.of_column(each.shape) for each in (one, two)]
+    answers = np.zeros(len(one.x), np.float64)
+    if asked == k.APART and all((place == NO_SHAPE).all() for place in places):
+        from whimbrel.space.geometry import distance_m
+
+        return distance_m(one.x.values, one.y.values, two.x.values, two.y.values, coordinates)
+    k.related_rows(
+        asked, layout.on_sphere, layout.data,
+        places[0], _floats(one.x), _floats(one.y), places[1], _floats(two.x), _floats(two.y), answers,
+    )  # fmt: skip
+    return answers
+
+
+def _floats(column: Column) -> np.ndarray:
+    return np.ascontiguousarray(column.values, np.float64)

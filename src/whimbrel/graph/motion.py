@@ -1,0 +1,225 @@
+"""How something moves: by itself, against regions (`Truck enters Depot`), or against another mover."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from whimbrel.graph.operators import Operator
+from whimbrel.graph.policies import WHOLE, Key, Partitioning
+from whimbrel.model.schema import Type
+from whimbrel.model.time import format_duration
+
+MOTION = "motion"
+"""The part name under which what is known of a motion is read, as in `motion.region`."""
+
+
+class Verb(StrEnum):
+    """What a mover does."""
+
+    ENTERS = "enters"
+    LEAVES = "leaves"
+    CROSSES = "crosses"
+    REACHES = "reaches"
+    COMES_WITHIN = "comes within"
+    STAYS_IN = "stays in"
+    STAYS_OUTSIDE = "stays outside"
+    APPROACHES = "approaches"
+    STOPS = "stops"
+    IS_SILENT = "is silent"
+
+    @property
+    def waits(self) -> bool:
+        """Whether it is known when a time has passed, rather than when an event comes."""
+        return self in (Verb.STAYS_IN, Verb.STAYS_OUTSIDE, Verb.STOPS, Verb.IS_SILENT)
+
+    @property
+    def attributes(self) -> dict[str, Type]:
+        """What is known of such a motion, and the types."""
+        match self:
+            case Verb.ENTERS | Verb.REACHES:
+                return {"region": Type.STRING, **_CROSSING}
+            case Verb.LEAVES | Verb.CROSSES:
+                return {"region": Type.STRING, **_CROSSING, "since": Type.TIMESTAMP}
+            case Verb.COMES_WITHIN:
+                return {"region": Type.STRING}
+            case Verb.STAYS_IN:
+                return {"region": Type.STRING, "since": Type.TIMESTAMP}
+            case Verb.APPROACHES:
+                return {"region": Type.STRING, "since": Type.TIMESTAMP, "distance": Type.FLOAT}
+        return {"since": Type.TIMESTAMP}
+
+
+_CROSSING = {"at": Type.TIMESTAMP, "x": Type.FLOAT, "y": Type.FLOAT}
+
+
+@dataclass(frozen=True, slots=True)
+class NamedRegion:
+    """A region and what it is called; without a name where the query gives it none."""
+
+    name: str | None
+    wkt: str
+
+
+@dataclass(frozen=True, slots=True)
+class Settling:
+    """How long the other side must hold before a change counts: both of these, from its first sample on."""
+
+    events: int = 1
+    duration: int = 0
+
+
+AT_ONCE = Settling()
+
+
+@dataclass(frozen=True, slots=True)
+class Motion(Operator):
+    """What the events of `input`, the samples of one mover a partition, say about its movement.
+
+    A sample is *in* a region if it is at most `near_m` from it, and *out* if it is more than
+    `near_m + margin_m` away; in between it leaves things as they were. Samples more than `gap` apart say
+    nothing about what happened between them. What each verb then means is in docs/meaning.md.
+    """
+
+    input: str
+    alias: str
+    verb: Verb
+    gap: int
+    regions: tuple[NamedRegion, ...] = ()
+    near_m: float = 0.0
+    margin_m: float = 0.0
+    duration: int = 0
+    by_m: float = 0.0
+    """How much nearer it has to come (`approaches`)."""
+    settling: Settling = AT_ONCE
+    accuracy: str | None = None
+    """The attribute that says by how many metres a location may be wrong."""
+    between: bool = False
+    """Whether the straight line between two samples counts, too."""
+    partitioning: Partitioning = WHOLE
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        return (self.input,)
+
+    @property
+    def retention(self) -> int:
+        """For how long an event can still become part of a result, counted from its end."""
+        if self.verb.waits:
+            return self.duration
+        settling = self.settling
+        waiting = settling.duration + self.gap if settling.duration else 0
+        return self.gap * settling.events + waiting
+
+
+def motion_words(op: Motion) -> str:
+    """Say what a motion looks for, as the language does.
+
+    >>> motion_words(Motion("m", "Truck", "t", Verb.STOPS, 3_600_000_000, near_m=20.0, duration=300_000_000))
+    't stops for 5 min within 20 m gap 1 h'
+    """
+    words = [op.alias, op.verb.value]
+    if op.verb is Verb.COMES_WITHIN:
+        words.append(f"{op.near_m:g} m of")
+    words += [_regions_words(op)] if op.regions else []
+    words += [f"from {op.margin_m:g} m"] if op.verb is Verb.REACHES else []
+    words += [f"by {op.by_m:g} m"] if op.verb is Verb.APPROACHES else []
+    words += [f"for {format_duration(op.duration)}"] if op.verb.waits else []
+    words += [f"within {op.near_m:g} m"] if op.verb is Verb.STOPS else []
+    return " ".join([*words, *_details(op)])
+
+
+def _details(op: Motion) -> list[str]:
+    words = []
+    if op.margin_m and op.verb is not Verb.REACHES:
+        words.append(f"margin {op.margin_m:g} m")
+    if op.settling.events > 1:
+        words.append(f"settling {op.settling.events} events")
+    if op.settling.duration:
+        words.append(f"settling {format_duration(op.settling.duration)}")
+    words += [f"accuracy {op.accuracy}"] if op.accuracy else []
+    words += ["between samples"] if op.between else []
+    return words if op.verb is Verb.IS_SILENT else [*words, f"gap {format_duration(op.gap)}"]
+
+
+def _regions_words(op: Motion) -> str:
+    names = [region.name or "a region" for region in op.regions]
+    return ", ".join(names) if len(names) <= 3 else f"{names[0]} and {len(names) - 1} more regions"
+
+
+# Two movers ---------------------------------------------------------------------------------------------
+
+
+class Meeting(StrEnum):
+    """What a mover does with regard to another one."""
+
+    COMES_WITHIN = "comes within"
+    REACHES = "reaches"
+    LEAVES = "leaves"
+    MEETS = "meets"
+    TRAVELS_WITH = "travels with"
+
+    @property
+    def waits(self) -> bool:
+        """Whether it is known when a time has passed, rather than when an event comes."""
+        return self in (Meeting.MEETS, Meeting.TRAVELS_WITH)
+
+    @property
+    def attributes(self) -> dict[str, Type]:
+        """What is known of such an encounter, and the types."""
+        if self in (Meeting.COMES_WITHIN, Meeting.REACHES):
+            return {"distance": Type.FLOAT}
+        return {"distance": Type.FLOAT, "since": Type.TIMESTAMP}
+
+
+@dataclass(frozen=True, slots=True)
+class Encounter(Operator):
+    """How near the movers of two streams, or of one, come to each other.
+
+    Movers are told apart by `keys`. Whenever one of them is seen, it is compared with where each other one
+    was seen last, if that is at most `fresh` ago: the two are *in* if they are at most `near_m` apart, and
+    *out* if they are more than `near_m + margin_m` apart. What each verb then means is in docs/meaning.md.
+    """
+
+    input: str
+    alias: str
+    other: str
+    other_alias: str
+    verb: Meeting
+    near_m: float
+    fresh: int
+    keys: tuple[Key, ...]
+    margin_m: float = 0.0
+    duration: int = 0
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys((self.input, self.other)))
+
+    @property
+    def is_among_one(self) -> bool:
+        """Whether both movers are of one stream; each two of them then count once."""
+        return self.input == self.other
+
+    @property
+    def retention(self) -> int:
+        """For how long an event can still become part of a result, counted from its end."""
+        return self.duration + self.fresh
+
+
+def encounter_words(op: Encounter) -> str:
+    """Say what an encounter looks for, as the language does."""
+    words = [op.alias, op.verb.value]
+    if op.verb is Meeting.COMES_WITHIN:
+        words.append(f"{op.near_m:g} m of")
+    words.append(op.other_alias)
+    match op.verb:
+        case Meeting.REACHES:
+            words.append(f"from {op.near_m + op.margin_m:g} m")
+        case Meeting.LEAVES:
+            words.append(f"beyond {op.near_m:g} m")
+        case Meeting.MEETS | Meeting.TRAVELS_WITH:
+            words.append(f"within {op.near_m:g} m for {format_duration(op.duration)}")
+    if op.margin_m and op.verb is not Meeting.REACHES:
+        words.append(f"margin {op.margin_m:g} m")
+    return " ".join([*words, f"fresh {format_duration(op.fresh)}"])

@@ -1,0 +1,33 @@
+"""Time points and amounts of time of CPSL, as the Whimbrel language writes them."""
+
+from __future__ import annotations
+
+from whimbrel.errors import QueryError
+from whimbrel.lang.cpsl import tree as c
+from whimbrel.lang.wbl import tree as t
+from whimbrel.model.time import SECOND, UNITS, format_instant
+
+
+def quantity(amount: c.Amount) -> t.Quantity:
+    """Write an amount of time; without a unit, it is in seconds."""
+    return t.Quantity(((amount.number, amount.unit or "s"),), at=amount.at)
+
+
+def instant(point: c.Instant) -> t.Instant:
+    """Write a time point."""
+    return _instant(round(point.seconds * SECOND), point)
+
+
+def later(point: c.Instant, time: c.Amount) -> t.Instant:
+    """Write the time point that lies an amount of time after another."""
+    return _instant(round(point.seconds * SECOND) + round(time.number * UNITS[time.unit or "s"]), point)
+
+
+def _instant(microseconds: int, point: c.Instant) -> t.Instant:
+    try:
+        text = format_instant(microseconds)
+    except OverflowError:
+        raise QueryError(
+            "this time point lies outside the calendar", point.at, "give seconds since 1970-01-01 UTC"
+        ) from None
+    return t.Instant(text.replace(".000000Z", "Z"), at=point.at)

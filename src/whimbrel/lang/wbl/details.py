@@ -1,0 +1,77 @@
+"""Details of a phrase of motion, `margin 20 m settling 3 events`: which go with a verb, and what they say."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from whimbrel.errors import QueryError
+from whimbrel.lang.wbl import tree as t
+from whimbrel.lang.wbl.values import Params
+
+_EXAMPLES = {
+    "for": "for 10 min",
+    "within": "within 20 m",
+    "from": "from 500 m",
+    "by": "by 100 m",
+    "beyond": "beyond 500 m",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Takes:
+    """Which details a verb needs, and which it may have."""
+
+    needed: tuple[str, ...] = ()
+    allowed: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Details:
+    """The details of one phrase, by their words."""
+
+    params: Params
+    given: dict[str, t.Detail]
+
+    @classmethod
+    def read(cls, motion: t.Motion, takes: Takes, params: Params) -> Details:
+        """Collect the details of a phrase; what is missing, doubled or does not belong there is refused."""
+        given: dict[str, t.Detail] = {}
+        for detail in motion.details:
+            if detail.word in given:
+                raise QueryError(f"`{detail.word}` is given twice", detail.at, "leave out one of them")
+            if detail.word not in (*takes.needed, *takes.allowed):
+                listed = ", ".join((*takes.needed, *takes.allowed))
+                raise QueryError(
+                    f"`{detail.word}` does not go with `{motion.verb}`",
+                    detail.at,
+                    f"it takes {listed}" if listed else "leave it out",
+                )
+            given[detail.word] = detail
+        for word in takes.needed:
+            if word not in given:
+                raise QueryError(
+                    f"`{motion.verb}` needs `{word}`", motion.at, f"add for example '{_EXAMPLES[word]}'"
+                )
+        return cls(params, given)
+
+    def __contains__(self, word: str) -> bool:
+        return word in self.given
+
+    def get(self, word: str) -> t.Detail | None:
+        """Give a detail, if there is one."""
+        return self.given.get(word)
+
+    def length(self, word: str) -> float:
+        """Give a length in metres, 0 if nothing is said."""
+        amount = self.amount(word)
+        return 0.0 if amount is None else self.params.length(amount)
+
+    def duration(self, word: str) -> int:
+        """Give a time in microseconds, 0 if nothing is said."""
+        amount = self.amount(word)
+        return 0 if amount is None else self.params.duration(amount)
+
+    def amount(self, word: str) -> t.Amount | None:
+        """Give how much is said behind a word."""
+        detail = self.given.get(word)
+        return None if detail is None or isinstance(detail.value, t.Name) else detail.value

@@ -1,0 +1,111 @@
+"""Lower phrases about two movers: `Ship as a meets Ship as b within 50 m for 1 min`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from whimbrel.errors import QueryError
+from whimbrel.graph.motion import MOTION, Encounter, Meeting
+from whimbrel.graph.policies import WHOLE, Key
+from whimbrel.lang.wbl import tree as t
+from whimbrel.lang.wbl.details import Details, Takes
+from whimbrel.lang.wbl.movers import Moving
+from whimbrel.lang.wbl.pattern import Leaf, PartName, Scope
+from whimbrel.lang.wbl.resolve import Names
+from whimbrel.model.time import MINUTE
+
+DEFAULT_FRESH = MINUTE
+"""Where a mover was seen longer ago than that, nobody knows where it is, unless the query says otherwise."""
+SAME_PLACE_M = 1.0
+"""Two movers that are at most so far apart are at the same place."""
+
+_VERBS: dict[Meeting, Takes] = {
+    Meeting.COMES_WITHIN: Takes((), ("margin", "fresh")),
+    Meeting.REACHES: Takes(("from",), ("fresh",)),
+    Meeting.LEAVES: Takes(("beyond",), ("margin", "fresh")),
+    Meeting.MEETS: Takes(("within", "for"), ("margin", "fresh")),
+    Meeting.TRAVELS_WITH: Takes(("within", "for"), ("margin", "fresh")),
+}
+
+
+@dataclass(slots=True)
+class EncounterLowering:
+    """Make the operators of one phrase about two movers."""
+
+    mover: Moving
+    verb: Meeting = field(init=False)
+    details: Details = field(init=False)
+    leaves: tuple[Leaf, Leaf] = field(init=False)
+    parts: dict[str, PartName] = field(init=False)
+
+    def __post_init__(self) -> None:
+        motion = self.mover.motion
+        self.mover.refuse_clauses()
+        if motion.verb not in tuple(Meeting):
+            raise QueryError(
+                f"`{motion.verb}` is said of a region, not of another mover",
+                motion.at,
+                f"name a region; of two movers it is said that one {', '.join(Meeting)} the other",
+            )
+        self.verb = Meeting(motion.verb)
+        self.details = Details.read(motion, _VERBS[self.verb], self.mover.around.params)
+        self.leaves = self._bind(motion)
+        self.parts = {
+            leaf.name: PartName(leaf.name, leaf.info, Scope(), [leaf], motion.at) for leaf in self.leaves
+        }
+        self.parts[MOTION] = self.mover.about(self.verb.attributes)
+
+    def _bind(self, motion: t.Motion) -> tuple[Leaf, Leaf]:
+        target = motion.target
+        if target is None or target.name is None:
+            raise QueryError(
+                f"`{motion.verb}` needs another mover",
+                motion.at,
+                f"write for example 'Ship as a {motion.verb} Ship as b'",
+            )
+        one = self.mover.leaf(motion.mover, motion.alias, motion.at)
+        other = self.mover.leaf(
+            t.Occurrence(target.name, target.arguments or (), at=target.at), target.alias, target.at
+        )
+        if one.name == other.name:
+            raise QueryError(
+                f"both movers are named {one.name!r}",
+                target.at,
+                f"write '{target.name} as b' for one of them",
+            )
+        return one, other
+
+    def lower(self, keys: dict[str, Key]) -> str:
+        """Add the operator and all that it reads; give the stream of what is found."""
+        one, other = self.leaves
+        near, margin = self._near()
+        made = Encounter(
+            self.mover.free_name("encounter"),
+            self.mover.samples(one, keys),
+            one.name,
+            self.mover.samples(other, keys),
+            other.name,
+            self.verb,
+            near,
+            self.details.duration("fresh") or DEFAULT_FRESH,
+            tuple(keys.values()),
+            margin,
+            self.details.duration("for"),
+        )
+        return self.mover.chosen(made, WHOLE, self.names(keys))
+
+    def names(self, keys: dict[str, Key]) -> Names:
+        """Give the names that conditions and assignments may use."""
+        return Names(self.mover.around, self.parts, keys)
+
+    def _near(self) -> tuple[float, float]:
+        details, motion = self.details, self.mover.motion
+        margin = details.length("margin")
+        match self.verb:
+            case Meeting.COMES_WITHIN if motion.near is not None:
+                return self.mover.around.params.length(motion.near), margin
+            case Meeting.REACHES:
+                return SAME_PLACE_M, max(0.0, details.length("from") - SAME_PLACE_M)
+            case Meeting.LEAVES:
+                return details.length("beyond"), margin
+        return details.length("within"), margin

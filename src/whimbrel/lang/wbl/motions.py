@@ -1,0 +1,143 @@
+"""Lower phrases of motion: `Truck enters Depot margin 20 m`, and what goes with each verb."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from whimbrel.errors import QueryError, UnknownNameError
+from whimbrel.graph.motion import AT_ONCE, MOTION, Motion, NamedRegion, Settling, Verb
+from whimbrel.graph.policies import Key, Partitioning
+from whimbrel.lang.wbl import tree as t
+from whimbrel.lang.wbl.details import Details, Takes
+from whimbrel.lang.wbl.movers import Moving
+from whimbrel.lang.wbl.pattern import Leaf, PartName, Scope
+from whimbrel.lang.wbl.resolve import Names
+from whimbrel.model.schema import Type
+from whimbrel.model.time import HOUR
+
+DEFAULT_GAP = HOUR
+"""Samples that lie further apart say nothing about the time between them, unless the query says otherwise."""
+
+_SIDES = ("margin", "settling", "accuracy", "gap")
+
+_VERBS: dict[Verb, Takes] = {
+    Verb.ENTERS: Takes((), (*_SIDES, "between samples")),
+    Verb.LEAVES: Takes((), (*_SIDES, "between samples")),
+    Verb.CROSSES: Takes((), (*_SIDES, "between samples")),
+    Verb.REACHES: Takes(("from",), ("settling", "accuracy", "gap")),
+    Verb.COMES_WITHIN: Takes((), _SIDES),
+    Verb.STAYS_IN: Takes(("for",), ("margin", "accuracy", "gap")),
+    Verb.STAYS_OUTSIDE: Takes(("for",), ("margin", "accuracy", "gap")),
+    Verb.APPROACHES: Takes(("by",), ("margin", "gap")),
+    Verb.STOPS: Takes(("for", "within"), ("gap",)),
+    Verb.IS_SILENT: Takes(("for",), ()),
+}
+
+
+@dataclass(slots=True)
+class MotionLowering:
+    """Make the operators of one phrase of motion."""
+
+    mover: Moving
+    verb: Verb = field(init=False)
+    details: Details = field(init=False)
+    parts: dict[str, PartName] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.mover.refuse_clauses()
+        self.verb = Verb(self.motion.verb)
+        self.details = Details.read(self.motion, _VERBS[self.verb], self.mover.around.params)
+        self._bind()
+
+    @property
+    def motion(self) -> t.Motion:
+        """The phrase."""
+        return self.mover.motion
+
+    @property
+    def leaf(self) -> Leaf:
+        """What moves."""
+        return next(iter(self.parts.values())).leaves[0]
+
+    def lower(self, keys: dict[str, Key]) -> str:
+        """Add the operator and all that it reads; give the stream of what is found."""
+        made = Motion(
+            self.mover.free_name("motion"),
+            self.mover.samples(self.leaf, keys),
+            self.leaf.name,
+            self.verb,
+            self._gap(),
+            self._regions(),
+            near_m=self._near(),
+            margin_m=self.details.length("from" if self.verb is Verb.REACHES else "margin"),
+            duration=self.details.duration("for"),
+            by_m=self.details.length("by"),
+            settling=self._settling(),
+            accuracy=self._accuracy(),
+            between=self._between(),
+            partitioning=Partitioning(tuple(keys.values())),
+        )
+        return self.mover.chosen(made, made.partitioning, Names(self.mover.around, self.parts, keys))
+
+    # -- names ---------------------------------------------------------------------------------------------
+
+    def _bind(self) -> None:
+        leaf = self.mover.leaf(self.motion.mover, self.motion.alias, self.motion.at)
+        self.parts[leaf.name] = PartName(leaf.name, leaf.info, Scope(), [leaf], self.motion.at)
+        self.parts[MOTION] = self.mover.about(self.verb.attributes)
+
+    # -- details -------------------------------------------------------------------------------------------
+
+    def _regions(self) -> tuple[NamedRegion, ...]:
+        target = self.motion.target
+        if target is None:
+            return ()
+        return self.mover.around.regions.named_regions(
+            t.Shape(
+                target.name if target.arguments is None else None,
+                target.text,
+                None if target.arguments is None or target.name is None else target.name.lower(),
+                target.arguments or (),
+                at=target.at,
+            )
+        )
+
+    def _near(self) -> float:
+        if self.motion.near is not None:
+            return self.mover.around.params.length(self.motion.near)
+        return self.details.length("within")
+
+    def _gap(self) -> int:
+        """Give how far samples may lie apart; by default, at least as far as the phrase itself waits."""
+        return self.details.duration("gap") or max(DEFAULT_GAP, self.details.duration("for"))
+
+    def _settling(self) -> Settling:
+        given = self.details.amount("settling")
+        if given is None:
+            return AT_ONCE
+        kind, amount = self.mover.around.params.window(given)
+        return Settling(events=amount) if kind == "counting" else Settling(duration=amount)
+
+    def _accuracy(self) -> str | None:
+        detail = self.details.get("accuracy")
+        if detail is None or not isinstance(detail.value, t.Name):
+            return None
+        info, name = self.leaf.info, detail.value.name
+        if not info.is_open and name not in info.attributes:
+            raise UnknownNameError(f"attribute of {info.name}", name, info.attributes, detail.value.at)
+        if info.attributes.get(name) not in (None, Type.FLOAT, Type.INT):
+            raise QueryError(
+                f"the accuracy {name!r} must be a number of metres", detail.at, "name another attribute"
+            )
+        return name
+
+    def _between(self) -> bool:
+        given = self.details.get("between samples")
+        clash = next((word for word in ("settling", "accuracy") if word in self.details), None)
+        if given is not None and clash is not None:
+            raise QueryError(
+                f"`between samples` does not go with `{clash}`",
+                given.at,
+                "a line between two samples neither settles nor has an accuracy; leave out one of them",
+            )
+        return given is not None or (self.verb is Verb.CROSSES and clash is None)

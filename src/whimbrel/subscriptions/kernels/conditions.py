@@ -1,0 +1,169 @@
+"""Conditions on one event, packed into words, and the test whether an event meets them.
+
+A condition is a block of words: the number of its clauses, where another block of it starts (0: nowhere),
+then three words for each clause: what is asked of which column, and two operands. The columns of a batch are
+rows of two-dimensional arrays: two hashes of every value (both 0 for null), the value as a number (NaN if it
+is none), and where its text lies in one array of bytes.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from whimbrel.space.kernels.jit import inlined, kernel
+from whimbrel.space.kernels.lists import allocate, exponent_for, release, scramble
+
+EQUAL, DIFFERENT, ONE_OF, BETWEEN, PREFIX, SUFFIX, SUBSTRING = range(7)
+"""What a clause asks. Operands are two hashes; the start and length of a list of hashes; two numbers (as
+bits); the start and length (in bytes) of a text."""
+
+_COLUMN = 8
+
+
+@inlined
+def asked(clause):
+    """Tell what a clause asks."""
+    return clause & 255
+
+
+@inlined
+def column_of(clause):
+    """Tell of which column."""
+    return clause >> _COLUMN
+
+
+@inlined
+def clause_of(what, column):
+    """Pack what is asked of which column."""
+    return what | (column << _COLUMN)
+
+
+@inlined
+def meets(start, event, words, highs, lows, values, begins, ends, data):
+    """Tell whether an event meets the condition that starts somewhere in the words; 0 asks nothing."""
+    while start:
+        for at in range(start + 2, start + 2 + 3 * words[start], 3):
+            column = column_of(words[at])
+            if asked(words[at]) == EQUAL:
+                if highs[column, event] != words[at + 1] or lows[column, event] != words[at + 2]:
+                    return False
+            elif not _holds(at, event, words, highs, lows, values, begins, ends, data):
+                return False
+        start = words[start + 1]
+    return True
+
+
+@kernel
+def _holds(at, event, words, highs, lows, values, begins, ends, data):
+    """Tell whether an event meets a clause that asks for anything but a value."""
+    what, column = asked(words[at]), column_of(words[at])
+    one, two = words[at + 1], words[at + 2]
+    high, low = highs[column, event], lows[column, event]
+    if what == DIFFERENT:
+        return (high != 0 or low != 0) and (high != one or low != two)
+    if what == ONE_OF:
+        for n in range(one, one + 2 * two, 2):
+            if high == words[n] and low == words[n + 1]:
+                return True
+        return False
+    if what == BETWEEN:
+        bounds = words[at + 1 : at + 3].view(np.float64)
+        return bounds[0] <= values[column, event] <= bounds[1]
+    return _text_holds(what, one, two, begins[column, event], ends[column, event], words.view(np.uint8), data)
+
+
+@kernel
+def _text_holds(what, start, size, begin, end, patterns, data):
+    last = end - size
+    if begin < 0 or last < begin:
+        return False
+    if what == SUFFIX:
+        return _same(patterns, 8 * start, data, last, size)
+    if what == PREFIX:
+        return _same(patterns, 8 * start, data, begin, size)
+    for place in range(begin, last + 1):
+        if _same(patterns, 8 * start, data, place, size):
+            return True
+    return False
+
+
+@kernel
+def _same(one, at, other, place, size):
+    for n in range(size):
+        if one[at + n] != other[place + n]:
+            return False
+    return True
+
+
+@kernel
+def keep_meeting(rows, numbers, conditions, words, highs, lows, values, begins, ends, data):
+    """Keep the pairs of an event and a subscription whose condition it meets; give how many."""
+    kept = 0
+    for n in range(rows.size):
+        start = abs(conditions[numbers[n]])
+        if meets(start, rows[n], words, highs, lows, values, begins, ends, data):
+            rows[kept] = rows[n]
+            numbers[kept] = numbers[n]
+            kept += 1
+    return kept
+
+
+_POSITIVE = (1 << 62) - 1
+
+
+@kernel
+def key_of_value(column, high):
+    """Give the key of the list of subscriptions that ask a column for one value; `high` is its hash."""
+    return np.int64(scramble(high ^ (column << 48)) & np.uint64(_POSITIVE)) | 1
+
+
+@kernel
+def key_of_text(what, column, data, begin, size):
+    """Give the key of the list of subscriptions that ask for a text at the beginning, the end or anywhere."""
+    h = np.uint64(0xCBF29CE484222325) + np.uint64(what)
+    for n in range(begin, begin + size):
+        h = (h ^ np.uint64(data[n])) * np.uint64(0x100000001B3)
+    mixed = np.int64(h >> np.uint64(1)) ^ (column << 40) ^ (size << 20)
+    return np.int64(scramble(mixed) & np.uint64(_POSITIVE)) | 1
+
+
+@kernel
+def write_own(numbers, at, shared, columns, highs, lows, conditions, words, free, counters):
+    """Write conditions that demand a value of each column, from the `at`-th on, before a shared one.
+
+    A value whose hashes are both 0 is not demanded. Gives the first number for which there is no room.
+    """
+    while at < numbers.size:
+        count = 0
+        for n in range(columns.size):
+            if highs[n, at] != 0 or lows[n, at] != 0:
+                count += 1
+        if count == 0:
+            conditions[numbers[at]] = -shared
+            at += 1
+            continue
+        start = allocate(words, free, counters, exponent_for(2 + 3 * count))
+        if start < 0:
+            return at
+        words[start] = count
+        words[start + 1] = shared
+        place = start + 2
+        for n in range(columns.size):
+            if highs[n, at] != 0 or lows[n, at] != 0:
+                words[place] = clause_of(EQUAL, columns[n])
+                words[place + 1] = highs[n, at]
+                words[place + 2] = lows[n, at]
+                place += 3
+        conditions[numbers[at]] = start
+        at += 1
+    return at
+
+
+@kernel
+def release_own(starts, words, free):
+    """Release blocks of conditions; give where the shared ones start that they were joined to."""
+    shared = np.zeros(starts.size, np.int64)
+    for n in range(starts.size):
+        shared[n] = words[starts[n] + 1]
+        release(words, free, starts[n], exponent_for(2 + 3 * words[starts[n]]))
+    return shared

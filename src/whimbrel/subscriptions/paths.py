@@ -1,0 +1,110 @@
+"""How subscriptions are found without their place: each is in one list, the shortest it could be in."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from whimbrel.space.lists import Ints, Lists, lengthen
+from whimbrel.subscriptions.columns import Columns
+from whimbrel.subscriptions.conditions import Conditions
+from whimbrel.subscriptions.kernels import paths as kernels
+from whimbrel.subscriptions.kernels.conditions import SUBSTRING, keep_meeting
+
+Numbers = npt.NDArray[np.int32]
+Pairs = tuple[Numbers, Numbers]
+"""Rows of events, and numbers of subscriptions."""
+
+_KINDS = SUBSTRING + 1
+_EVICTED = 1 << 16
+
+
+class Paths:
+    """The lists, and what each subscription asks; a key of 0 sends whoever asks to the place instead."""
+
+    def __init__(self) -> None:
+        self._lists = Lists()
+        self.conditions = Conditions(self._lists)
+        self._keys: Ints = np.zeros(0, np.int64)
+        self._uses: Ints = np.zeros((0, _KINDS), np.int64)
+        self._sizes: Ints = np.zeros((0, _KINDS, kernels.LONGEST + 1), np.int64)
+        self._listed = 0
+
+    @property
+    def nbytes(self) -> int:
+        """The memory that lists and conditions take."""
+        return self._lists.nbytes + self._keys.nbytes + self.conditions.starts.nbytes
+
+    def enter(self, numbers: Ints, has_place: npt.NDArray[np.bool_]) -> Ints:
+        """Choose a way to each subscription; give those, old ones too, whose way is now their place."""
+        if not len(numbers):
+            return numbers
+        lengthen(self._keys, int(numbers.max()) + 1)
+        columns = len(self.conditions.wanted.names)
+        for array in (self._uses, self._sizes):
+            if columns > len(array):
+                array.resize((columns, *array.shape[1:]), refcheck=False)
+        lists, done, evicted = self._lists, 0, []
+        while True:
+            room = np.empty(_EVICTED, np.int64)
+            done, gone = kernels.choose(
+                numbers, done, has_place, self.conditions.starts, self._keys, self._uses, self._sizes, room,
+                lists.slots, lists.old, lists.words, lists.free, lists.counters,
+            )  # fmt: skip
+            evicted.append(room[:gone])
+            if done == len(numbers):
+                break
+            lists.make_room()
+        lists.go_on()
+        others = np.concatenate(evicted)
+        others = others[~np.isin(others, numbers)]
+        placed = numbers[self._keys[numbers] == kernels.PLACE]
+        self._listed += len(numbers) - len(placed) - len(others)
+        return np.concatenate([placed, others])
+
+    def leave(self, numbers: Ints) -> npt.NDArray[np.bool_]:
+        """Take subscriptions out of their lists, and their conditions away; tell who was found by place."""
+        by_place: npt.NDArray[np.bool_] = self._keys[numbers] == kernels.PLACE
+        lists = self._lists
+        kernels.leave(
+            numbers, self.conditions.starts, self._keys, self._uses, self._sizes,
+            lists.slots, lists.old, lists.words, lists.free, lists.counters,
+        )  # fmt: skip
+        self._listed -= len(numbers) - int(by_place.sum())
+        self.conditions.take(numbers)
+        lists.go_on()
+        return by_place
+
+    def find(self, events: int, columns: Columns) -> Pairs:
+        """Give the pairs of events and listed subscriptions whose condition they meet, by row."""
+        found: list[Pairs] = []
+        done, room, lists = (0 if self._listed else events), max(1024, events), self._lists
+        while done < events:
+            rows, numbers = np.empty(room, np.int32), np.empty(room, np.int32)
+            before = done
+            done, count = kernels.find(
+                events, done, self._uses, self._sizes, self.conditions.starts, *columns.arrays,
+                lists.slots, lists.old, lists.words, rows, numbers,
+            )  # fmt: skip
+            found.append((rows[:count], numbers[:count]))
+            room = 2 * room if done == before else room
+        return joined(found)
+
+    def keep_meeting(self, pairs: Pairs, columns: Columns) -> Pairs:
+        """Keep the pairs whose event meets the condition of the subscription."""
+        rows, numbers = pairs
+        if not len(columns.highs):
+            return pairs
+        kept = keep_meeting(rows, numbers, self.conditions.starts, self._lists.words, *columns.arrays)
+        return rows[:kept], numbers[:kept]
+
+
+def joined(pairs: list[Any]) -> Pairs:
+    """Put pairs one behind the other."""
+    if len(pairs) == 1:
+        return pairs[0]
+    if not pairs:
+        return np.zeros(0, np.int32), np.zeros(0, np.int32)
+    return np.concatenate([rows for rows, _ in pairs]), np.concatenate([numbers for _, numbers in pairs])

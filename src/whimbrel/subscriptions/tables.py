@@ -1,0 +1,75 @@
+"""Subscriptions as rows of a table: places, and attributes that must be equal."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from whimbrel.engine.values import from_arrow
+from whimbrel.errors import DataError, did_you_mean
+from whimbrel.model.columns import as_numbers, decoded, natural
+from whimbrel.model.faults import Faults
+from whimbrel.model.schema import Coordinates
+from whimbrel.space.geometry import Floats
+from whimbrel.space.lists import Ints
+from whimbrel.space.places import Circles, Places, Polygons, polygons_of
+from whimbrel.subscriptions.clauses import ALIASES, TIMES
+from whimbrel.subscriptions.columns import column_hashes
+
+_POINTS = {Coordinates.PLANE: ("x", "y"), Coordinates.LONLAT: ("lon", "lat")}
+_PLACES = frozenset({"geometry", "x", "y", "lon", "lat", "radius_m"})
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """What the rows of a table ask for: places, and hashes of the values of some attributes."""
+
+    places: Places | None = None
+    names: tuple[str, ...] = ()
+    highs: Ints | None = None
+    lows: Ints | None = None
+
+
+NO_ROWS = Rows()
+
+
+def read_rows(batch: pa.RecordBatch, coordinates: Coordinates) -> Rows:
+    """Read a batch of subscriptions; the column `id` is not looked at."""
+    found = set(batch.schema.names)
+    if "id" not in found:
+        hint = did_you_mean("id", found)
+        raise DataError(f"the table of subscriptions has no column 'id'{f'; {hint}' if hint else ''}")
+    names = [name for name in batch.schema.names if name not in _PLACES and name != "id"]
+    for name in names:
+        if name in TIMES or name in ALIASES:
+            raise DataError(f"a subscription cannot ask for {name!r} in a column; leave it out")
+    columns = [from_arrow(natural(name, batch.column(name), Faults(batch.num_rows))) for name in names]
+    places = _places(batch, found & _PLACES, coordinates)
+    if not names:
+        return Rows(places)
+    highs, lows = np.empty((2, len(names), batch.num_rows), np.int64)
+    for place, column in enumerate(columns):
+        column_hashes(column, highs[place], lows[place])
+    return Rows(places, tuple(names), highs, lows)
+
+
+def _places(batch: pa.RecordBatch, found: set[str], coordinates: Coordinates) -> Places | None:
+    if not found:
+        return None
+    if found == {"geometry"}:
+        return Polygons(polygons_of(decoded(batch.column("geometry")).to_pylist()))
+    pair = _POINTS[coordinates]
+    if found != {*pair, "radius_m"}:
+        raise DataError(
+            f"the columns {', '.join(sorted(found))} make no place; give 'geometry', or "
+            f"{pair[0]!r}, {pair[1]!r} and 'radius_m' (coordinates are {coordinates.value})"
+        )
+    x, y, radius = (_numbers(batch, name) for name in (*pair, "radius_m"))
+    return Circles(x, y, radius)
+
+
+def _numbers(batch: pa.RecordBatch, name: str) -> Floats:
+    column = as_numbers(name, batch.column(name), Faults(batch.num_rows)).fill_null(np.nan)
+    return np.ascontiguousarray(column.to_numpy(zero_copy_only=False))
