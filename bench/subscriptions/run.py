@@ -243,7 +243,7 @@ def changing(options: argparse.Namespace) -> Iterator[str]:
 
 
 def leave_aside() -> None:
-    """Let Python's garbage collector pass over the shapes that a benchmark has made: its pauses are not ours."""
+    """Let Python's garbage collector pass over the shapes made so far: those pauses are not ours."""
     gc.collect()
     gc.freeze()
 
