@@ -1,13 +1,14 @@
 """Measure subscriptions: against NumPy and Shapely's STRtree, with changes going on, as their number grows.
 
-Every figure comes with a ratio taken in the same run, because the machine's speed varies. Nothing here
-asserts a time, but answers that differ from a peer's are an error. `--write` puts the table into
-docs/benchmarks-subscriptions.md.
+Every figure comes with a ratio taken in the same run, because the machine's speed varies; times are
+processor time, so that other programs on the machine count less. Nothing here asserts a time, but answers
+that differ from a peer's are an error. `--write` puts the table into docs/benchmarks-subscriptions.md.
 """
 
 from __future__ import annotations
 
 import argparse
+import gc
 import os
 import platform
 import statistics
@@ -221,7 +222,8 @@ def changing(options: argparse.Namespace) -> Iterator[str]:
     for skewed in (False, True):
         made = mixture(options.most, 0.3 if skewed else 1.0, skewed=skewed)
         subs, events = subscribed(made), made.events(options.most, 2)
-        step, changed = max(1, options.most // 50), max(1, options.most // 500)
+        step, changed = max(1, options.most // 50), max(2, options.most // 2_000)
+        leave_aside()
         still = median(lambda subs=subs, events=events: subs.match(events), options.repeat)
         pauses, matched, found = [], 0.0, 0
         for number in range(50):
@@ -238,6 +240,12 @@ def changing(options: argparse.Namespace) -> Iterator[str]:
             f"| (e) {options.most:,}, {where}, changes between batches | {rate} {about} "
             f"| {whole / still:.2f} x the time without changes |"
         )
+
+
+def leave_aside() -> None:
+    """Let Python's garbage collector pass over the shapes made so far: those pauses are not ours."""
+    gc.collect()
+    gc.freeze()
 
 
 def replace_some(subs: wb.Subscriptions, made: Mixture, first: int, count: int) -> list[float]:
@@ -262,6 +270,7 @@ def replace_some(subs: wb.Subscriptions, made: Mixture, first: int, count: int) 
 def growing(options: argparse.Namespace) -> Iterator[str]:
     """Measure (f): from nothing to all subscriptions, 500 at a time: no call may have to rebuild anything."""
     made = mixture(options.most)
+    leave_aside()
     subs, half, spent = wb.Subscriptions(), len(made.x), []
     for first in range(0, half, 500):
         some = np.arange(first, min(first + 500, half))

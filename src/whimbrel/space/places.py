@@ -163,9 +163,12 @@ def one_place(place: Any) -> Places:
 
 def polygons_of(shapes: Sequence[Any] | npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Read polygons from Shapely, WKT texts or WKB bytes."""
+    import shapely
+
     found = np.empty(len(shapes), dtype=object)
-    found[:] = [as_polygon(shape) for shape in shapes]
-    return found
+    are_shapes = all(isinstance(shape, shapely.Geometry) for shape in shapes)
+    found[:] = shapes if are_shapes else [as_polygon(shape) for shape in shapes]
+    return np.asarray(shapely.force_2d(found), dtype=object)
 
 
 def as_polygon(place: Any) -> shapely.Geometry:
