@@ -5,7 +5,7 @@
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo check test suite faults bench bench-spark bench-peers bench-subscriptions flink soak fuzz docs format golden constraints clean lint types contracts
+.PHONY: help demo check test suite faults bench bench-spark bench-peers bench-subscriptions bench-logistics bench-devices flink soak fuzz docs format golden constraints clean lint types contracts
 
 PYTHON ?=
 OLDEST ?= python3.11
@@ -20,7 +20,7 @@ DEV := $(VENV)/.whimbrel-dev-installed
 
 help:  ## list the targets
 	@echo "Whimbrel. Targets:"
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-20s %s\n", $$1, $$2 }' Makefile
 
 demo: $(RUNTIME)  ## detect over a sample of traffic and show what was found
 	@$(PY) $(DEMO) $(ARGS)
@@ -53,6 +53,12 @@ bench-peers: $(DEV)  ## measure speed against Flink CEP, and compare the matches
 
 bench-subscriptions: $(DEV)  ## measure subscriptions against NumPy and Shapely's STRtree (five minutes)
 	@$(PY) bench/subscriptions/run.py $(ARGS)
+
+bench-logistics: $(DEV)  ## measure 15,000 composite subscriptions (five minutes)
+	@$(PY) bench/logistics.py $(ARGS)
+
+bench-devices: $(DEV)  ## measure what safe regions save and cost (a quarter of an hour)
+	@$(PY) bench/safe_regions.py $(ARGS)
 
 flink: $(DEV)  ## compare sequences of steps with Flink CEP itself, over 5,000 random patterns (a quarter of an hour)
 	@WHIMBREL_FLINK_PATTERNS=$${WHIMBREL_FLINK_PATTERNS:-5000} $(PY) -m pytest -q tests/flink $(ARGS)

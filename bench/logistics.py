@@ -3,7 +3,7 @@
 5,000 subscriptions each ask whether a vehicle left a region, reached one, or strayed from the one it follows.
 Two events that follow each other complete one of the first two kinds, four one of the third. All detections
 are known beforehand, and the program stops if one is missing or one too many. Nothing here asserts a time.
-`--write` puts the table into docs/subscriptions.md.
+`--write` puts the table into docs/benchmarks-subscriptions.md.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from measuring import peak_memory
 import whimbrel as wb
 
 ROOT = Path(__file__).parents[1]
-DOCS = ROOT / "docs" / "subscriptions.md"
-BEGIN, END = "<!-- logistics: made by `bench/logistics.py --write` -->", "<!-- end of logistics -->"
+DOCS = ROOT / "docs" / "benchmarks-subscriptions.md"
+BEGIN, END = "<!-- logistics: made by `make bench-logistics ARGS=--write` -->", "<!-- end of logistics -->"
 EACH = 5_000
 """Subscriptions of each of the three kinds."""
 RATE = 1_500
@@ -125,7 +125,7 @@ def main() -> None:
     )
     parser.add_argument("--each", type=int, default=EACH, help="subscriptions of each kind")
     parser.add_argument("--seed", type=int, default=7)
-    parser.add_argument("--write", action="store_true", help="put the table into docs/subscriptions.md")
+    parser.add_argument("--write", action="store_true", help="put the table into docs/benchmarks-subscriptions.md")
     options = parser.parse_args()
     said = measure(options.each, options.seed)
     print(said)
