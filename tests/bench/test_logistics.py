@@ -1,4 +1,4 @@
-"""The benchmark of composite subscriptions: its scenario is as described, and a missing detection is noticed."""
+"""The benchmark of composite subscriptions: the scenario is as described, and what is missing is noticed."""
 
 from __future__ import annotations
 
@@ -32,5 +32,5 @@ def test_the_scenario_has_as_many_subscriptions_events_and_detections_as_the_pub
 
 
 def test_a_missing_detection_is_noticed(logistics):
-    with pytest.raises(SystemExit, match="was detected 0 times, not [12] times"):
+    with pytest.raises(SystemExit, match=r"was detected 0 times, not [12] times"):
         logistics._check([], 1)
