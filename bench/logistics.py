@@ -125,7 +125,9 @@ def main() -> None:
     )
     parser.add_argument("--each", type=int, default=EACH, help="subscriptions of each kind")
     parser.add_argument("--seed", type=int, default=7)
-    parser.add_argument("--write", action="store_true", help="put the table into docs/benchmarks-subscriptions.md")
+    parser.add_argument(
+        "--write", action="store_true", help="put the table into docs/benchmarks-subscriptions.md"
+    )
     options = parser.parse_args()
     said = measure(options.each, options.seed)
     print(said)
