@@ -15,7 +15,8 @@ from whimbrel.model.schema import Coordinates
 pytestmark = pytest.mark.property
 
 _CORNERS = st.tuples(st.integers(0, 6), st.integers(0, 6))
-_ANYWHERE = st.tuples(st.floats(0, 6), st.floats(0, 6))
+_THOUSANDTHS = st.integers(0, 6000).map(lambda n: n / 1000)
+_ANYWHERE = st.tuples(_THOUSANDTHS, _THOUSANDTHS)
 
 
 @st.composite
@@ -83,3 +84,9 @@ def test_a_turn_of_the_globe_changes_nothing(one, two, lon, lat):
     assume(here[0] > 0 or shapely.intersection(one, two).area > 1e-6)
     assert there[0] == pytest.approx(here[0], rel=1e-6, abs=1e-3)
     assert there[1] == here[1]
+
+
+def test_a_sliver_of_which_no_inner_point_can_be_told_has_its_place():
+    sliver = shapely.Polygon([(0, 0), (0, 1), (5e-324, 0)])
+    assert ask(k.INSIDE, sliver, shapely.box(-1, -1, 1, 1)) == 1
+    assert ask(k.MEET, sliver, shapely.Point(0, 0.5)) == 1

@@ -105,7 +105,10 @@ def _laid_out(shape: shapely.Geometry, on_sphere: bool) -> FloatArray:
         shape = unwrapped(shape)
     rings = [shapely.get_coordinates(ring) for ring in shapely.get_rings(shapely.get_parts(shape))]
     if rings:
-        inside = shapely.get_coordinates(shapely.point_on_surface(shape))[0]
+        with np.errstate(all="ignore"):  # of slivers, no such point can be told
+            inside = shapely.get_coordinates(shapely.point_on_surface(shape))[0]
+        if not np.isfinite(inside).all():
+            inside = rings[0][0]
     else:
         line = shapely.get_coordinates(shape)
         rings, inside = [np.concatenate([line, line[-2::-1]])], line[0]

@@ -142,7 +142,8 @@ def centres(wkb: npt.NDArray[np.object_]) -> tuple[Floats, Floats]:
     """Return the x and the y of the centres of mass of geometries in WKB, NaN where there is None."""
     import shapely
 
-    middle = shapely.centroid(shapely.from_wkb(wkb))
+    with np.errstate(all="ignore"):
+        middle = shapely.centroid(shapely.from_wkb(wkb))
     return shapely.get_x(middle), shapely.get_y(middle)
 
 

@@ -46,8 +46,9 @@ class Subscriptions:
     >>> subs = wb.Subscriptions()
     >>> subs.add("near me", type="Taxi", where="state = 'free'", place=wb.circle(3, 4, 2000))
     >>> subs.add("fast", "Taxi(speed > 30)")
-    >>> subs.match([{"type": "Taxi", "state": "free", "speed": 40, "x": 100, "y": 0}]).to_pylist()
-    [{'event_row': 0, 'subscription': 'fast'}, {'event_row': 0, 'subscription': 'near me'}]
+    >>> found = subs.match([{"type": "Taxi", "state": "free", "speed": 40, "x": 100, "y": 0}])
+    >>> sorted(found["subscription"].to_pylist())
+    ['fast', 'near me']
     """
 
     def __init__(self, coordinates: Coordinates | str = Coordinates.PLANE) -> None:
