@@ -12,7 +12,7 @@ import pytest
 from tests.shared.backends import BACKENDS, Backend
 
 GAPS = ("not_yet", "upstream", "never")
-SAMPLED = {"spark-batch": 15, "spark-stream": 96}
+SAMPLED = {"spark-batch": 5, "spark-stream": 32}
 """Of how many tests one runs, if the backend is not asked for by name."""
 
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from whimbrel.engine.evaluate import arithmetic_type
 from whimbrel.engine.kernels import machine as m
+from whimbrel.engine.kernels.calling import address_of_related
 from whimbrel.engine.places import ASKED, tolerance
 from whimbrel.engine.shapes import NO_SHAPE, Layout
 from whimbrel.engine.values import FloatArray, Int64Array
@@ -312,10 +313,10 @@ class Programs:
         return Type.BOOL
 
     def _shapes_place(self) -> int:
-        """Give the constant that will tell where the places of the shapes stand."""
+        """Give the place of two constants: where the places of the shapes stand, and the code of geometry."""
         if self._shapes_at is None:
             self._shapes_at = len(self.ints)
-            self.ints.append(0)
+            self.ints += [0, 0]
         return self._shapes_at
 
     @property
@@ -329,7 +330,7 @@ class Programs:
         if self._shapes_at is None:
             return ints, floats
         places = layout.places(texts)
-        ints[self._shapes_at] = len(ints)
+        ints[self._shapes_at : self._shapes_at + 2] = len(ints), address_of_related()
         places = np.where(places == NO_SHAPE, NO_SHAPE, places + len(floats))
         return np.concatenate([ints, places]), np.concatenate([floats, layout.data])
 

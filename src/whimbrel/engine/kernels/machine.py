@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 
-from whimbrel.engine.kernels.shapes import related
+from whimbrel.engine.kernels.calling import call_related
 from whimbrel.engine.kernels.sphere import sphere
 from whimbrel.space.kernels.jit import kernel
 
@@ -148,17 +148,10 @@ def holds(code, begin, stop, int_constants, float_constants, bound, hot, ints, f
             if sn[top] == 0:
                 one = -1 if sn[top + 2] == 1 else int_constants[int_constants[a] + si[top + 2]]
                 two = -1 if sn[top + 5] == 1 else int_constants[int_constants[a] + si[top + 5]]
-                sf[top] = related(
-                    op - APART,
-                    b == 1,
-                    float_constants,
-                    one,
-                    sf[top],
-                    sf[top + 1],
-                    two,
-                    sf[top + 3],
-                    sf[top + 4],
-                )
+                sf[top] = call_related(
+                    int_constants[a + 1], op - APART, b, np.int64(float_constants.ctypes.data),
+                    np.int64(float_constants.size), one, sf[top], sf[top + 1], two, sf[top + 3], sf[top + 4],
+                )  # fmt: skip
                 si[top] = sf[top] == 1.0
         elif op >= LEAST_I and op <= COALESCE_F:
             top -= 1
