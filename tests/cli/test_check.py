@@ -58,3 +58,12 @@ def test_a_query_is_needed(folder):
     done = folder.run("check")
     assert done.exit_code == 2
     assert "Missing argument 'QUERY...'" in done.stderr
+
+
+def test_an_empty_file_is_refused(folder):
+    for name in ("empty.wbl", "empty.cpsl"):
+        (folder.path / name).write_text("\n")
+        done = folder.run("check", name)
+        assert done.exit_code == 1
+        assert "the file is empty" in done.stderr
+    assert folder.run("translate", "empty.cpsl", "--to", "wbl").exit_code == 1

@@ -29,4 +29,7 @@ def translate(query: str, language: str) -> None:
     if query != STDIN and not query.endswith(wanted):
         raise QueryError(f"{query}: only {wanted} files can be translated to {language}")
     write = to_wbl if language == "wbl" else from_wbl
-    click.echo(write(read_text(query), shown(query)), nl=False)
+    text = read_text(query)
+    if not text.strip():
+        raise QueryError(f"{shown(query)}: there is nothing to translate", hint="write a query into it first")
+    click.echo(write(text, shown(query)), nl=False)

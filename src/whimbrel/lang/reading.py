@@ -28,6 +28,8 @@ def read(path: str | os.PathLike[str], **settings: Any) -> Query:
 
 def compile_file(text: str, file: str, **settings: Any) -> Query:
     """Compile the text of a query file in the language that its name tells."""
+    if not text.strip():
+        raise QueryError(f"{file}: the file is empty", hint="write a query into it: define D detect A")
     if Path(file).suffix == ".json":
         return _compile_json(text, file, **settings)
     if Path(file).suffix == ".cpsl":
