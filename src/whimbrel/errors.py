@@ -9,6 +9,8 @@ WhimbrelError
 │   └── ScenarioError     a test of a query that cannot be read or run
 ├── DataError             events that cannot be read
 ├── StateError            a snapshot that does not fit
+├── NetworkError          a network or workload that makes no sense
+├── NoPlanError           nothing satisfies what was asked of a plan
 └── MissingDependency     an optional package that this feature needs
 """
 
@@ -100,6 +102,19 @@ class DataError(WhimbrelError, ValueError):
 
 class StateError(WhimbrelError, ValueError):
     """A snapshot that is damaged, of another version, or of another query."""
+
+
+class NetworkError(WhimbrelError, ValueError):
+    """A network or a workload that makes no sense; the hint says what would."""
+
+    def __init__(self, message: str, hint: str | None = None) -> None:
+        super().__init__(f"{message}; {hint}" if hint else message)
+        self.message = message
+        self.hint = hint
+
+
+class NoPlanError(WhimbrelError, ValueError):
+    """No plan satisfies what was asked: capacities, latencies, tolerances. The message says which one."""
 
 
 class MissingDependency(WhimbrelError, ImportError):

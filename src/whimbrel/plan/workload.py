@@ -1,0 +1,113 @@
+"""What has to be run: tasks that read streams and make one, with rates, sizes, work and state.
+
+A workload is what every planner works on. `whimbrel.plan.demand` makes one of a compiled query and of
+statistics of its events; scenarios and tests write theirs by hand.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+from whimbrel.errors import NetworkError
+from whimbrel.plan.network import unknown
+
+
+@dataclass(frozen=True, slots=True)
+class Feed:
+    """A stream of events that comes from outside: a source of the network."""
+
+    name: str
+    rate_hz: float
+    size_b: float
+    at: str
+    """The broker or the mover that sends it."""
+
+    @property
+    def bytes_s(self) -> float:
+        """Bytes a second."""
+        return self.rate_hz * self.size_b
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What runs on one broker at a time: one operator, or several that stay together."""
+
+    name: str
+    inputs: tuple[str, ...]
+    """Names of feeds and tasks."""
+    rate_hz: float
+    """Events a second that it gives."""
+    size_b: float
+    work: float = 0.0
+    """What it needs of the capacity of a broker, a second."""
+    fixed_b: float = 0.0
+    """State that does not change: code, maps, models."""
+    window_b: float = 0.0
+    """State that does: the events it remembers."""
+    operators: tuple[str, ...] = ()
+    """The operators of the graph that it runs."""
+
+    @property
+    def bytes_s(self) -> float:
+        """Bytes a second that it gives."""
+        return self.rate_hz * self.size_b
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """A stream that somebody wants."""
+
+    stream: str
+    at: str
+    """The broker or the mover that it goes to."""
+    latency_s: float = math.inf
+    """How long the way from the feeds to here may take."""
+
+
+@dataclass(frozen=True)
+class Workload:
+    """Feeds, tasks in an order in which each comes after its inputs, and deliveries."""
+
+    feeds: tuple[Feed, ...]
+    tasks: tuple[Task, ...]
+    deliveries: tuple[Delivery, ...]
+
+    def __post_init__(self) -> None:
+        seen: set[str] = set()
+        streams: tuple[Feed | Task, ...] = (*self.feeds, *self.tasks)
+        for item in streams:
+            for name in item.inputs if isinstance(item, Task) else ():
+                if name not in seen:
+                    raise unknown("stream", name, seen, f"{item.name!r} reads it; tasks come after inputs")
+            if item.name in seen:
+                raise NetworkError(f"two streams are named {item.name!r}")
+            if not (item.rate_hz >= 0 and item.size_b >= 0):
+                raise NetworkError(f"the stream {item.name!r} has a rate or a size below 0, or none")
+            seen.add(item.name)
+        for delivery in self.deliveries:
+            if delivery.stream not in seen:
+                raise unknown("stream", delivery.stream, seen, f"it is to be delivered to {delivery.at!r}")
+
+    @cached_property
+    def feed(self) -> dict[str, Feed]:
+        """The feeds by name."""
+        return {feed.name: feed for feed in self.feeds}
+
+    @cached_property
+    def task(self) -> dict[str, Task]:
+        """The tasks by name."""
+        return {task.name: task for task in self.tasks}
+
+    @cached_property
+    def readers(self) -> dict[str, tuple[Task, ...]]:
+        """The tasks that read each stream."""
+        return {
+            name: tuple(task for task in self.tasks if name in task.inputs)
+            for name in (*self.feed, *self.task)
+        }
+
+    def stream(self, name: str) -> Feed | Task:
+        """Give what makes a stream."""
+        return self.feed[name] if name in self.feed else self.task[name]
