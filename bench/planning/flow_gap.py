@@ -1,0 +1,66 @@
+"""Measure how far assignments by flow are from the optimum, and how long planning takes.
+
+Random networks of 3 to 8 brokers with 3 to 8 tasks are solved exactly; larger ones are only timed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import sys
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from tests.plan.drawing import draw
+
+from whimbrel.errors import NoPlanError
+from whimbrel.plan.flow.baselines import centralised, hop_based
+from whimbrel.plan.flow.exact import place_exact
+from whimbrel.plan.flow.tabu import place_by_flow
+from whimbrel.plan.flow.volume import Flows, Ground
+
+
+def main() -> None:
+    """Print both tables."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--instances", type=int, default=200)
+    options = parser.parse_args()
+    gaps: dict[str, list[float]] = {"tabu search": [], "hop-based": [], "centralised": []}
+    planners = {"tabu search": place_by_flow, "hop-based": hop_based, "centralised": centralised}
+    solved = seed = 0
+    while solved < options.instances:
+        workload, network = draw(seed)
+        seed += 1
+        ground = Ground(workload, network)
+        try:
+            best = Flows(ground, place_exact(workload, network)).value().volume_b_s
+        except NoPlanError:
+            continue
+        if best <= 0:
+            continue
+        solved += 1
+        for name, planner in planners.items():
+            value = Flows(ground, planner(workload, network)).value()
+            if value.is_valid:
+                gaps[name].append(value.volume_b_s / best - 1)
+    print(f"| above the optimum, {solved} problems | median | 90 % within | worst | optimal | possible |")
+    print("|---|---|---|---|---|---|")
+    for name, each in gaps.items():
+        ordered = sorted(each)
+        middle, most, worst = statistics.median(each), ordered[int(0.9 * len(each))], ordered[-1]
+        share = sum(gap < 1e-6 for gap in each) / len(each)
+        print(
+            f"| {name} | {middle:.1%} | {most:.1%} | {worst:.1%} | {share:.0%} | {len(each) / solved:.0%} |"
+        )
+    print("\n| brokers | tasks | seconds |\n|---|---|---|")
+    for brokers, tasks in ((10, 10), (30, 20), (100, 40)):
+        workload, network = draw(7, (brokers, brokers), (tasks, tasks))
+        begin = time.process_time()
+        place_by_flow(workload, network)
+        print(f"| {brokers} | {tasks} | {time.process_time() - begin:.1f} |")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,72 @@
+"""Assignments to compare with: all at one broker, as few hops as possible, the least volume task by task."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from whimbrel.plan.flow.volume import Flows, Ground
+from whimbrel.plan.network import Network
+from whimbrel.plan.routes import Floats
+from whimbrel.plan.workload import Task, Workload
+
+
+def centralised(
+    workload: Workload, network: Network, *, at: str | None = None, allowed: Sequence[str] | None = None
+) -> dict[str, str]:
+    """Run all tasks at one broker: a given one, or the one where the least flows."""
+    ground = Ground(workload, network)
+    names = [at] if at is not None else list(allowed or network.number)
+    tried = [dict.fromkeys(ground.tasks, name) for name in names]
+    return min(tried, key=lambda hosts: Flows(ground, hosts).value())
+
+
+def hop_based(
+    workload: Workload, network: Network, *, allowed: Sequence[str] | None = None
+) -> dict[str, str]:
+    """Run each task where its contents and its result take the fewest hops, whatever their volume."""
+    return _one_by_one(workload, network, allowed, lambda _: 1.0)
+
+
+def volume_based(
+    workload: Workload, network: Network, *, allowed: Sequence[str] | None = None
+) -> dict[str, str]:
+    """Run each task where its contents and its result make the least volume, one task after the other."""
+    ground = Ground(workload, network)
+    return _one_by_one(workload, network, allowed, lambda stream: ground.bytes_s[stream])
+
+
+def _one_by_one(
+    workload: Workload, network: Network, allowed: Sequence[str] | None, weigh: Callable[[str], float]
+) -> dict[str, str]:
+    """Choose hosts in the order of the tasks, each the best that has capacity left."""
+    ground = Ground(workload, network)
+    left = ground.capacity.copy()
+    made_at = dict(ground.origin)
+    may = np.array([network.number[name] for name in (allowed or network.number)], dtype=np.int64)
+    for task in workload.tasks:
+        fits = may[left[may] >= task.work]
+        chosen = fits if fits.size else may
+        best = int(chosen[np.argmin(_cost(ground, task, made_at, weigh)[chosen])])
+        made_at[task.name] = best
+        left[best] -= task.work
+    return {name: network.brokers[made_at[name]].name for name in ground.tasks}
+
+
+def _cost(ground: Ground, task: Task, made_at: dict[str, int], weigh: Callable[[str], float]) -> Floats:
+    """Weigh the ways of contents to each broker, and of the result from there to where it ends up."""
+    cost = np.zeros(len(ground.capacity))
+    for stream in task.inputs:
+        cost += weigh(stream) * ground.hops(made_at[stream])
+    for end in ends(ground, task.name):
+        cost += weigh(task.name) * ground.hops(end)
+    return cost
+
+
+def ends(ground: Ground, stream: str) -> set[int]:
+    """Give where a stream ends up: its own targets, and those of what is made from it."""
+    found = set(ground.targets[stream])
+    for reader in ground.readers[stream]:
+        found |= ends(ground, ground.tasks[reader])
+    return found

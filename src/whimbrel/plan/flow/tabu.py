@@ -1,0 +1,180 @@
+"""Tabu search with flow-based greedy moves: hosts of all tasks, with all knowledge of the network.
+
+Algorithms 1 and 2 of the paper, with four additions. A move may take a whole group along: a task and what
+only it reads, or everything that reads one stream, since a chain of tasks that moves one by one gets worse
+before it gets better. The search begins from several assignments, and again from the best one with a few
+tasks moved at random (the same ones every time). And what a move changes is computed from the streams that
+it touches, not from all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import numpy as np
+
+from whimbrel.errors import NoPlanError
+from whimbrel.plan.flow.baselines import centralised, hop_based, volume_based
+from whimbrel.plan.flow.volume import Flows, Ground, Hosts, Value
+from whimbrel.plan.network import Network
+from whimbrel.plan.routes import Ints
+from whimbrel.plan.workload import Workload
+
+PATIENCE = 20
+"""The search ends after so many moves without a better assignment."""
+
+KICKS, KICKED = 6, 3
+"""How often the search begins again from the best assignment, with so many tasks moved at random."""
+WIDTH = 16
+"""Brokers that are tried for each group in a move: those where least would flow."""
+
+Group = tuple[int, ...]
+
+
+def place_by_flow(
+    workload: Workload,
+    network: Network,
+    *,
+    start: Hosts | None = None,
+    allowed: Sequence[str] | None = None,
+    patience: int = PATIENCE,
+) -> dict[str, str]:
+    """Assign every task to a broker so that little flows: tabu search with flow-based greedy moves.
+
+    Cost: each move tries every broker for every group once, and what a trial costs depends on the streams
+    of the group and on how long their ways are.
+
+    Parameters
+    ----------
+    start
+        Hosts to begin from, such as those of the last plan; else several are tried.
+    allowed
+        The brokers that may run tasks; else all.
+
+    Raises
+    ------
+    NoPlanError
+        If every assignment that was found overloads a broker or a link.
+    """
+    ground = Ground(workload, network)
+    brokers = np.array([network.number[name] for name in (allowed or network.number)])
+    starts = [start] if start is not None else list(_starts(ground, brokers))
+    found = min((search(ground, hosts, brokers, patience) for hosts in starts), key=lambda pair: pair[1])
+    shaken = np.random.default_rng(len(ground.tasks))
+    for _ in range(KICKS):
+        tried = search(ground, _kicked(found[0], ground, brokers, shaken), brokers, patience)
+        found = min(found, tried, key=lambda pair: pair[1])
+    if not found[1].is_valid:
+        raise NoPlanError(
+            f"no assignment of {len(workload.tasks)} tasks was found that overloads neither broker nor link "
+            f"(the best one by {found[1].overload:.0%} of a capacity); add capacity or bandwidth"
+        )
+    return found[0]
+
+
+def replan(workload: Workload, network: Network, hosts: Hosts, *, least_gain: float = 0.05) -> dict[str, str]:
+    """Assign again after flows, tasks or brokers have changed, beginning from the hosts of the last plan.
+
+    Tasks that are new begin where they are made of most; those whose broker has gone move. The old hosts
+    stay if they are still possible and the new ones would save less than `least_gain` of the volume, since
+    moving has its price, too.
+    """
+    ground = Ground(workload, network)
+    fresh = volume_based(workload, network)
+    kept = {name: hosts[name] if hosts.get(name) in network.number else fresh[name] for name in fresh}
+    new = place_by_flow(workload, network, start=kept)
+    old, now = Flows(ground, kept).value(), Flows(ground, new).value()
+    if old.is_valid and now.volume_b_s > (1 - least_gain) * old.volume_b_s:
+        return kept
+    return new
+
+
+def search(
+    ground: Ground,
+    start: Hosts,
+    brokers: Ints,
+    patience: int = PATIENCE,
+) -> tuple[dict[str, str], Value]:
+    """Search from one assignment; give the best one found and its value."""
+    flows = Flows(ground, start)
+    groups = list(_groups(ground))
+    tabu = {flows.numbers}
+    best, best_hosts, since = flows.value(), flows.hosts, 0
+    while since < patience:
+        move = _best_move(flows, groups, brokers, tabu)
+        if move is None:
+            break
+        _apply(flows, *move)
+        tabu.add(flows.numbers)
+        since += 1
+        if flows.value() < best:
+            best, best_hosts, since = flows.value(), flows.hosts, 0
+    return best_hosts, best
+
+
+def _starts(ground: Ground, brokers: Ints) -> Iterator[Hosts]:
+    names = [ground.network.brokers[n].name for n in brokers]
+    yield volume_based(ground.workload, ground.network, allowed=names)
+    yield hop_based(ground.workload, ground.network, allowed=names)
+    yield centralised(ground.workload, ground.network, allowed=names)
+
+
+def _kicked(hosts: Hosts, ground: Ground, brokers: Ints, shaken: np.random.Generator) -> Hosts:
+    """Move a few tasks anywhere: what is packed tightly does not get better by one move at a time."""
+    if not hosts:
+        return hosts
+    some = shaken.choice(sorted(hosts), size=min(len(hosts), KICKED), replace=False)
+    names = ground.network.brokers
+    return {**hosts, **{str(task): names[int(shaken.choice(brokers))].name for task in some}}
+
+
+def _groups(ground: Ground) -> Iterable[Group]:
+    """Give what may move together: single tasks, a task with what only it reads, the readers of a stream."""
+    workload = ground.workload
+    found: dict[Group, None] = {(n,): None for n in range(len(ground.tasks))}
+    for number, task in enumerate(workload.tasks):
+        group = {number}
+        waiting = list(task.inputs)
+        while waiting:
+            name = waiting.pop()
+            below = ground.task.get(name)
+            if below is not None and {ground.task[r.name] for r in workload.readers[name]} <= group:
+                group.add(below)
+                waiting += workload.tasks[below].inputs
+        found[tuple(sorted(group))] = None
+    for readers in ground.readers.values():
+        if readers:
+            found[tuple(sorted(set(readers)))] = None
+    if ground.tasks:
+        found[tuple(range(len(ground.tasks)))] = None
+    return found
+
+
+def _best_move(
+    flows: Flows, groups: Iterable[Group], brokers: Ints, tabu: set[tuple[int, ...]]
+) -> tuple[Group, int] | None:
+    """Try the brokers that pull each group most; give the group and the broker of the best assignment."""
+    best: tuple[Value, Group, int] | None = None
+    for group in groups:
+        before = [flows.at(task) for task in group]
+        for broker in _nearest(flows, group, brokers):
+            if all(at == broker for at in before):
+                continue
+            _apply(flows, group, broker)
+            if flows.numbers not in tabu:
+                tried = (flows.value(), group, broker)
+                best = tried if best is None else min(best, tried)
+        for task, at in zip(group, before, strict=True):
+            flows.move(task, at)
+    return None if best is None else best[1:]
+
+
+def _nearest(flows: Flows, group: Group, brokers: Ints) -> list[int]:
+    pull = flows.pull(group)[brokers]
+    few = np.argsort(pull, kind="stable")[:WIDTH]
+    return [int(n) for n in brokers[few[np.isfinite(pull[few])]]]
+
+
+def _apply(flows: Flows, group: Group, broker: int) -> None:
+    for task in group:
+        flows.move(task, broker)

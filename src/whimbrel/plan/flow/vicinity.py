@@ -1,0 +1,148 @@
+"""Assign tasks with what each broker knows of those near it, step by step (problem definition 2).
+
+Each task is in the hands of one broker, at first that of its heaviest content. In every step each broker
+plans, knowing only the brokers within `radius` hops: what they have left of capacity and bandwidth, which
+tasks they have in their hands, and how many hops each is from where results go. It plans for all tasks that
+it sees, and acts on its own: it runs a task itself, or hands it to the neighbour on the way to the broker
+that it thinks best, which decides again in the next step. What it is handed it may not hand back at once, so
+that nothing is passed round in a loop. Where all see everything, all make the plan of definition 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from whimbrel.plan.flow.baselines import ends
+from whimbrel.plan.flow.tabu import search
+from whimbrel.plan.flow.volume import Flows, Ground, Value
+from whimbrel.plan.network import Network
+from whimbrel.plan.routes import Ints
+from whimbrel.plan.workload import Delivery, Feed, Workload
+
+STEPS = 64
+"""Where nothing settles, the assignment after so many steps counts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """What brokers agreed on, and how they came there."""
+
+    hosts: dict[str, str]
+    value: Value
+    history: tuple[float, ...]
+    """The volume of all flows after each step, in bytes a second."""
+    messages: int
+    """Messages about plans and loads: each broker tells all within the radius, every step that it changed."""
+
+
+@dataclass(slots=True)
+class _Hands:
+    """Which broker has each task in its hands, and from whom."""
+
+    at: list[int]
+    given_by: dict[int, int] = field(default_factory=dict)
+
+
+def settle(
+    workload: Workload,
+    network: Network,
+    radius: int,
+    *,
+    start: Mapping[str, str] | None = None,
+    patience: int = 8,
+) -> Settled:
+    """Let every broker plan with the knowledge of its vicinity until nothing changes."""
+    ground = Ground(workload, network)
+    hands = _Hands(_origins(ground) if start is None else [network.number[start[n]] for n in ground.tasks])
+    near = [np.flatnonzero(ground.hops(broker) <= radius) for broker in range(len(network.brokers))]
+    history: list[Flows] = []
+    messages = 0
+    seen: set[tuple[int, ...]] = set()
+    while len(history) < STEPS:
+        moves = [_moves(ground, hands, broker, near[broker], patience) for broker in range(len(near))]
+        messages += sum(len(around) - 1 for around, some in zip(near, moves, strict=True) if some)
+        for broker, some in enumerate(moves):
+            for task, onward in some.items():
+                hands.at[task], hands.given_by[task] = onward, broker
+        names = [network.brokers[at].name for at in hands.at]
+        history.append(Flows(ground, dict(zip(ground.tasks, names, strict=True))))
+        if not any(moves) or tuple(hands.at) in seen:
+            break
+        seen.add(tuple(hands.at))
+    best = min(history, key=Flows.value)
+    volumes = tuple(flows.value().volume_b_s for flows in history)
+    return Settled(best.hosts, best.value(), volumes, messages)
+
+
+def _origins(ground: Ground) -> list[int]:
+    """Put each task into the hands of the broker that its heaviest content comes from."""
+    made_at = dict(ground.origin)
+    for task in ground.workload.tasks:
+        heaviest = max(task.inputs, key=lambda name: ground.bytes_s[name])
+        made_at[task.name] = made_at[heaviest]
+    return [made_at[name] for name in ground.tasks]
+
+
+def _moves(ground: Ground, hands: _Hands, broker: int, near: Ints, patience: int) -> dict[int, int]:
+    """Let one broker plan for the tasks that it sees; give those it hands on, each with the neighbour."""
+    mine = [task for task, at in enumerate(hands.at) if at == broker]
+    if not mine:
+        return {}
+    names, around = ground.network.brokers, set(near.tolist())
+    seen = [task for task, at in enumerate(hands.at) if at in around]
+    known = _known(ground, hands, broker, seen, around)
+    now = {ground.tasks[task]: names[hands.at[task]].name for task in seen}
+    wanted, _ = search(known, now, near, patience)
+    found = {}
+    for task in mine:
+        target = ground.network.number[wanted[ground.tasks[task]]]
+        if target != broker:
+            onward = ground.network.number[ground.routes.path(names[broker].name, names[target].name)[1]]
+            if hands.given_by.get(task) != onward:
+                found[task] = onward
+    return found
+
+
+def _known(ground: Ground, hands: _Hands, broker: int, seen: list[int], near: set[int]) -> Ground:
+    """Give the problem as one broker sees it.
+
+    Contents from beyond the vicinity come in at the broker itself, whatever way they took. Results that are
+    read beyond it go to where they end up, which everybody knows the hops to.
+    """
+    names, inside = ground.network.brokers, {ground.tasks[task] for task in seen}
+    made_at = {**ground.origin, **dict(zip(ground.tasks, hands.at, strict=True))}
+    tasks = [ground.workload.tasks[task] for task in seen]
+    feeds = {
+        name: Feed(
+            name, 1.0, ground.bytes_s[name], names[made_at[name] if made_at[name] in near else broker].name
+        )
+        for task in tasks
+        for name in task.inputs
+        if name not in inside
+    }
+    deliveries = {
+        Delivery(task.name, names[to].name)
+        for task in tasks
+        for to in _readers(ground, task.name, inside, made_at, near)
+    }
+    local = Workload(tuple(feeds.values()), tuple(tasks), tuple(sorted(deliveries, key=str)))
+    known = Ground(local, ground.network, ground.routes)
+    everything = Flows(ground, {name: names[made_at[name]].name for name in ground.tasks})
+    own = Flows(known, {name: names[made_at[name]].name for name in inside})
+    known.capacity = ground.capacity - (everything.work - own.work)
+    known.bandwidth = ground.bandwidth - np.maximum(everything.load - own.load, 0.0)
+    return known
+
+
+def _readers(
+    ground: Ground, stream: str, inside: set[str], made_at: Mapping[str, int], near: set[int]
+) -> set[int]:
+    found = set(ground.targets[stream])
+    for reader in ground.readers[stream]:
+        name = ground.tasks[reader]
+        if name not in inside:
+            found |= {made_at[name]} if made_at[name] in near else ends(ground, name)
+    return found

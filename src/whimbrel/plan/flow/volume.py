@@ -1,0 +1,186 @@
+"""The volume of all flows for given hosts, kept up to date as tasks move from broker to broker."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from whimbrel.errors import NetworkError
+from whimbrel.plan.network import Network, unknown
+from whimbrel.plan.routes import Floats, Routes, by_hops
+from whimbrel.plan.workload import Workload
+
+Hosts = Mapping[str, str]
+"""The broker of each task."""
+ROUNDING = 1e-9
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Value:
+    """How good an assignment is: what does not overload anything is better, then what flows least."""
+
+    overload: float
+    """The sum, over brokers and links, of the work or flow above capacity as a share of it."""
+    volume_b_s: float
+    """Bytes a second, counted once a hop."""
+
+    @property
+    def is_valid(self) -> bool:
+        """Tell whether no broker and no link is overloaded."""
+        return self.overload <= ROUNDING
+
+
+class Ground:
+    """What does not change while hosts do: streams, brokers and ways as numbers."""
+
+    def __init__(self, workload: Workload, network: Network, routes: Routes | None = None) -> None:
+        self.workload, self.network = workload, network
+        self.routes = routes or Routes(network, by_hops)
+        self.tasks = [task.name for task in workload.tasks]
+        self.task = {name: n for n, name in enumerate(self.tasks)}
+        self.bytes_s = {name: workload.stream(name).bytes_s for name in (*workload.feed, *workload.task)}
+        self.origin = {feed.name: self._broker(feed.at, feed.name) for feed in workload.feeds}
+        self.targets: dict[str, list[int]] = {name: [] for name in self.bytes_s}
+        for delivery in workload.deliveries:
+            self.targets[delivery.stream].append(self._broker(delivery.at, delivery.stream))
+        self.readers = {
+            name: [self.task[task.name] for task in readers] for name, readers in workload.readers.items()
+        }
+        self.capacity = np.array([broker.capacity for broker in network.brokers])
+        self.bandwidth = np.array([link.bandwidth_b_s for link in network.links])
+        self._link_number = {id(link): n for n, link in enumerate(network.links)}
+        self._ways: dict[tuple[int, int], tuple[int, ...]] = {}
+        self._hops: dict[int, Floats] = {}
+
+    def _broker(self, name: str, stream: str) -> int:
+        if name not in self.network.number:
+            raise unknown("broker", name, self.network.number, f"{stream!r} is at it; place what moves first")
+        return self.network.number[name]
+
+    def way(self, start: int, end: int) -> tuple[int, ...]:
+        """Give the numbers of the links on the way between two brokers."""
+        if (start, end) not in self._ways:
+            names = self.network.brokers
+            links = self.routes.links(names[start].name, names[end].name)
+            self._ways[start, end] = tuple(self._link_number[id(link)] for link in links)
+        return self._ways[start, end]
+
+    def hops(self, start: int) -> Floats:
+        """Count the links on the ways from one broker to all; infinite where there is no way."""
+        if start not in self._hops:
+            counts = self.routes.from_number(start).hops
+            self._hops[start] = np.where(counts < 0, math.inf, counts)
+        return self._hops[start]
+
+
+class Flows:
+    """Hosts of all tasks, and what flows because of them. A stream goes once to each broker that reads it.
+
+    `work` is what each broker has to do, `load` the bytes a second on each link.
+    """
+
+    def __init__(self, ground: Ground, hosts: Hosts) -> None:
+        self.ground = ground
+        self._hosts = [self._host(hosts, name) for name in ground.tasks]
+        self._sent: Counter[tuple[str, int, int]] = Counter()
+        self._volume = 0.0
+        self.work = np.zeros(len(ground.capacity))
+        self.load = np.zeros(len(ground.bandwidth))
+        for number, task in enumerate(ground.workload.tasks):
+            self.work[self._hosts[number]] += task.work
+            for stream in task.inputs:
+                self._send(stream, self._made_at(stream), self._hosts[number], 1)
+        for stream, targets in ground.targets.items():
+            for target in targets:
+                self._send(stream, self._made_at(stream), target, 1)
+
+    def _host(self, hosts: Hosts, name: str) -> int:
+        if name not in hosts:
+            raise NetworkError(f"no broker is given for the task {name!r}", "give one for every task")
+        return self.ground.network.number[hosts[name]]
+
+    @property
+    def hosts(self) -> dict[str, str]:
+        """The broker of each task."""
+        brokers = self.ground.network.brokers
+        return {name: brokers[self._hosts[n]].name for n, name in enumerate(self.ground.tasks)}
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """The number of the broker of each task."""
+        return tuple(self._hosts)
+
+    def at(self, task: int) -> int:
+        """Give the number of the broker of a task."""
+        return self._hosts[task]
+
+    def value(self) -> Value:
+        """Tell how good these hosts are."""
+        over = _excess(self.work, self.ground.capacity) + _excess(self.load, self.ground.bandwidth)
+        return Value(over if over > ROUNDING else 0.0, self._volume)
+
+    def move(self, task: int, broker: int) -> None:
+        """Let another broker run a task."""
+        before = self._hosts[task]
+        if before == broker:
+            return
+        given = self.ground.workload.tasks[task]
+        self.work[before] -= given.work
+        self.work[broker] += given.work
+        for stream in given.inputs:
+            made = self._made_at(stream)
+            self._send(stream, made, before, -1)
+            self._send(stream, made, broker, 1)
+        self._hosts[task] = broker
+        for reader in self.ground.readers[given.name]:
+            self._resend(given.name, before, broker, self._hosts[reader])
+        for target in self.ground.targets[given.name]:
+            self._resend(given.name, before, broker, target)
+
+    def pull(self, group: Collection[int]) -> Floats:
+        """Estimate the volume of what comes into and goes out of a group, for each broker that may run it."""
+        ground, volume = self.ground, np.zeros(len(self.ground.capacity))
+        for task in group:
+            given = ground.workload.tasks[task]
+            for stream in given.inputs:
+                if ground.task.get(stream) not in group:
+                    volume += ground.bytes_s[stream] * ground.hops(self._made_at(stream))
+            outside = {self._hosts[reader] for reader in ground.readers[given.name] if reader not in group}
+            for to in outside.union(ground.targets[given.name]):
+                volume += ground.bytes_s[given.name] * ground.hops(to)
+        return volume
+
+    def _made_at(self, stream: str) -> int:
+        ground = self.ground
+        return ground.origin[stream] if stream in ground.origin else self._hosts[ground.task[stream]]
+
+    def _resend(self, stream: str, before: int, now: int, to: int) -> None:
+        self._send(stream, before, to, -1)
+        self._send(stream, now, to, 1)
+
+    def _send(self, stream: str, start: int, end: int, readers: int) -> None:
+        """Count readers of a stream at a broker; the first and the last one change the flow."""
+        if start == end:
+            return
+        key = (stream, start, end)
+        had = self._sent[key]
+        self._sent[key] = had + readers
+        if (had > 0) == (had + readers > 0):
+            return
+        change = math.copysign(self.ground.bytes_s[stream], readers)
+        way = self.ground.way(start, end)
+        self._volume += change * len(way)
+        for link in way:
+            self.load[link] += change
+
+
+def _excess(used: Floats, capacity: Floats) -> float:
+    """Sum up how far what is used goes beyond capacities, as shares of them."""
+    over = np.flatnonzero(used > capacity)
+    if not over.size:
+        return 0.0
+    return float(np.sum((used[over] - capacity[over]) / np.maximum(capacity[over], ROUNDING)))
