@@ -61,7 +61,7 @@ class Routes:
 
     def __init__(self, network: Network, weight: Weight = by_latency) -> None:
         self.network = network
-        self._weight = weight
+        self.weigh = weight
         self._ways: dict[int, Ways] = {}
 
     def from_broker(self, name: str) -> Ways:
@@ -102,7 +102,7 @@ class Routes:
         best: dict[tuple[str, str], Link] = {}
         for link in self.network.links:
             for pair in ((link.a, link.b), (link.b, link.a)):
-                if pair not in best or self._weight(link) < self._weight(best[pair]):
+                if pair not in best or self.weigh(link) < self.weigh(best[pair]):
                     best[pair] = link
         return best
 
@@ -121,7 +121,7 @@ class Routes:
             done[at] = True
             for link in network.neighbours[network.brokers[at].name]:
                 to = network.number[link.other(network.brokers[at].name)]
-                there = (weight + self._weight(link), hops + 1)
+                there = (weight + self.weigh(link), hops + 1)
                 if done[to] or there >= (ways.weight[to], _or_endless(ways.hops[to])):
                     continue
                 ways.weight[to], ways.hops[to], ways.before[to] = *there, at

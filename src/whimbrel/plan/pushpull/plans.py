@@ -1,0 +1,110 @@
+"""Plans: at each junction, what is pushed to it and what it pulls, in which order. What that costs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from whimbrel.plan.pushpull.composite import Composite
+from whimbrel.plan.pushpull.tree import Input, Junction
+
+Stages = tuple[tuple[int, ...], ...]
+"""Numbers of inputs: first those that are pushed, then sets of those that are pulled together."""
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A junction with its stages, and the plans of the junctions below it, by the numbers of their inputs."""
+
+    junction: Junction
+    stages: Stages
+    below: dict[int, Planned]
+
+    def all(self) -> Iterator[Planned]:
+        """Give the plans of all junctions, the lowest first."""
+        for each in self.below.values():
+            yield from each.all()
+        yield self
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """What a plan is expected to cost and to take."""
+
+    cost_s: float
+    """What all links cost, a second."""
+    delay_s: float
+    """The longest time from the last part to the detection."""
+
+
+@dataclass(frozen=True, slots=True)
+class PushPullPlan:
+    """A plan for one composite event."""
+
+    composite: Composite
+    root: Planned
+    estimate: Estimate
+
+    @property
+    def keeps_tolerance(self) -> bool:
+        """Tell whether the composite event is known in time."""
+        return self.estimate.delay_s <= self.composite.tolerance_s * (1 + 1e-12)
+
+    def words(self) -> str:
+        """Say what every junction does."""
+        told = self.estimate
+        lines = [f"{self.composite.name}: {told.cost_s * 60:.6g} a minute, known within {told.delay_s:.6g} s"]
+        for planned in reversed(list(self.root.all())):
+            names = [_named(each) for each in planned.junction.inputs]
+            stages = [" and ".join(names[n] for n in stage) for stage in planned.stages]
+            pulls = "".join(f", then pulls {stage}" for stage in stages[1:])
+            lines.append(f"  {planned.junction.at} gets {stages[0]}{pulls}")
+        return "\n".join(lines)
+
+
+def _named(each: Input) -> str:
+    return f"what {each.at} found" if isinstance(each, Junction) else each.part.name
+
+
+def all_pushed(tree: Junction) -> Planned:
+    """Let everything be pushed to every junction of a tree."""
+    below = {n: all_pushed(each) for n, each in enumerate(tree.inputs) if isinstance(each, Junction)}
+    return Planned(tree, (tuple(range(len(tree.inputs))),), below)
+
+
+def make_plan(composite: Composite, root: Planned) -> PushPullPlan:
+    """Make a plan, with its estimate."""
+    return PushPullPlan(composite, root, estimate(composite, root))
+
+
+def estimate(composite: Composite, planned: Planned) -> Estimate:
+    """Estimate what a plan costs and takes.
+
+    What crosses a way are the events that still can complete the composite event: those of a junction below
+    are filtered by each other, those that are pulled by all that was got before. A pull takes the way there
+    and back, and waits until what it asks for is known below.
+    """
+    cost = time = 0.0
+    known: set[str] = set()
+    ready: dict[int, float] = {}
+    for number, plan in planned.below.items():
+        under = estimate(composite, plan)
+        cost += under.cost_s
+        ready[number] = under.delay_s
+    for place, stage in enumerate(planned.stages):
+        arrivals = []
+        for number in stage:
+            each = planned.junction.inputs[number]
+            cost += each.cost * crossing(composite, each, known, is_pulled=place > 0)
+            asked = time + each.delay_s if place else 0.0
+            arrivals.append(max(asked, ready.get(number, 0.0)) + each.delay_s)
+        time = max(arrivals)
+        for number in stage:
+            known |= planned.junction.inputs[number].parts
+    return Estimate(cost, time)
+
+
+def crossing(composite: Composite, each: Input, known: set[str], *, is_pulled: bool) -> float:
+    """Give the bytes a second on the way of an input, requests included."""
+    events = composite.bytes_s(each.parts) * composite.share(known)
+    return events + (composite.request_b * composite.rate_hz(known) if is_pulled else 0.0)

@@ -1,0 +1,263 @@
+"""Plans for several composite events at once: what they share is sent once, what does not fit is left out.
+
+Events of one part that cross a link for several composite events cross it once: the largest share of them
+that any of the plans needs. So plans that send the same parts the same way cost less together than apart.
+Where links or storage are too small for all, the composite events with the lowest priority are planned
+anew to need less, and left out if that does not help; what was left out is told.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from whimbrel.errors import NoPlanError
+from whimbrel.plan.network import Link, Network
+from whimbrel.plan.pushpull.best import plan_pushpull
+from whimbrel.plan.pushpull.composite import Composite
+from whimbrel.plan.pushpull.plans import Planned, PushPullPlan, make_plan
+from whimbrel.plan.pushpull.tree import Input
+
+Hop = tuple[str, str]
+Load = dict[tuple[Hop, str], float]
+"""Bytes a second that cross from one broker to the next: by part, or by composite event for its requests."""
+CHEAP = 1e-3
+"""What is sent anyway counts so much of its cost when another plan could use it."""
+
+
+def load_of(plan: PushPullPlan) -> Load:
+    """Give what a plan sends over each hop, by part; requests count for the composite event itself."""
+    found: Load = {}
+    for planned in plan.root.all():
+        known: set[str] = set()
+        for place, stage in enumerate(planned.stages):
+            for number in stage:
+                _add(found, plan.composite, planned.junction.inputs[number], known, place > 0)
+            for number in stage:
+                known |= planned.junction.inputs[number].parts
+    return found
+
+
+def _add(found: Load, composite: Composite, each: Input, known: set[str], is_pulled: bool) -> None:
+    for hop in zip(each.path, each.path[1:], strict=False):
+        for name in each.parts:
+            share = composite.share((each.parts - {name}) | known)
+            found[hop, name] = found.get((hop, name), 0.0) + composite.part[name].bytes_s * share
+        if is_pulled:
+            requests = composite.request_b * composite.rate_hz(known)
+            found[hop, composite.name] = found.get((hop, composite.name), 0.0) + requests
+
+
+def together(loads: Iterable[Load]) -> Load:
+    """Put the loads of plans together: of one part, the largest share that any plan needs."""
+    found: Load = {}
+    for load in loads:
+        for key, rate in load.items():
+            found[key] = max(found.get(key, 0.0), rate)
+    return found
+
+
+def cost_of(load: Load, network: Network) -> float:
+    """Give what a load costs, a second."""
+    costs = _by_hop(network)
+    return sum(costs[hop].cost * rate for (hop, _), rate in load.items())
+
+
+def _by_hop(network: Network) -> dict[Hop, Link]:
+    found: dict[Hop, Link] = {}
+    for link in network.links:
+        for hop in ((link.a, link.b), (link.b, link.a)):
+            if hop not in found or link.cost < found[hop].cost:
+                found[hop] = link
+    return found
+
+
+@dataclass(frozen=True)
+class Plans:
+    """Plans for several composite events."""
+
+    network: Network
+    plans: Mapping[str, PushPullPlan]
+    left_out: Mapping[str, str] = field(default_factory=dict)
+    """Composite events that have no plan, with the reason."""
+
+    @property
+    def load(self) -> Load:
+        """What all plans send together."""
+        return together(load_of(plan) for plan in self.plans.values())
+
+    @property
+    def cost_s(self) -> float:
+        """What all plans cost together, a second."""
+        return cost_of(self.load, self.network)
+
+
+def plan_several(
+    composites: Sequence[Composite],
+    network: Network,
+    *,
+    priority: Mapping[str, float] | None = None,
+    rounds: int = 3,
+) -> Plans:
+    """Plan several composite events: each by itself, then each again with what the others send anyway.
+
+    Parameters
+    ----------
+    priority
+        How much each composite event matters where not all can be had; 0 where nothing is said.
+    """
+    plans: dict[str, PushPullPlan] = {}
+    left_out: dict[str, str] = {}
+    for composite in composites:
+        try:
+            plans[composite.name] = plan_pushpull(composite, network)
+        except NoPlanError as error:
+            left_out[composite.name] = str(error)
+    best = Plans(network, plans, left_out)
+    for _ in range(rounds):
+        tried = best
+        for name in best.plans:
+            tried = _cheaper(tried, _with_others(tried, name))
+        if tried is best:
+            break
+        best = tried
+    return _fitted(best, priority or {})
+
+
+def _with_others(plans: Plans, name: str) -> PushPullPlan:
+    """Plan one again; links that already carry its parts for others are cheap for it."""
+    others = together(load_of(plan) for other, plan in plans.plans.items() if other != name)
+    composite = plans.plans[name].composite
+    names = {part.name for part in composite.parts}
+    shared = {hop: sum(others.get((hop, part), 0.0) for part in names) for hop, _ in others}
+    whole = sum(part.bytes_s for part in composite.parts)
+    network = plans.network
+    links = [
+        replace(link, cost=link.cost * _price(_both_ways(shared, link), whole)) for link in network.links
+    ]
+    return plan_pushpull(composite, replace(network, links=tuple(links)))
+
+
+def _both_ways(shared: Mapping[Hop, float], link: Link) -> float:
+    return shared.get((link.a, link.b), 0.0) + shared.get((link.b, link.a), 0.0)
+
+
+def _price(shared: float, whole: float) -> float:
+    return max(CHEAP, 1.0 - shared / whole) if whole else 1.0
+
+
+def _cheaper(plans: Plans, plan: PushPullPlan) -> Plans:
+    """Take a plan if all cost less together with it, at what links really cost."""
+    name = plan.composite.name
+    tried = replace(plans, plans={**plans.plans, name: priced(plan, plans.network)})
+    return tried if tried.cost_s < plans.cost_s * (1 - 1e-9) else plans
+
+
+def priced(plan: PushPullPlan, network: Network) -> PushPullPlan:
+    """Give a plan with the costs and delays of a network, such as it is now."""
+    links = _by_hop(network)
+
+    def again(each: Input) -> Input:
+        hops = [links[hop] for hop in zip(each.path, each.path[1:], strict=False)]
+        cost, delay = sum(link.cost for link in hops), sum(link.delay_s for link in hops)
+        return replace(each, cost=cost, delay_s=delay)
+
+    def rebuilt(planned: Planned) -> Planned:
+        below = {number: rebuilt(under) for number, under in planned.below.items()}
+        inputs = tuple(
+            again(below[number].junction if number in below else each)
+            for number, each in enumerate(planned.junction.inputs)
+        )
+        for number, under in below.items():
+            below[number] = replace(under, junction=inputs[number])  # type: ignore[arg-type]
+        return replace(planned, junction=replace(planned.junction, inputs=inputs), below=below)
+
+    return make_plan(plan.composite, rebuilt(plan.root))
+
+
+# -- limits ------------------------------------------------------------------------------------------------
+
+
+def overloaded(plans: Plans) -> list[str]:
+    """Say which links have more to carry than their contacts allow, and which brokers more to keep."""
+    links, said = _by_hop(plans.network), []
+    carried: dict[frozenset[str], float] = {}
+    kept: dict[str, float] = {}
+    for (hop, _), rate in plans.load.items():
+        carried[frozenset(hop)] = carried.get(frozenset(hop), 0.0) + rate
+        kept[hop[0]] = kept.get(hop[0], 0.0) + rate * links[hop].contacts.longest_wait_s
+    for ends, rate in carried.items():
+        a, b = sorted(ends)
+        room = links[a, b].bandwidth_b_s * links[a, b].contacts.share
+        if rate > room:
+            said.append(f"the link {a}-{b} would carry {rate:.4g} bytes a second and has room for {room:.4g}")
+    for name, size in kept.items():
+        room = plans.network[name].storage_b
+        if size > room:
+            said.append(f"broker {name} would keep {size:.4g} bytes and has room for {room:.4g}")
+    return sorted(said)
+
+
+def _fitted(plans: Plans, priority: Mapping[str, float]) -> Plans:
+    """Leave out composite events, those that matter least first, until everything fits."""
+    while overloaded(plans) and plans.plans:
+        last = min(plans.plans, key=lambda name: (priority.get(name, 0.0), name))
+        patient = _more_patient(plans, last)
+        if patient is not None:
+            plans = patient
+            continue
+        reason = f"not enough room: {overloaded(plans)[0]}"
+        rest = {name: plan for name, plan in plans.plans.items() if name != last}
+        plans = replace(plans, plans=rest, left_out={**plans.left_out, last: reason})
+    return plans
+
+
+def _more_patient(plans: Plans, name: str) -> Plans | None:
+    """Try the plan that sends least, within the tolerance: by bytes instead of by cost."""
+    composite = plans.plans[name].composite
+    alike = replace(plans.network, links=tuple(replace(link, cost=1.0) for link in plans.network.links))
+    least = priced(plan_pushpull(composite, alike), plans.network)
+    tried = replace(plans, plans={**plans.plans, name: least})
+    fewer = sum(load_of(least).values()) < sum(load_of(plans.plans[name]).values()) * (1 - 1e-9)
+    return tried if fewer and not math.isinf(tried.cost_s) else None
+
+
+# -- changes -----------------------------------------------------------------------------------------------
+
+
+def replan(
+    plans: Plans,
+    network: Network,
+    *,
+    add: Sequence[Composite] = (),
+    remove: Iterable[str] = (),
+    priority: Mapping[str, float] | None = None,
+) -> Plans:
+    """Plan again after links, brokers or composite events have changed: only what is touched.
+
+    A plan is touched if a hop of it has gone or has become dearer or slower, or if a link has become cheaper
+    or quicker, or is new, so that there may be better ways; all others stay as they are.
+    """
+    gone = set(remove)
+    kept = {name: plan for name, plan in plans.plans.items() if name not in gone}
+    before, now = _by_hop(plans.network), _by_hop(network)
+    worse = {hop for hop in before if hop not in now or _is_worse(now[hop], before[hop])}
+    is_better = any(hop not in before or _is_worse(before[hop], now[hop]) for hop in now)
+    again = [
+        plan.composite for plan in kept.values() if is_better or any(hop in worse for hop, _ in load_of(plan))
+    ]
+    again += add
+    fresh = plan_several(again, network, rounds=0)
+    names = {composite.name for composite in again}
+    steady = {name: plan for name, plan in kept.items() if name not in names}
+    left_out = {name: why for name, why in plans.left_out.items() if name not in gone | names}
+    return _fitted(Plans(network, {**steady, **fresh.plans}, {**left_out, **fresh.left_out}), priority or {})
+
+
+def _is_worse(link: Link, than: Link) -> bool:
+    return (
+        link.cost > than.cost
+        or link.delay_s > than.delay_s
+        or link.bandwidth_b_s * link.contacts.share < than.bandwidth_b_s * than.contacts.share
+    )

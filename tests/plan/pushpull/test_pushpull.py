@@ -1,0 +1,310 @@
+"""Push and pull: hand-worked plans, estimates against a naive count, planners against the optimum."""
+
+from __future__ import annotations
+
+import math
+import random
+from dataclasses import replace
+from itertools import permutations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.plan.pushpull.drawing import draw_composite, draw_tree
+
+from whimbrel.errors import NetworkError, NoPlanError
+from whimbrel.plan.contacts import ByTurns
+from whimbrel.plan.network import Broker, Link, Network
+from whimbrel.plan.pushpull.best import plan_exactly, plan_pushpull
+from whimbrel.plan.pushpull.centralised import (
+    plan_all_push,
+    plan_centralised,
+    plan_centralised_greedily,
+    star,
+)
+from whimbrel.plan.pushpull.comet import plan_comet
+from whimbrel.plan.pushpull.composite import Composite, Part
+from whimbrel.plan.pushpull.fronts import Fronts
+from whimbrel.plan.pushpull.plans import Planned, all_pushed, estimate
+from whimbrel.plan.pushpull.several import load_of, overloaded, plan_several, priced, replan
+from whimbrel.plan.pushpull.tree import Junction, Leaf, Shortings, detection_tree
+
+# The sink is above mid, and mid above a, where much occurs, and above b, where little does.
+FORK = Network(
+    tuple(Broker(name) for name in ("sink", "mid", "a", "b")),
+    (
+        Link("sink", "mid", cost=4, contacts=ByTurns(300, 60)),
+        Link("mid", "a", cost=1, contacts=ByTurns(30, 60)),
+        Link("mid", "b", cost=1, contacts=ByTurns(60, 60)),
+    ),
+)
+OFTEN, RARELY = Part("often", "a", 0.1, 100), Part("rarely", "b", 0.001, 100)
+BOTH = Composite("both", "and", (OFTEN, RARELY), 10, "sink", 3_600)
+SHARE_OF_RARE = 1 - math.exp(-2 * 10 * 0.001)
+SHARE_OF_OFTEN = 1 - math.exp(-2 * 10 * 0.1)
+
+
+def test_the_tree_has_a_junction_where_ways_meet():
+    tree = detection_tree(FORK, BOTH)
+    assert tree == Junction(
+        "sink",
+        (
+            Junction(
+                "mid",
+                (Leaf(OFTEN, 1, 30, ("a", "mid")), Leaf(RARELY, 1, 60, ("b", "mid"))),
+                4, 300, ("mid", "sink"),
+            ),
+        ),
+    )  # fmt: skip
+    assert Shortings(tree).without({"mid"}) == Junction(
+        "sink", (Leaf(OFTEN, 5, 330, ("a", "mid", "sink")), Leaf(RARELY, 5, 360, ("b", "mid", "sink")))
+    )
+
+
+def test_everything_pushed_to_the_sink_costs_all_bytes_on_the_whole_way():
+    plan = plan_all_push(BOTH, FORK)
+    assert plan.estimate.cost_s == pytest.approx(5 * 10 + 5 * 0.1)
+    assert plan.estimate.delay_s == 360
+
+
+def test_a_junction_lets_through_what_still_can_complete():
+    told = estimate(BOTH, all_pushed(detection_tree(FORK, BOTH)))
+    assert told.cost_s == pytest.approx(10 + 0.1 + 4 * (10 * SHARE_OF_RARE + 0.1 * SHARE_OF_OFTEN))
+    assert told.delay_s == 360
+
+
+def test_what_is_frequent_is_pulled_when_the_rare_one_has_come():
+    plan = plan_pushpull(BOTH, FORK)
+    requests = 16 * 0.001
+    expected = 0.1 + 10 * SHARE_OF_RARE + requests + 4 * (10 * SHARE_OF_RARE + 0.1 * SHARE_OF_OFTEN)
+    assert plan.estimate.cost_s == pytest.approx(expected)
+    assert plan.estimate.delay_s == 60 + 2 * 30 + 300
+    assert plan.words().splitlines()[1:] == [
+        "  sink gets what mid found",
+        "  mid gets rarely, then pulls often",
+    ]
+
+
+def test_without_time_for_pulls_everything_is_pushed():
+    plan = plan_pushpull(replace(BOTH, tolerance_s=360), FORK)
+    assert all(len(planned.stages) == 1 for planned in plan.root.all())
+    with pytest.raises(NoPlanError, match="within 300 s: with everything pushed it takes 360 s"):
+        plan_pushpull(replace(BOTH, tolerance_s=300), FORK)
+
+
+def test_a_negated_part_lets_through_where_it_does_not_occur():
+    none = replace(BOTH, parts=(replace(OFTEN, is_negated=True), RARELY))
+    assert none.passing["often"] == pytest.approx(1 - SHARE_OF_OFTEN)
+    assert none.rate_hz(["often", "rarely"]) == pytest.approx(0.001 * (1 - SHARE_OF_OFTEN))
+
+
+def test_alternatives_are_all_sent():
+    either = replace(BOTH, operator="or")
+    assert plan_pushpull(either, FORK).estimate.cost_s == pytest.approx(50.5)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"operator": "xor"}, "use and, seq or or"),
+        ({"parts": (OFTEN, OFTEN)}, "names of their own"),
+        ({"parts": (replace(OFTEN, is_negated=True),)}, "name one that has to occur"),
+        ({"window_s": 0}, "give one above 0"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(change, words):
+    with pytest.raises(NetworkError, match=words):
+        replace(BOTH, **change)
+
+
+def test_an_unknown_broker_is_named():
+    with pytest.raises(NetworkError, match="did you mean 'sink'"):
+        plan_pushpull(replace(BOTH, at="sinc"), FORK)
+
+
+# -- against slower ways -----------------------------------------------------------------------------------
+
+
+def ordered_partitions(items):
+    """Give every way of putting items into stages."""
+    if not items:
+        yield ()
+        return
+    seen = set()
+    for order in permutations(items):
+        for cuts in range(1 << (len(items) - 1)):
+            stages, last = [], [order[0]]
+            for place, item in enumerate(order[1:]):
+                if cuts >> place & 1:
+                    stages.append(tuple(sorted(last)))
+                    last = []
+                last.append(item)
+            key = (*stages, tuple(sorted(last)))
+            if key not in seen:
+                seen.add(key)
+                yield key
+
+
+def every_plan(junction):
+    """Give every plan of a tree."""
+    below = {
+        n: list(every_plan(each)) for n, each in enumerate(junction.inputs) if isinstance(each, Junction)
+    }
+    choices = [{}]
+    for number, plans in below.items():
+        choices = [{**chosen, number: plan} for chosen in choices for plan in plans]
+    for stages in ordered_partitions(tuple(range(len(junction.inputs)))):
+        for chosen in choices:
+            yield Planned(junction, stages, chosen)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_front_of_a_tree_is_that_of_all_its_plans(seed):
+    rng = random.Random(seed)
+    network = draw_tree(rng, 6)
+    composite = draw_composite(rng, network, 4)
+    tree = detection_tree(network, composite)
+    found = [(point.cost_s, point.delay_s) for point in Fronts(composite).of(tree)]
+    every = sorted((e.cost_s, e.delay_s) for e in (estimate(composite, plan) for plan in every_plan(tree)))
+    best = [every[0]]
+    for cost, delay in every:
+        if delay < best[-1][1] - 1e-9:
+            best.append((cost, delay))
+    assert [delay for _, delay in found] == pytest.approx([delay for _, delay in best])
+    assert [cost for cost, _ in found] == pytest.approx([cost for cost, _ in best])
+
+
+def naive_estimate(composite, planned, ready=0.0):
+    """Follow every part's events from where they occur, way by way."""
+    cost = 0.0
+    times, known = 0.0, []
+    for place, stage in enumerate(planned.stages):
+        arrivals = []
+        for number in stage:
+            each = planned.junction.inputs[number]
+            under = 0.0
+            if number in planned.below:
+                more, under = naive_estimate(composite, planned.below[number])
+                cost += more
+            for name in each.parts:
+                others = [other for other in (*each.parts, *known) if other != name]
+                rate = composite.part[name].rate_hz * composite.part[name].size_b
+                for other in others:
+                    rate *= composite.passing[other]
+                cost += each.cost * rate
+            if place:
+                cost += each.cost * composite.request_b * composite.rate_hz(known)
+            arrivals.append(max(times + each.delay_s if place else 0.0, under) + each.delay_s)
+        times = max(arrivals)
+        known += [name for number in stage for name in planned.junction.inputs[number].parts]
+    return cost, times
+
+
+@given(st.integers(0, 10_000))
+def test_estimates_are_what_a_naive_count_gives(seed):
+    rng = random.Random(seed)
+    network = draw_tree(rng, rng.randint(3, 9))
+    composite = replace(draw_composite(rng, network, rng.randint(2, 5)), tolerance_s=math.inf)
+    plan = plan_comet(composite, network)
+    cost, delay = naive_estimate(composite, plan.root)
+    assert (plan.estimate.cost_s, plan.estimate.delay_s) == (pytest.approx(cost), pytest.approx(delay))
+    by_load = sum(
+        next(link.cost for link in network.neighbours[a] if link.other(a) == b) * rate
+        for ((a, b), _), rate in load_of(plan).items()
+    )
+    assert by_load == pytest.approx(cost)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_no_planner_is_below_the_optimum_and_ours_is_never_above_the_others(seed):
+    rng = random.Random(seed)
+    network = draw_tree(rng, rng.randint(5, 9))
+    composite = draw_composite(rng, network, rng.randint(3, 6))
+    ours = plan_pushpull(composite, network)
+    best = plan_exactly(composite, detection_tree(network, composite))
+    assert ours.keeps_tolerance
+    assert best.keeps_tolerance
+    assert ours.estimate.cost_s <= best.estimate.cost_s * 1.1
+    for planner in (plan_all_push, plan_centralised, plan_centralised_greedily, plan_comet):
+        other = planner(composite, network)
+        assert other.keeps_tolerance
+        assert ours.estimate.cost_s <= other.estimate.cost_s * (1 + 1e-9)
+        assert best.estimate.cost_s <= other.estimate.cost_s * (1 + 1e-9)
+
+
+def test_centralised_plans_pull_at_the_sink_alone():
+    rng = random.Random(3)
+    network = draw_tree(rng, 9)
+    composite = draw_composite(rng, network, 5)
+    plan = plan_centralised(composite, network)
+    assert not plan.root.below
+    assert plan.root.junction == star(network, composite)
+
+
+# -- several -----------------------------------------------------------------------------------------------
+
+THIRD = Part("third", "b", 0.002, 100)
+OTHER = Composite("other", "and", (OFTEN, THIRD), 10, "sink", 360)
+
+
+def test_what_two_plans_send_alike_counts_once():
+    twin = replace(BOTH, name="twin")
+    plans = plan_several([BOTH, twin], FORK)
+    single = plan_several([BOTH], FORK)
+    requests = 16 * 0.001
+    assert plans.cost_s == pytest.approx(single.cost_s + requests)
+
+
+def test_a_plan_uses_what_is_sent_anyway():
+    eager = replace(BOTH, tolerance_s=360)
+    together = plan_several([eager, replace(OTHER, tolerance_s=3600)], FORK)
+    apart = plan_several([eager], FORK).cost_s + plan_several([replace(OTHER, tolerance_s=3600)], FORK).cost_s
+    assert together.cost_s < apart
+
+
+def test_what_does_not_fit_is_left_out_by_priority():
+    narrow = replace(FORK, links=(replace(FORK.links[0], bandwidth_b_s=3.6), *FORK.links[1:]))
+    urgent, other = replace(BOTH, tolerance_s=360), OTHER
+    plans = plan_several([urgent, other], narrow, priority={"other": 1.0})
+    assert set(plans.plans) == {"other"}
+    assert "the link mid-sink would carry" in plans.left_out["both"]
+    assert overloaded(plans) == []
+    assert set(plan_several([urgent, other], narrow, priority={"both": 1.0}).plans) == {"both"}
+
+
+def test_what_cannot_be_planned_is_told_and_the_rest_is_planned():
+    plans = plan_several([BOTH, replace(OTHER, tolerance_s=10)], FORK)
+    assert set(plans.plans) == {"both"}
+    assert "cannot be known within 10 s" in plans.left_out["other"]
+
+
+def test_only_what_is_touched_is_planned_again():
+    rng = random.Random(5)
+    network = draw_tree(rng, 12)
+    several = [draw_composite(rng, network, 3, name=f"ce{n}") for n in range(4)]
+    several = [replace(each, tolerance_s=9000) for each in several]
+    plans = plan_several(several, network, rounds=0)
+    used = {frozenset(hop) for hop, _ in load_of(plans.plans["ce0"])}
+    dearer = replace(
+        network,
+        links=tuple(
+            replace(link, cost=link.cost * 3) if frozenset((link.a, link.b)) in used else link
+            for link in network.links
+        ),
+    )
+    again = replan(plans, dearer)
+    for name, plan in plans.plans.items():
+        is_touched = any(frozenset(hop) in used for hop, _ in load_of(plan))
+        assert (again.plans[name] is plan) == (not is_touched)
+        fresh = plan_pushpull(plan.composite, dearer)
+        assert again.plans[name].estimate.cost_s == pytest.approx(fresh.estimate.cost_s)
+    fewer = replan(again, dearer, remove=["ce1"], add=[replace(BOTH, at="v0", parts=several[0].parts)])
+    assert set(fewer.plans) == {"ce0", "ce2", "ce3", "both"}
+    assert all(fewer.plans[name] is again.plans[name] for name in ("ce0", "ce2", "ce3"))
+
+
+def test_a_plan_can_be_priced_for_another_network():
+    plan = plan_pushpull(BOTH, FORK)
+    double = replace(FORK, links=tuple(replace(link, cost=2 * link.cost) for link in FORK.links))
+    assert priced(plan, FORK) == plan
+    assert priced(plan, double).estimate.cost_s == pytest.approx(2 * plan.estimate.cost_s)
