@@ -232,6 +232,16 @@ def test_no_planner_is_below_the_optimum_and_ours_is_never_above_the_others(seed
         assert best.estimate.cost_s <= other.estimate.cost_s * (1 + 1e-9)
 
 
+def test_a_junction_with_many_inputs_is_planned_greedily():
+    names = [f"v{n}" for n in range(1, 13)]
+    links = tuple(Link("v0", name, contacts=ByTurns(30, 60)) for name in names)
+    network = Network(tuple(Broker(name) for name in ("v0", *names)), links)
+    parts = tuple(Part(f"p{n}", name, 0.01 / n, 100) for n, name in enumerate(names, start=1))
+    wide = Composite("wide", "and", parts, 60, "v0", 3_600)
+    assert plan_pushpull(wide, network).estimate.cost_s <= plan_comet(wide, network).estimate.cost_s
+    assert plan_pushpull(wide, network).estimate.cost_s < 0.5 * plan_all_push(wide, network).estimate.cost_s
+
+
 def test_centralised_plans_pull_at_the_sink_alone():
     rng = random.Random(3)
     network = draw_tree(rng, 9)

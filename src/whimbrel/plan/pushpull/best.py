@@ -9,6 +9,7 @@ is among those tried, so that none is ever worse.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import chain, combinations
 
 from whimbrel.plan.network import Network
@@ -19,10 +20,24 @@ from whimbrel.plan.pushpull.plans import PushPullPlan, all_pushed, make_plan
 from whimbrel.plan.pushpull.tree import Junction, Shortings, detection_tree
 
 BALANCES = (0.5, 0.0, 1.0)
-MOST = 16
-"""Plans that are kept for each junction of a large tree."""
-MANY_INPUTS = 8
-"""A junction with more inputs is planned greedily."""
+FEW_PARTS = 9
+"""Up to so many, the best plan of a centre is worked out, too."""
+
+
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """How much is tried for a tree."""
+
+    most: int
+    """Plans that are kept for each junction."""
+    widest: int
+    """Inputs of a junction: trees with more at one are passed over."""
+
+
+SMALL_TREE = Effort(most=16, widest=8)
+LARGE_TREE = Effort(most=6, widest=4)
+FEW_JUNCTIONS = 8
+"""A tree with more is large."""
 
 
 def plan_pushpull(
@@ -36,7 +51,10 @@ def plan_pushpull(
         If not even pushing everything is quick enough.
     """
     trees = {detection_tree(network, composite, balance): None for balance in balances}
-    return best_of(plan_tree(composite, tree) for tree in trees)
+    plans = [plan_tree(composite, tree) for tree in trees]
+    if len(composite.parts) <= FEW_PARTS:
+        plans += _centre(composite, next(iter(trees)))
+    return best_of(plans)
 
 
 def plan_tree(composite: Composite, tree: Junction) -> PushPullPlan:
@@ -45,10 +63,16 @@ def plan_tree(composite: Composite, tree: Junction) -> PushPullPlan:
     Begins with none shorted, with each level, and with all, and goes on as long as one junction more or less
     makes the plan better.
     """
-    search = _Search(composite, tree, Fronts(composite, MOST))
-    levels = range(1, tree.height)
+    is_small = sum(1 for _ in tree.below()) <= FEW_JUNCTIONS
+    search = _Search(composite, tree, SMALL_TREE if is_small else LARGE_TREE)
+    levels = range(1, tree.height) if is_small else ()
     starts = dict.fromkeys([frozenset(), *(search.shortings.from_level(level) for level in levels)])
     return min((search.improved(start) for start in starts), key=_rank)
+
+
+def _centre(composite: Composite, tree: Junction) -> list[PushPullPlan]:
+    shortings = Shortings(tree)
+    return [_of_front(composite, shortings.without(shortings.names), Fronts(composite))]
 
 
 def plan_exactly(composite: Composite, tree: Junction) -> PushPullPlan:
@@ -63,9 +87,10 @@ def plan_exactly(composite: Composite, tree: Junction) -> PushPullPlan:
 class _Search:
     """The plans of a tree for every choice of junctions that was tried."""
 
-    def __init__(self, composite: Composite, tree: Junction, fronts: Fronts) -> None:
+    def __init__(self, composite: Composite, tree: Junction, effort: Effort) -> None:
         self.shortings = Shortings(tree)
-        self._composite, self._fronts = composite, fronts
+        self._composite, self._effort = composite, effort
+        self._fronts = Fronts(composite, effort.most)
         self._plans: dict[frozenset[str], PushPullPlan] = {}
 
     def improved(self, away: frozenset[str]) -> PushPullPlan:
@@ -83,15 +108,19 @@ class _Search:
         return self.plan(away)
 
     def plan(self, away: frozenset[str]) -> PushPullPlan:
-        """Give the best plan without these junctions; a greedy one where one has too many inputs."""
+        """Give the best plan without these junctions.
+
+        Where a junction has too many inputs it is a greedy one for the whole tree, and else one that pushes.
+        """
         if away not in self._plans:
             tree = self.shortings.without(away)
-            widest = max(len(each.inputs) for each in (tree, *tree.below()))
-            self._plans[away] = (
-                convert(self._composite, tree)
-                if widest > MANY_INPUTS
-                else _of_front(self._composite, tree, self._fronts)
-            )
+            if max(len(each.inputs) for each in (tree, *tree.below())) <= self._effort.widest:
+                plan = _of_front(self._composite, tree, self._fronts)
+            elif not away:
+                plan = convert(self._composite, tree)
+            else:
+                plan = make_plan(self._composite, all_pushed(tree))
+            self._plans[away] = plan
         return self._plans[away]
 
 
