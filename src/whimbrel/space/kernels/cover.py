@@ -12,8 +12,12 @@ from whimbrel.space.kernels.jit import inlined, kernel
 APART, TOUCHING, INSIDE = 0, 1, 2
 """What a cell is to a shape: no point in common, perhaps some, or all of its points."""
 
-STEPS = 256
-"""Boxes within a cell are noted in so many steps along each axis."""
+STEPS = 128
+"""Boxes within a cell are noted in so many steps along each axis: seven bits, and one to compare with."""
+_LAST = STEPS - 1
+_COMPARE = 0x80808080
+EVERYWHERE = 0
+"""The box that is a whole cell."""
 
 EARTH_RADIUS_M = 6_371_008.8
 _SURE = 1e-9
@@ -114,13 +118,29 @@ def step(value, cell):
     return np.int64(min(max((value - cell) * STEPS, 0.0), STEPS - 1.0))
 
 
+@inlined
+def _box(left, right, low, high):
+    """Note a box in four bytes so that a point can be compared with all of them at once."""
+    return (left << 24) | ((_LAST - right) << 16) | (low << 8) | (_LAST - high)
+
+
+@inlined
+def as_point(right, up):
+    """Note the steps of a point, for `is_in_box`."""
+    return _box(right, right, up, up) | _COMPARE
+
+
+@inlined
+def is_in_box(point, box):
+    """Tell whether a point lies in the box in the lower half of a number: no byte of it is larger."""
+    return (point - (box & 0xFFFFFFFF)) & _COMPARE == _COMPARE
+
+
 @kernel
 def clipped(kind, number, shapes, lonlat, scale, column, row):
-    """Note the part of a shape's bounding box that lies in a cell, as four steps in 32 bits."""
+    """Note the part of a shape's bounding box that lies in a cell, in 32 bits."""
     x0, y0, x1, y1 = bounds(kind, number, shapes, lonlat)
     low, high = step(y0 * scale, row), step(y1 * scale, row)
     if lonlat and kind == CIRCLE and (x0 < -180 or x1 > 180):
-        left, right = np.int64(0), np.int64(STEPS - 1)
-    else:
-        left, right = step(x0 * scale, column), step(x1 * scale, column)
-    return (left << 24) | (right << 16) | (low << 8) | high
+        return _box(np.int64(0), np.int64(_LAST), low, high)
+    return _box(step(x0 * scale, column), step(x1 * scale, column), low, high)

@@ -45,18 +45,18 @@ def in_rings(corners, start, x, y):
 
     There stands the number of corners, then x and y of each. Rings are closed; a NaN corner parts them.
     """
-    inside = is_close = False
+    # No branches: which sides a ray crosses cannot be predicted. Whole numbers, since truths are slower.
+    inside = is_close = np.int64(0)
     x2, y2 = corners[start + 1], corners[start + 2]
     for place in range(start + 3, start + 1 + 2 * np.int64(corners[start]), 2):
         x1, y1 = x2, y2
         x2, y2 = corners[place], corners[place + 1]
         left, right = (x1 - x) * (y2 - y), (y1 - y) * (x2 - x)
         turn = left - right
-        # No branches: which sides a ray crosses cannot be predicted.
         crosses = ((y1 <= y) != (y2 <= y)) & (turn == turn)
-        inside ^= crosses & ((turn > 0) == (y2 > y1))
-        is_close |= abs(turn) <= _ORIENTATION_ERROR * (abs(left) + abs(right))
-    return _in_rings_exactly(corners, start, x, y) if is_close else inside
+        inside ^= np.int64(crosses & ((turn > 0) == (y2 > y1)))
+        is_close |= np.int64(abs(turn) <= _ORIENTATION_ERROR * (abs(left) + abs(right)))
+    return _in_rings_exactly(corners, start, x, y) if is_close else inside != 0
 
 
 @kernel

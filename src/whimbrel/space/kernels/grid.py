@@ -11,9 +11,20 @@ import math
 
 import numpy as np
 
-from whimbrel.space.kernels.cover import APART, INSIDE, STEPS, TOUCHING, bounds, clipped, relation, step
+from whimbrel.space.kernels.cover import (
+    APART,
+    EVERYWHERE,
+    INSIDE,
+    TOUCHING,
+    as_point,
+    bounds,
+    clipped,
+    is_in_box,
+    relation,
+    step,
+)
 from whimbrel.space.kernels.exact import CIRCLE, POLYGON, in_shape
-from whimbrel.space.kernels.jit import inlined, kernel
+from whimbrel.space.kernels.jit import inlined, kernel, prefetch
 from whimbrel.space.kernels.lists import (
     FREE,
     allocate,
@@ -50,8 +61,6 @@ _FINEST = 20
 _HALF = 1 << 27
 _AXIS = (1 << 28) - 1
 _NUMBER, _INSIDE, _KIND = 35, 1 << 34, 32
-_ALL = (STEPS - 1) << 16 | (STEPS - 1)
-"""The box from the first to the last step of a cell, along both axes."""
 
 
 @inlined
@@ -193,7 +202,7 @@ def _put(
         return True
     item = (number << _NUMBER) | (kind << _KIND)
     if found == INSIDE:
-        item |= _INSIDE | _ALL
+        item |= _INSIDE | EVERYWHERE
     else:
         item |= clipped(kind, number, shapes, lonlat, scale, column, row)
     if not append(slots, words, free, counters, place, item):
@@ -277,26 +286,33 @@ def look_up(x, y, first, levels, natives, scales, shapes, rings, lonlat, slots, 
     found. `levels` are those that hold anything, coarse to fine; points without coordinates (NaN) lie
     nowhere.
     """
-    corners = words.view(np.float64)
-    near, items = np.empty(16 * BLOCK, np.int64), np.empty(16 * BLOCK, np.int64)
+    near, items, room = scratch()
     count = 0
     for begin in range(first, x.size, BLOCK):
         px, py = x[begin : begin + BLOCK], y[begin : begin + BLOCK]
-        waiting, near, items = _candidates(px, py, levels, natives, scales, slots, old, words, near, items)
-        kept = _lie_in(px, py, near, items, waiting, shapes, rings, corners, lonlat)
+        waiting, near, items = candidates(
+            px, py, levels, natives, scales, slots, old, words, near, items, room
+        )
+        kept = lie_in(px, py, near, items, waiting, shapes, rings, words, lonlat)
         if count + kept > rows.size:
             return begin, count
-        _in_order(near, items, kept, begin, rows, numbers, count)
+        write_in_order(near, items, kept, begin, rows, numbers, count, room)
         count += kept
     return x.size, count
 
 
 @kernel
-def _candidates(px, py, levels, natives, scales, slots, old, words, near, items):
+def scratch():
+    """Give what a look-up of blocks of points works in: pairs of a point and an item, and room for each point."""
+    return np.empty(16 * BLOCK, np.int64), np.empty(16 * BLOCK, np.int64), np.empty((4, BLOCK + 1), np.int64)
+
+
+@kernel
+def candidates(px, py, levels, natives, scales, slots, old, words, near, items, room):
     """Collect the items of the cells that points lie in and in whose boxes they lie: point and item."""
     waiting = 0
-    keys, places, values = np.empty(BLOCK, np.int64), np.empty(BLOCK, np.int64), np.empty(BLOCK, np.int64)
-    is_split = np.zeros(BLOCK, np.bool_)
+    keys, places, values, is_split = room[0], room[1], room[2], room[3]
+    is_split[:] = 0
     last = np.uint64(slots.size // 2 - 1)
     for level in levels:
         is_native, scale = natives[level] > 0, scales[level]
@@ -307,33 +323,29 @@ def _candidates(px, py, levels, natives, scales, slots, old, words, near, items)
             if (is_native or is_split[n]) and abs(across) < _HALF - 2 and abs(upward) < _HALF - 2:
                 keys[n] = key_of(level, np.int64(math.floor(across)), np.int64(math.floor(upward)))
                 places[n] = 2 * np.int64(scramble(keys[n]) & last)
-                values[n] = slots[places[n]]
+                prefetch(slots, places[n])
+        most = waiting
         for n in range(px.size):
-            is_split[n] = False
+            values[n] = 0
             if keys[n] != FREE:
-                values[n] = slots[places[n] + 1] if values[n] == keys[n] else look(slots, old, keys[n])
-                if values[n]:
-                    places[n] = words[start_of(values[n])]
-        for n in range(px.size):
-            if keys[n] == FREE or values[n] == 0:
-                continue
+                is_there = slots[places[n]] == keys[n]
+                values[n] = slots[places[n] + 1] if is_there else look(slots, old, keys[n])
+                prefetch(words, start_of(values[n]))
+                most += count_of(values[n])
             is_split[n] = is_marked(values[n])
+        if most > near.size:
+            near, items = _longer(near, most), _longer(items, most)
+        for n in range(px.size):
+            if values[n] == 0:
+                continue
             across, upward = px[n] * scale, py[n] * scale
-            right, up = step(across, math.floor(across)), step(upward, math.floor(upward))
-            start, stop = start_of(values[n]), start_of(values[n]) + count_of(values[n])
-            if waiting + stop - start > near.size:
-                near, items = _longer(near, waiting + stop - start), _longer(items, waiting + stop - start)
-            for place in range(start, stop):
-                item = words[place]
+            point = as_point(step(across, math.floor(across)), step(upward, math.floor(upward)))
+            start = start_of(values[n])
+            for place in range(start, start + count_of(values[n])):
                 near[waiting] = n
-                items[waiting] = item
+                items[waiting] = words[place]
                 # Counting instead of branching: whether a box holds a point cannot be predicted.
-                waiting += np.int64(
-                    ((item >> 24) & 255 <= right)
-                    & (right <= (item >> 16) & 255)
-                    & ((item >> 8) & 255 <= up)
-                    & (up <= item & 255)
-                )
+                waiting += np.int64(is_in_box(point, words[place]))
     return waiting, near, items
 
 
@@ -344,42 +356,46 @@ def _longer(array, size):
     return longer
 
 
-@inlined
-def _lie_in(px, py, near, items, waiting, shapes, rings, corners, lonlat):
+@kernel
+def lie_in(px, py, near, items, waiting, shapes, rings, words, lonlat):
     """Keep the pairs of point and item that pass the exact test, at the front; give how many."""
+    corners = words.view(np.float64)
     _ask_for(items, waiting, shapes, rings, corners)
     kept = 0
     for n in range(waiting):
         item, point = items[n], near[n]
-        if item & _INSIDE != 0 or in_shape(
-            (item >> _KIND) & 3, item >> _NUMBER, px[point], py[point], shapes, rings, corners, lonlat
-        ):
-            near[kept] = point
-            items[kept] = item
-            kept += 1
+        near[kept] = point
+        items[kept] = item
+        kept += np.int64(
+            item & _INSIDE != 0
+            or in_shape(
+                (item >> _KIND) & 3, item >> _NUMBER, px[point], py[point], shapes, rings, corners, lonlat
+            )
+        )
     return kept
 
 
 @inlined
 def _ask_for(items, waiting, shapes, rings, corners):
-    """Read a first number of each shape, so that the rest is near when it is tested."""
-    starts, firsts = np.empty(waiting, np.int64), np.empty(waiting, np.float64)
+    """Ask for the memory of shapes, so that it is near when they are tested."""
     for n in range(waiting):
         number = items[n] >> _NUMBER
         if (items[n] >> _KIND) & 3 == POLYGON:
-            starts[n] = rings[number]
+            prefetch(rings, number)
         else:
-            starts[n] = -1
-            firsts[n] = shapes[number, 0]
+            prefetch(shapes, 4 * number)
     for n in range(waiting):
-        if starts[n] >= 0:
-            firsts[n] = corners[starts[n]] + corners[starts[n] + 8]
+        if (items[n] >> _KIND) & 3 == POLYGON:
+            start = rings[items[n] >> _NUMBER]
+            prefetch(corners, start)
+            prefetch(corners, start + 8)
 
 
-@inlined
-def _in_order(near, items, kept, begin, rows, numbers, count):
-    """Write pairs in the order of the points."""
-    ends = np.zeros(BLOCK + 1, np.int64)
+@kernel
+def write_in_order(near, items, kept, begin, rows, numbers, count, room):
+    """Write pairs of row and number behind the first `count`, in the order of the points."""
+    ends = room[0]
+    ends[:] = 0
     for n in range(kept):
         ends[near[n] + 1] += 1
     for n in range(BLOCK):
@@ -389,6 +405,12 @@ def _in_order(near, items, kept, begin, rows, numbers, count):
         ends[near[n]] += 1
         rows[at] = begin + near[n]
         numbers[at] = items[n] >> _NUMBER
+
+
+@inlined
+def number_of(item):
+    """Tell which shape an item is about."""
+    return item >> _NUMBER
 
 
 @kernel

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 import numba
+from llvmlite import ir
+from numba.extending import intrinsic
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -23,3 +25,22 @@ def inlined(function: Callable[P, R]) -> Callable[P, R]:
         function
     )
     return compiled
+
+
+@intrinsic
+def prefetch(typing: Any, array: Any, place: Any) -> Any:
+    """Ask for the memory at a place of an array (as if it had one dimension), without waiting for it.
+
+    The place may lie beyond the array: nothing is read.
+    """
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
+        byte, number = ir.IntType(8).as_pointer(), ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [byte, number, number, number])
+        ask = builder.module.declare_intrinsic("llvm.prefetch", [byte], kind)
+        to_read, keep, is_data = number(0), number(3), number(1)
+        builder.call(ask, [builder.bitcast(builder.gep(data, [arguments[1]]), byte), to_read, keep, is_data])
+        return context.get_dummy_value()
+
+    return numba.void(array, numba.int64), generate
