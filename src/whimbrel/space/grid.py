@@ -136,25 +136,30 @@ class Grid:
 
         Borders count; a point with a NaN coordinate lies nowhere.
         """
-        self._lists.go_on(len(x) // 2)  # looking into two tables costs more than this
-        counts = self._natives[: kernels.LEVELS] + self._natives[kernels.LEVELS :]
-        levels = np.flatnonzero(counts)[::-1].copy()
         found: list[tuple[Numbers, Numbers]] = []
-        done, room = 0, max(1024, 2 * len(x))
+        done, room = 0, len(x) + 1024
         while done < len(x):
             rows, numbers = np.empty(room, np.int32), np.empty(room, np.int32)
-            before, lists = done, self._lists
-            done, count = kernels.look_up(
-                x, y, done, levels, self._natives, _SCALES, self._shapes, self._rings, self._lonlat,
-                lists.slots, lists.old, lists.words, rows, numbers,
-            )  # fmt: skip
+            before = done
+            done, count = kernels.look_up(x, y, done, *self.to_look_up(len(x)), rows, numbers)
             found.append((rows[:count], numbers[:count]))
-            room = max(room, 2 * room if done == before else room)
+            room = 2 * room if done == before else room
         if len(found) == 1:
             return found[0]
         if not found:
             return np.zeros(0, np.int32), np.zeros(0, np.int32)
         return np.concatenate([rows for rows, _ in found]), np.concatenate([numbers for _, numbers in found])
+
+    def to_look_up(self, points: int) -> tuple[Any, ...]:
+        """Give the arrays in which kernels look up so many points, in the order in which they take them."""
+        self._lists.go_on(points // 2)  # looking into two tables costs more than this
+        counts = self._natives[: kernels.LEVELS] + self._natives[kernels.LEVELS :]
+        levels = np.flatnonzero(counts)[::-1].copy()
+        lists = self._lists
+        return (
+            levels, self._natives, _SCALES, self._shapes, self._rings, self._lonlat,
+            lists.slots, lists.old, lists.words,
+        )  # fmt: skip
 
     def hold(self, x: Floats, y: Floats, numbers: Numbers) -> npt.NDArray[np.bool_]:
         """Tell which points lie in which shape, pair by pair."""

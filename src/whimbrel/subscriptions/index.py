@@ -235,7 +235,7 @@ class Subscriptions:
         listed = self._in_place(self._paths.find(batch.num_rows, columns), x, y)
         if not len(x) or not len(self._grid):
             return listed
-        placed = self._paths.keep_meeting(self._grid.match(x, y), columns)
+        placed = self._paths.find_placed(x, y, self._grid, columns)
         if not len(listed[0]):
             return placed
         rows, numbers = joined([listed, placed])

@@ -7,11 +7,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from whimbrel.space.geometry import Floats
+from whimbrel.space.grid import Grid
 from whimbrel.space.lists import Ints, Lists, lengthen
 from whimbrel.subscriptions.columns import Columns
 from whimbrel.subscriptions.conditions import Conditions
 from whimbrel.subscriptions.kernels import paths as kernels
-from whimbrel.subscriptions.kernels.conditions import SUBSTRING, keep_meeting
+from whimbrel.subscriptions.kernels.conditions import SUBSTRING
+from whimbrel.subscriptions.kernels.placed import find_placed
 
 Numbers = npt.NDArray[np.int32]
 Pairs = tuple[Numbers, Numbers]
@@ -92,13 +95,20 @@ class Paths:
             room = 2 * room if done == before else room
         return joined(found)
 
-    def keep_meeting(self, pairs: Pairs, columns: Columns) -> Pairs:
-        """Keep the pairs whose event meets the condition of the subscription."""
-        rows, numbers = pairs
-        if not len(columns.highs):
-            return pairs
-        kept = keep_meeting(rows, numbers, self.conditions.starts, self._lists.words, *columns.arrays)
-        return rows[:kept], numbers[:kept]
+    def find_placed(self, x: Floats, y: Floats, grid: Grid, columns: Columns) -> Pairs:
+        """Give the pairs of events and subscriptions in a grid whose condition they meet, by row."""
+        found: list[Pairs] = []
+        done, room = 0, len(x) + 1024
+        while done < len(x):
+            rows, numbers = np.empty(room, np.int32), np.empty(room, np.int32)
+            before = done
+            done, count = find_placed(
+                x, y, done, *grid.to_look_up(len(x)),
+                self.conditions.starts, self._lists.words, *columns.arrays, rows, numbers,
+            )  # fmt: skip
+            found.append((rows[:count], numbers[:count]))
+            room = 2 * room if done == before else room
+        return joined(found)
 
 
 def joined(pairs: list[Any]) -> Pairs:

@@ -95,19 +95,6 @@ def _same(one, at, other, place, size):
     return True
 
 
-@kernel
-def keep_meeting(rows, numbers, conditions, words, highs, lows, values, begins, ends, data):
-    """Keep the pairs of an event and a subscription whose condition it meets; give how many."""
-    kept = 0
-    for n in range(rows.size):
-        start = abs(conditions[numbers[n]])
-        if meets(start, rows[n], words, highs, lows, values, begins, ends, data):
-            rows[kept] = rows[n]
-            numbers[kept] = numbers[n]
-            kept += 1
-    return kept
-
-
 _POSITIVE = (1 << 62) - 1
 
 
