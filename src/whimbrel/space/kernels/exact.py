@@ -11,24 +11,13 @@ from whimbrel.space.kernels.jit import inlined, kernel
 CIRCLE, BOX, POLYGON = 0, 1, 2
 """Kinds of shapes. A circle's row of numbers is x, y, radius, limit; any other's is its bounding box."""
 
+UNSURE = 2
+"""A point lies on a side, or so close to its line that rounding could decide."""
+
 _SPLITTER = 134217729.0  # 2**27 + 1 cuts a float in two halves whose products are exact
 _ORIENTATION_ERROR = (
     3.3306690738754716e-16  # (3 + 16 eps) eps: above it the sign of the plain formula is right
 )
-
-
-@inlined
-def in_shape(kind, number, x, y, shapes, rings, corners, lonlat):
-    """Tell whether a point lies in a shape."""
-    if kind == CIRCLE:
-        if lonlat:
-            return half_chord(shapes[number, 0], shapes[number, 1], x, y) <= shapes[number, 3]
-        dx = x - shapes[number, 0]
-        dy = y - shapes[number, 1]
-        return dx * dx + dy * dy <= shapes[number, 3]
-    if kind == BOX:
-        return shapes[number, 0] <= x <= shapes[number, 2] and shapes[number, 1] <= y <= shapes[number, 3]
-    return in_rings(corners, rings[number], x, y)
 
 
 @inlined
@@ -39,12 +28,19 @@ def half_chord(lon1, lat1, lon2, lat2):
     return north * north + math.cos(math.radians(lat1)) * math.cos(math.radians(lat2)) * east * east
 
 
-@inlined
+@kernel
 def in_rings(corners, start, x, y):
-    """Count how often a ray to the right crosses the rings that start somewhere in an array.
+    """Tell whether a point lies in the rings that start somewhere in an array.
 
     There stands the number of corners, then x and y of each. Rings are closed; a NaN corner parts them.
     """
+    side = side_of_rings(corners, start, x, y)
+    return in_rings_exactly(corners, start, x, y) if side == UNSURE else side == 1
+
+
+@kernel
+def side_of_rings(corners, start, x, y):
+    """Count how often a ray to the right crosses the rings: 1 inside, 0 outside, or `UNSURE`."""
     # No branches: which sides a ray crosses cannot be predicted. Whole numbers, since truths are slower.
     inside = is_close = np.int64(0)
     x2, y2 = corners[start + 1], corners[start + 2]
@@ -56,12 +52,12 @@ def in_rings(corners, start, x, y):
         crosses = ((y1 <= y) != (y2 <= y)) & (turn == turn)
         inside ^= np.int64(crosses & ((turn > 0) == (y2 > y1)))
         is_close |= np.int64(abs(turn) <= _ORIENTATION_ERROR * (abs(left) + abs(right)))
-    return _in_rings_exactly(corners, start, x, y) if is_close else inside != 0
+    return UNSURE if is_close else inside
 
 
 @kernel
-def _in_rings_exactly(corners, start, x, y):
-    """Do the same for a point that lies on a side, or so close to its line that rounding could decide."""
+def in_rings_exactly(corners, start, x, y):
+    """Do the same for a point whose side of the rings is not sure."""
     inside = False
     first = start + 1
     for n in range(np.int64(corners[start]) - 1):

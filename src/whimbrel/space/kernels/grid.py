@@ -23,7 +23,15 @@ from whimbrel.space.kernels.cover import (
     relation,
     step,
 )
-from whimbrel.space.kernels.exact import CIRCLE, POLYGON, in_shape
+from whimbrel.space.kernels.exact import (
+    BOX,
+    CIRCLE,
+    POLYGON,
+    UNSURE,
+    half_chord,
+    in_rings_exactly,
+    side_of_rings,
+)
 from whimbrel.space.kernels.jit import inlined, kernel, prefetch
 from whimbrel.space.kernels.lists import (
     FREE,
@@ -49,7 +57,7 @@ LEVELS = 128
 MIDDLE = 64
 """Level 0, with cells of size 1, has this number: numbers are positive."""
 
-CROWDED = 128
+CROWDED = 32
 """A cell with so many shapes is split, if enough of them only touch it."""
 HOPELESS = 4096
 """A cell that could not be split before it had so many shapes is not tried again."""
@@ -360,23 +368,34 @@ def _longer(array, size):
 def lie_in(px, py, near, items, waiting, shapes, rings, words, lonlat):
     """Keep the pairs of point and item that pass the exact test, at the front; give how many."""
     corners = words.view(np.float64)
-    _ask_for(items, waiting, shapes, rings, corners)
+    _ask_for(items, waiting, shapes, rings, words)
     kept = 0
+    # All in one loop: for functions of several arrays, Numba counts references at each call.
     for n in range(waiting):
         item, point = items[n], near[n]
         near[kept] = point
         items[kept] = item
-        kept += np.int64(
-            item & _INSIDE != 0
-            or in_shape(
-                (item >> _KIND) & 3, item >> _NUMBER, px[point], py[point], shapes, rings, corners, lonlat
-            )
-        )
+        number, kind, x, y = item >> _NUMBER, (item >> _KIND) & 3, px[point], py[point]
+        if item & _INSIDE:
+            kept += 1
+        elif kind == POLYGON:
+            side = side_of_rings(corners, rings[number], x, y)
+            if side == UNSURE:
+                side = np.int64(in_rings_exactly(corners, rings[number], x, y))
+            kept += side
+        elif kind == BOX:
+            across = (shapes[number, 0] <= x) & (x <= shapes[number, 2])
+            kept += np.int64(across & (shapes[number, 1] <= y) & (y <= shapes[number, 3]))
+        elif lonlat:
+            kept += np.int64(half_chord(shapes[number, 0], shapes[number, 1], x, y) <= shapes[number, 3])
+        else:
+            dx, dy = x - shapes[number, 0], y - shapes[number, 1]
+            kept += np.int64(dx * dx + dy * dy <= shapes[number, 3])
     return kept
 
 
-@inlined
-def _ask_for(items, waiting, shapes, rings, corners):
+@kernel
+def _ask_for(items, waiting, shapes, rings, words):
     """Ask for the memory of shapes, so that it is near when they are tested."""
     for n in range(waiting):
         number = items[n] >> _NUMBER
@@ -387,8 +406,8 @@ def _ask_for(items, waiting, shapes, rings, corners):
     for n in range(waiting):
         if (items[n] >> _KIND) & 3 == POLYGON:
             start = rings[items[n] >> _NUMBER]
-            prefetch(corners, start)
-            prefetch(corners, start + 8)
+            prefetch(words, start)
+            prefetch(words, start + 8)
 
 
 @kernel
@@ -416,11 +435,13 @@ def number_of(item):
 @kernel
 def hold(x, y, numbers, kinds, shapes, rings, lonlat, words):
     """Tell for pairs of a point and a shape whether it lies in it."""
-    corners = words.view(np.float64)
-    found = np.empty(numbers.size, np.bool_)
+    near, items = np.arange(numbers.size), np.empty(numbers.size, np.int64)
     for n in range(numbers.size):
-        number = np.int64(numbers[n])
-        found[n] = in_shape(np.int64(kinds[number]), number, x[n], y[n], shapes, rings, corners, lonlat)
+        items[n] = (np.int64(numbers[n]) << _NUMBER) | (np.int64(kinds[numbers[n]]) << _KIND)
+    kept = lie_in(x, y, near, items, numbers.size, shapes, rings, words, lonlat)
+    found = np.zeros(numbers.size, np.bool_)
+    for n in range(kept):
+        found[near[n]] = True
     return found
 
 
