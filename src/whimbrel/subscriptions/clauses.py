@@ -79,7 +79,18 @@ class Asked:
         """Ask both."""
         if self.region is not None and other.region is not None:
             raise DataError("a subscription has one place; join the two into one polygon")
-        return Asked(self.clauses + other.clauses, self.region or other.region)
+        return Asked(_narrowed(self.clauses + other.clauses), self.region or other.region)
+
+
+def _narrowed(clauses: tuple[Clause, ...]) -> tuple[Clause, ...]:
+    """Join the ranges of one attribute: `speed > 10 and speed <= 20` is one range."""
+    ranges: dict[str, Between] = {}
+    for clause in clauses:
+        if isinstance(clause, Between):
+            known = ranges.get(clause.attribute, clause)
+            low, high = max(known.low, clause.low), min(known.high, clause.high)
+            ranges[clause.attribute] = Between(clause.attribute, low, high)
+    return (*(clause for clause in clauses if not isinstance(clause, Between)), *ranges.values())
 
 
 def of_type(event_type: str) -> Asked:

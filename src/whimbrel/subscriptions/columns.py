@@ -115,7 +115,7 @@ def read_columns(batch: pa.RecordBatch, wanted: Wanted, x: Floats, y: Floats) ->
         column = _column(batch, name, x, y)
         column_hashes(column, highs[place], lows[place])
         if wanted.numbers and column.type in (Type.INT, Type.FLOAT, Type.TIMESTAMP):
-            values[place] = column.values
+            np.add(column.values, 0.0, out=values[place])  # there shall be one zero, not -0.0 beside it
             values[place, column.nulls] = np.nan
         if wanted.texts and column.type is Type.STRING:
             begins[place], ends[place] = data.add(decoded(column.values))

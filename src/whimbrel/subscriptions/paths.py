@@ -1,4 +1,4 @@
-"""How subscriptions are found without their place: each is in one list, the shortest it could be in."""
+"""How subscriptions are found without their place: each in the list or range that selects most."""
 
 from __future__ import annotations
 
@@ -9,12 +9,14 @@ import numpy.typing as npt
 
 from whimbrel.space.geometry import Floats
 from whimbrel.space.grid import Grid
+from whimbrel.space.kernels.lists import BIGGEST
 from whimbrel.space.lists import Ints, Lists, lengthen
 from whimbrel.subscriptions.columns import Columns
 from whimbrel.subscriptions.conditions import Conditions
 from whimbrel.subscriptions.kernels import paths as kernels
 from whimbrel.subscriptions.kernels.conditions import SUBSTRING
 from whimbrel.subscriptions.kernels.placed import find_placed
+from whimbrel.subscriptions.kernels.ranges import LEVELS
 
 Numbers = npt.NDArray[np.int32]
 Pairs = tuple[Numbers, Numbers]
@@ -22,6 +24,10 @@ Pairs = tuple[Numbers, Numbers]
 
 _KINDS = SUBSTRING + 1
 _EVICTED = 1 << 16
+_MORE = 1 << 12
+"""So many words are made room for at once: more than a range can take, apart from lists."""
+_SEEN = 64
+"""So many values of each column tell how much a range selects."""
 
 
 class Paths:
@@ -33,6 +39,8 @@ class Paths:
         self._keys: Ints = np.zeros(0, np.int64)
         self._uses: Ints = np.zeros((0, _KINDS), np.int64)
         self._sizes: Ints = np.zeros((0, _KINDS, kernels.LONGEST + 1), np.int64)
+        self._ranges: Ints = np.zeros((0, LEVELS), np.int64)
+        self._seen: Floats = np.zeros((0, _SEEN))
         self._listed = 0
 
     @property
@@ -46,20 +54,23 @@ class Paths:
             return numbers
         lengthen(self._keys, int(numbers.max()) + 1)
         columns = len(self.conditions.wanted.names)
-        for array in (self._uses, self._sizes):
-            if columns > len(array):
+        known = len(self._uses)
+        if columns > known:
+            for array in (self._uses, self._sizes, self._ranges, self._seen):
                 array.resize((columns, *array.shape[1:]), refcheck=False)
+            self._seen[known:] = np.nan
         lists, done, evicted = self._lists, 0, []
         while True:
             room = np.empty(_EVICTED, np.int64)
             done, gone = kernels.choose(
-                numbers, done, has_place, self.conditions.starts, self._keys, self._uses, self._sizes, room,
+                numbers, done, has_place, self.conditions.starts, self._keys,
+                self._uses, self._sizes, self._ranges, self._seen, room,
                 lists.slots, lists.old, lists.words, lists.free, lists.counters,
             )  # fmt: skip
             evicted.append(room[:gone])
             if done == len(numbers):
                 break
-            lists.make_room()
+            lists.make_room(words=_MORE + (4 << int(lists.counters[BIGGEST])))
         lists.go_on()
         others = np.concatenate(evicted)
         others = others[~np.isin(others, numbers)]
@@ -72,7 +83,7 @@ class Paths:
         by_place: npt.NDArray[np.bool_] = self._keys[numbers] == kernels.PLACE
         lists = self._lists
         kernels.leave(
-            numbers, self.conditions.starts, self._keys, self._uses, self._sizes,
+            numbers, self.conditions.starts, self._keys, self._uses, self._sizes, self._ranges,
             lists.slots, lists.old, lists.words, lists.free, lists.counters,
         )  # fmt: skip
         self._listed -= len(numbers) - int(by_place.sum())
@@ -84,16 +95,24 @@ class Paths:
         """Give the pairs of events and listed subscriptions whose condition they meet, by row."""
         found: list[Pairs] = []
         done, room, lists = (0 if self._listed else events), max(1024, events), self._lists
+        self._see(columns)
+        ranged, levels = np.nonzero(self._ranges[: len(columns.highs)])
         while done < events:
             rows, numbers = np.empty(room, np.int32), np.empty(room, np.int32)
             before = done
             done, count = kernels.find(
-                events, done, self._uses, self._sizes, self.conditions.starts, *columns.arrays,
+                events, done, self._uses, self._sizes, ranged, levels, self.conditions.starts, *columns.arrays,
                 lists.slots, lists.old, lists.words, rows, numbers,
             )  # fmt: skip
             found.append((rows[:count], numbers[:count]))
             room = 2 * room if done == before else room
         return joined(found)
+
+    def _see(self, columns: Columns) -> None:
+        """Remember some values of each column, spread over the batch."""
+        known, rows = columns.values.shape
+        if rows:
+            self._seen[:known] = columns.values[:, np.linspace(0, rows - 1, _SEEN).astype(np.int64)]
 
     def find_placed(self, x: Floats, y: Floats, grid: Grid, columns: Columns) -> Pairs:
         """Give the pairs of events and subscriptions in a grid whose condition they meet, by row."""

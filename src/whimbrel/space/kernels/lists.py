@@ -196,6 +196,27 @@ def drop(slots, words, free, place, at):
 
 
 @kernel
+def insert(slots, words, free, counters, place, at, item):
+    """Put an item into the list in a slot at `at`; False, and no change, if there is no room."""
+    if not append(slots, words, free, counters, place, item):
+        return False
+    first = start_of(slots[place + 1]) + at
+    for n in range(start_of(slots[place + 1]) + count_of(slots[place + 1]) - 1, first, -1):
+        words[n] = words[n - 1]
+    words[first] = item
+    return True
+
+
+@kernel
+def cut(slots, words, free, place, at):
+    """Take the item at `at` out of the list in a slot; the order of the others stays."""
+    start, last = start_of(slots[place + 1]), count_of(slots[place + 1]) - 1
+    for n in range(start + at, start + last):
+        words[n] = words[n + 1]
+    drop(slots, words, free, place, last)
+
+
+@kernel
 def move_slots(slots, old, counters, most):
     """Move some slots of the old table to the new one; lists that are empty and not marked are forgotten."""
     first = counters[MOVED]

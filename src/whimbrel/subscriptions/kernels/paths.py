@@ -1,7 +1,8 @@
-"""How subscriptions are found: each through one list, chosen when it is added, or else through its place.
+"""How subscriptions are found: each in one way, chosen when it is added.
 
-A list belongs to a value that a column must have, to a text that it must begin or end with or contain, or to
-nothing in particular. Whoever is in the shortest list is tried least often.
+That is its place, or a range that a number must lie in, or a list. A list belongs to a value that a column
+must have, to a text that it must begin or end with or contain, or to nothing in particular. Whoever is in the
+shortest list, or in the narrowest range, is tried least often.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from whimbrel.space.kernels.lists import (
     start_of,
 )
 from whimbrel.subscriptions.kernels.conditions import (
+    BETWEEN,
     EQUAL,
     PREFIX,
     SUBSTRING,
@@ -31,6 +33,15 @@ from whimbrel.subscriptions.kernels.conditions import (
     key_of_value,
     meets,
 )
+from whimbrel.subscriptions.kernels.ranges import (
+    enter_range,
+    has_room_for_range,
+    is_above,
+    key_of_chain,
+    key_of_range,
+    leave_range,
+    ordered,
+)
 
 PLACE = 0
 """Instead of a key: the subscription is found through its place."""
@@ -39,6 +50,8 @@ ALWAYS = 1
 FEW = 4
 """A list shorter than this is a better way to a subscription than its place. A list that did not stay so
 short is marked, and then it is no way to subscriptions that have a place."""
+HALF = 16
+"""A list so long is thought to concern half of all events; one that is longer, more of them."""
 LONGEST = 16
 """Of a beginning or an end, so many bytes choose the list."""
 GRAM = 4
@@ -64,13 +77,15 @@ def key_of_clause(at, words):
 
 @kernel
 def choose(
-    numbers, at, has_place, conditions, keys, uses, sizes, evicted, slots, old, words, free, counters
+    numbers, at, has_place, conditions, keys, uses, sizes, ranges, seen, evicted,
+    slots, old, words, free, counters,
 ):  # fmt: skip
     """Choose a way to subscriptions, from the `at`-th on, and enter them there.
 
     Gives the first that is not done for lack of room, and how many of others were evicted: the list that led
     to them has become popular, and now their place does. `uses` counts, for each column and kind of clause,
-    who is found through it; `sizes` does so for each number of bytes of a text.
+    who is found through it; `sizes` does so for each number of bytes of a text, `ranges` for each level.
+    `seen` are some values that each column had, which tell how much a range selects.
     """
     gone = 0
     while at < numbers.size:
@@ -95,6 +110,16 @@ def choose(
             keys[number] = PLACE
             at += 1
             continue
+        narrowest, share = _narrowest(abs(conditions[number]), words, seen)
+        if narrowest and not has_place[number] and (chosen < 0 or share * (least + HALF) < least):
+            column, low, high = column_of(words[narrowest]), words[narrowest + 1], words[narrowest + 2]
+            if not has_room_for_range(column, low, high, slots, old, words, counters):
+                return at, gone
+            enter_range(column, low, high, number, slots, old, words, free, counters)
+            keys[number], level = key_of_range(column, low, high)
+            ranges[column, level] += 1
+            at += 1
+            continue
         if not has_slots(slots, counters, 1):
             return at, gone
         place = settle(slots, old, counters, best, True)
@@ -105,6 +130,27 @@ def choose(
             _count(chosen, taken, 1, words, uses, sizes)
         at += 1
     return at, gone
+
+
+@kernel
+def _narrowest(start, words, seen):
+    """Give the clause that asks for the range in which the fewest values lie, 0 if none does; and their share.
+
+    Where nothing was seen yet, a range of two ends is narrower than one that goes on for ever.
+    """
+    best, least, bounds = np.int64(0), np.inf, words.view(np.float64)
+    while start:
+        for clause in range(start + 2, start + 2 + 3 * words[start], 3):
+            if asked(words[clause]) == BETWEEN:
+                low, high, column = bounds[clause + 1], bounds[clause + 2], column_of(words[clause])
+                inside, known = 1.0 if np.isinf(high - low) else 0.5, 2.0
+                for value in seen[column]:
+                    inside += low <= value <= high
+                    known += value == value
+                if inside / known < least:
+                    best, least = clause, inside / known
+        start = words[start + 1]
+    return best, least
 
 
 @kernel
@@ -146,10 +192,14 @@ def _uncount(start, chosen, words, uses, sizes):
 
 
 @kernel
-def leave(numbers, conditions, keys, uses, sizes, slots, old, words, free, counters):
-    """Take subscriptions out of their lists."""
+def leave(numbers, conditions, keys, uses, sizes, ranges, slots, old, words, free, counters):
+    """Take subscriptions out of their lists and ranges."""
     for number in numbers:
         if keys[number] == PLACE:
+            continue
+        if keys[number] & 1 == 0:
+            _leave_range(number, abs(conditions[number]), keys[number], ranges,
+                         slots, old, words, free, counters)  # fmt: skip
             continue
         place = settle(slots, old, counters, keys[number], False)
         value = slots[place + 1]
@@ -162,16 +212,31 @@ def leave(numbers, conditions, keys, uses, sizes, slots, old, words, free, count
 
 
 @kernel
+def _leave_range(number, start, chosen, ranges, slots, old, words, free, counters):
+    while start:
+        for clause in range(start + 2, start + 2 + 3 * words[start], 3):
+            column, low, high = column_of(words[clause]), words[clause + 1], words[clause + 2]
+            if asked(words[clause]) == BETWEEN:
+                key, level = key_of_range(column, low, high)
+                if key == chosen:
+                    leave_range(column, low, high, number, slots, old, words, free, counters)
+                    ranges[column, level] -= 1
+                    return
+        start = words[start + 1]
+
+
+@kernel
 def find(
-    count, first, uses, sizes, conditions, highs, lows, values, begins, ends, data,
+    count, first, uses, sizes, columns, levels, conditions, highs, lows, values, begins, ends, data,
     slots, old, words, rows, numbers,
 ):  # fmt: skip
-    """Find the subscriptions that events meet through the lists, from the `first` event on.
+    """Find the subscriptions that events meet through lists and ranges, from the `first` event on.
 
     Gives the first event that is not done for lack of room in `rows` and `numbers`, and the number of pairs.
+    `columns` and `levels` are the levels of ranges that are in use, each with its column.
     """
     found = 0
-    keys = np.empty(64, np.int64)
+    keys, candidates = np.empty(64, np.int64), np.empty(64, np.int64)
     for event in range(first, count):
         began = found
         used = _keys_of(event, keys, uses, sizes, highs, begins, ends, data, slots, old)
@@ -189,7 +254,41 @@ def find(
                     rows[found] = event
                     numbers[found] = number
                     found += 1
+        for n in range(columns.size):
+            tried = _in_node(event, columns[n], levels[n], values, slots, old, words, candidates)
+            while tried > candidates.size:
+                candidates = np.empty(2 * tried, np.int64)
+                tried = _in_node(event, columns[n], levels[n], values, slots, old, words, candidates)
+            for number in candidates[:tried]:
+                if meets(abs(conditions[number]), event, words, highs, lows, values, begins, ends, data):
+                    if found == rows.size:
+                        return event, began
+                    rows[found] = event
+                    numbers[found] = number
+                    found += 1
     return count, found
+
+
+@kernel
+def _in_node(event, column, level, values, slots, old, words, candidates):
+    """Collect those whose range, of one node, an event's value lies in; those that do not fit are counted."""
+    value, bounds = values[column, event], words.view(np.float64)
+    if value != value:
+        return 0
+    place = ordered(values.view(np.int64)[column, event])
+    by_end = is_above(place, level)
+    chain = look(slots, old, key_of_chain(column, level, place, by_end))
+    limit = -value if by_end else value
+    tried = 0
+    for n in range(start_of(chain), start_of(chain) + count_of(chain)):
+        block = words[n]
+        for at in range(block + 1, block + 1 + 2 * words[block], 2):
+            if bounds[at] > limit:
+                return tried
+            if tried < candidates.size:
+                candidates[tried] = words[at + 1]
+            tried += 1
+    return tried
 
 
 @kernel
