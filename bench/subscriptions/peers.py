@@ -28,6 +28,16 @@ def circles_by_numpy(x: Any, y: Any, radius_m: float, px: Any, py: Any) -> Pairs
     return np.concatenate(found)
 
 
+def ranges_by_numpy(low: Any, high: Any, values: Any) -> Pairs:
+    """Try every event against every range, a block of events at a time."""
+    found = []
+    for first in range(0, len(values), 64):
+        value = values[first : first + 64, None]
+        rows, numbers = np.nonzero((low <= value) & (value <= high))
+        found.append(np.stack([rows + first, numbers], axis=1))
+    return np.concatenate(found)
+
+
 def circles_by_tree(tree: shapely.STRtree, radius_m: float, points: Any) -> Pairs:
     """Ask a tree of centres for those within the radius."""
     rows, numbers = tree.query(points, predicate="dwithin", distance=radius_m)

@@ -27,9 +27,10 @@ from peers import (
     in_order,
     mixture_by_tree,
     polygons_by_tree,
+    ranges_by_numpy,
     tree_of_mixture,
 )
-from scenarios import TAXI_RADIUS_M, Mixture, mixture, shops, taxis
+from scenarios import TAXI_RADIUS_M, Mixture, Speeds, mixture, shops, speeds, taxis
 
 import whimbrel as wb
 
@@ -46,7 +47,7 @@ def main() -> None:
         "--most", type=int, default=1_000_000, help="subscriptions and events of the largest runs"
     )
     parser.add_argument("--repeat", type=int, default=3, help="runs of each measurement; the median counts")
-    parser.add_argument("--only", default="abcdef", help="which measurements, e.g. 'ab'")
+    parser.add_argument("--only", default="abcdefg", help="which measurements, e.g. 'ab'")
     parser.add_argument("--write", action="store_true", help="put the table into the docs")
     options = parser.parse_args()
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})  # one core
@@ -81,6 +82,8 @@ def warm_up() -> None:
     replace_some(subs, small, 0, 500)
     for scenario in (taxi_subscriptions(200)[0], shop_subscriptions(200)[0]):
         scenario.match(taxis(10, 1_000).events)
+    some = speeds(40, 1_000)
+    range_subscriptions(some).match(some.events)
 
 
 def taxi_subscriptions(count: int) -> tuple[wb.Subscriptions, Any, Any]:
@@ -115,11 +118,17 @@ def taxi(options: argparse.Namespace) -> Iterator[str]:
         subs, scenario, events = taxi_subscriptions(count)
         px, py = (events[name].to_numpy() for name in "xy")
         points, tree = shapely.points(px, py), shapely.STRtree(shapely.points(scenario.x, scenario.y))
+        plain: Callable[[], Any] = lambda s=scenario, px=px, py=py: circles_by_numpy(  # noqa: E731
+            s.x, s.y, TAXI_RADIUS_M, px, py
+        )
         peers: dict[str, Callable[[], Any]] = {
             "STRtree": lambda tree=tree, points=points: circles_by_tree(tree, TAXI_RADIUS_M, points),
-            "NumPy": lambda s=scenario, px=px, py=py: circles_by_numpy(s.x, s.y, TAXI_RADIUS_M, px, py),
+            "plain": plain,
         }
-        yield compared(f"(a) taxis: {count:,} circles", subs, events, peers, options)
+        yield compared(f"(a) taxis: {count:,} circles, indexed", subs, events, peers, options)
+        spent = median(plain, options.repeat, PATIENCE_S)
+        rate = f"{len(px) / spent / 1e6:.4f} M events/s, {spent * 1e3:,.0f} ms for {len(px):,}"
+        yield f"| (a) taxis: {count:,} circles, plain (NumPy, no index) | {rate} | |"
 
 
 def shopping(options: argparse.Namespace) -> Iterator[str]:
@@ -132,6 +141,32 @@ def shopping(options: argparse.Namespace) -> Iterator[str]:
             "STRtree": lambda t=tree, s=scenario, p=points, a=ages: polygons_by_tree(t, s.age_ranges, p, a)
         }
         yield compared(f"(b) shops: {count:,} regions", subs, events, peers, options)
+
+
+def ranging(options: argparse.Namespace) -> Iterator[str]:
+    """Measure (g): 80,000 events, and subscriptions that ask for a type and a range of numbers only."""
+    base = None
+    for count in (1_000, 10_000):
+        scenario = speeds(count, 80_000)
+        begin = time.process_time()
+        subs = range_subscriptions(scenario)
+        added = time.process_time() - begin
+        spent = median(lambda subs=subs, s=scenario: subs.match(s.events), 5 * options.repeat)
+        base = base or spent
+        peers: dict[str, Callable[[], Any]] = {
+            "plain": lambda s=scenario: ranges_by_numpy(s.low, s.high, s.events["speed"].to_numpy())
+        }
+        line = compared(f"(g) ranges: {count:,} of them", subs, scenario.events, peers, options)
+        about = f", {spent / base:.1f} x the time of 1,000, added at {count / added / 1e3:.1f} k/s |"
+        yield line.removesuffix(" |") + about
+
+
+def range_subscriptions(scenario: Speeds) -> wb.Subscriptions:
+    """Subscribe to ranges of speeds."""
+    subs = wb.Subscriptions()
+    for number, (low, high) in enumerate(zip(scenario.low.tolist(), scenario.high.tolist(), strict=True)):
+        subs.add(number, type="TAXI", where=f"speed between {low} and {high}")
+    return subs
 
 
 def compared(
@@ -305,6 +340,7 @@ MEASUREMENTS = {
     "d": denser,
     "e": changing,
     "f": growing,
+    "g": ranging,
 }
 
 if __name__ == "__main__":

@@ -89,6 +89,23 @@ def shops(subscriptions: int, events: int, seed: int = 1) -> Shops:
     return Shops(shapely.polygons(corners), age_ranges, pa.table(columns))
 
 
+@dataclass(frozen=True)
+class Speeds:
+    """Ranges of speeds, and taxis that tell theirs."""
+
+    low: Floats
+    high: Floats
+    events: pa.Table
+
+
+def speeds(subscriptions: int, events: int, seed: int = 1) -> Speeds:
+    """Make ranges so narrow that a speed lies in about one of them."""
+    random = np.random.default_rng(seed)
+    low = random.uniform(0, 100, subscriptions).round(6)
+    columns = {"type": _repeated("TAXI", events), "speed": random.uniform(0, 100, events)}
+    return Speeds(low, (low + 100 / subscriptions).round(6), pa.table(columns))
+
+
 def routes(
     random: np.random.Generator, mover: npt.NDArray[np.int64], time: Floats, speed: float, side: float
 ) -> tuple[Floats, Floats]:

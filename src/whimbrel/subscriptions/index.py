@@ -233,12 +233,13 @@ class Subscriptions:
         x, y = read_points(batch, self.coordinates)
         columns = read_columns(batch, self._paths.conditions.wanted, x, y)
         listed = self._in_place(self._paths.find(batch.num_rows, columns), x, y)
-        if not len(x) or not len(self._grid):
-            return listed
-        placed = self._paths.find_placed(x, y, self._grid, columns)
-        if not len(listed[0]):
-            return placed
-        rows, numbers = joined([listed, placed])
+        ranged = self._paths.find_ranged(batch.num_rows, columns)
+        found = [pairs for pairs in (listed, ranged) if len(pairs[0])]
+        if len(x) and len(self._grid):
+            found.append(self._paths.find_placed(x, y, self._grid, columns))
+        rows, numbers = joined(found)
+        if len(found) < 2:
+            return rows, numbers
         order = np.argsort(rows, kind="stable")
         return rows[order], numbers[order]
 

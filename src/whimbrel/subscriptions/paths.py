@@ -16,6 +16,7 @@ from whimbrel.subscriptions.conditions import Conditions
 from whimbrel.subscriptions.kernels import paths as kernels
 from whimbrel.subscriptions.kernels.conditions import SUBSTRING
 from whimbrel.subscriptions.kernels.placed import find_placed
+from whimbrel.subscriptions.kernels.ranged import find_ranged
 from whimbrel.subscriptions.kernels.ranges import LEVELS
 
 Numbers = npt.NDArray[np.int32]
@@ -93,16 +94,32 @@ class Paths:
 
     def find(self, events: int, columns: Columns) -> Pairs:
         """Give the pairs of events and listed subscriptions whose condition they meet, by row."""
+        has_lists = self._listed > int(self._ranges.sum())
+        done, room, lists = (0 if has_lists else events), max(1024, events), self._lists
         found: list[Pairs] = []
-        done, room, lists = (0 if self._listed else events), max(1024, events), self._lists
-        self._see(columns)
-        ranged, levels = np.nonzero(self._ranges[: len(columns.highs)])
         while done < events:
             rows, numbers = np.empty(room, np.int32), np.empty(room, np.int32)
             before = done
             done, count = kernels.find(
-                events, done, self._uses, self._sizes, ranged, levels, self.conditions.starts, *columns.arrays,
+                events, done, self._uses, self._sizes, self.conditions.starts, *columns.arrays,
                 lists.slots, lists.old, lists.words, rows, numbers,
+            )  # fmt: skip
+            found.append((rows[:count], numbers[:count]))
+            room = 2 * room if done == before else room
+        return joined(found)
+
+    def find_ranged(self, events: int, columns: Columns) -> Pairs:
+        """Give the pairs of events and subscriptions found through a range whose condition they meet."""
+        self._see(columns)
+        ranged, levels = np.nonzero(self._ranges)
+        found: list[Pairs] = []
+        done, room, lists = (0 if len(ranged) else events), events + 1024, self._lists
+        while done < events:
+            rows, numbers = np.empty(room, np.int32), np.empty(room, np.int32)
+            before = done
+            done, count = find_ranged(
+                events, done, ranged, levels, lists.slots, lists.old,
+                self.conditions.starts, lists.words, *columns.arrays, rows, numbers,
             )  # fmt: skip
             found.append((rows[:count], numbers[:count]))
             room = 2 * room if done == before else room

@@ -342,7 +342,7 @@ def candidates(px, py, levels, natives, scales, slots, old, words, near, items, 
                 most += count_of(values[n])
             is_split[n] = is_marked(values[n])
         if most > near.size:
-            near, items = _longer(near, most), _longer(items, most)
+            near, items = longer(near, most), longer(items, most)
         for n in range(px.size):
             if values[n] == 0:
                 continue
@@ -358,10 +358,11 @@ def candidates(px, py, levels, natives, scales, slots, old, words, near, items, 
 
 
 @kernel
-def _longer(array, size):
-    longer = np.empty(2 * size, array.dtype)
-    longer[: array.size] = array
-    return longer
+def longer(array, size):
+    """Give an array with the same items at its front that is longer than `size`."""
+    copy = np.empty(2 * size, array.dtype)
+    copy[: array.size] = array
+    return copy
 
 
 @kernel
@@ -424,6 +425,12 @@ def write_in_order(near, items, kept, begin, rows, numbers, count, room):
         ends[near[n]] += 1
         rows[at] = begin + near[n]
         numbers[at] = items[n] >> _NUMBER
+
+
+@inlined
+def item_of(number):
+    """Give an item that is about a shape and nothing else."""
+    return number << _NUMBER
 
 
 @inlined

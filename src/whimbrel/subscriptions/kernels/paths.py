@@ -36,11 +36,8 @@ from whimbrel.subscriptions.kernels.conditions import (
 from whimbrel.subscriptions.kernels.ranges import (
     enter_range,
     has_room_for_range,
-    is_above,
-    key_of_chain,
     key_of_range,
     leave_range,
-    ordered,
 )
 
 PLACE = 0
@@ -227,16 +224,15 @@ def _leave_range(number, start, chosen, ranges, slots, old, words, free, counter
 
 @kernel
 def find(
-    count, first, uses, sizes, columns, levels, conditions, highs, lows, values, begins, ends, data,
+    count, first, uses, sizes, conditions, highs, lows, values, begins, ends, data,
     slots, old, words, rows, numbers,
 ):  # fmt: skip
-    """Find the subscriptions that events meet through lists and ranges, from the `first` event on.
+    """Find the subscriptions that events meet through the lists, from the `first` event on.
 
     Gives the first event that is not done for lack of room in `rows` and `numbers`, and the number of pairs.
-    `columns` and `levels` are the levels of ranges that are in use, each with its column.
     """
     found = 0
-    keys, candidates = np.empty(64, np.int64), np.empty(64, np.int64)
+    keys = np.empty(64, np.int64)
     for event in range(first, count):
         began = found
         used = _keys_of(event, keys, uses, sizes, highs, begins, ends, data, slots, old)
@@ -254,41 +250,7 @@ def find(
                     rows[found] = event
                     numbers[found] = number
                     found += 1
-        for n in range(columns.size):
-            tried = _in_node(event, columns[n], levels[n], values, slots, old, words, candidates)
-            while tried > candidates.size:
-                candidates = np.empty(2 * tried, np.int64)
-                tried = _in_node(event, columns[n], levels[n], values, slots, old, words, candidates)
-            for number in candidates[:tried]:
-                if meets(abs(conditions[number]), event, words, highs, lows, values, begins, ends, data):
-                    if found == rows.size:
-                        return event, began
-                    rows[found] = event
-                    numbers[found] = number
-                    found += 1
     return count, found
-
-
-@kernel
-def _in_node(event, column, level, values, slots, old, words, candidates):
-    """Collect those whose range, of one node, an event's value lies in; those that do not fit are counted."""
-    value, bounds = values[column, event], words.view(np.float64)
-    if value != value:
-        return 0
-    place = ordered(values.view(np.int64)[column, event])
-    by_end = is_above(place, level)
-    chain = look(slots, old, key_of_chain(column, level, place, by_end))
-    limit = -value if by_end else value
-    tried = 0
-    for n in range(start_of(chain), start_of(chain) + count_of(chain)):
-        block = words[n]
-        for at in range(block + 1, block + 1 + 2 * words[block], 2):
-            if bounds[at] > limit:
-                return tried
-            if tried < candidates.size:
-                candidates[tried] = words[at + 1]
-            tried += 1
-    return tried
 
 
 @kernel

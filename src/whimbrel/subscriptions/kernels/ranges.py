@@ -69,7 +69,7 @@ def is_above(number, level):
     return np.int64((number >> np.uint64(level - 1)) & np.uint64(1)) if level else 0
 
 
-@kernel
+@inlined
 def key_of_chain(column, level, number, by_end):
     """Give the key of a chain of the node that a number has on a level. It is even: no other list's key is."""
     above = scramble(np.int64(_node(number, level)))
