@@ -15,6 +15,7 @@ import statistics
 import sys
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -118,9 +119,7 @@ def taxi(options: argparse.Namespace) -> Iterator[str]:
         subs, scenario, events = taxi_subscriptions(count)
         px, py = (events[name].to_numpy() for name in "xy")
         points, tree = shapely.points(px, py), shapely.STRtree(shapely.points(scenario.x, scenario.y))
-        plain: Callable[[], Any] = lambda s=scenario, px=px, py=py: circles_by_numpy(  # noqa: E731
-            s.x, s.y, TAXI_RADIUS_M, px, py
-        )
+        plain = partial(circles_by_numpy, scenario.x, scenario.y, TAXI_RADIUS_M, px, py)
         peers: dict[str, Callable[[], Any]] = {
             "STRtree": lambda tree=tree, points=points: circles_by_tree(tree, TAXI_RADIUS_M, points),
             "plain": plain,

@@ -12,7 +12,22 @@ from hypothesis import strategies as st
 
 import whimbrel as wb
 
-SPECIAL = [-math.inf, -1.7e308, -3.0, -1.0, -5e-324, -0.0, 0.0, 5e-324, 1.0, 1.5, 3.0, 64.0, 1.7e308, math.inf]
+SPECIAL = [
+    -math.inf,
+    -1.7e308,
+    -3.0,
+    -1.0,
+    -5e-324,
+    -0.0,
+    0.0,
+    5e-324,
+    1.0,
+    1.5,
+    3.0,
+    64.0,
+    1.7e308,
+    math.inf,
+]
 finite = [value for value in SPECIAL if math.isfinite(value)]
 bounds = st.one_of(st.sampled_from(finite), st.integers(-40, 40).map(lambda n: n / 4))
 seen = st.one_of(st.sampled_from(SPECIAL), st.integers(-44, 44).map(lambda n: n / 4), st.none())
@@ -114,7 +129,7 @@ def test_chains_that_grow_and_shrink_lose_nothing(kind):
         rows, numbers = np.nonzero((low <= v[:, None]) & (v[:, None] <= high) & there)
         expected = set(zip(rows.tolist(), numbers.tolist(), strict=True))
         assert found(subs, pa.table({"type": ["A"] * len(v), "v": v})) == expected
-    assert (subs._paths._keys[: count] & 1 == 0).sum() > 500, "no range led to anybody"
+    assert (subs._paths._keys[:count] & 1 == 0).sum() > 500, "no range led to anybody"
     subs.remove(np.flatnonzero(there))
     assert subs._paths._ranges.sum() == subs._paths._listed == 0
 

@@ -150,7 +150,7 @@ class Grid:
             return np.zeros(0, np.int32), np.zeros(0, np.int32)
         return np.concatenate([rows for rows, _ in found]), np.concatenate([numbers for _, numbers in found])
 
-    def to_look_up(self, points: int) -> tuple[Any, ...]:
+    def to_look_up(self, points: int) -> tuple[Any, Any, Any, Any, Any, Any, Any, Any, Any]:
         """Give the arrays in which kernels look up so many points, in the order in which they take them."""
         self._lists.go_on(points // 2)  # looking into two tables costs more than this
         counts = self._natives[: kernels.LEVELS] + self._natives[kernels.LEVELS :]

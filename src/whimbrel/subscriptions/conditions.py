@@ -136,7 +136,9 @@ class Conditions:
         match clause:
             case Between(_, low, high):
                 self._asks_numbers = True
-                bits = (np.array([low, high]) + 0.0).view(np.int64)  # there shall be one zero, not -0.0 beside it
+                bits = (np.array([low, high]) + 0.0).view(
+                    np.int64
+                )  # there shall be one zero, not -0.0 beside it
                 return int(kernels.clause_of(kernels.BETWEEN, column)), int(bits[0]), int(bits[1])
             case HasText(_, how, text):
                 self._asks_texts = True

@@ -311,7 +311,7 @@ def look_up(x, y, first, levels, natives, scales, shapes, rings, lonlat, slots, 
 
 @kernel
 def scratch():
-    """Give what a look-up of blocks of points works in: pairs of a point and an item, and room for each point."""
+    """Give what a look-up works in: pairs of a point and an item, and room for each point of a block."""
     return np.empty(16 * BLOCK, np.int64), np.empty(16 * BLOCK, np.int64), np.empty((4, BLOCK + 1), np.int64)
 
 

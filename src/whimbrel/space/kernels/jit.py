@@ -28,7 +28,7 @@ def inlined(function: Callable[P, R]) -> Callable[P, R]:
 
 
 @intrinsic
-def prefetch(typing: Any, array: Any, place: Any) -> Any:
+def prefetch(_typing: Any, array: Any, place: Any) -> Any:  # noqa: ARG001 - Numba gives types by position
     """Ask for the memory at a place of an array (as if it had one dimension), without waiting for it.
 
     The place may lie beyond the array: nothing is read.

@@ -131,7 +131,7 @@ def choose(
 
 @kernel
 def _narrowest(start, words, seen):
-    """Give the clause that asks for the range in which the fewest values lie, 0 if none does; and their share.
+    """Give the clause with the range in which the fewest values lie, 0 if there is none; and their share.
 
     Where nothing was seen yet, a range of two ends is narrower than one that goes on for ever.
     """

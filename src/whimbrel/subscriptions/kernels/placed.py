@@ -1,4 +1,4 @@
-"""Subscriptions that are found through their place: a look-up in the grid that tests conditions on the way."""
+"""Subscriptions that are found through their place: a look-up in the grid that tests conditions, too."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ def is_above(number, level):
 
 @inlined
 def key_of_chain(column, level, number, by_end):
-    """Give the key of a chain of the node that a number has on a level. It is even: no other list's key is."""
+    """Give the key of a chain of the node that a number has on a level; it is even, as no other list's is."""
     above = scramble(np.int64(_node(number, level)))
     kind = np.uint64((column << 8) | (level << 1) | by_end)
     return np.int64((scramble(np.int64(above + kind)) & np.uint64(_POSITIVE)) | np.uint64(2))
