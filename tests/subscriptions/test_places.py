@@ -17,7 +17,7 @@ NAMES = {"plane": ("x", "y"), "lonlat": ("lon", "lat")}
 
 
 def distances(coordinates, px, py, x, y):
-    """Metres from each point to each centre; on the globe from vectors, another formula than the index has."""
+    """Metres from points to centres; on the globe from vectors, another formula than the index has."""
     if coordinates == "plane":
         return np.hypot(px[:, None] - x, py[:, None] - y)
     points, centres = (
