@@ -81,6 +81,7 @@ PHRASES = """
     T comes within 1 m of R margin 1 m settling 2 events
     T stays in R for 3 s
     T stays outside R for 4 s margin 1 m
+    T stays beyond 1 m of R for 3 s
     T approaches R by 2 m
     T approaches R by 3 m margin 1 m
     T stops for 2 s within 1 m
@@ -90,6 +91,18 @@ PHRASES = """
     T as a meets T as b within 2 m for 2 s
     T as a travels with T as b within 2 m for 3 s
     T as a reaches T as b from 4 m fresh 1 s
+    T as a reaches T as b from 4 m within 2 m between samples
+    T as a comes within 2 m of T as b settling 2 events
+    T as a comes within 3 m of T as b accuracy w margin 1 m
+    T as a leaves T as b beyond 3 m settling 2 s accuracy w
+    T as a crosses T as b beyond 3 m within 1 m
+    T as a crosses T as b beyond 4 m within 2 m fresh 2 s
+    T as a crosses T as b beyond 3 m within 2 m settling 2 events
+    T as a approaches T as b by 2 m
+    T as a approaches T as b by 3 m margin 1 m fresh 3 s
+    T as a stays beyond 3 m of T as b for 3 s margin 1 m
+    T as a stays beyond 2 m of T as b for 2 s accuracy w fresh 2 s
+    T as a meets T as b within 3 m for 2 s accuracy w
 """
 
 
