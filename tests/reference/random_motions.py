@@ -156,23 +156,34 @@ _SAMPLE = st.tuples(
 
 
 _AREAS = (((-1, -1), (1, -1), (1, 1), (-1, 1)), ((-2, -1), (4, -1), (-2, 2)))
-_CLOSE = tuple(product((0, 1, 2, 4, 7), (0, 1)))
+_MOVERS = (("s", "x"), ("s", "x"), ("t", "y"), ("t", "y"), ("t", "x"), (None, "y"), ("u", None))
+_STEP = st.tuples(
+    st.sampled_from((0, 1, 1, 2)),
+    st.sampled_from(_MOVERS),
+    st.sampled_from(("T", "T", "T", "U")),
+    st.sampled_from((*product((0, 1, 2, 4, 7), (0, 0, 1)), None)),
+    st.sampled_from((None, None, None, *_AREAS)),
+    st.sampled_from((3, 2, 2, 2, 1, None)),
+    st.sampled_from((None, 0.0, 0.0, 0.0, 1.0, -1.0)),
+)
 
 
 @st.composite
-def crowds(draw: st.DrawFn) -> list[Event]:
+def crowds(draw: st.DrawFn, max_size: int = 16) -> list[Event]:
     """Draw samples of movers that often come close to each other; some are areas around their places."""
-    found = []
-    for sample in draw(sample_lists()):
-        x, y = draw(st.sampled_from(_CLOSE))
-        made = replace(sample, type=draw(st.sampled_from(("T", "T", "U"))))
-        if sample.x is None:
-            found.append(made)
-        elif draw(st.integers(0, 3)):
-            found.append(replace(made, x=float(x), y=float(y)))
-        else:
-            corners = tuple((float(x + dx), float(y + dy)) for dx, dy in draw(st.sampled_from(_AREAS)))
-            found.append(replace(made, x=None, y=None, polygon=corners))
+    found: list[Event] = []
+    second = 0
+    for number, drawn in enumerate(draw(st.lists(_STEP, min_size=4, max_size=max_size))):
+        later, (source, k), kind, place, area, v, w = drawn
+        second += later
+        time = second * SECOND
+        made = Event(f"e{number}", kind, time, time, source, attributes={"v": v, "w": w, "k": k})
+        if place is not None and area is not None:
+            corners = tuple((float(place[0] + dx), float(place[1] + dy)) for dx, dy in area)
+            made = replace(made, polygon=corners)
+        elif place is not None:
+            made = replace(made, x=float(place[0]), y=float(place[1]))
+        found.append(made)
     return found
 
 
