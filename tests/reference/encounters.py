@@ -16,6 +16,7 @@ from .functions import apart, centre, geometry, great_circle
 from .motions import IN, NOTHING, OUT, inaccuracy, signed_distance
 from .streams import Streams, composite, group_of
 
+BEGINNING = -(2**62)
 Mover = tuple[Value, ...]
 Finding = tuple["Comparison", int | None, int | None]
 """What was found: the samples compared, the time that completed it, since when."""
@@ -25,7 +26,7 @@ Finding = tuple["Comparison", int | None, int | None]
 class Comparison:
     """Two movers, compared: when, the last samples of both, how far these lie apart, what that says.
 
-    `passed` tells whether they were near each other on the way, if that is asked for.
+    Then all samples of the one that was seen, and of the other one, so far.
     """
 
     time: int
@@ -33,7 +34,8 @@ class Comparison:
     other: Item
     metres: float
     says: str
-    passed: bool
+    moving: tuple[Item, ...]
+    standing: tuple[Item, ...]
 
 
 def met(op: Encounter, streams: Streams, world: World) -> list[Item]:
@@ -86,9 +88,9 @@ def _comparisons(
             return
         metres = apart(one, other, world.coordinates)
         moving, standing = (way, other_way) if seen == 0 else (other_way, way)
-        passed = op.between and _pass(op, moving, standing, world.coordinates)
         says = _says(op, one, other, metres, world.coordinates)
-        found.setdefault((a, b), []).append(Comparison(time, one, other, metres, says, passed))
+        made = Comparison(time, one, other, metres, says, tuple(moving), tuple(standing))
+        found.setdefault((a, b), []).append(made)
 
     for event in sorted({item.id: item for item in (*ones, *others)}.values(), key=order):
         mover = _mover(op, event)
@@ -128,20 +130,27 @@ def _from_location(one: Item, other: Item, metres: float, coordinates: Coordinat
     return signed_distance(place, border)
 
 
-def _pass(op: Encounter, moving: list[Item], standing: list[Item], coordinates: Coordinates) -> bool:
-    """Whether two movers were near each other on the way to the last samples of both."""
+def _passed(op: Encounter, compared: Comparison, left: int, coordinates: Coordinates) -> bool:
+    """Whether two movers were near each other on the way to their last samples, since they went apart."""
+    moving, standing = compared.moving, compared.standing
     if len(moving) < 2 or moving[-1].end - moving[-2].end > op.fresh:
         return False
     before, now = moving[-2].end, moving[-1].end
     last = standing[-1].end
-    times = [(max(before, last), now, True)]
-    if len(standing) > 1 and last - standing[-2].end <= op.fresh and max(before, standing[-2].end) < last:
-        times.append((max(before, standing[-2].end), last, False))
+    times = [(max(before, last, left), now, True)]
+    if len(standing) > 1 and last - standing[-2].end <= op.fresh:
+        begin = max(before, standing[-2].end, left)
+        times += [(begin, last, False)] if begin < last else []
     return any(_nearest(moving, standing, *piece, coordinates) <= op.near_m for piece in times)
 
 
 def _nearest(
-    moving: list[Item], standing: list[Item], begin: int, end: int, stands: bool, coordinates: Coordinates
+    moving: tuple[Item, ...],
+    standing: tuple[Item, ...],
+    begin: int,
+    end: int,
+    stands: bool,
+    coordinates: Coordinates,
 ) -> float:
     """How near two come between two times."""
     first = _at(moving, begin, 0.0), _at(standing, begin, 1.0) if not stands else _place(standing[-1])
@@ -165,7 +174,7 @@ def _place(item: Item) -> Point:
     return place
 
 
-def _at(way: list[Item], time: int, if_at_once: float) -> Point:
+def _at(way: tuple[Item, ...], time: int, if_at_once: float) -> Point:
     """Where a mover was on its way between its last two samples."""
     (one, two), (begin, end) = (_place(way[-2]), _place(way[-1])), (way[-2].end, way[-1].end)
     return _on_the_way(one, two, if_at_once if begin == end else (time - begin) / (end - begin))
@@ -203,15 +212,15 @@ def _findings(op: Encounter, stretch: Stretch, streams: Streams, world: World) -
     elif op.verb.waits:
         yield from _stays(op, stretch, streams, world)
     else:
-        yield from _changes(op, stretch)
+        yield from _changes(op, stretch, world)
 
 
-def _changes(op: Encounter, stretch: Stretch) -> Iterator[Finding]:
-    side, since, entered = NOTHING, None, False
+def _changes(op: Encounter, stretch: Stretch, world: World) -> Iterator[Finding]:
+    side, since, entered, left = NOTHING, None, False, BEGINNING
     change: list[Comparison] = []
     for comparison in stretch.compared:
         said = comparison.says
-        if side == OUT and comparison.passed:
+        if op.between and side == OUT and _passed(op, comparison, left, world.coordinates):
             side, since, entered = IN, None, True
             if op.verb in (Meeting.COMES_WITHIN, Meeting.REACHES):
                 yield comparison, None, None
@@ -232,7 +241,7 @@ def _changes(op: Encounter, stretch: Stretch) -> Iterator[Finding]:
             else:
                 if op.verb is Meeting.LEAVES or (op.verb is Meeting.CROSSES and entered):
                     yield comparison, None, since
-                side, since, entered = OUT, None, False
+                side, since, entered, left = OUT, None, False, comparison.time
             change = []
 
 

@@ -170,12 +170,16 @@ _STEP = st.tuples(
 
 @st.composite
 def crowds(draw: st.DrawFn, max_size: int = 16) -> list[Event]:
-    """Draw samples of movers that often come close to each other; some are areas around their places."""
+    """Draw samples of movers that often come close to each other, perhaps in a wind that takes all along.
+
+    Some are areas around their places.
+    """
     found: list[Event] = []
-    second = 0
+    second, wind = 0, draw(st.sampled_from((0, 0, 2)))
     for number, drawn in enumerate(draw(st.lists(_STEP, min_size=4, max_size=max_size))):
-        later, (source, k), kind, place, area, v, w = drawn
+        later, (source, k), kind, lattice, area, v, w = drawn
         second += later
+        place = None if lattice is None else (lattice[0] + wind * second, lattice[1])
         time = second * SECOND
         made = Event(f"e{number}", kind, time, time, source, attributes={"v": v, "w": w, "k": k})
         if place is not None and area is not None:

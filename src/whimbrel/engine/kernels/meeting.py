@@ -43,7 +43,7 @@ E_IDENT_A, E_IDENT_B, E_ENTERED, E_COUNT, E_FIRST_AT, E_COLUMNS = range(8, 14)
 """Of two movers: who they are, the next nodes in the lists of each, whether they are near, when they were
 last compared, since when they are near and until when they have to be, the samples with which that began, and
 whether they were seen to come near. Of a change that has not settled: how many comparisons say so, and when
-the first was. Of an approach, the count is 1 when it was told."""
+the first was; where ways count, when they went apart. Of an approach, the count is 1 when it was told."""
 N_METRES, N_LEAST, N_XA, N_YA, N_XB, N_YB, N_FLOATS = range(7)
 """How far apart they were when it began, the least since, and where both were then."""
 
@@ -224,7 +224,11 @@ def _compare_known(c, p, side, role, other, t, stamp):
             _come_nearer(c, node, metres, p, q, role, other, side, t)
         else:
             says = _says(c, metres, p, q, role, other, side)
-            if not _judge(c, node, says, metres, p, q, role, other, side, t):
+            if c.spec[BETWEEN] == 1 and c.nodes[node, E_SIDE] == OUTSIDE:
+                keeps = _come_again(c, node, says, metres, p, q, role, other, side, t)
+            else:
+                keeps = _judge(c, node, says, metres, p, q, role, other, side, t)
+            if not keeps:
                 _drop(c, node)
         node = after
 
@@ -284,14 +288,10 @@ def _compare_other(c, p, q, role, other, t, stamp):
     before = c.place[role, p, P_EARLIER]
     known = before != NO_TIME and abs(before - c.place[other, q, P_TIME]) <= c.spec[FRESH]
     says = _says(c, metres, p, q, role, other, side)
-    if known and c.spec[BETWEEN] == 1 and _come_near(c, p, q, role, other):
+    if known and c.spec[BETWEEN] == 1 and _come_near(c, p, q, role, other, NO_TIME):
         node = _add(c, a, b, INSIDE, t)
-        c.nodes[node, E_ENTERED] = 1
-        c.nodes[node, E_SINCE] = NO_TIME
-        if c.spec[WHAT] == COMING:
-            _note(c, NO_TIME, metres, p, q, role, other, side)
-        if not _judge(c, node, says, metres, p, q, role, other, side, t):
-            _drop(c, node)
+        _pass_in(c, node, metres, p, q, role, other, side)
+        _judge(c, node, says, metres, p, q, role, other, side, t)
     elif says == IN or (says == UNSURE and not known):
         node = _add(c, a, b, OUTSIDE if known else UNKNOWN, t)
         _judge(c, node, says, metres, p, q, role, other, side, t)
@@ -343,7 +343,13 @@ def _judge(c, node, says, metres, p, q, role, other, side, t):
         return True
     if c.spec[WHAT] == LEAVING or (c.spec[WHAT] == CROSSING and c.nodes[node, E_ENTERED] == 1):
         _note(c, c.nodes[node, E_SINCE], metres, p, q, role, other, side)
-    return False
+    if c.spec[BETWEEN] == 0:
+        return False
+    # Their ways reach back to when they were near; that must not count again.
+    c.nodes[node, E_SIDE] = OUTSIDE
+    c.nodes[node, E_ENTERED] = 0
+    c.nodes[node, E_FIRST_AT] = t
+    return True
 
 
 @kernel
@@ -389,19 +395,41 @@ def _come_nearer(c, node, metres, p, q, role, other, side, t):
 
 
 @kernel
-def _come_near(c, p, q, role, other):
+def _come_again(c, node, says, metres, p, q, role, other, side, t):
+    """Compare two that were near each other on the way, or not long ago; tell whether that still matters."""
+    left = c.nodes[node, E_FIRST_AT]
+    near = _come_near(c, p, q, role, other, left)
+    if near:
+        _pass_in(c, node, metres, p, q, role, other, side)
+    if near or says == IN:
+        return _judge(c, node, says, metres, p, q, role, other, side, t)
+    return max(c.place[role, p, P_EARLIER], c.place[other, q, P_EARLIER]) < left
+
+
+@kernel
+def _pass_in(c, node, metres, p, q, role, other, side):
+    """Let two movers come near each other on the way; where they are now is judged next."""
+    c.nodes[node, E_SIDE] = INSIDE
+    c.nodes[node, E_ENTERED] = 1
+    c.nodes[node, E_SINCE] = NO_TIME
+    if c.spec[WHAT] == COMING:
+        _note(c, NO_TIME, metres, p, q, role, other, side)
+
+
+@kernel
+def _come_near(c, p, q, role, other, left):
     """Tell whether two movers are near each other at some time on the way to where they were seen last.
 
     The one that is seen now went straight from its last sample to this one. The other went straight to its
-    own last sample, and has been there since.
+    own last sample, and has been there since. What was before `left`, when they went apart, does not count.
     """
     t, t0 = c.place[role, p, P_TIME], c.place[role, p, P_EARLIER]
     u, u0 = c.place[other, q, P_TIME], c.place[other, q, P_EARLIER]
     if t - t0 > c.spec[FRESH]:
         return False
-    if _nearest(c, p, q, role, other, max(t0, u), t, u) <= c.lengths[NEAR]:
+    if _nearest(c, p, q, role, other, max(t0, u, left), t, u) <= c.lengths[NEAR]:
         return True
-    begin = max(t0, u0)
+    begin = max(t0, u0, left)
     if u0 == NO_TIME or u - u0 > c.spec[FRESH] or begin >= u:
         return False
     return _nearest(c, p, q, role, other, begin, u, u) <= c.lengths[NEAR]
