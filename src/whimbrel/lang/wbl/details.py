@@ -20,6 +20,10 @@ _EXAMPLES = {
 }
 
 
+WORDS = (*_EXAMPLES, "margin", "settling", "accuracy", "between samples", "gap", "fresh")
+"""All details there are."""
+
+
 @dataclass(frozen=True, slots=True)
 class Takes:
     """Which details a verb needs, and which it may have."""

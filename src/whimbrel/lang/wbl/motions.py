@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from whimbrel.graph.motion import MOTION, Motion, NamedRegion, Verb
+from whimbrel.errors import QueryError
+from whimbrel.graph.motion import MOTION, Meeting, Motion, NamedRegion, Verb
 from whimbrel.graph.policies import Key, Partitioning
 from whimbrel.lang.wbl import tree as t
 from whimbrel.lang.wbl.details import Details, Takes
@@ -91,6 +92,13 @@ class MotionLowering:
         target = self.motion.target
         if target is None:
             return ()
+        if target.name is not None and target.arguments is None and not self.mover.around.regions.named:
+            said = f", or name another mover: '{target.name} as b'" if self.verb in tuple(Meeting) else ""
+            raise QueryError(
+                f"no region is named {target.name!r}",
+                target.at,
+                f"declare it: 'region {target.name} = ...'{said}",
+            )
         return self.mover.around.regions.named_regions(
             t.Shape(
                 target.name if target.arguments is None else None,
