@@ -179,7 +179,9 @@ def crowds(draw: st.DrawFn, max_size: int = 16) -> list[Event]:
     for number, drawn in enumerate(draw(st.lists(_STEP, min_size=4, max_size=max_size))):
         later, (source, k), kind, lattice, area, v, w = drawn
         second += later
-        place = None if lattice is None else (lattice[0] + wind * second, lattice[1])
+        place = lattice
+        if lattice is not None and wind:
+            place = lattice[0] % 2 + wind * second, lattice[1]
         time = second * SECOND
         made = Event(f"e{number}", kind, time, time, source, attributes={"v": v, "w": w, "k": k})
         if place is not None and area is not None:

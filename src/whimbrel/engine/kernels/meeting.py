@@ -38,12 +38,13 @@ OUT, IN, UNSURE = range(3)
 """What a comparison says."""
 UNUSED, OUTSIDE, INSIDE, UNKNOWN = range(4)
 """Sides; a node for the outside waits for the inside to settle."""
-E_A, E_B, E_NEXT_A, E_NEXT_B, E_SIDE, E_LAST, E_SINCE, E_DEADLINE = range(8)
-E_IDENT_A, E_IDENT_B, E_ENTERED, E_COUNT, E_FIRST_AT, E_COLUMNS = range(8, 14)
-"""Of two movers: who they are, the next nodes in the lists of each, whether they are near, when they were
-last compared, since when they are near and until when they have to be, the samples with which that began, and
-whether they were seen to come near. Of a change that has not settled: how many comparisons say so, and when
-the first was; where ways count, when they went apart. Of an approach, the count is 1 when it was told."""
+E_A, E_B, E_NEXT_A, E_NEXT_B, E_BEFORE_A, E_BEFORE_B, E_SIDE, E_LAST, E_SINCE, E_DEADLINE = range(10)
+E_IDENT_A, E_IDENT_B, E_ENTERED, E_COUNT, E_FIRST_AT, E_COLUMNS = range(10, 16)
+"""Of two movers: who they are, the nodes around this one in the lists of each, whether they are near, when
+they were last compared, since when they are near and until when they have to be, the samples with which that
+began, and whether they were seen to come near. Of a change that has not settled: how many comparisons say so,
+and when the first was; where ways count, when they went apart. Of an approach, the count is 1 when it was
+told."""
 N_METRES, N_LEAST, N_XA, N_YA, N_XB, N_YB, N_FLOATS = range(7)
 """How far apart they were when it began, the least since, and where both were then."""
 
@@ -240,7 +241,9 @@ def _compare_others(c, p, role, other, t, stamp, movers):
     rings = np.ceil(_reach(c, p, role, other) / c.lengths[CELL])
     if c.spec[ALL] == 1 or (2.0 * rings + 1.0) ** (2 + deep) > max(movers, 27):
         for q in range(movers):
-            if c.place[other, q, P_TIME] != NO_TIME:
+            if c.place[other, q, P_TIME] == NO_TIME:
+                continue
+            if c.spec[ALL] == 1 or not _surely_apart(c, p, q, role, other):
                 _compare_other(c, p, q, role, other, t, stamp)
         return
     wide = max(1, int(rings))
@@ -264,11 +267,26 @@ def _compare_others(c, p, role, other, t, stamp, movers):
 
 @kernel
 def _reach(c, p, role, other):
-    """Give how far another mover may be and still not be surely out, now and on the way."""
-    reach = c.lengths[NEAR] + c.lengths[MARGIN] + c.spot[role, p, S_WRONG] + c.widest[other, 0]
-    if c.spec[BETWEEN] == 1:
-        reach = max(reach, c.lengths[NEAR] + c.spot[role, p, S_WAY] + c.widest[other, 1])
-    return reach
+    """Give how far any other mover may be and still not be surely out, now and on the way."""
+    return _far(c, c.spot[role, p, S_WRONG] + c.widest[other, 0], c.spot[role, p, S_WAY] + c.widest[other, 1])
+
+
+@kernel
+def _far(c, wrong, way):
+    far = c.lengths[NEAR] + c.lengths[MARGIN] + wrong
+    return max(far, c.lengths[NEAR] + way) if c.spec[BETWEEN] == 1 else far
+
+
+@kernel
+def _surely_apart(c, p, q, role, other):
+    """Tell by their cells alone that two movers are out, now and on the way."""
+    wrong = c.spot[role, p, S_WRONG] + c.spot[other, q, S_WRONG]
+    cells = _far(c, wrong, c.spot[role, p, S_WAY] + c.spot[other, q, S_WAY]) / c.lengths[CELL] + 1.0
+    return (
+        abs(c.place[role, p, P_X] - c.place[other, q, P_X]) > cells
+        or abs(c.place[role, p, P_Y] - c.place[other, q, P_Y]) > cells
+        or abs(c.place[role, p, P_Z] - c.place[other, q, P_Z]) > cells
+    )
 
 
 @kernel
@@ -506,21 +524,24 @@ def _add(c, a, b, side, t):
 def link(lists, nodes, node):
     """Put a node into the lists of its movers."""
     for side in range(2):
-        nodes[node, E_NEXT_A + side] = lists[nodes[node, E_A + side], side]
+        after = lists[nodes[node, E_A + side], side]
+        nodes[node, E_NEXT_A + side] = after
+        nodes[node, E_BEFORE_A + side] = -1
+        if after >= 0:
+            nodes[after, E_BEFORE_A + side] = node
         lists[nodes[node, E_A + side], side] = node
 
 
 @kernel
 def _drop(c, node):
     for side in range(2):
-        owner = c.nodes[node, E_A + side]
-        if c.lists[owner, side] == node:
-            c.lists[owner, side] = c.nodes[node, E_NEXT_A + side]
-            continue
-        before = c.lists[owner, side]
-        while c.nodes[before, E_NEXT_A + side] != node:
-            before = c.nodes[before, E_NEXT_A + side]
-        c.nodes[before, E_NEXT_A + side] = c.nodes[node, E_NEXT_A + side]
+        before, after = c.nodes[node, E_BEFORE_A + side], c.nodes[node, E_NEXT_A + side]
+        if before < 0:
+            c.lists[c.nodes[node, E_A + side], side] = after
+        else:
+            c.nodes[before, E_NEXT_A + side] = after
+        if after >= 0:
+            c.nodes[after, E_BEFORE_A + side] = before
     c.nodes[node, E_SIDE] = UNUSED
     c.nodes[node, E_NEXT_A] = c.counts[FREE]
     c.counts[FREE] = node

@@ -93,7 +93,9 @@ class MotionLowering:
         if target is None:
             return ()
         if target.name is not None and target.arguments is None and not self.mover.around.regions.named:
-            said = f", or name another mover: '{target.name} as b'" if self.verb in tuple(Meeting) else ""
+            said = (
+                f", or name another mover: '{target.name} as b'" if self.motion.verb in tuple(Meeting) else ""
+            )
             raise QueryError(
                 f"no region is named {target.name!r}",
                 target.at,
