@@ -56,6 +56,22 @@ QUERIES = {
           detect Position(speed > 30) as a meets Position as b within 50 m for 1 min
         """,
     ),
+    "two movers that pass each other": (
+        wb.define(
+            "Passed", detect=a.moves("crosses", b, beyond="500 m", within="50 m", settling=wb.Events(2))
+        ),
+        """
+        define Passed
+          detect Position(speed > 30) as a crosses Position as b beyond 500 m within 50 m settling 2 events
+        """,
+    ),
+    "two movers that keep apart": (
+        wb.define("Apart", detect=a.moves("stays beyond", b, near="500 m", for_="10 min", accuracy="hdop")),
+        """
+        define Apart
+          detect Position(speed > 30) as a stays beyond 500 m of Position as b for 10 min accuracy hdop
+        """,
+    ),
     "a sequence": (
         wb.define(
             "Brake",
@@ -247,3 +263,19 @@ def test_horizon_params_and_outputs_are_handed_on():
     made = query.compile(horizon="1 h", params={"low": 3}, emit="all")
     assert "v > 3" in describe(made)
     assert "within 1 h" in describe(made)
+
+
+def test_wrong_details_of_a_motion_are_refused():
+    for arguments, details, message in (
+        (("meets", b), {"within": "50 m"}, "`meets` needs `for`"),
+        (("meets", b), {"within": "50 m", "for_": "1 min", "by": "5 m"}, "`by` does not go with `meets`"),
+        (("meets", b), {"within": "50 m", "for_": "1 min", "gab": "5 m"}, "did you mean 'gap'"),
+        (("crosses", b), {"beyond": "50 m", "between_samples": "5 m"}, "`between samples` cannot be '5 m'"),
+        (("comes within", b), {}, "`comes within` needs a distance"),
+        (("crosses", b), {"near": "5 m", "beyond": "50 m"}, "`near` does not go with `crosses`"),
+        (("stops", b), {"for_": "1 min", "within": "5 m"}, "`stops` takes no place to move to"),
+        (("enters",), {}, "`enters` needs a place to move to"),
+        (("crosess", b), {"beyond": "50 m"}, "did you mean 'crosses'"),
+    ):
+        with pytest.raises(QueryError, match=message):
+            wb.define("A", detect=a.moves(*arguments, **details)).compile()

@@ -127,13 +127,16 @@ targets = st.one_of(
 )
 
 
+_MEASURED = ("comes within", "stays beyond")
+
+
 @st.composite
 def motions(draw):
     """How something moves, whether it makes sense or not."""
     verb = draw(
-        st.sampled_from(["enters", "travels with", "stays outside", "comes within", "stops", "is silent"])
+        st.sampled_from(["enters", "travels with", "stays outside", *_MEASURED, "stops", "is silent"])
     )
-    near = draw(lengths) if verb == "comes within" else None
+    near = draw(lengths) if verb in _MEASURED else None
     target = None if verb in ("stops", "is silent") else draw(targets)
     said = tuple(draw(st.lists(details, max_size=3)))
     return t.Motion(draw(occurrences), draw(st.none() | names), verb, target, near, said)

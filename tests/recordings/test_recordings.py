@@ -125,3 +125,97 @@ def test_ships_in_ten_minutes_are_counted_as_a_data_frame_counts_them(data_dir):
     windows = frame.groupby(frame["time"].dt.floor("10min"))
     assert found["ships"].tolist() == windows["source"].nunique().tolist()
     np.testing.assert_allclose(found["fastest"], windows["sog_kn"].max())
+
+
+# Two movers, against a loop over the events that compares each of them with all others.
+
+EARTH_RADIUS_M = 6_371_008.8
+
+
+def one_each(table: pa.Table) -> pd.DataFrame:
+    """At most one position of a mover at a time, in order."""
+    frame = table.to_pandas().sort_values(["time", "source"], kind="stable")
+    return frame.drop_duplicates(["time", "source"]).reset_index(drop=True)
+
+
+def metres_between(lon: float, lat: float, lons: np.ndarray, lats: np.ndarray) -> np.ndarray:
+    p, q = np.radians(lat), np.radians(lats)
+    half = np.sin((q - p) / 2) ** 2 + np.cos(p) * np.cos(q) * np.sin(np.radians(lons - lon) / 2) ** 2
+    return 2 * EARTH_RADIUS_M * np.arcsin(np.minimum(1.0, np.sqrt(half)))
+
+
+class Company:
+    """Who is within some metres of whom, since when, and where both were then; seconds, and NaN for never."""
+
+    def __init__(
+        self, frame: pd.DataFrame, within_m: float, lasting: float, fresh: float, moving: bool
+    ) -> None:
+        self.names, self.movers = np.unique(frame["source"], return_inverse=True)
+        self.seconds = frame["time"].astype("int64").to_numpy() / 1e6
+        self.places = frame[["lon", "lat"]].to_numpy()
+        self.within_m, self.lasting, self.fresh, self.moving = within_m, lasting, fresh, moving
+        size = len(self.names)
+        self.seen = np.full(size, -np.inf)
+        self.at = np.zeros((size, 2))
+        self.since = np.full((size, size), np.nan)
+        self.compared = np.full((size, size), -np.inf)
+        self.began = np.zeros((size, size, 2))
+        self.told: set[tuple[str, str, float]] = set()
+
+    def found(self) -> set[tuple[str, str, float]]:
+        for mover, now, place in zip(self.movers, self.seconds, self.places, strict=True):
+            self.tell(mover, now)
+            self.seen[mover], self.at[mover] = now, place
+            known = now - self.seen <= self.fresh
+            near = known & (metres_between(*place, *self.at.T) <= self.within_m)
+            near[mover] = False
+            new = near & np.isnan(self.since[mover])
+            self.since[mover, ~near] = self.since[~near, mover] = np.nan
+            self.since[mover, new] = self.since[new, mover] = now
+            self.compared[mover, known] = self.compared[known, mover] = now
+            self.began[mover, new], self.began[new, mover] = place, self.at[new]
+        for mover in range(len(self.names)):
+            self.tell(mover, np.inf)
+        return self.told
+
+    def tell(self, mover: int, now: float) -> None:
+        """Note the stays of a mover that were long enough before `now`."""
+        until = self.since[mover] + self.lasting
+        over = np.isfinite(until) & (until < now)
+        if not over.any():
+            return
+        long = over & (until - self.compared[mover] <= self.fresh)
+        if self.moving:
+            own = metres_between(*self.at[mover], *self.began[mover].T)
+            other = metres_between(*self.began[:, mover].T, *self.at.T)
+            long &= (own > self.within_m) & (other > self.within_m)
+        for partner in np.flatnonzero(long):
+            one, two = sorted((self.names[mover], self.names[partner]))
+            self.told.add((one, two, self.since[mover, partner]))
+        # Nothing is told twice: what goes on after that time is no new stay, but must not be forgotten.
+        self.since[mover, over] = self.since[over, mover] = -np.inf
+
+
+@pytest.mark.parametrize(
+    ("phrase", "within_m", "minutes", "moving"),
+    [("meets", 100, 5, False), ("travels with", 400, 5, True)],
+)
+@pytest.mark.parametrize("recording", ["taxis in the rush hour", "ships"])
+def test_movers_that_keep_together_are_those_that_a_plain_loop_finds(
+    data_dir, taxis, recording, phrase, within_m, minutes, moving
+):
+    if recording == "ships":
+        frame = one_each(positions(data_dir / "ais_northsea_2022" / "positions.parquet"))
+        frame = frame[frame["time"] < pd.Timestamp("2022-11-01T09:55Z")]
+    else:
+        frame = one_each(taxis)
+        frame = frame[frame["time"] >= pd.Timestamp("2008-06-06T23:30Z")].drop(columns="occupied")
+    query = wb.compile(f"""
+        define Together
+          detect Position as a {phrase} Position as b within {within_m} m for {minutes} min fresh 90 s
+    """)
+    found = wb.detect(query, frame, default_type="Position", coordinates="lonlat").to_pandas()
+    since = found["since"].astype("int64") / 1e6
+    expected = Company(frame, within_m, 60.0 * minutes, 90.0, moving).found()
+    assert set(zip(found["a"], found["b"], since, strict=True)) == expected
+    assert len(found) == len(expected) > 0

@@ -60,7 +60,7 @@ def _findings(op: Motion, items: list[Item]) -> Iterator[Finding]:
                 yield from _rests(op, stretch)
             case Verb.APPROACHES:
                 yield from _approaches(op, stretch)
-            case Verb.STAYS_OUTSIDE:
+            case Verb.STAYS_OUTSIDE | Verb.STAYS_BEYOND:
                 yield from _stays(op, stretch, [_says_outside(op, sample) for sample in stretch], 0)
             case Verb.STAYS_IN:
                 for number in range(len(op.regions)):
@@ -84,12 +84,17 @@ def _stretches(samples: list[Sample], gap: int) -> list[list[Sample]]:
 
 
 def _says(op: Motion, sample: Sample, number: int) -> str:
-    away = _signed_distance(sample.place, corners(op.regions[number].wkt))
-    value = sample.item.attributes.get(op.accuracy) if op.accuracy else None
-    wrong = max(float(value), 0.0) if isinstance(value, int | float) and not isinstance(value, bool) else 0.0
+    away = signed_distance(sample.place, corners(op.regions[number].wkt))
+    wrong = inaccuracy(sample.item, op.accuracy)
     if away + wrong <= op.near_m:
         return IN
     return OUT if away - wrong > op.near_m + op.margin_m else NOTHING
+
+
+def inaccuracy(item: Item, attribute: str | None) -> float:
+    """By how many metres a location may be wrong."""
+    value = item.attributes.get(attribute) if attribute else None
+    return max(float(value), 0.0) if isinstance(value, int | float) and not isinstance(value, bool) else 0.0
 
 
 def _says_outside(op: Motion, sample: Sample) -> str:
@@ -214,7 +219,7 @@ def _approaches(op: Motion, stretch: list[Sample]) -> Iterator[Finding]:
 
 
 def _nearest(op: Motion, sample: Sample) -> float:
-    return min(max(0.0, _signed_distance(sample.place, corners(region.wkt))) for region in op.regions)
+    return min(max(0.0, signed_distance(sample.place, corners(region.wkt))) for region in op.regions)
 
 
 # Geometry.
@@ -230,7 +235,7 @@ def _sides(border: list[Point]) -> list[tuple[Point, Point]]:
     return list(pairwise(border))
 
 
-def _signed_distance(place: Point, border: list[Point]) -> float:
+def signed_distance(place: Point, border: list[Point]) -> float:
     away = min(_distance(place, a, b) for a, b in _sides(border))
     return -away if away == 0 or _is_inside(place, border) else away
 
@@ -258,8 +263,8 @@ def _share(a: Point, b: Point, border: list[Point]) -> list[float]:
     if a == b:
         return []
     found = [share for c, d in _sides(border) for share in _crossings(a, b, c, d)]
-    found += [0.0] if _signed_distance(a, border) <= 0 else []
-    found += [1.0] if _signed_distance(b, border) <= 0 else []
+    found += [0.0] if signed_distance(a, border) <= 0 else []
+    found += [1.0] if signed_distance(b, border) <= 0 else []
     return found
 
 

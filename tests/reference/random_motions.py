@@ -24,7 +24,9 @@ _REGIONS = (
 )
 _BY_SOURCE = Partitioning((Key("source", "source"),))
 _BY_K = Partitioning((Key("attribute", "k"),))
+_SETTLINGS = (AT_ONCE, Settling(events=2), Settling(events=3), Settling(duration=SECOND))
 _LENGTHS = (1.0, 2.0, 3.0)
+_MEASURED = (Verb.COMES_WITHIN, Verb.STAYS_BEYOND, Verb.STOPS)
 _SIDES = (Verb.ENTERS, Verb.LEAVES, Verb.CROSSES, Verb.REACHES, Verb.COMES_WITHIN)
 
 
@@ -39,9 +41,7 @@ def motions(draw: st.DrawFn) -> Motion:
     between = verb in (Verb.ENTERS, Verb.LEAVES, Verb.CROSSES) and draw(st.booleans())
     settling = AT_ONCE
     if verb in _SIDES and not between:
-        settling = draw(
-            st.sampled_from((AT_ONCE, Settling(events=2), Settling(events=3), Settling(duration=SECOND)))
-        )
+        settling = draw(st.sampled_from(_SETTLINGS))
     accurate = not alone and verb is not Verb.APPROACHES and not between
     takes_margin = not alone and (verb is not Verb.REACHES)
     margin = draw(st.sampled_from((0.0, *_LENGTHS))) if takes_margin else 0.0
@@ -52,7 +52,7 @@ def motions(draw: st.DrawFn) -> Motion:
         verb,
         draw(st.sampled_from((100, 5, 2))) * SECOND,
         regions,
-        near_m=draw(st.sampled_from(_LENGTHS)) if verb in (Verb.COMES_WITHIN, Verb.STOPS) else 0.0,
+        near_m=draw(st.sampled_from(_LENGTHS)) if verb in _MEASURED else 0.0,
         margin_m=draw(st.sampled_from(_LENGTHS)) if verb is Verb.REACHES else margin,
         duration=draw(st.integers(1, 4)) * SECOND if verb.waits else 0,
         by_m=draw(st.sampled_from(_LENGTHS)) if verb is Verb.APPROACHES else 0.0,
@@ -111,6 +111,9 @@ def encounter_graphs(draw: st.DrawFn) -> Graph:
     elif other == "U":
         operators.append(Source("U", "U"))
     keys = draw(st.sampled_from((_BY_SOURCE, _BY_K, Partitioning((*_BY_SOURCE.keys, *_BY_K.keys))))).keys
+    changes = not verb.waits and verb is not Meeting.APPROACHES
+    between = changes and draw(st.booleans())
+    exact = between or verb is Meeting.APPROACHES
     made = Encounter(
         "D.encounter",
         "T",
@@ -118,11 +121,15 @@ def encounter_graphs(draw: st.DrawFn) -> Graph:
         other,
         "b",
         verb,
-        draw(st.sampled_from((1.0, 3.0))),
+        0.0 if verb.reads_shapes else draw(st.sampled_from((1.0, 3.0))),
         draw(st.sampled_from((100, 4, 1))) * SECOND,
         keys,
         draw(st.sampled_from((0.0, 2.0))),
         draw(st.integers(1, 4)) * SECOND if verb.waits else 0,
+        draw(st.sampled_from((1.0, 2.0))) if verb is Meeting.APPROACHES else 0.0,
+        draw(st.sampled_from(_SETTLINGS)) if changes and not between else AT_ONCE,
+        None if exact else draw(st.sampled_from((None, "w"))),
+        between,
     )
     rounded = Call("round", (Binary("*", Attribute(MOTION, "distance"), Literal(1e6, Type.FLOAT)),))
     values = [Assign(f"{part}{name}", Attribute(part, name)) for part in "ab" for name in ("v", "id", "end")]
@@ -148,20 +155,41 @@ _SAMPLE = st.tuples(
 )
 
 
-_CLOSE = tuple(product((0, 1, 2, 4, 7), (0, 1)))
+_AREAS = (((-1, -1), (1, -1), (1, 1), (-1, 1)), ((-2, -1), (4, -1), (-2, 2)))
+_MOVERS = (("s", "x"), ("s", "x"), ("t", "y"), ("t", "y"), ("t", "x"), (None, "y"), ("u", None))
+_STEP = st.tuples(
+    st.sampled_from((0, 1, 1, 2)),
+    st.sampled_from(_MOVERS),
+    st.sampled_from(("T", "T", "T", "U")),
+    st.sampled_from((*product((0, 1, 2, 4, 7), (0, 0, 1)), None)),
+    st.sampled_from((None, None, None, *_AREAS)),
+    st.sampled_from((3, 2, 2, 2, 1, None)),
+    st.sampled_from((None, 0.0, 0.0, 0.0, 1.0, -1.0)),
+)
 
 
 @st.composite
-def crowds(draw: st.DrawFn) -> list[Event]:
-    """Draw samples of movers that often come close to each other."""
-    found = []
-    for sample in draw(sample_lists()):
-        x, y = draw(st.sampled_from(_CLOSE))
-        kind = draw(st.sampled_from(("T", "T", "U")))
-        has_place = sample.x is not None
-        found.append(
-            replace(sample, type=kind, x=float(x) if has_place else None, y=float(y) if has_place else None)
-        )
+def crowds(draw: st.DrawFn, max_size: int = 16) -> list[Event]:
+    """Draw samples of movers that often come close to each other, perhaps in a wind that takes all along.
+
+    Some are areas around their places.
+    """
+    found: list[Event] = []
+    second, wind = 0, draw(st.sampled_from((0, 0, 2)))
+    for number, drawn in enumerate(draw(st.lists(_STEP, min_size=4, max_size=max_size))):
+        later, (source, k), kind, lattice, area, v, w = drawn
+        second += later
+        place = lattice
+        if lattice is not None and wind:
+            place = lattice[0] % 2 + wind * second, lattice[1]
+        time = second * SECOND
+        made = Event(f"e{number}", kind, time, time, source, attributes={"v": v, "w": w, "k": k})
+        if place is not None and area is not None:
+            corners = tuple((float(place[0] + dx), float(place[1] + dy)) for dx, dy in area)
+            made = replace(made, polygon=corners)
+        elif place is not None:
+            made = replace(made, x=float(place[0]), y=float(place[1]))
+        found.append(made)
     return found
 
 

@@ -218,6 +218,11 @@ def test_staying_outside_is_the_opposite(backend):
     assert found(backend, "T stays outside Depot for 2 s", way(5, -5, -5, 5)) == []
 
 
+def test_staying_far_away_is_measured_from_the_border(backend):
+    assert found(backend, "T stays beyond 4 m of Depot for 2 s", way(-4, -5, -6, -5, 5)) == ["v1"]
+    assert found(backend, "T stays beyond 4 m of Depot for 3 s", way(-4, -5, -6, -5, -4)) == []
+
+
 def test_a_stop_is_a_stay_around_its_first_sample(backend):
     rows = way(0, 10, 11, 10, 9, 30, 31)
     assert found(backend, "T stops for 3 s within 2 m", rows) == ["v1", "v5"]
@@ -334,3 +339,104 @@ def test_movers_meet_across_the_date_line(backend):
     rows = on_earth((179.9, 0), (179.9999, 0))
     rows += [row | {"source": "w", "id": f"w{row['id']}"} for row in on_earth((-179.9999, 0), (-179.9999, 0))]
     assert found(backend, "T as a comes within 50 m of T as b", rows, "coordinates lonlat ") == ["wv0 v1"]
+
+
+def test_crossing_another_mover_is_coming_together_and_going_apart(backend):
+    rows = two([0, 29.5, 30, 60, 30.5, 31], [30] * 6)
+    assert found(backend, "T as a crosses T as b beyond 20 m", rows, "") == ["w2 v3"]
+    assert found(backend, "T as a crosses T as b beyond 40 m", rows, "") == []
+
+
+def test_two_that_pass_each_other_between_samples_have_crossed(backend):
+    # They meet in the middle of the first second, and only there: a goes along y = 5, b along x = 0.
+    rows = way(-50, 50) + way((0, -45), (0, 55), source="w")
+    assert found(backend, "T as a crosses T as b beyond 20 m", rows, "") == ["v1 w1"]
+    missed = way(-50, 50) + way((0, -65), (0, 35), source="w")
+    assert found(backend, "T as a crosses T as b beyond 20 m", missed, "") == []
+    assert found(backend, "T as a crosses T as b beyond 20 m within 15 m", missed, "") == ["v1 w1"]
+
+
+def test_coming_near_between_samples_counts_if_asked_for(backend):
+    rows = two([0, 100], [50, 50])
+    assert found(backend, "T as a comes within 10 m of T as b", rows, "") == []
+    assert found(backend, "T as a comes within 10 m of T as b between samples", rows, "") == ["w0 v1"]
+
+
+def test_two_movers_approach_each_other(backend):
+    rows = two([0, 10, 20, 15, 30], [50, 50, 45, 45, 45])
+    detected = backend.detect(
+        "define D detect T as a approaches T as b by 20 m assign d = motion.distance, since = motion.since",
+        rows,
+    )
+    # 50 40 40 30 25 | 30 30 | 15 15: it begins anew where they are farther apart, or as far as when it began.
+    assert detected == expect("D@1s..2s:d=30.0,since=0: w1 v2")
+    assert found(backend, "T as a approaches T as b by 35 m margin 5 m", rows, "") == ["w3 v4"]
+
+
+def test_staying_far_from_another_mover(backend):
+    rows = two([0, 10, 20, 30, 40], [60] * 5)
+    assert found(backend, "T as a stays beyond 30 m of T as b for 2 s", rows, "") == ["v0 w0"]
+    assert found(backend, "T as a stays beyond 30 m of T as b for 3 s", rows, "") == []
+
+
+def storm(*lefts: float, **more) -> list[dict]:
+    """A square of 10 m that moves, a sample a second."""
+    shape = "POLYGON (({0} 0, {1} 0, {1} 10, {0} 10, {0} 0))"
+    return [
+        {"type": "Storm", "start": n * 1_000_000, "end": n * 1_000_000, "id": f"s{n}", "source": "s"}
+        | {"geometry": shape.format(left, left + 10)}
+        | more
+        for n, left in enumerate(lefts)
+    ]
+
+
+def points(rows: list[dict]) -> list[dict]:
+    """The same samples with their places written as geometry."""
+    return [
+        {k: v for k, v in row.items() if k not in ("x", "y")} | {"geometry": f"POINT ({row['x']} {row['y']})"}
+        for row in rows
+    ]
+
+
+def test_staying_in_a_polygon_that_moves(backend):
+    rows = points(way(-5, 6, 16, 26, 36)) + storm(0, 0, 10, 20, 20)
+    # The storm is seen first, and has then left its place behind: with a margin, that does not end the stay.
+    assert found(backend, "T as a stays in Storm as b for 2 s", rows, "") == []
+    assert found(backend, "T as a stays in Storm as b for 2 s margin 8 m", rows, "") == ["s1 v1"]
+    assert found(backend, "T as a stays outside Storm as b for 1 s", rows, "") == ["s4 v4"]
+
+
+def test_staying_in_a_polygon_of_ones_own_kind_has_a_direction(backend):
+    rows = points(way(6, 6, 6)) + storm(0, 0, 0, type="T")
+    detected = backend.detect("define D detect T as a stays in T as b for 1 s", rows)
+    assert [(row["a"], row["b"]) for row in detected] == [("v", "s")]
+
+
+def test_staying_in_a_polygon_across_the_date_line(backend):
+    shape = "POLYGON ((179.9 -0.1, -179.9 -0.1, -179.9 0.1, 179.9 0.1, 179.9 -0.1))"
+    for lon, expected in ((-179.95, ["s1 v1"]), (179.95, ["s1 v1"]), (-179.85, [])):
+        rows = points(way((170, 0), (lon, 0), (lon, 0))) + storm(0, 0, 0, geometry=shape)
+        assert found(backend, "T as a stays in Storm as b for 1 s", rows, "coordinates lonlat ") == expected
+        # 0.05 degrees are 5.6 km: the border is nearer than that.
+        phrase = "T as a stays in Storm as b for 1 s accuracy w"
+        for wrong, counts in ((5000.0, True), (6000.0, False)):
+            said = [row | ({"w": wrong} if row["type"] == "T" else {}) for row in rows]
+            assert found(backend, phrase, said, "coordinates lonlat ") == (expected if counts else [])
+
+
+def test_a_change_of_two_movers_settles(backend):
+    rows = two([0, 25, 0, 25, 26, 0], [30] * 6)
+    # At second 1 they are near with a, and with b; at second 2 not any more.
+    assert found(backend, "T as a comes within 10 m of T as b settling 3 events", rows, "") == ["w3 v4"]
+    assert found(backend, "T as a comes within 10 m of T as b settling 1 s", rows, "") == ["w3 v4"]
+    assert found(backend, "T as a leaves T as b beyond 10 m settling 2 events", rows, "") == [
+        "v2 w2",
+        "v5 w5",
+    ]
+
+
+def test_the_accuracies_of_two_movers_add_up(backend):
+    rows = way(0, 22, 25, source="v", acc=[1, 3, 1]) + way(30, 30, 30, source="w", acc=[0, 0, 3])
+    # 8 m with an error of 3 m says nothing of 10 m; 5 m with an error of 1 m does.
+    assert found(backend, "T as a comes within 10 m of T as b accuracy acc", rows, "") == ["w1 v2"]
+    assert found(backend, "T as a comes within 10 m of T as b", rows, "") == ["w0 v1"]

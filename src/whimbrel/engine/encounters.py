@@ -14,7 +14,8 @@ from whimbrel.engine.kernels import meeting as k
 from whimbrel.engine.kernels.sides import Samples
 from whimbrel.engine.matches import ROOT, Events
 from whimbrel.engine.motions import longer
-from whimbrel.engine.mover import floats, time_column
+from whimbrel.engine.mover import floats, inaccuracy, time_column
+from whimbrel.engine.shapes import NO_SHAPE, SHAPE, Layout
 from whimbrel.engine.snapshot import Blocks
 from whimbrel.engine.store import Store
 from whimbrel.engine.streams import RowsFrame, Stream, Surroundings
@@ -24,7 +25,7 @@ from whimbrel.graph.motion import MOTION, Encounter, Meeting
 from whimbrel.graph.policies import Partitioning
 from whimbrel.model.schema import Coordinates, Type
 from whimbrel.model.time import END_OF_TIME
-from whimbrel.space.geometry import EARTH_RADIUS_M
+from whimbrel.space.geometry import EARTH_RADIUS_M, METRES_PER_DEGREE
 
 TIDY_FROM = 4096
 """How many movers, or encounters, are remembered whether they still matter or not."""
@@ -32,9 +33,17 @@ _WHAT = {
     Meeting.COMES_WITHIN: k.COMING,
     Meeting.REACHES: k.COMING,
     Meeting.LEAVES: k.LEAVING,
+    Meeting.CROSSES: k.CROSSING,
+    Meeting.APPROACHES: k.NEARING,
     Meeting.MEETS: k.STAYING,
     Meeting.TRAVELS_WITH: k.TRAVELLING,
+    Meeting.STAYS_IN: k.STAYING,
+    Meeting.STAYS_OUTSIDE: k.STAYING,
+    Meeting.STAYS_BEYOND: k.STAYING,
 }
+_LEAST_CELL_M = 1e-3
+"""How wide a cell of the grid is at least."""
+_NO_SHAPES: FloatArray = np.zeros(0)
 
 
 class Encounters:
@@ -55,32 +64,47 @@ class Encounters:
         self.count[k.DUE] = k.NO_END
         self.count[k.FREE] = -1
         self.place = np.zeros((2, 0, k.P_COLUMNS), np.int64)
-        self.xy = np.zeros((2, 0, 2))
+        self.spot = np.zeros((2, 0, k.S_COLUMNS))
         self.heads = np.full((2, 64), -1, np.int64)
         self.lists = np.zeros((0, 2), np.int64)
         self.seen = np.zeros(0, np.int64)
         self.nodes = np.zeros((0, k.E_COLUMNS), np.int64)
-        self.node_f = np.zeros((0, 5))
+        self.node_f = np.zeros((0, k.N_FLOATS))
         self.found = np.zeros((0, k.F_COLUMNS), np.int64)
         self.found_m = np.zeros(0)
         self._ranks = np.zeros(0, np.int64)
         """The place of each mover among all, by their keys."""
 
     def _spec(self) -> Int64Array:
-        spec = np.zeros(k.SPEC, np.int64)
-        spec[k.WHAT] = _WHAT[self.op.verb]
-        spec[k.FRESH] = self.op.fresh
-        spec[k.DURATION] = self.op.duration
-        spec[k.SAME] = self.op.is_among_one
+        op, spec = self.op, np.zeros(k.SPEC, np.int64)
+        spec[k.WHAT] = _WHAT[op.verb]
+        spec[k.FRESH] = op.fresh
+        spec[k.DURATION] = op.duration
+        spec[k.SAME] = op.is_among_one
+        spec[k.SETTLE_EVENTS] = op.settling.events
+        spec[k.SETTLE_TIME] = op.settling.duration
+        spec[k.BETWEEN] = op.between
+        spec[k.TURNED] = op.verb.is_outside
+        spec[k.SHAPED] = op.verb.reads_shapes
+        # Only those that are near are looked for in the grid; it does not tell who is far, or how large.
+        spec[k.ALL] = op.verb.is_outside or op.verb.reads_shapes or op.verb is Meeting.APPROACHES
         return spec
 
     @property
     def _lengths(self) -> FloatArray:
         op, lengths = self.op, np.zeros(k.LENGTHS)
-        lengths[k.NEAR], lengths[k.MARGIN] = op.near_m, op.margin_m
-        lengths[k.CELL] = 1.000001 * (op.near_m + op.margin_m)
-        lengths[k.EARTH] = EARTH_RADIUS_M if self.around.coordinates is Coordinates.LONLAT else 0.0
+        lengths[k.NEAR], lengths[k.MARGIN], lengths[k.BY] = op.near_m, op.margin_m, op.by_m
+        lengths[k.CELL] = max(1.000001 * (op.near_m + op.margin_m), _LEAST_CELL_M)
+        if self.around.coordinates is Coordinates.LONLAT:
+            lengths[k.EARTH], lengths[k.DEGREE] = EARTH_RADIUS_M, METRES_PER_DEGREE
         return lengths
+
+    def _crowd(self, shapes: FloatArray = _NO_SHAPES) -> k.Crowd:
+        widest = self.spot[:, :, [k.S_WRONG, k.S_WAY]].max(axis=1, initial=0.0)
+        return k.Crowd(
+            self.spec, self._lengths, self.place, self.spot, widest, shapes, self.heads, self.lists,
+            self.nodes, self.node_f, self.count, self.found, self.found_m, self.seen,
+        )  # fmt: skip
 
     # -- a step --------------------------------------------------------------------------------------------
 
@@ -104,7 +128,10 @@ class Encounters:
         self._tidy(watermark)
 
     def _walk(self, arrived: Arrived) -> None:
-        key, x, y = np.zeros(len(arrived), np.int64), np.empty(len(arrived)), np.empty(len(arrived))
+        size = len(arrived)
+        key, shape = np.zeros(size, np.int64), np.full(size, NO_SHAPE, np.int64)
+        x, y, wrong = np.empty(size), np.empty(size), np.zeros(size)
+        layout = Layout(self.around.coordinates)
         partitioning = Partitioning(self.op.keys)
         for number, root in enumerate(self.arrivals.roots):
             at = np.flatnonzero(arrived.root == number)
@@ -112,28 +139,35 @@ class Encounters:
             columns = [frame.key(each) for each in self.op.keys]
             key[at] = self.movers.codes(columns[0]) if len(columns) == 1 else self.movers.row_codes(columns)
             x[at], y[at] = floats(frame.column(None, "@x")), floats(frame.column(None, "@y"))
+            wrong[at] = inaccuracy(self.op.accuracy, frame)
+            if self.op.verb.reads_shapes:
+                shape[at] = layout.of_column(frame.column(None, SHAPE.name))
+        self._make_room_for(len(self.movers))
+        if self.op.verb.reads_shapes:
+            self._lay_out_known(layout, int(arrived.end[0]) - self.op.fresh)
         seen = ~(np.isnan(x) | np.isnan(y))
         ident = (arrived.root << ROOT) | arrived.row
-        self._make_room_for(len(self.movers))
-        roles = arrived.mask.astype(np.int64)[seen]
         samples = Samples(key[seen], arrived.end[seen], ident[seen], x[seen], y[seen])
-        done, size = 0, int(seen.sum())
+        rest = (wrong[seen], shape[seen], arrived.mask.astype(np.int64)[seen])
+        done, shapes = 0, layout.data
         while True:
-            done = k.walk(
-                self.spec, self._lengths, *samples, roles, done, len(self.movers), self.place, self.xy,
-                self.heads, self.lists, self.nodes, self.node_f, self.count, self.found, self.found_m,
-                self.seen,
-            )  # fmt: skip
-            if done == size:
+            done = k.walk(self._crowd(shapes), *samples, *rest, done, len(self.movers))
+            if done == len(samples.key):
                 break
             self._make_room()
-        self.count[k.SERIAL] += 2 * size
+        self.count[k.SERIAL] += 2 * len(samples.key)
+
+    def _lay_out_known(self, layout: Layout, fresh: int) -> None:
+        """Lay out the shapes of movers that are still known; samples that are older may be gone."""
+        known = np.flatnonzero(self.place[1, :, k.P_TIME] >= fresh)
+        idents = self.place[1, known, k.P_IDENT]
+        for number, root in enumerate(self.arrivals.roots):
+            at = np.flatnonzero(idents >> ROOT == number)
+            frame = RowsFrame(self.around, root, idents[at] & ((1 << ROOT) - 1))
+            self.place[1, known[at], k.P_SHAPE] = layout.of_column(frame.column(None, SHAPE.name))
 
     def _sweep(self, watermark: int) -> None:
-        while not k.sweep(
-            self.spec, self._lengths, self.xy, self.nodes, self.node_f, self.count, self.found,
-            self.found_m, watermark,
-        ):  # fmt: skip
+        while not k.sweep(self._crowd(), watermark):
             self._make_room()
 
     # -- room ----------------------------------------------------------------------------------------------
@@ -146,11 +180,11 @@ class Encounters:
         place = np.zeros((2, size, k.P_COLUMNS), np.int64)
         place[:, :, k.P_TIME] = k.NO_TIME
         place[:, :old] = self.place
-        xy = np.zeros((2, size, 2))
-        xy[:, :old] = self.xy
+        spot = np.zeros((2, size, k.S_COLUMNS))
+        spot[:, :old] = self.spot
         lists = np.full((size, 2), -1, np.int64)
         lists[:old] = self.lists
-        self.place, self.xy, self.lists, self.seen = place, xy, lists, longer(self.seen, size)
+        self.place, self.spot, self.lists, self.seen = place, spot, lists, longer(self.seen, size)
         if self.heads.shape[1] < size:
             self._link_places(2 * _power_of_two(size))
 
@@ -182,7 +216,7 @@ class Encounters:
 
     def _tidy(self, watermark: int) -> None:
         """Forget movers that were not seen, and encounters of those that were not compared, for too long."""
-        used = self.nodes[:, k.E_SIDE] != 0
+        used = self.nodes[:, k.E_SIDE] != k.UNUSED
         fresh = watermark - self.op.fresh
         over = int(self.count[k.LIVE]) >= TIDY_FROM
         if over and 2 * int((used & (self.nodes[:, k.E_LAST] >= fresh)).sum()) <= self.count[k.LIVE]:
@@ -198,10 +232,10 @@ class Encounters:
         """Forget all movers but these, and what was not compared since `fresh`."""
         table = np.full(len(self.movers), -1, np.int64)
         table[live] = np.arange(len(live))
-        kept = np.flatnonzero((self.nodes[:, k.E_SIDE] != 0) & (self.nodes[:, k.E_LAST] >= fresh))
+        kept = np.flatnonzero((self.nodes[:, k.E_SIDE] != k.UNUSED) & (self.nodes[:, k.E_LAST] >= fresh))
         self.nodes, self.node_f = self.nodes[kept], self.node_f[kept]
         self.nodes[:, [k.E_A, k.E_B]] = table[self.nodes[:, [k.E_A, k.E_B]]]
-        self.place, self.xy = self.place[:, live], self.xy[:, live]
+        self.place, self.spot = self.place[:, live], self.spot[:, live]
         self.seen = np.zeros(len(live), np.int64)
         self.movers.keep(live)
         self._ranks = np.zeros(0, np.int64)
@@ -261,10 +295,10 @@ class Encounters:
         """Write the state."""
         self.arrivals.save(blocks, f"{name}/held")
         blocks.put_json(f"{name}/movers", self.movers.values())
-        used = np.flatnonzero(self.nodes[:, k.E_SIDE] != 0)
+        used = np.flatnonzero(self.nodes[:, k.E_SIDE] != k.UNUSED)
         state = {"nodes": self.nodes[used], "node_f": self.node_f[used], "count": self.count}
         for role in range(2):
-            state |= {f"place{role}": self.place[role], f"xy{role}": self.xy[role]}
+            state |= {f"place{role}": self.place[role], f"spot{role}": self.spot[role]}
         blocks.put_arrays(f"{name}/state", state)
 
     def load(self, blocks: Blocks, name: str) -> None:
@@ -275,7 +309,7 @@ class Encounters:
         state = blocks.arrays(f"{name}/state")
         self.nodes, self.node_f, self.count = state["nodes"], state["node_f"], state["count"]
         self.place = np.stack([state["place0"], state["place1"]])
-        self.xy = np.stack([state["xy0"], state["xy1"]])
+        self.spot = np.stack([state["spot0"], state["spot1"]])
         self.seen = np.zeros(self.place.shape[1], np.int64)
         self._relink()
 

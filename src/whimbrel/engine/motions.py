@@ -26,6 +26,7 @@ _WHAT = {
     Verb.CROSSES: k.CROSSING,
     Verb.STAYS_IN: k.STAYING,
     Verb.STAYS_OUTSIDE: k.STAYING,
+    Verb.STAYS_BEYOND: k.STAYING,
 }
 
 
@@ -227,7 +228,7 @@ class Sides(Walker):
         near = self.places.near(samples.x, samples.y, reach, sharp=sharp)
         within = near.metres + accuracy[near.sample] <= op.near_m
         says = np.where(within, k.IN, k.UNSURE)
-        if op.verb is Verb.STAYS_OUTSIDE:
+        if op.verb.is_outside:
             return self._outside(near, says, len(samples.key))
         return offsets_of(np.bincount(near.sample, minlength=len(samples.key))), near.region, says
 

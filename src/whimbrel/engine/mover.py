@@ -68,12 +68,10 @@ class Mover:
         if self.op.verb is not Verb.IS_SILENT:
             # What says nothing about where it was is no sample of a movement.
             seen = ~(np.isnan(x) | np.isnan(y))
-        accuracy = np.zeros(len(arrived))
-        if self.op.accuracy is not None:
-            accuracy = np.nan_to_num(floats(evaluate(Attribute(None, self.op.accuracy), frame)))
+        accuracy = inaccuracy(self.op.accuracy, frame)
         samples = k.Samples(self._keys(frame)[seen], arrived.end[seen], arrived.row[seen], x[seen], y[seen])
         if len(samples.key):
-            self.walker.walk(samples, np.maximum(accuracy[seen], 0.0), len(self.keys))
+            self.walker.walk(samples, accuracy[seen], len(self.keys))
 
     def _keys(self, frame: RowsFrame) -> Int64Array:
         keys = self.op.partitioning.keys
@@ -204,6 +202,13 @@ def floats(column: Column) -> FloatArray:
         return np.full(len(column), np.nan)
     values: FloatArray = column.values.astype(np.float64, copy=False)
     return values if column.null is None else np.where(column.null, np.nan, values)
+
+
+def inaccuracy(attribute: str | None, frame: RowsFrame) -> FloatArray:
+    """Give by how many metres each location may be wrong; 0 where nothing is said."""
+    if attribute is None:
+        return np.zeros(len(frame))
+    return np.maximum(np.nan_to_num(floats(evaluate(Attribute(None, attribute), frame))), 0.0)
 
 
 def time_column(values: Int64Array) -> Column:

@@ -10,6 +10,7 @@ from whimbrel.graph.expressions import (
     KEPT,
     PLACE,
     PLACE_RELATIONS,
+    SHAPE,
     Attribute,
     Call,
     Expr,
@@ -220,8 +221,10 @@ class Needs:
     def _encounter(self, op: Encounter) -> None:
         for stream, alias in ((op.input, op.alias), (op.other, op.other_alias)):
             self._keys(stream, Partitioning(op.keys))
-            for axis in ("@x", "@y"):
-                self.want(stream, Attribute(None, axis))
+            for name in ("@x", "@y", *([op.accuracy] if op.accuracy else [])):
+                self.want(stream, Attribute(None, name))
+            if op.verb.reads_shapes and stream == op.other:
+                self.want(stream, SHAPE)
             for need in self.of[op.name]:
                 if isinstance(need, Attribute) and need.part == alias:
                     self.want(stream, Attribute(None, need.name))

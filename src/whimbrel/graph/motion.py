@@ -24,6 +24,7 @@ class Verb(StrEnum):
     COMES_WITHIN = "comes within"
     STAYS_IN = "stays in"
     STAYS_OUTSIDE = "stays outside"
+    STAYS_BEYOND = "stays beyond"
     APPROACHES = "approaches"
     STOPS = "stops"
     IS_SILENT = "is silent"
@@ -31,7 +32,12 @@ class Verb(StrEnum):
     @property
     def waits(self) -> bool:
         """Whether it is known when a time has passed, rather than when an event comes."""
-        return self in (Verb.STAYS_IN, Verb.STAYS_OUTSIDE, Verb.STOPS, Verb.IS_SILENT)
+        return self.is_outside or self in (Verb.STAYS_IN, Verb.STOPS, Verb.IS_SILENT)
+
+    @property
+    def is_outside(self) -> bool:
+        """Whether it is said of all regions at once that the mover is in none of them, nor near one."""
+        return self in (Verb.STAYS_OUTSIDE, Verb.STAYS_BEYOND)
 
     @property
     def attributes(self) -> dict[str, Type]:
@@ -119,7 +125,7 @@ def motion_words(op: Motion) -> str:
     't stops for 5 min within 20 m gap 1 h'
     """
     words = [op.alias, op.verb.value]
-    if op.verb is Verb.COMES_WITHIN:
+    if op.verb in (Verb.COMES_WITHIN, Verb.STAYS_BEYOND):
         words.append(f"{op.near_m:g} m of")
     words += [_regions_words(op)] if op.regions else []
     words += [f"from {op.margin_m:g} m"] if op.verb is Verb.REACHES else []
@@ -130,16 +136,19 @@ def motion_words(op: Motion) -> str:
 
 
 def _details(op: Motion) -> list[str]:
+    words = [f"margin {op.margin_m:g} m"] if op.margin_m and op.verb is not Verb.REACHES else []
+    words += _against_jitter(op)
+    return words if op.verb is Verb.IS_SILENT else [*words, f"gap {format_duration(op.gap)}"]
+
+
+def _against_jitter(op: Motion | Encounter) -> list[str]:
     words = []
-    if op.margin_m and op.verb is not Verb.REACHES:
-        words.append(f"margin {op.margin_m:g} m")
     if op.settling.events > 1:
         words.append(f"settling {op.settling.events} events")
     if op.settling.duration:
         words.append(f"settling {format_duration(op.settling.duration)}")
     words += [f"accuracy {op.accuracy}"] if op.accuracy else []
-    words += ["between samples"] if op.between else []
-    return words if op.verb is Verb.IS_SILENT else [*words, f"gap {format_duration(op.gap)}"]
+    return [*words, "between samples"] if op.between else words
 
 
 def _regions_words(op: Motion) -> str:
@@ -156,13 +165,28 @@ class Meeting(StrEnum):
     COMES_WITHIN = "comes within"
     REACHES = "reaches"
     LEAVES = "leaves"
+    CROSSES = "crosses"
+    APPROACHES = "approaches"
     MEETS = "meets"
     TRAVELS_WITH = "travels with"
+    STAYS_IN = "stays in"
+    STAYS_OUTSIDE = "stays outside"
+    STAYS_BEYOND = "stays beyond"
 
     @property
     def waits(self) -> bool:
         """Whether it is known when a time has passed, rather than when an event comes."""
-        return self in (Meeting.MEETS, Meeting.TRAVELS_WITH)
+        return self in (Meeting.MEETS, Meeting.TRAVELS_WITH, Meeting.STAYS_IN) or self.is_outside
+
+    @property
+    def is_outside(self) -> bool:
+        """Whether it is said of those that are not near each other."""
+        return self in (Meeting.STAYS_OUTSIDE, Meeting.STAYS_BEYOND)
+
+    @property
+    def reads_shapes(self) -> bool:
+        """Whether the first mover is compared with the whole location of the second, not with its centre."""
+        return self in (Meeting.STAYS_IN, Meeting.STAYS_OUTSIDE)
 
     @property
     def attributes(self) -> dict[str, Type]:
@@ -191,6 +215,13 @@ class Encounter(Operator):
     keys: tuple[Key, ...]
     margin_m: float = 0.0
     duration: int = 0
+    by_m: float = 0.0
+    """How much nearer they have to come (`approaches`)."""
+    settling: Settling = AT_ONCE
+    accuracy: str | None = None
+    """The attribute of both that says by how many metres a location may be wrong."""
+    between: bool = False
+    """Whether the straight ways between samples count, too."""
 
     @property
     def inputs(self) -> tuple[str, ...]:
@@ -198,8 +229,8 @@ class Encounter(Operator):
 
     @property
     def is_among_one(self) -> bool:
-        """Whether both movers are of one stream; each two of them then count once."""
-        return self.input == self.other
+        """Whether each two movers of one stream count once; one may lie in the other, but not both."""
+        return self.input == self.other and not self.verb.reads_shapes
 
     @property
     def retention(self) -> int:
@@ -210,16 +241,21 @@ class Encounter(Operator):
 def encounter_words(op: Encounter) -> str:
     """Say what an encounter looks for, as the language does."""
     words = [op.alias, op.verb.value]
-    if op.verb is Meeting.COMES_WITHIN:
+    if op.verb in (Meeting.COMES_WITHIN, Meeting.STAYS_BEYOND):
         words.append(f"{op.near_m:g} m of")
     words.append(op.other_alias)
     match op.verb:
         case Meeting.REACHES:
-            words.append(f"from {op.near_m + op.margin_m:g} m")
+            words.append(f"from {op.near_m + op.margin_m:g} m within {op.near_m:g} m")
+        case Meeting.CROSSES:
+            words.append(f"beyond {op.near_m + op.margin_m:g} m within {op.near_m:g} m")
         case Meeting.LEAVES:
             words.append(f"beyond {op.near_m:g} m")
+        case Meeting.APPROACHES:
+            words.append(f"by {op.by_m:g} m")
         case Meeting.MEETS | Meeting.TRAVELS_WITH:
-            words.append(f"within {op.near_m:g} m for {format_duration(op.duration)}")
-    if op.margin_m and op.verb is not Meeting.REACHES:
+            words.append(f"within {op.near_m:g} m")
+    words += [f"for {format_duration(op.duration)}"] if op.verb.waits else []
+    if op.margin_m and op.verb not in (Meeting.REACHES, Meeting.CROSSES):
         words.append(f"margin {op.margin_m:g} m")
-    return " ".join([*words, f"fresh {format_duration(op.fresh)}"])
+    return " ".join([*words, *_against_jitter(op), f"fresh {format_duration(op.fresh)}"])

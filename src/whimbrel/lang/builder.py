@@ -17,13 +17,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
-from whimbrel.errors import QueryError
+from whimbrel.errors import QueryError, UnknownNameError
 from whimbrel.graph.expressions import RELATIONS
 from whimbrel.graph.functions import Function
+from whimbrel.graph.motion import Meeting, Verb
 from whimbrel.graph.query import Query
 from whimbrel.lang.values import Duration, Events, Plain, Value, all_of, amount_of, length_of, node_of, value
 from whimbrel.lang.wbl import tree as t
 from whimbrel.lang.wbl.compile import compile_text
+from whimbrel.lang.wbl.details import WORDS
 from whimbrel.lang.wbl.format import format_tree
 from whimbrel.lang.wbl.literals import LENGTHS
 from whimbrel.lang.wbl.parse import parse
@@ -260,6 +262,7 @@ class Part(_Joinable):
         what = self.node.what
         if not isinstance(what, t.Occurrence) or self.node != t.PatternPart(what, alias=self.node.alias):
             raise QueryError(f"{self!r} does not move: only a single event does")
+        _check_motion(verb, toward, near, details)
         target = None if toward is None else _target(toward)
         distance = None if near is None else _amount(near)
         return Moving(
@@ -321,6 +324,39 @@ Detail = Duration | Events | bool
 """A length or a time as text, a number of events, the name of an attribute, or True for a bare word."""
 
 
+_VERBS = tuple(dict.fromkeys(verb.value for kind in (Verb, Meeting) for verb in kind))
+_MEASURED = (Verb.COMES_WITHIN, Verb.STAYS_BEYOND)
+_ALONE = (Verb.STOPS, Verb.IS_SILENT)
+
+
+def _check_motion(
+    verb: str, toward: Region | Part | None, near: str | None, details: Mapping[str, Detail]
+) -> None:
+    """Refuse what cannot be written; what does not go together is refused when the query is compiled."""
+    if verb not in _VERBS:
+        raise UnknownNameError("motion", verb, _VERBS)
+    if verb in _MEASURED and near is None:
+        raise QueryError(f"`{verb}` needs a distance", hint=f"write moves({verb!r}, ..., near='50 m')")
+    if verb not in _MEASURED and near is not None:
+        raise QueryError(f"`near` does not go with `{verb}`", hint=f"it goes with {' and '.join(_MEASURED)}")
+    if (toward is None) != (verb in _ALONE):
+        hint = "leave the region or the other mover out" if verb in _ALONE else f"moves({verb!r}, depot, ...)"
+        raise QueryError(
+            f"`{verb}` {'takes no' if verb in _ALONE else 'needs a'} place to move to", hint=hint
+        )
+    for key, given in details.items():
+        word = _word(key)
+        if word not in WORDS:
+            raise UnknownNameError("detail of a motion", key, [each.replace(" ", "_") for each in WORDS])
+        if isinstance(given, bool) != (word == "between samples"):
+            raise QueryError(f"`{word}` cannot be {given!r}", hint="see the docs on motion for what it takes")
+
+
+def _word(key: str) -> str:
+    """Give the word of the language; Python keeps some to itself: `for_` and `from_` are `for` and `from`."""
+    return key.rstrip("_").replace("_", " ")
+
+
 def _target(toward: Region | Part) -> t.Target:
     if isinstance(toward, Part):
         what = toward.node.what
@@ -335,7 +371,7 @@ def _target(toward: Region | Part) -> t.Target:
 
 def _details(details: Mapping[str, Detail]) -> Iterable[t.Detail]:
     for key, given in details.items():
-        word = key.rstrip("_").replace("_", " ")
+        word = _word(key)
         if isinstance(given, bool):
             if given:
                 yield t.Detail(word)

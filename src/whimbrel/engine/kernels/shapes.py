@@ -335,6 +335,38 @@ def _to_side_on_sphere(x, y, ax, ay, bx, by):
 
 
 @kernel
+def signed_distance(data, shape, x, y, metres_per_degree):
+    """Give how far a point is from the border of a shape, below 0 inside.
+
+    With `metres_per_degree` above 0, coordinates are degrees, measured in a plane that touches the earth at
+    the point, as the distances of regions are.
+    """
+    best = _signed(data, shape, x, y, metres_per_degree)
+    if metres_per_degree > 0.0:
+        for turn in (-360.0, 360.0):
+            best = min(best, _signed(data, shape, x + turn, y, metres_per_degree))
+    return best
+
+
+@kernel
+def _signed(data, shape, x, y, metres_per_degree):
+    across, up = 1.0, 1.0
+    if metres_per_degree > 0.0:
+        across, up = metres_per_degree * math.cos(math.radians(y)), metres_per_degree
+    best = math.inf
+    for corner in range(int(data[shape]) - 1):
+        at = shape + CORNERS + 2 * corner
+        ax, ay, bx, by = data[at], data[at + 1], data[at + 2], data[at + 3]
+        if math.isnan(ax) or math.isnan(bx):
+            continue
+        best = min(
+            best,
+            _to_side(0.0, 0.0, (ax - x) * across, (ay - y) * up, (bx - x) * across, (by - y) * up),
+        )
+    return best if where(data, shape, x, y) == OUTSIDE else -best
+
+
+@kernel
 def _between(on_sphere, data, one, two, turn):
     """Give the distance of two shapes that do not meet: that of a corner of one to a side of the other."""
     best = math.inf

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from whimbrel.errors import QueryError
+from whimbrel.errors import QueryError, UnknownNameError
+from whimbrel.graph.motion import AT_ONCE, Settling
 from whimbrel.lang.wbl import tree as t
+from whimbrel.lang.wbl.pattern import TypeInfo
 from whimbrel.lang.wbl.values import Params
+from whimbrel.model.schema import Type
 
 _EXAMPLES = {
     "for": "for 10 min",
@@ -15,6 +18,10 @@ _EXAMPLES = {
     "by": "by 100 m",
     "beyond": "beyond 500 m",
 }
+
+
+WORDS = (*_EXAMPLES, "margin", "settling", "accuracy", "between samples", "gap", "fresh")
+"""All details there are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,3 +82,41 @@ class Details:
         """Give how much is said behind a word."""
         detail = self.given.get(word)
         return None if detail is None or isinstance(detail.value, t.Name) else detail.value
+
+    # -- against jitter --------------------------------------------------------------------------------------
+
+    def settling(self) -> Settling:
+        """Give how long a change must hold before it counts."""
+        given = self.amount("settling")
+        if given is None:
+            return AT_ONCE
+        kind, amount = self.params.window(given)
+        return Settling(events=amount) if kind == "counting" else Settling(duration=amount)
+
+    def accuracy(self, *movers: TypeInfo) -> str | None:
+        """Give the attribute that says by how much a location may be wrong, of at least one of the movers."""
+        detail = self.get("accuracy")
+        if detail is None or not isinstance(detail.value, t.Name):
+            return None
+        name = detail.value.name
+        if not any(info.is_open or name in info.attributes for info in movers):
+            known = {each for info in movers for each in info.attributes}
+            shown = " or ".join(dict.fromkeys(info.name for info in movers))
+            raise UnknownNameError(f"attribute of {shown}", name, known, detail.value.at)
+        if any(info.attributes.get(name) not in (None, Type.FLOAT, Type.INT) for info in movers):
+            raise QueryError(
+                f"the accuracy {name!r} must be a number of metres", detail.at, "name another attribute"
+            )
+        return name
+
+    def between(self, *, by_default: bool) -> bool:
+        """Tell whether the ways between samples count."""
+        given = self.get("between samples")
+        clash = next((word for word in ("settling", "accuracy") if word in self), None)
+        if given is not None and clash is not None:
+            raise QueryError(
+                f"`between samples` does not go with `{clash}`",
+                given.at,
+                "a line between two samples neither settles nor has an accuracy; leave out one of them",
+            )
+        return given is not None or (by_default and clash is None)

@@ -19,12 +19,19 @@ DEFAULT_FRESH = MINUTE
 SAME_PLACE_M = 1.0
 """Two movers that are at most so far apart are at the same place."""
 
+_SIDES = ("settling", "accuracy", "between samples", "fresh")
+
 _VERBS: dict[Meeting, Takes] = {
-    Meeting.COMES_WITHIN: Takes((), ("margin", "fresh")),
-    Meeting.REACHES: Takes(("from",), ("fresh",)),
-    Meeting.LEAVES: Takes(("beyond",), ("margin", "fresh")),
-    Meeting.MEETS: Takes(("within", "for"), ("margin", "fresh")),
-    Meeting.TRAVELS_WITH: Takes(("within", "for"), ("margin", "fresh")),
+    Meeting.COMES_WITHIN: Takes((), ("margin", *_SIDES)),
+    Meeting.REACHES: Takes(("from",), ("within", *_SIDES)),
+    Meeting.LEAVES: Takes(("beyond",), ("margin", *_SIDES)),
+    Meeting.CROSSES: Takes(("beyond",), ("within", *_SIDES)),
+    Meeting.APPROACHES: Takes(("by",), ("margin", "fresh")),
+    Meeting.MEETS: Takes(("within", "for"), ("margin", "accuracy", "fresh")),
+    Meeting.TRAVELS_WITH: Takes(("within", "for"), ("margin", "accuracy", "fresh")),
+    Meeting.STAYS_IN: Takes(("for",), ("margin", "accuracy", "fresh")),
+    Meeting.STAYS_OUTSIDE: Takes(("for",), ("margin", "accuracy", "fresh")),
+    Meeting.STAYS_BEYOND: Takes(("for",), ("margin", "accuracy", "fresh")),
 }
 
 
@@ -91,6 +98,10 @@ class EncounterLowering:
             tuple(keys.values()),
             margin,
             self.details.duration("for"),
+            self.details.length("by"),
+            self.details.settling(),
+            self.details.accuracy(one.info, other.info),
+            self.details.between(by_default=self.verb is Meeting.CROSSES),
         )
         return self.mover.chosen(made, WHOLE, self.names(keys))
 
@@ -99,13 +110,28 @@ class EncounterLowering:
         return Names(self.mover.around, self.parts, keys)
 
     def _near(self) -> tuple[float, float]:
+        """Give how near they have to be, and by how much more they are apart."""
         details, motion = self.details, self.mover.motion
         margin = details.length("margin")
         match self.verb:
-            case Meeting.COMES_WITHIN if motion.near is not None:
-                return self.mover.around.params.length(motion.near), margin
             case Meeting.REACHES:
-                return SAME_PLACE_M, max(0.0, details.length("from") - SAME_PLACE_M)
+                return self._from_afar("from")
+            case Meeting.CROSSES:
+                return self._from_afar("beyond")
             case Meeting.LEAVES:
                 return details.length("beyond"), margin
+        if motion.near is not None:
+            return self.mover.around.params.length(motion.near), margin
         return details.length("within"), margin
+
+    def _from_afar(self, word: str) -> tuple[float, float]:
+        near = self.details.length("within") if "within" in self.details else SAME_PLACE_M
+        far = self.details.get(word)
+        assert far is not None
+        if self.details.length(word) < near:
+            raise QueryError(
+                f"`{word}` is nearer than what counts as the same place",
+                far.at,
+                f"it is {near:g} m; write a larger length here, or a smaller one behind 'within'",
+            )
+        return near, self.details.length(word) - near

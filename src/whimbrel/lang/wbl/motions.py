@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from whimbrel.errors import QueryError, UnknownNameError
-from whimbrel.graph.motion import AT_ONCE, MOTION, Motion, NamedRegion, Settling, Verb
+from whimbrel.errors import QueryError
+from whimbrel.graph.motion import MOTION, Meeting, Motion, NamedRegion, Verb
 from whimbrel.graph.policies import Key, Partitioning
 from whimbrel.lang.wbl import tree as t
 from whimbrel.lang.wbl.details import Details, Takes
 from whimbrel.lang.wbl.movers import Moving
 from whimbrel.lang.wbl.pattern import Leaf, PartName, Scope
 from whimbrel.lang.wbl.resolve import Names
-from whimbrel.model.schema import Type
 from whimbrel.model.time import HOUR
 
 DEFAULT_GAP = HOUR
@@ -28,6 +27,7 @@ _VERBS: dict[Verb, Takes] = {
     Verb.COMES_WITHIN: Takes((), _SIDES),
     Verb.STAYS_IN: Takes(("for",), ("margin", "accuracy", "gap")),
     Verb.STAYS_OUTSIDE: Takes(("for",), ("margin", "accuracy", "gap")),
+    Verb.STAYS_BEYOND: Takes(("for",), ("margin", "accuracy", "gap")),
     Verb.APPROACHES: Takes(("by",), ("margin", "gap")),
     Verb.STOPS: Takes(("for", "within"), ("gap",)),
     Verb.IS_SILENT: Takes(("for",), ()),
@@ -72,9 +72,9 @@ class MotionLowering:
             margin_m=self.details.length("from" if self.verb is Verb.REACHES else "margin"),
             duration=self.details.duration("for"),
             by_m=self.details.length("by"),
-            settling=self._settling(),
-            accuracy=self._accuracy(),
-            between=self._between(),
+            settling=self.details.settling(),
+            accuracy=self.details.accuracy(self.leaf.info),
+            between=self.details.between(by_default=self.verb is Verb.CROSSES),
             partitioning=Partitioning(tuple(keys.values())),
         )
         return self.mover.chosen(made, made.partitioning, Names(self.mover.around, self.parts, keys))
@@ -92,6 +92,15 @@ class MotionLowering:
         target = self.motion.target
         if target is None:
             return ()
+        if target.name is not None and target.arguments is None and not self.mover.around.regions.named:
+            said = (
+                f", or name another mover: '{target.name} as b'" if self.motion.verb in tuple(Meeting) else ""
+            )
+            raise QueryError(
+                f"no region is named {target.name!r}",
+                target.at,
+                f"declare it: 'region {target.name} = ...'{said}",
+            )
         return self.mover.around.regions.named_regions(
             t.Shape(
                 target.name if target.arguments is None else None,
@@ -110,34 +119,3 @@ class MotionLowering:
     def _gap(self) -> int:
         """Give how far samples may lie apart; by default, at least as far as the phrase itself waits."""
         return self.details.duration("gap") or max(DEFAULT_GAP, self.details.duration("for"))
-
-    def _settling(self) -> Settling:
-        given = self.details.amount("settling")
-        if given is None:
-            return AT_ONCE
-        kind, amount = self.mover.around.params.window(given)
-        return Settling(events=amount) if kind == "counting" else Settling(duration=amount)
-
-    def _accuracy(self) -> str | None:
-        detail = self.details.get("accuracy")
-        if detail is None or not isinstance(detail.value, t.Name):
-            return None
-        info, name = self.leaf.info, detail.value.name
-        if not info.is_open and name not in info.attributes:
-            raise UnknownNameError(f"attribute of {info.name}", name, info.attributes, detail.value.at)
-        if info.attributes.get(name) not in (None, Type.FLOAT, Type.INT):
-            raise QueryError(
-                f"the accuracy {name!r} must be a number of metres", detail.at, "name another attribute"
-            )
-        return name
-
-    def _between(self) -> bool:
-        given = self.details.get("between samples")
-        clash = next((word for word in ("settling", "accuracy") if word in self.details), None)
-        if given is not None and clash is not None:
-            raise QueryError(
-                f"`between samples` does not go with `{clash}`",
-                given.at,
-                "a line between two samples neither settles nor has an accuracy; leave out one of them",
-            )
-        return given is not None or (self.verb is Verb.CROSSES and clash is None)

@@ -65,7 +65,7 @@ KEYWORDS: dict[str, tuple[str, ...]] = {
         "stays in",
         "stays outside",
     ),
-    "COMES": ("comes within",),
+    "COMES": ("comes within", "stays beyond"),
     "RESTS": ("stops", "is silent"),
     "_OF": ("of",),
     "BEYOND": ("beyond",),
