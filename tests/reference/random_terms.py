@@ -35,6 +35,7 @@ FEATURES = frozenset(
         "layers",  # definitions on definitions
         "cases",  # definitions with several cases
         "assign",  # attributes of derived events
+        "clock",  # time points
     }
 )
 T = TypeVar("T")

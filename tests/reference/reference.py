@@ -11,7 +11,18 @@ from dataclasses import dataclass, field
 
 from whimbrel.graph.functions import Function
 from whimbrel.graph.motion import Encounter, Motion
-from whimbrel.graph.operators import Aggregate, Derive, Filter, Graph, Match, Merge, Operator, Repeat, Source
+from whimbrel.graph.operators import (
+    Aggregate,
+    Clock,
+    Derive,
+    Filter,
+    Graph,
+    Match,
+    Merge,
+    Operator,
+    Repeat,
+    Source,
+)
 from whimbrel.model.schema import Coordinates
 
 from .data import Detection, Event, Item, hull, order
@@ -19,7 +30,7 @@ from .encounters import met
 from .expressions import Identify, World, plain_identity
 from .matches import TooLarge, matched
 from .motions import moved
-from .streams import Streams, aggregated, derived, filtered, merged, repeated, source
+from .streams import Streams, aggregated, derived, filtered, happening, merged, repeated, source
 
 __all__ = ["Admitted", "Detection", "Event", "TooLarge", "admit", "detect"]
 
@@ -51,6 +62,8 @@ def _run(
     operator: Operator, streams: Streams, events: Sequence[Event], graph: Graph, world: World
 ) -> list[Item]:
     match operator:
+        case Clock():
+            return source(operator, [happening(operator)])
         case Source():
             return source(operator, events)
         case Filter():

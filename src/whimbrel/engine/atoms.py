@@ -21,6 +21,7 @@ from whimbrel.engine.values import Column, Int64Array, decoded, from_arrow, noth
 from whimbrel.graph.expressions import Attribute, Expr
 from whimbrel.graph.operators import ANY
 from whimbrel.model.schema import Type
+from whimbrel.model.time import TIME_POINT
 
 Atom = tuple[str, Expr | None]
 """A type, and a condition on one event of it."""
@@ -103,13 +104,15 @@ class Atoms:
         self._touched = []
 
     def _by_type(self, batch: pa.RecordBatch, rows: Int64Array) -> Iterable[tuple[str, Int64Array]]:
-        if ANY in self._types and len(rows):
-            yield ANY, rows
         types = batch.column("type")
         if not pa.types.is_dictionary(types.type):
             types = types.dictionary_encode()
         codes = types.indices.to_numpy(zero_copy_only=False)
-        for code, name in enumerate(decoded(types.dictionary).to_pylist()):
+        names = decoded(types.dictionary).to_pylist()
+        if ANY in self._types and len(rows):
+            points = [code for code, name in enumerate(names) if name.startswith(TIME_POINT)]
+            yield ANY, rows[~np.isin(codes, points)] if points else rows
+        for code, name in enumerate(names):
             if name in self._types:
                 of_type = rows[codes == code]
                 if len(of_type):

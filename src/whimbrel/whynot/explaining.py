@@ -136,6 +136,7 @@ def why_of_session(
     types: Counter[str] = Counter()
     for batch in _counted(session.remembered().to_batches(), types):
         watched.feed(batch)
+    watched.keep_time_points(session.time_points)
     watched.feed(None, session.watermark)
     notes = _forgotten(session)
     return _explained(watched, types, asked, at, span, limit, effort, session=session, notes=notes)

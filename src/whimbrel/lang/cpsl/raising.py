@@ -8,11 +8,12 @@ from functools import partial
 from whimbrel.errors import Span
 from whimbrel.graph.operators import ANY
 from whimbrel.lang.cpsl import tree as c
-from whimbrel.lang.cpsl.raised_tests import Tests, distance_of, duration, no_form, plain, predicate
+from whimbrel.lang.cpsl.raised_tests import Tests, distance_of, duration, no_form, plain, predicate, seconds
 from whimbrel.lang.types import BUILT_IN_ATTRIBUTES
 from whimbrel.lang.wbl import tree as t
 from whimbrel.lang.wbl.lower import Declarations
 from whimbrel.lang.wbl.regions import Regions
+from whimbrel.model.time import TIME_POINT, instant
 
 _CLAUSES = {
     "assign": "assign",
@@ -119,6 +120,9 @@ class _Raising:
 
     def _sequence(self, pattern: t.Pattern) -> c.Sub:
         """Write a sequence that one operator says."""
+        first, *rest = pattern.parts
+        if isinstance(first.what, t.TimePoint) and len(rest) == 1 and rest[0].negated:
+            return c.Timed("!", _time_of(first.what), duration(rest[0].lasting), self._part(rest[0], []))
         subs = [self._part(part, []) for part in pattern.parts]
         match pattern.parts, subs:
             case (_, t.PatternPart(negated=True, lasting=lasting)), (a, b):
@@ -234,6 +238,8 @@ class _Raising:
         if isinstance(part.what, t.Pattern):
             _refuse(own)
             return self._pattern(part.what, [])
+        if isinstance(part.what, t.TimePoint):
+            raise no_form("a time point here", part.at, "CPSL has '!(T;t)A', =|(T;t)A and |=(T;t)A")
         tests = Tests(self._region)
         for node in (*part.what.conditions, *own):
             tests.add(_about_this(node, part.alias or part.what.type))
@@ -250,6 +256,10 @@ class _Raising:
         if polygon.geom_type != "Polygon" or polygon.interiors:
             raise no_form("a region with holes or several pieces", shape.at)
         return c.Region(tuple((_tidy(x), _tidy(y)) for x, y in polygon.exterior.coords[:-1]), at=shape.at)
+
+
+def _time_of(point: t.TimePoint) -> c.Instant:
+    return c.Instant(seconds(instant(point.type.removeprefix(TIME_POINT))), at=point.at)
 
 
 def _tidy(value: float) -> int | float:
