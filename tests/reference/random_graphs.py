@@ -125,12 +125,12 @@ class GraphDraft(Chooser):
 
     # Streams.
 
-    def stream(self, *, atomic: bool = False) -> str:
-        """A stream of plain events: a type or an earlier definition, perhaps filtered."""
+    def stream(self, *, atomic: bool = False, timed: bool = True) -> str:
+        """A stream of plain events: a type, a time point or an earlier definition, perhaps filtered."""
         names = list("AAABBBCD")
         if "layers" in self.features and not atomic:
             names += self.defined
-        if "clock" in self.features:
+        if "clock" in self.features and timed:
             names.append(CLOCK)
         name = self.choose(names)
         if name == CLOCK:
@@ -249,9 +249,10 @@ class GraphDraft(Chooser):
     # Aggregates.
 
     def aggregate(self, by: Partitioning) -> str:
-        inputs = [AggregateInput(self.stream(), "a")]
+        # A time point has no attributes to aggregate.
+        inputs = [AggregateInput(self.stream(timed=False), "a")]
         if self.rarely():
-            inputs.append(AggregateInput(self.stream(), "b", outer=self.flip()))
+            inputs.append(AggregateInput(self.stream(timed=False), "b", outer=self.flip()))
         names = [part.alias for part in inputs if part.alias is not None]
         scope = Scope(many=names, group=by)
         assign, post = self.aggregate_values(scope)
