@@ -177,7 +177,7 @@ def deal_out(prepared: Prepared, partitions: int | None, job: Job) -> Dealt:
 
 
 def _with_a_row(frame: DataFrame) -> DataFrame:
-    """Add a row that is no event: for a frame without rows, Spark would start no worker that knows the time."""
+    """Add a row that is no event: for a frame without rows, Spark would start no worker to tell the time."""
     row = frame.sparkSession.range(1).select(fn.lit(False).alias(IS_EVENT))
     return frame.withColumn(IS_EVENT, fn.lit(True)).unionByName(row, allowMissingColumns=True)
 
