@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import shapely
@@ -169,7 +170,24 @@ AGGREGATE: dict[str, Callable[[Sequence[Value]], Value]] = {
 
 # Space.
 
-Place = shapely.Geometry | None
+
+@dataclass(frozen=True)
+class Round:
+    """A circle: all that lies at most so many metres from a point."""
+
+    centre: shapely.Point
+    radius: float
+
+
+Place = shapely.Geometry | Round | None
+
+
+def region(text: str) -> Place:
+    """A region as the graph writes it."""
+    if not text.startswith("CIRCLE"):
+        return shapely.from_wkt(text)
+    x, y, radius = (float(number) for number in text.removeprefix("CIRCLE (").removesuffix(")").split())
+    return Round(shapely.Point(x, y), radius)
 
 
 def geometry(item: Item) -> shapely.Geometry | None:
@@ -208,6 +226,8 @@ def relate_places(
     """A function of two locations; null if one is missing."""
     if one is None or two is None:
         return None
+    if isinstance(two, Round):
+        return _relate_to_circle(name, one, two, more, coordinates)
     if coordinates is Coordinates.LONLAT:
         one, two = _side_by_side(one, two)
     match name:
@@ -220,6 +240,28 @@ def relate_places(
         case "same_place":
             return _metres(one.centroid, two.centroid, coordinates) <= more[0]  # type: ignore[operator]
     raise ValueError(f"{name!r} is no function of places")
+
+
+def _relate_to_circle(
+    name: str, one: shapely.Geometry, circle: Round, more: Sequence[Value], coordinates: Coordinates
+) -> Value:
+    if name == "same_place":
+        return relate_places(name, one, circle.centre, more, coordinates)
+    nearest = relate_places("distance", one, circle.centre, (), coordinates)
+    match name:
+        case "distance":
+            return max(0.0, nearest - circle.radius)  # type: ignore[operator]
+        case "intersects":
+            return nearest <= circle.radius  # type: ignore[operator]
+        case "within_region":
+            away = great_circle if coordinates is Coordinates.LONLAT else _in_the_plane
+            points = [(circle.centre.x, circle.centre.y, *point) for point in _many_points(one)]
+            return max(away(*pair) for pair in points) <= circle.radius
+    raise ValueError(f"{name!r} is no function of a place and a circle")
+
+
+def _in_the_plane(x1: float, y1: float, x2: float, y2: float) -> float:
+    return math.hypot(x2 - x1, y2 - y1)
 
 
 def _metres(one: shapely.Geometry, two: shapely.Geometry, coordinates: Coordinates) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -14,6 +15,10 @@ from whimbrel.lang.wbl import tree as t
 from whimbrel.lang.wbl.lower import Declarations
 from whimbrel.lang.wbl.regions import Regions
 from whimbrel.model.time import TIME_POINT, instant
+from whimbrel.space.geometry import as_circle
+
+CORNERS = 256
+"""CPSL has no circles: corners of the polygon that stands for one, less than 0.01 % smaller."""
 
 _CLAUSES = {
     "assign": "assign",
@@ -252,7 +257,11 @@ class _Raising:
     def _region(self, shape: t.Shape) -> c.Region:
         import shapely
 
-        polygon = shapely.from_wkt(self.regions.wkt(shape))
+        text = self.regions.wkt(shape)
+        circle = as_circle(text)
+        if circle is not None:
+            return c.Region(_corners_of_circle(*circle[1:]), at=shape.at)
+        polygon = shapely.from_wkt(text)
         if polygon.geom_type != "Polygon" or polygon.interiors:
             raise no_form("a region with holes or several pieces", shape.at)
         return c.Region(tuple((_tidy(x), _tidy(y)) for x, y in polygon.exterior.coords[:-1]), at=shape.at)
@@ -260,6 +269,11 @@ class _Raising:
 
 def _time_of(point: t.TimePoint) -> c.Instant:
     return c.Instant(seconds(instant(point.type.removeprefix(TIME_POINT))), at=point.at)
+
+
+def _corners_of_circle(x: float, y: float, radius_m: float) -> tuple[c.Corner, ...]:
+    angles = [2 * math.pi * corner / CORNERS for corner in range(CORNERS)]
+    return tuple((_tidy(x + radius_m * math.cos(a)), _tidy(y + radius_m * math.sin(a))) for a in angles)
 
 
 def _tidy(value: float) -> int | float:

@@ -1,4 +1,4 @@
-"""Regions: named, in WKT, or made of numbers; in the graph all of them are WKT."""
+"""Regions: named, in WKT, or made of numbers; in the graph all of them are texts, WKT or a circle's."""
 
 from __future__ import annotations
 
@@ -12,9 +12,6 @@ from whimbrel.lang.wbl import tree as t
 from whimbrel.lang.wbl.literals import LENGTHS
 from whimbrel.lang.wbl.values import Params, quantity
 from whimbrel.model.schema import Coordinates
-
-CORNERS = 256
-"""Corners of the polygon that stands for a circle; it falls short of the circle by less than 0.01 %."""
 
 LAYER = "layer"
 """The function that reads many regions from a file."""
@@ -127,12 +124,19 @@ class Regions:
         )
 
     def _circle(self, x: float, y: float, radius: float, at: Span | None) -> str:
+        from whimbrel.space.geometry import circle_text
+
         if radius <= 0:
-            raise QueryError("a circle needs a radius above zero", at)
-        angles = [2 * math.pi * corner / CORNERS for corner in range(CORNERS)]
-        if self.coordinates is not Coordinates.LONLAT:
-            return _polygon([(x + radius * math.cos(a), y + radius * math.sin(a)) for a in angles], at)
-        return _polygon(_circle_on_sphere(x, y, radius, angles, at), at)
+            raise QueryError(
+                "a circle needs a radius above zero", at, "write for example circle(0, 0, 500 m)"
+            )
+        if not all(map(math.isfinite, (x, y, radius))):
+            raise QueryError("this region is too large", at, _SMALLER)
+        if self.coordinates is Coordinates.LONLAT and not (-180 <= x <= 180 and -90 <= y <= 90):
+            raise QueryError(
+                "the centre of the circle is no longitude and latitude", at, "write circle(lon, lat, 500 m)"
+            )
+        return circle_text(x, y, radius)
 
     def _box(self, x1: float, y1: float, x2: float, y2: float, at: Span | None) -> str:
         low, high = min(y1, y2), max(y1, y2)
@@ -181,27 +185,6 @@ def _check_degrees(bounds: tuple[float, ...], at: Span | None) -> None:
             at,
             "with 'coordinates lonlat', give longitudes (beyond 180 if you like) and latitudes -90 to 90",
         )
-
-
-def _circle_on_sphere(
-    lon: float, lat: float, radius: float, bearings: list[float], at: Span | None
-) -> list[tuple[float, float]]:
-    from whimbrel.space.geometry import EARTH_RADIUS_M
-
-    reach, middle = radius / EARTH_RADIUS_M, math.radians(lat)
-    if not -180 <= lon <= 180 or not -90 <= lat <= 90:
-        raise QueryError(
-            "the centre of the circle is no longitude and latitude", at, "write circle(lon, lat, 500 m)"
-        )
-    if abs(middle) + reach >= math.pi / 2:
-        raise QueryError("a circle around a pole is no polygon in longitude and latitude", at, _SMALLER)
-    corners = []
-    for bearing in bearings:
-        sine = math.sin(middle) * math.cos(reach) + math.cos(middle) * math.sin(reach) * math.cos(bearing)
-        east = math.sin(bearing) * math.sin(reach) * math.cos(middle)
-        turn = math.atan2(east, math.cos(reach) - math.sin(middle) * sine)
-        corners.append((lon + math.degrees(turn), math.degrees(math.asin(sine))))
-    return [((east + 180.0) % 360.0 - 180.0, north) for east, north in corners]
 
 
 def _polygon(corners: list[tuple[float, float]], at: Span | None) -> str:
