@@ -74,7 +74,7 @@ def test_a_circle_that_holds_a_pole():
 
 
 def test_a_side_may_bulge_out_of_a_circle_on_the_globe():
-    """The corners lie 30 degrees from the pole; the parallel between them does too, a great circle would not."""
+    """The corners lie 30 degrees from the pole, and so does the parallel between them."""
     circle = f"circle(0, 90, {30.001 * METRES_PER_DEGREE:.3f} m)"
     flat = "POLYGON ((-60 60, 60 60, 0 70, -60 60))"
     assert values(f"a in {circle}", {"geometry": flat}, "lonlat")
