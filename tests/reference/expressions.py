@@ -169,7 +169,7 @@ def _location(argument: Expr, env: Env) -> Place:
     if isinstance(argument, Literal):
         return region(str(argument.value))
     item = _one(argument, env)
-    return None if item is None else geometry(item)
+    return None if item is None else geometry(item, env.world.coordinates)
 
 
 def _relation(name: str, arguments: tuple[Expr, ...], env: Env) -> Value:

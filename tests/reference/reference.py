@@ -55,7 +55,7 @@ def detect(
     streams: dict[str, list[Item]] = {}
     for operator in graph.operators:
         streams[operator.name] = _run(operator, streams, events, graph, world)
-    return sorted(_detection(item, name) for name in graph.outputs for item in streams[name])
+    return sorted(_detection(item, name, chosen) for name in graph.outputs for item in streams[name])
 
 
 def _run(
@@ -85,14 +85,14 @@ def _run(
     raise NotImplementedError(f"{type(operator).__name__} is not part of the reference")
 
 
-def _detection(item: Item, stream: str) -> Detection:
+def _detection(item: Item, stream: str, coordinates: Coordinates) -> Detection:
     return Detection(
         type=item.type or stream,
         start=item.start,
         end=item.end,
         events=tuple(atom.id for atom in item.atoms),
         attributes={name: value for name, value in item.attributes.items() if value is not None},
-        hull=hull(item.points),
+        hull=hull(item.points, coordinates),
         source=item.source,
     )
 

@@ -24,8 +24,9 @@ from whimbrel.engine.kernels.borders import (
 from whimbrel.engine.kernels.rounds import circle_distances, circle_shares, circles_met
 from whimbrel.engine.store import offsets_of
 from whimbrel.engine.values import BoolArray, FloatArray, Int64Array
+from whimbrel.model.antimeridian import unwrapped
 from whimbrel.model.schema import Coordinates
-from whimbrel.space.geometry import METRES_PER_DEGREE, as_circle, circle_box, parse, unwrapped
+from whimbrel.space.geometry import METRES_PER_DEGREE, as_circle, circle_box, parse
 
 FEW = 4
 """So many regions are tried one by one; more are looked up in a grid."""

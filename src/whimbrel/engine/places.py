@@ -94,29 +94,32 @@ def _location(argument: Expr, call: Call, frame: Frame) -> _Location:
             x, y, shape = (frame.column(name, each) for each in ("@x", "@y", "@shape"))
             return _Location(x, y, shape)
         case Literal(str() as region, _):
-            return _region(region, len(frame))
+            return _region(region, len(frame), frame.coordinates)
     raise QueryTypeError(f"{call.function!r} takes parts of the pattern and regions", call.at)
 
 
-def _region(text: str, size: int) -> _Location:
+def _region(text: str, size: int, coordinates: Coordinates | None) -> _Location:
     from whimbrel.engine.evaluate import constant
 
-    x, y, shape, radius_m = _known_region(text)
+    x, y, shape, radius_m = _known_region(text, coordinates)
     place = constant(x, Type.FLOAT, size), constant(y, Type.FLOAT, size)
     return _Location(*place, constant(shape, Type.STRING, size), text, radius_m)
 
 
 @lru_cache(maxsize=1024)
-def _known_region(text: str) -> tuple[float, float, str | None, float | None]:
+def _known_region(
+    text: str, coordinates: Coordinates | None
+) -> tuple[float, float, str | None, float | None]:
     """Give the centre of a region, the text of its shape, and the radius of a circle."""
-    from whimbrel.space.geometry import as_circle, centroid, parse, to_wkb
+    from whimbrel.space.geometry import as_circle, centres, parse, to_wkb
 
     circle = as_circle(text)
     if circle is not None:
         return circle[1], circle[2], None, circle[3]
     shape = parse(text)
-    x, y = centroid(shape)
-    return x, y, None if shape.geom_type == "Point" else PREFIX + to_wkb(shape).hex().upper(), None
+    wkb = to_wkb(shape)
+    (x,), (y,) = centres(np.array([wkb], dtype=object), coordinates)
+    return float(x), float(y), None if shape.geom_type == "Point" else PREFIX + wkb.hex().upper(), None
 
 
 def _same_place(one: _Location, two: _Location, within_m: float, coordinates: Coordinates) -> BoolArray:

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from whimbrel.errors import DataError, did_you_mean
+from whimbrel.model.antimeridian import unwrapped
 from whimbrel.model.schema import Coordinates
-from whimbrel.space.geometry import geojson_to_wkt, parse, to_wkt, unwrapped
+from whimbrel.space.geometry import geojson_to_wkt, parse, to_wkt
 
 Feature = tuple[Any, str | None]
 """What a region is called, and its geometry as WKT."""

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from whimbrel.errors import DataError
+from whimbrel.model.antimeridian import laid_out, unwrapped
 from whimbrel.model.schema import Coordinates
 
 if TYPE_CHECKING:
@@ -175,30 +176,22 @@ def centroid(geometry: shapely.Geometry | str | bytes) -> tuple[float, float]:
     return float(centre.x), float(centre.y)
 
 
-def centres(wkb: npt.NDArray[np.object_]) -> tuple[Floats, Floats]:
-    """Return the x and the y of the centres of mass of geometries in WKB, NaN where there is None."""
-    import shapely
+def centres(wkb: npt.NDArray[np.object_], coordinates: Coordinates | None = None) -> tuple[Floats, Floats]:
+    """Return the x and the y of the centres of mass of geometries in WKB, NaN where there is None.
 
-    with np.errstate(all="ignore"):
-        middle = shapely.centroid(shapely.from_wkb(wkb))
-    return shapely.get_x(middle), shapely.get_y(middle)
-
-
-def unwrapped(shape: shapely.Geometry) -> shapely.Geometry:
-    """Lay a shape in longitude and latitude that crosses the antimeridian out beyond 180 degrees.
-
-    A side that spans more than half the globe is taken to go the other way round.
+    In longitude and latitude, the centre of what crosses the antimeridian lies near it.
     """
     import shapely
 
-    x0, _, x1, _ = shape.bounds
-    return shape if x1 - x0 <= 180.0 else shapely.transform(shape, _the_short_way)
-
-
-def _the_short_way(points: Floats) -> Floats:
-    steps = np.diff(points[:, 0], prepend=points[:1, 0])
-    turns = np.cumsum(np.where(steps > 180.0, -360.0, np.where(steps < -180.0, 360.0, 0.0)))
-    return np.column_stack([points[:, 0] + turns, points[:, 1]])
+    shapes = np.asarray(shapely.from_wkb(wkb), dtype=object)
+    if coordinates is Coordinates.LONLAT:
+        shapes = laid_out(shapes)
+    with np.errstate(all="ignore"):
+        middle = shapely.centroid(shapes)
+        x, y = shapely.get_x(middle), shapely.get_y(middle)
+        if coordinates is Coordinates.LONLAT:
+            x = np.where(np.abs(x) > 180.0, (x + 180.0) % 360.0 - 180.0, x)
+    return x, y
 
 
 def distance_m(

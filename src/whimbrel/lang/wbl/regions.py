@@ -105,7 +105,8 @@ class Regions:
         """Join the regions of a layer, for conditions that ask whether an event lies in any of them."""
         import shapely
 
-        from whimbrel.space.geometry import to_wkt, unwrapped
+        from whimbrel.model.antimeridian import unwrapped
+        from whimbrel.space.geometry import to_wkt
 
         shapes = list(shapely.from_wkt([region.wkt for region in regions]))
         if self.coordinates is Coordinates.LONLAT:
@@ -156,7 +157,7 @@ class Regions:
         import numpy as np
         import shapely
 
-        from whimbrel.space.geometry import unwrapped
+        from whimbrel.model.antimeridian import unwrapped
 
         try:
             with np.errstate(all="ignore"):
