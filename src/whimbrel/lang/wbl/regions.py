@@ -137,6 +137,7 @@ class Regions:
             raise QueryError(
                 "the centre of the circle is no longitude and latitude", at, "write circle(lon, lat, 500 m)"
             )
+        _check_distance((x - radius, y - radius, x + radius, y + radius), at)
         return circle_text(x, y, radius)
 
     def _box(self, x1: float, y1: float, x2: float, y2: float, at: Span | None) -> str:
@@ -144,6 +145,7 @@ class Regions:
         if self.coordinates is not Coordinates.LONLAT:
             left, right = min(x1, x2), max(x1, x2)
             return _polygon([(left, low), (right, low), (right, high), (left, high)], at)
+        _check_degrees((min(x1, x2), low, max(x1, x2), high), at)
         # From west to east, across the antimeridian if the west is the larger number; corners at every
         # ninety degrees say that a wide box does not go the other way round.
         east = x2 if x1 <= x2 else x2 + 360.0
@@ -157,7 +159,7 @@ class Regions:
         import numpy as np
         import shapely
 
-        from whimbrel.model.antimeridian import unwrapped
+        from whimbrel.model.antimeridian import goes_round_a_pole, unwrapped
 
         try:
             with np.errstate(all="ignore"):
@@ -168,14 +170,28 @@ class Regions:
             kind = "nothing" if shape is None or shape.is_empty else f"a {shape.geom_type}"
             wanted = "polygon" if kinds == _AREAS else "polygon or a point"
             raise QueryError(f"a region is a {wanted}, not {kind}", at, _EXAMPLE)
-        if not np.isfinite(shape.bounds).all():
+        if not np.isfinite(shapely.get_coordinates(shape)).all():
             raise QueryError("this region has a coordinate that is no number", at, _EXAMPLE)
+        _check_distance(shape.bounds, at)
         if self.coordinates is Coordinates.LONLAT:
             _check_degrees(shape.bounds, at)
+            if goes_round_a_pole(shape):
+                raise QueryError(
+                    "this region goes round a pole",
+                    at,
+                    "write circle(lon, lat, 500 km), which may hold one, or leave the pole out",
+                )
             shape = unwrapped(shape)
         if not shape.is_valid:
             raise QueryError("this is no simple polygon", at, "give the corners in the order of its border")
         return text
+
+
+def _check_distance(bounds: tuple[float, ...], at: Span | None) -> None:
+    from whimbrel.space.geometry import FARTHEST_M
+
+    if max(map(abs, bounds)) > FARTHEST_M:
+        raise QueryError("this region is too large", at, f"let it end within {FARTHEST_M:.0e} m")
 
 
 def _check_degrees(bounds: tuple[float, ...], at: Span | None) -> None:
