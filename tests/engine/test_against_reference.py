@@ -5,10 +5,14 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.engine.comparing import in_batches, plain, whole, with_snapshots
+from tests.engine.comparing import as_detections, in_batches, plain, whole, with_snapshots
 from tests.reference.notation import given as given_events
-from tests.reference.strategies import arrivals, cuts, event_lists, expected, graphs
+from tests.reference.random_worlds import worlds
+from tests.reference.strategies import FEATURES, arrivals, cuts, event_lists, expected, graphs
+from tests.reference.tables import event_table
 
+from whimbrel import detect
+from whimbrel.graph.query import Query
 from whimbrel.lang.wbl import compile_text
 
 SECOND = 1_000_000
@@ -17,6 +21,14 @@ SECOND = 1_000_000
 @given(graphs(), event_lists())
 def test_the_engine_finds_what_the_reference_finds(graph, events):
     assert plain(whole(graph, events)) == plain(expected(graph, events))
+
+
+@given(worlds, graphs(FEATURES - {"cell"}), event_lists(max_size=9))
+def test_anywhere_on_the_globe_the_engine_finds_what_the_reference_finds(world, graph, events):
+    graph, events = world.graph(graph), world.events(events)
+    rows = event_table(events)
+    rows = rows.rename_columns([{"x": "lon", "y": "lat"}.get(name, name) for name in rows.column_names])
+    assert plain(as_detections(detect(Query(graph), rows))) == plain(expected(graph, events))
 
 
 @given(st.data(), graphs(), event_lists(), st.sampled_from([0, SECOND, 3 * SECOND]))

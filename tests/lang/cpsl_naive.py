@@ -12,6 +12,8 @@ from itertools import product
 
 from hypothesis import strategies as st
 
+from whimbrel.model.time import SECOND, time_point
+
 Sub = tuple
 
 
@@ -46,8 +48,9 @@ def written(sub: Sub) -> str:
             sign = {"between": "=|", "after": "|=", "absent": "!"}[name]
             last = second if isinstance(second, int) else written(second)
             return f"({sign}({written(first)};{last}){written(of)})"
-        case "between at" | "after at" as name, point, time, of:
-            return f"({'=|' if name == 'between at' else '|='}({point};{time}){written(of)})"
+        case "between at" | "after at" | "absent at" as name, point, time, of:
+            sign = {"between at": "=|", "after at": "|=", "absent at": "!"}[name]
+            return f"({sign}({point};{time}){written(of)})"
         case "concurrent", other, of:
             return f"(|({written(other)}){written(of)})"
         case "and", *parts:
@@ -83,7 +86,7 @@ def _told(sub: Sub) -> set[str]:
             return set.intersection(*(_told(part) for part in parts))
         case "absent", first, second, _:
             return _told(first) | (set() if isinstance(second, int) else _told(second))
-        case "successive" | "recurring", *_:
+        case "successive" | "recurring" | "absent at", *_:
             return set()
         case "variable", name:
             return {name}
@@ -115,6 +118,10 @@ def detect(sub: Sub, events: list[Event], horizon: int) -> list[Event]:
             return [b for b in all_of(of) if point < b.start and b.end <= point + time]
         case "after at", point, time, of:
             return [b for b in all_of(of) if b.start > point + time]
+        case "absent at", point, time, of:
+            if any(point < b.start and b.end <= point + time for b in all_of(of)):
+                return []
+            return [Event((sub, point), frozenset({time_point(point * SECOND)}), point, point + time)]
         case "or", *_:
             return _either(sub, [all_of(part) for part in _alternatives(sub)])
         case "recurring", time, of:
@@ -257,7 +264,7 @@ def _operators(inner: st.SearchStrategy[Sub]) -> st.SearchStrategy[Sub]:
     return st.one_of(
         st.tuples(timed, inner, _TIMES, inner),
         st.tuples(timed, inner, inner, inner),
-        st.tuples(st.sampled_from(["between at", "after at"]), st.integers(0, 8), _TIMES, inner),
+        st.tuples(st.sampled_from(["between at", "after at", "absent at"]), st.integers(0, 8), _TIMES, inner),
         st.tuples(st.just("concurrent"), inner, inner),
         st.tuples(st.just("and"), inner, inner),
         st.tuples(st.just("or"), inner, inner),

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from whimbrel.graph.expressions import RELATIONS
 from whimbrel.lang.wbl import tree as t
+from whimbrel.model.time import time_point
 
 NAMES = ("a", "b", "speed", "lane", "Position", "Stop", "location", "first", "from", "min", "über", "x1")
 TYPES = ("Position", "Stop", "Boat", "b", "when", "über")
@@ -70,7 +71,12 @@ def _compare(operands: tuple) -> st.SearchStrategy:
 
 
 expressions = st.recursive(atoms, _larger, max_leaves=8)
-occurrences = st.builds(t.Occurrence, types, st.lists(expressions, max_size=2).map(tuple))
+time_points = st.integers(-(10**15), 10**15).map(time_point).map(t.TimePoint)
+occurrences = st.one_of(
+    st.builds(t.Occurrence, types, st.lists(expressions, max_size=2).map(tuple)),
+    st.builds(t.Occurrence, types, st.lists(expressions, max_size=2).map(tuple)),
+    time_points,
+)
 repetitions = st.tuples(st.integers(1, 4), st.none() | st.integers(4, 9)).map(lambda pair: t.Times(*pair))
 gaps = st.lists(st.builds(t.Gap, amounts, names), max_size=2).map(tuple)
 

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from whimbrel.model.schema import Coordinates
+
 Point = tuple[float, float]
 Value = bool | int | float | str | None
 Key = tuple[Any, ...]
@@ -149,8 +151,29 @@ def common_source(items: Iterable[Item]) -> str | None:
     return sources.pop() if len(sources) == 1 else None
 
 
-def hull(points: Iterable[Point]) -> tuple[Point, ...] | None:
+def hull(points: Iterable[Point], coordinates: Coordinates = Coordinates.PLANE) -> tuple[Point, ...] | None:
     """The convex hull as `Detection.hull` gives it, by Andrew's monotone chain."""
+    found = list(points)
+    if coordinates is Coordinates.PLANE or not found or _extent(found) <= 180.0:
+        return _plain_hull(found)
+    # Cut the globe open in every gap between longitudes; the narrowest way to lay it out counts.
+    longitudes = sorted({x for x, _ in found})
+    ways = [[(x + 360.0 if x < cut else x, y) for x, y in found] for cut in longitudes]
+    laid = _plain_hull(min(ways, key=_extent)) or ()
+    closed = []
+    for (x1, y1), (x2, y2) in zip(laid, [*laid[1:], laid[0]], strict=True):
+        closed.append((x1, y1))
+        if abs(x2 - x1) > 180.0 and len(laid) > 2:
+            closed.append(((x1 + x2) / 2, (y1 + y2) / 2))
+    return tuple((x - 360.0 if x > 180.0 else x, y) for x, y in closed)
+
+
+def _extent(points: Iterable[Point]) -> float:
+    longitudes = [x for x, _ in points]
+    return max(longitudes) - min(longitudes)
+
+
+def _plain_hull(points: Iterable[Point]) -> tuple[Point, ...] | None:
     ordered = sorted(set(points))
     if not ordered:
         return None

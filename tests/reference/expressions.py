@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
-import shapely
 
 from whimbrel.graph.expressions import (
     AGGREGATES,
@@ -30,7 +29,7 @@ from whimbrel.model.schema import Coordinates, Type
 
 from .arithmetic import binary, cast, clean, conjunction, disjunction, negation, negative
 from .data import Duration, Item, Timestamp, Value
-from .functions import AGGREGATE, LENIENT, STRICT, Place, centre, geometry, relate_places
+from .functions import AGGREGATE, LENIENT, STRICT, Place, centre, geometry, region, relate_places
 
 Bound = Item | tuple[Item, ...] | None
 Identify = Callable[[str | None, int, tuple[str, ...]], str]
@@ -168,9 +167,9 @@ def _one(argument: Expr, env: Env) -> Item | None:
 def _location(argument: Expr, env: Env) -> Place:
     """Where an event or a region lies."""
     if isinstance(argument, Literal):
-        return shapely.from_wkt(str(argument.value))
+        return region(str(argument.value))
     item = _one(argument, env)
-    return None if item is None else geometry(item)
+    return None if item is None else geometry(item, env.world.coordinates)
 
 
 def _relation(name: str, arguments: tuple[Expr, ...], env: Env) -> Value:

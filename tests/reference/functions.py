@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import shapely
@@ -169,14 +170,31 @@ AGGREGATE: dict[str, Callable[[Sequence[Value]], Value]] = {
 
 # Space.
 
-Place = shapely.Geometry | None
+
+@dataclass(frozen=True)
+class Round:
+    """A circle: all that lies at most so many metres from a point."""
+
+    centre: shapely.Point
+    radius: float
 
 
-def geometry(item: Item) -> shapely.Geometry | None:
+Place = shapely.Geometry | Round | None
+
+
+def region(text: str) -> Place:
+    """A region as the graph writes it."""
+    if not text.startswith("CIRCLE"):
+        return shapely.from_wkt(text)
+    x, y, radius = (float(number) for number in text.removeprefix("CIRCLE (").removesuffix(")").split())
+    return Round(shapely.Point(x, y), radius)
+
+
+def geometry(item: Item, coordinates: Coordinates) -> shapely.Geometry | None:
     """The location of an event that came in, or the convex hull of what a detection is made of."""
     if not item.constituents and item.atoms[0].polygon is not None:
         return shapely.Polygon(item.atoms[0].points)
-    vertices = hull(item.points)
+    vertices = hull(item.points, coordinates)
     return None if vertices is None else shape(vertices)
 
 
@@ -186,10 +204,13 @@ def shape(vertices: Sequence[Point]) -> shapely.Geometry:
     return shapely.LineString(vertices) if len(vertices) == 2 else shapely.Polygon(vertices)
 
 
-def centre(item: Item) -> Point | None:
+def centre(item: Item, coordinates: Coordinates = Coordinates.PLANE) -> Point | None:
     """The centre of mass of the location."""
-    where = geometry(item)
-    return None if where is None else _middle(where)
+    where = geometry(item, coordinates)
+    if where is None or coordinates is Coordinates.PLANE:
+        return None if where is None else _middle(where)
+    x, y = _middle(_in_one_piece(where))
+    return (x - 360.0 if x > 180.0 else x + 360.0 if x < -180.0 else x), y
 
 
 def _middle(where: shapely.Geometry) -> Point:
@@ -198,7 +219,7 @@ def _middle(where: shapely.Geometry) -> Point:
 
 def apart(one: Item, two: Item, coordinates: Coordinates) -> float:
     """Metres between the centres of two locations that are known."""
-    here, there = (shapely.Point(centre(item)) for item in (one, two))
+    here, there = (shapely.Point(centre(item, coordinates)) for item in (one, two))
     return _metres(here, there, coordinates)
 
 
@@ -208,6 +229,8 @@ def relate_places(
     """A function of two locations; null if one is missing."""
     if one is None or two is None:
         return None
+    if isinstance(two, Round):
+        return _relate_to_circle(name, one, two, more, coordinates)
     if coordinates is Coordinates.LONLAT:
         one, two = _side_by_side(one, two)
     match name:
@@ -222,12 +245,40 @@ def relate_places(
     raise ValueError(f"{name!r} is no function of places")
 
 
+def _relate_to_circle(
+    name: str, one: shapely.Geometry, circle: Round, more: Sequence[Value], coordinates: Coordinates
+) -> Value:
+    if name == "same_place":
+        return relate_places(name, one, circle.centre, more, coordinates)
+    nearest = relate_places("distance", one, circle.centre, (), coordinates)
+    match name:
+        case "distance":
+            return max(0.0, nearest - circle.radius)  # type: ignore[operator]
+        case "intersects":
+            return nearest <= circle.radius  # type: ignore[operator]
+        case "within_region":
+            away = great_circle if coordinates is Coordinates.LONLAT else _in_the_plane
+            points = [(circle.centre.x, circle.centre.y, *point) for point in _many_points(one)]
+            return max(away(*pair) for pair in points) <= circle.radius
+    raise ValueError(f"{name!r} is no function of a place and a circle")
+
+
+def _in_the_plane(x1: float, y1: float, x2: float, y2: float) -> float:
+    return math.hypot(x2 - x1, y2 - y1)
+
+
 def _metres(one: shapely.Geometry, two: shapely.Geometry, coordinates: Coordinates) -> float:
     if coordinates is Coordinates.PLANE:
         return float(one.distance(two))
     if one.intersects(two):
         return 0.0
-    return min(great_circle(*a, *b) for a in _many_points(one) for b in _many_points(two))
+    here, there = (np.radians(_many_points(where)) for where in (one, two))
+    p, q = here[:, None, 1], there[None, :, 1]
+    half = (
+        np.sin((q - p) / 2) ** 2
+        + np.cos(p) * np.cos(q) * np.sin((there[None, :, 0] - here[:, None, 0]) / 2) ** 2
+    )
+    return float(2 * EARTH_RADIUS_M * np.arcsin(np.sqrt(half.min())))
 
 
 def _many_points(where: shapely.Geometry) -> list[Point]:
@@ -251,9 +302,13 @@ def _in_one_piece(where: shapely.Geometry) -> shapely.Geometry:
     x0, _, x1, _ = where.bounds
     if x1 - x0 <= 180.0:
         return where
-    return shapely.transform(
-        where, lambda points: points + [[360.0 if x < 0 else 0.0, 0.0] for x, _ in points]
-    )
+    corners = shapely.get_coordinates(where).tolist()
+    walked = [corners[0]]
+    for x, y in corners[1:]:
+        # Of the corners that lie a turn apart, the next one is the nearest.
+        last = walked[-1][0]
+        walked.append([min((x, x + 360.0, x - 360.0), key=lambda lon, last=last: abs(lon - last)), y])
+    return shapely.set_coordinates(shapely.force_2d(where), walked)
 
 
 def great_circle(lon1: float, lat1: float, lon2: float, lat2: float) -> float:

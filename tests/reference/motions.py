@@ -225,9 +225,22 @@ def _nearest(op: Motion, sample: Sample) -> float:
 # Geometry.
 
 
-def corners(wkt: str) -> list[Point]:
-    """The corners of a polygon without holes; the last is the first again."""
+@dataclass(frozen=True)
+class Round:
+    """A circle."""
+
+    centre: Point
+    radius: float
+
+
+Border = list[Point] | Round
+
+
+def corners(wkt: str) -> Border:
+    """The corners of a polygon without holes, of which the last is the first again; or a circle."""
     numbers = [float(number) for number in re.findall(r"-?\d+(?:\.\d+)?(?:e-?\d+)?", wkt)]
+    if wkt.startswith("CIRCLE"):
+        return Round((numbers[0], numbers[1]), numbers[2])
     return list(zip(numbers[::2], numbers[1::2], strict=True))
 
 
@@ -235,7 +248,9 @@ def _sides(border: list[Point]) -> list[tuple[Point, Point]]:
     return list(pairwise(border))
 
 
-def signed_distance(place: Point, border: list[Point]) -> float:
+def signed_distance(place: Point, border: Border) -> float:
+    if isinstance(border, Round):
+        return math.dist(place, border.centre) - border.radius
     away = min(_distance(place, a, b) for a, b in _sides(border))
     return -away if away == 0 or _is_inside(place, border) else away
 
@@ -258,14 +273,28 @@ def _is_inside(p: Point, border: list[Point]) -> bool:
     return crossings % 2 == 1
 
 
-def _share(a: Point, b: Point, border: list[Point]) -> list[float]:
+def _share(a: Point, b: Point, border: Border) -> list[float]:
     """The shares of the way from a to b at which it meets the border, and its ends if they lie inside."""
     if a == b:
         return []
-    found = [share for c, d in _sides(border) for share in _crossings(a, b, c, d)]
+    if isinstance(border, Round):
+        found = _crossings_of_circle(a, b, border)
+    else:
+        found = [share for c, d in _sides(border) for share in _crossings(a, b, c, d)]
     found += [0.0] if signed_distance(a, border) <= 0 else []
     found += [1.0] if signed_distance(b, border) <= 0 else []
     return found
+
+
+def _crossings_of_circle(a: Point, b: Point, border: Round) -> list[float]:
+    """Where the distance from the centre is the radius: an equation of the second degree."""
+    px, py, dx, dy = a[0] - border.centre[0], a[1] - border.centre[1], b[0] - a[0], b[1] - a[1]
+    square, half = dx * dx + dy * dy, px * dx + py * dy
+    under = half * half - square * (px * px + py * py - border.radius * border.radius)
+    if under < 0:
+        return []
+    shares = [(-half - math.sqrt(under)) / square, (-half + math.sqrt(under)) / square]
+    return [share for share in shares if 0 <= share <= 1]
 
 
 def _crossings(a: Point, b: Point, c: Point, d: Point) -> list[float]:

@@ -28,6 +28,7 @@ from whimbrel.graph.operators import (
     PatternPart,
     Repeat,
     Source,
+    clock,
 )
 from whimbrel.graph.policies import WHOLE, Assign, Context, Key, Partitioning, Select, Window
 from whimbrel.model.schema import Coordinates, EventSchema, Type
@@ -36,6 +37,7 @@ from whimbrel.model.time import SECOND
 from .random_terms import Chooser, Scope
 
 TYPES = "ABCD"
+CLOCK = "@"
 SCHEMA = {"v": Type.INT, "w": Type.FLOAT, "k": Type.STRING}
 BY_K = Partitioning((Key("attribute", "k"),))
 BY_SOURCE = Partitioning((Key("source", "source"),))
@@ -123,15 +125,24 @@ class GraphDraft(Chooser):
 
     # Streams.
 
-    def stream(self, *, atomic: bool = False) -> str:
-        """A stream of plain events: a type or an earlier definition, perhaps filtered."""
+    def stream(self, *, atomic: bool = False, timed: bool = True) -> str:
+        """A stream of plain events: a type, a time point or an earlier definition, perhaps filtered."""
         names = list("AAABBBCD")
         if "layers" in self.features and not atomic:
             names += self.defined
+        if "clock" in self.features and timed:
+            names.append(CLOCK)
         name = self.choose(names)
+        if name == CLOCK:
+            name = self.clock()
         if self.seldom("filter"):
             name = self.add(Filter(self.fresh("filter"), name, self.condition(Scope([None]))))
         return name
+
+    def clock(self) -> str:
+        """A time point, perhaps one before or after all events; the same one is one stream."""
+        made = clock(self.choose((4, 3, 5, 0, 1, 8, -2, 12)) * SECOND)
+        return made.name if made in self.operators else self.add(made)
 
     def repeat(self, alias: str, by: Partitioning) -> tuple[str, Scope]:
         at_least = self.number(1, 3)
@@ -238,9 +249,10 @@ class GraphDraft(Chooser):
     # Aggregates.
 
     def aggregate(self, by: Partitioning) -> str:
-        inputs = [AggregateInput(self.stream(), "a")]
+        # A time point has no attributes to aggregate.
+        inputs = [AggregateInput(self.stream(timed=False), "a")]
         if self.rarely():
-            inputs.append(AggregateInput(self.stream(), "b", outer=self.flip()))
+            inputs.append(AggregateInput(self.stream(timed=False), "b", outer=self.flip()))
         names = [part.alias for part in inputs if part.alias is not None]
         scope = Scope(many=names, group=by)
         assign, post = self.aggregate_values(scope)

@@ -20,6 +20,8 @@ _REGIONS = (
     NamedRegion("Box", "POLYGON ((0 0, 4 0, 4 4, 0 4, 0 0))"),
     NamedRegion("Slope", "POLYGON ((3 3, 7 3, 3 7, 3 3))"),
     NamedRegion(None, "POLYGON ((-2 1, 6 1, 6 2, -1 2, -1 5, -2 5, -2 1))"),
+    NamedRegion("Round", "CIRCLE (1.0 2.0 2.0)"),
+    NamedRegion("Large", "CIRCLE (8.0 8.0 5.0)"),
     NamedRegion("Far", "POLYGON ((6 -2, 8 0, 6 2, 4 0, 6 -2))"),
 )
 _BY_SOURCE = Partitioning((Key("source", "source"),))

@@ -35,6 +35,7 @@ FEATURES = frozenset(
         "layers",  # definitions on definitions
         "cases",  # definitions with several cases
         "assign",  # attributes of derived events
+        "clock",  # time points
     }
 )
 T = TypeVar("T")
@@ -45,6 +46,7 @@ _REGIONS = (
     "POLYGON ((0 0, 3 0, 3 3, 0 3, 0 0))",
     "POLYGON ((1 0, 5 0, 5 4, 1 4, 1 0), (2 1, 2 3, 4 3, 4 1, 2 1))",
     "POLYGON ((0 0, 4 4, 0 4, 0 0))",
+    "CIRCLE (1.0 1.0 2.0)",
 )
 
 

@@ -11,7 +11,18 @@ from dataclasses import dataclass, field
 
 from whimbrel.graph.functions import Function
 from whimbrel.graph.motion import Encounter, Motion
-from whimbrel.graph.operators import Aggregate, Derive, Filter, Graph, Match, Merge, Operator, Repeat, Source
+from whimbrel.graph.operators import (
+    Aggregate,
+    Clock,
+    Derive,
+    Filter,
+    Graph,
+    Match,
+    Merge,
+    Operator,
+    Repeat,
+    Source,
+)
 from whimbrel.model.schema import Coordinates
 
 from .data import Detection, Event, Item, hull, order
@@ -19,7 +30,7 @@ from .encounters import met
 from .expressions import Identify, World, plain_identity
 from .matches import TooLarge, matched
 from .motions import moved
-from .streams import Streams, aggregated, derived, filtered, merged, repeated, source
+from .streams import Streams, aggregated, derived, filtered, happening, merged, repeated, source
 
 __all__ = ["Admitted", "Detection", "Event", "TooLarge", "admit", "detect"]
 
@@ -44,13 +55,15 @@ def detect(
     streams: dict[str, list[Item]] = {}
     for operator in graph.operators:
         streams[operator.name] = _run(operator, streams, events, graph, world)
-    return sorted(_detection(item, name) for name in graph.outputs for item in streams[name])
+    return sorted(_detection(item, name, chosen) for name in graph.outputs for item in streams[name])
 
 
 def _run(
     operator: Operator, streams: Streams, events: Sequence[Event], graph: Graph, world: World
 ) -> list[Item]:
     match operator:
+        case Clock():
+            return source(operator, [happening(operator)])
         case Source():
             return source(operator, events)
         case Filter():
@@ -72,14 +85,14 @@ def _run(
     raise NotImplementedError(f"{type(operator).__name__} is not part of the reference")
 
 
-def _detection(item: Item, stream: str) -> Detection:
+def _detection(item: Item, stream: str, coordinates: Coordinates) -> Detection:
     return Detection(
         type=item.type or stream,
         start=item.start,
         end=item.end,
         events=tuple(atom.id for atom in item.atoms),
         attributes={name: value for name, value in item.attributes.items() if value is not None},
-        hull=hull(item.points),
+        hull=hull(item.points, coordinates),
         source=item.source,
     )
 

@@ -10,6 +10,7 @@ from whimbrel.graph.motion import MOTION, Encounter, Motion
 from whimbrel.graph.operators import (
     Aggregate,
     Case,
+    Clock,
     Derive,
     Filter,
     Graph,
@@ -154,6 +155,11 @@ def source(operator: Source, events: Sequence[Event]) -> list[Item]:
     wanted = (event for event in events if operator.event_type in (event.type, "*"))
     fitting = sorted(wanted, key=order)
     return [_incoming(event, operator.schema) for event in fitting]
+
+
+def happening(operator: Clock) -> Event:
+    """The event that nobody sends."""
+    return Event(operator.event_type, operator.event_type, operator.at, operator.at)
 
 
 def _incoming(event: Event, schema: EventSchema | None) -> Item:

@@ -19,16 +19,21 @@ from tests.reference.strategies import (
     expected,
     graphs,
 )
+from tests.reference.streams import happening
 
-from whimbrel.graph.operators import Aggregate, Match
+from whimbrel.graph.operators import Aggregate, Clock, Match
 from whimbrel.graph.policies import Context
 from whimbrel.model.time import SECOND
+
+
+def _time_points(graph):
+    return [happening(operator) for operator in graph.operators if isinstance(operator, Clock)]
 
 
 @given(graphs(), event_lists())
 def test_the_reference_can_run_every_graph(graph, events):
     found = expected(graph, events)
-    known = {event.id for event in events}
+    known = {event.id for event in [*events, *_time_points(graph)]}
     for detection in found:
         assert known.issuperset(detection.events)
         assert detection.start <= detection.end
@@ -42,7 +47,7 @@ def test_the_order_of_the_input_changes_nothing(graph, events, random):
 
 @given(graphs(FEATURES - {"layers"}), event_lists())
 def test_without_contexts_every_detection_keeps_what_it_promises(graph, events):
-    by_id = {event.id: event for event in events}
+    by_id = {event.id: event for event in [*events, *_time_points(graph)]}
     for detection in expected(graph, events):
         atoms = [by_id[name] for name in detection.events]
         assert atoms == sorted(atoms, key=order)

@@ -20,7 +20,8 @@ from whimbrel.engine.streams import ARRIVAL, Stream, Surroundings
 from whimbrel.engine.values import Column, Int64Array, decoded, from_arrow, nothing
 from whimbrel.graph.expressions import Attribute, Expr
 from whimbrel.graph.operators import ANY
-from whimbrel.model.schema import Type
+from whimbrel.model.schema import Coordinates, Type
+from whimbrel.model.time import TIME_POINT
 
 Atom = tuple[str, Expr | None]
 """A type, and a condition on one event of it."""
@@ -76,7 +77,8 @@ class Atoms:
         """Append released events and find out which tests they pass; give the selections that have any."""
         self.clear()
         released = self._of_types_read(released)
-        rows = self.stream.store.append(released.start, released.end, _columns(released, columns), None)
+        held = _columns(released, columns, self.around.coordinates)
+        rows = self.stream.store.append(released.start, released.end, held, None)
         for event_type, of_type in self._by_type(released.batch, rows):
             self._touched += self._types[event_type].feed(of_type, self.around)
         return self._touched
@@ -103,20 +105,24 @@ class Atoms:
         self._touched = []
 
     def _by_type(self, batch: pa.RecordBatch, rows: Int64Array) -> Iterable[tuple[str, Int64Array]]:
-        if ANY in self._types and len(rows):
-            yield ANY, rows
         types = batch.column("type")
         if not pa.types.is_dictionary(types.type):
             types = types.dictionary_encode()
         codes = types.indices.to_numpy(zero_copy_only=False)
-        for code, name in enumerate(decoded(types.dictionary).to_pylist()):
+        names = decoded(types.dictionary).to_pylist()
+        if ANY in self._types and len(rows):
+            points = [code for code, name in enumerate(names) if name.startswith(TIME_POINT)]
+            yield ANY, rows[~np.isin(codes, points)] if points else rows
+        for code, name in enumerate(names):
             if name in self._types:
                 of_type = rows[codes == code]
                 if len(of_type):
                     yield name, of_type
 
 
-def _columns(released: Released, wanted: Iterable[str] | None) -> dict[Expr, Column]:
+def _columns(
+    released: Released, wanted: Iterable[str] | None, coordinates: Coordinates | None
+) -> dict[Expr, Column]:
     """Read the columns of a batch that any query needs."""
     batch = released.batch
     always = ("id", "type", "source", "x", "y")
@@ -134,17 +140,19 @@ def _columns(released: Released, wanted: Iterable[str] | None) -> dict[Expr, Col
     if released.arrival is not None:
         columns[ARRIVAL] = Column(Type.INT, released.arrival)
     if "geometry" in batch.schema.names:
-        columns |= _polygons(columns, batch.column("geometry"))
+        columns |= _polygons(columns, batch.column("geometry"), coordinates)
     return columns
 
 
-def _polygons(points: dict[Expr, Column], geometry: pa.Array) -> dict[Expr, Column]:
+def _polygons(
+    points: dict[Expr, Column], geometry: pa.Array, coordinates: Coordinates | None
+) -> dict[Expr, Column]:
     """Give the shapes of events that are no points, and the centres of all."""
     from whimbrel.space.geometry import centres
 
     wkb = geometry.to_numpy(zero_copy_only=False)
     found: dict[Expr, Column] = {SHAPE: from_arrow(shape_texts(wkb))}
-    for axis, middle in zip(("x", "y"), centres(wkb), strict=True):
+    for axis, middle in zip(("x", "y"), centres(wkb, coordinates), strict=True):
         own = points.get(Attribute(None, axis)) or nothing(len(middle))
         values = middle if own.type is None else np.where(own.nulls, middle, own.values)
         null = np.isnan(values)

@@ -280,7 +280,7 @@ class Intake:
         if not ready:
             return []
         if len(ready) > 1 and not _follow_each_other(ready):
-            ready = [_concat(ready, self.read)]
+            ready = [concat(ready, self.read)]
         firsts = [int(_int64(batch, "end")[0]) for batch in ready[1:]]
         watermarks = [*(first - 1 for first in firsts), self.watermark]
         return [self._ordered(batch, until) for batch, until in zip(ready, watermarks, strict=True)]
@@ -297,7 +297,7 @@ class Intake:
             rest.append(_chosen(batch, ~reached))
         self._waiting = [batch for batch in rest if batch.num_rows]
         if len(self._waiting) > MOST_WAITING:
-            self._waiting = [_concat(self._waiting, self.read)]
+            self._waiting = [concat(self._waiting, self.read)]
         return [batch for batch in ready if batch.num_rows]
 
     def _of_types_read(self, batch: pa.RecordBatch, reached: Mask) -> Mask:
@@ -459,7 +459,7 @@ def _follow_each_other(batches: list[pa.RecordBatch]) -> bool:
     return True
 
 
-def _concat(batches: list[pa.RecordBatch], read: set[str] | None) -> pa.RecordBatch:
+def concat(batches: list[pa.RecordBatch], read: set[str] | None) -> pa.RecordBatch:
     """Put batches one after the other, whatever columns and dictionaries each has.
 
     An attribute that no query reads may have different types; it is left out then.

@@ -10,17 +10,17 @@ from whimbrel.engine.shapes import SHAPE, shape_texts, wkb_of
 from whimbrel.engine.store import Lineage, Store, offsets_of
 from whimbrel.engine.values import Column, FloatArray, Int64Array, from_arrow, nothing, to_arrow
 from whimbrel.graph.expressions import Attribute
-from whimbrel.model.schema import Type
+from whimbrel.model.schema import Coordinates, Type
 
 _PLACE = {Attribute(None, "x"), SHAPE}
 
 
-def hull_wkb(atoms: Store, lineage: Lineage) -> pa.Array:
+def hull_wkb(atoms: Store, lineage: Lineage, coordinates: Coordinates | None) -> pa.Array:
     """Give the hull of every row's atomic events as well-known binary; null where none has a location."""
     if not any(_PLACE & chunk.columns.keys() for chunk in atoms.chunks):
         return pa.nulls(len(lineage), pa.binary())
     offsets, x, y = _points(atoms, lineage)
-    corners, hx, hy = hulls(offsets, x, y)
+    corners, hx, hy = hulls(offsets, x, y, coordinates is Coordinates.LONLAT)
     count = np.diff(corners)
     # 5 bytes of header; lines have a count of points, polygons also one of rings and the first corner again.
     sizes = np.where(count == 0, 0, 5 + 16 * count + 4 * (count > 1) + (4 + 16) * (count > 2))
@@ -32,15 +32,15 @@ def hull_wkb(atoms: Store, lineage: Lineage) -> pa.Array:
     return pa.Array.from_buffers(pa.binary(), len(count), buffers)
 
 
-def shapes_of(atoms: Store, lineage: Lineage) -> Column:
+def shapes_of(atoms: Store, lineage: Lineage, coordinates: Coordinates | None) -> Column:
     """Give the shape of every row's location, as text; null where it is a point or there is none."""
     if not len(lineage) or (_single(lineage) and not _has_shapes(atoms)):
         return nothing(len(lineage))
-    texts = shape_texts(hull_wkb(atoms, lineage).to_numpy(zero_copy_only=False))
+    texts = shape_texts(hull_wkb(atoms, lineage, coordinates).to_numpy(zero_copy_only=False))
     return from_arrow(texts) if texts.null_count < len(texts) else nothing(len(texts))
 
 
-def middles_of(atoms: Store, lineage: Lineage, axis: str) -> Column:
+def middles_of(atoms: Store, lineage: Lineage, axis: str, coordinates: Coordinates | None) -> Column:
     """Give the centre of every row's location along one axis, null where there is none."""
     if not len(lineage):
         return nothing(0)
@@ -48,7 +48,8 @@ def middles_of(atoms: Store, lineage: Lineage, axis: str) -> Column:
         return atoms.column(Attribute(None, axis), lineage.refs)
     from whimbrel.space.geometry import centres
 
-    middle = centres(hull_wkb(atoms, lineage).to_numpy(zero_copy_only=False))["xy".index(axis)]
+    hull = hull_wkb(atoms, lineage, coordinates).to_numpy(zero_copy_only=False)
+    middle = centres(hull, coordinates)["xy".index(axis)]
     null = np.isnan(middle)
     if null.all():
         return nothing(len(lineage))

@@ -21,10 +21,12 @@ from whimbrel.engine.kernels.borders import (
     fill_cells,
     line_meets,
 )
+from whimbrel.engine.kernels.rounds import circle_distances, circle_shares, circles_met
 from whimbrel.engine.store import offsets_of
 from whimbrel.engine.values import BoolArray, FloatArray, Int64Array
+from whimbrel.model.antimeridian import unwrapped
 from whimbrel.model.schema import Coordinates
-from whimbrel.space.geometry import METRES_PER_DEGREE, parse, unwrapped
+from whimbrel.space.geometry import METRES_PER_DEGREE, as_circle, circle_box, parse
 
 FEW = 4
 """So many regions are tried one by one; more are looked up in a grid."""
@@ -51,10 +53,22 @@ class Places:
         import shapely
 
         self.lonlat = coordinates is Coordinates.LONLAT
-        shapes = [unwrapped(parse(wkt)) if self.lonlat else parse(wkt) for wkt in wkts]
+        round_ones = [as_circle(wkt) for wkt in wkts]
+        self.circles: FloatArray = np.array([(np.nan,) * 3 if c is None else c[1:] for c in round_ones])
+        """x, y and radius in metres of the regions that are circles, NaN for others; the shape of a circle is
+        that of its centre."""
+        self.has_circles = any(circle is not None for circle in round_ones)
+        shapes = [
+            parse(wkt) if circle is None else shapely.Point(circle[1:3])
+            for wkt, circle in zip(wkts, round_ones, strict=True)
+        ]
+        shapes = [unwrapped(shape) for shape in shapes] if self.lonlat else shapes
         self.shapes: Any = np.array(shapes, dtype=object)
         shapely.prepare(self.shapes)
         self.bounds: FloatArray = shapely.bounds(self.shapes)
+        for number, circle in enumerate(round_ones):
+            if circle is not None:
+                self.bounds[number] = circle_box(circle, coordinates)
 
     def __len__(self) -> int:
         return len(self.shapes)
@@ -127,14 +141,20 @@ class Places:
     def _inside(self, region: Int64Array, x: FloatArray, y: FloatArray) -> BoolArray:
         import shapely
 
-        if len(self) == 1:
-            return np.asarray(shapely.intersects_xy(self.shapes[0], x, y), np.bool_)
-        return np.asarray(shapely.intersects_xy(self.shapes[region], x, y), np.bool_)
+        shapes = self.shapes[0] if len(self) == 1 else self.shapes[region]
+        inside = np.array(shapely.intersects_xy(shapes, x, y), np.bool_)
+        if self.has_circles:
+            metres = np.full(len(x), np.nan)
+            circle_distances(self.lonlat, self.circles, region, x, y, metres)
+            inside = np.where(np.isnan(metres), inside, metres <= 0.0)
+        return inside
 
     def _border(self, region: Int64Array, x: FloatArray, y: FloatArray) -> FloatArray:
         found = np.empty(len(x))
         border_distances(*self._rings, region, x, y, METRES_PER_DEGREE if self.lonlat else 0.0, found)
-        return found
+        if self.has_circles:
+            circle_distances(self.lonlat, self.circles, region, x, y, found)
+        return np.abs(found)
 
     # -- lines between samples -----------------------------------------------------------------------------
 
@@ -151,7 +171,9 @@ class Places:
             low, high = np.minimum(a, b), np.maximum(a, b)
             line, region = self._boxes_meeting(low, np.minimum(y0, y1), high, np.maximum(y0, y1))
             lines = _lines(a[line], y0[line], b[line], y1[line])
-            meets = np.asarray(shapely.intersects(self.shapes[region], lines), np.bool_)
+            meets = np.array(shapely.intersects(self.shapes[region], lines), np.bool_)
+            if self.has_circles:
+                circles_met(self.lonlat, self.circles, region, a[line], y0[line], b[line], y1[line], meets)
             found.append((line[meets], region[meets], np.zeros(int(meets.sum()))))
         nearby = _once_each(*(np.concatenate(column) for column in zip(*found, strict=True)))
         return nearby.sample, nearby.region
@@ -175,6 +197,8 @@ class Places:
                 inside = self._inside(region, x + shift, y) & moves
                 share[inside] = (np.fmin if first else np.fmax)(share[inside], at)
             line_meets(*self._rings, region, x0 + shift, y0, x1 + shift, y1, first, share)
+        if self.has_circles:
+            circle_shares(self.lonlat, self.circles, region, x0, y0, x1, y1, first, share)
         return share
 
     def _unwrapped(self, x0: FloatArray, x1: FloatArray) -> FloatArray:

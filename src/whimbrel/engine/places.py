@@ -30,6 +30,8 @@ class _Location:
     shape: Column
     region: str | None = None
     """The text of a region that is the same in every row."""
+    radius_m: float | None = None
+    """Of a circle, whose shape is its centre."""
 
     @property
     def is_known(self) -> bool:
@@ -50,12 +52,32 @@ def relate(call: Call, frame: Frame) -> Column:
     coordinates = frame.coordinates or Coordinates.PLANE
     if call.function == "same_place":
         return Column(Type.BOOL, _same_place(one, two, tolerance(call), coordinates), missing)
+    if one.radius_m is not None:  # which of two comes first matters only if one has to lie in the other
+        one, two = two, one
+    if two.radius_m is not None:
+        return _to_circle(call.function, one, two, two.radius_m, coordinates, missing)
     if call.function != "distance" and one.shape.type is None and two.region is not None:
         return Column(Type.BOOL, _points_in(one, two.region, coordinates), missing)
     answers = _answers(ASKED[call.function], one, two, coordinates)
     if call.function == "distance":
         return Column(Type.FLOAT, answers, missing)
     return Column(Type.BOOL, answers == 1.0, missing)
+
+
+def _to_circle(
+    function: str,
+    one: _Location,
+    circle: _Location,
+    radius_m: float,
+    coordinates: Coordinates,
+    missing: BoolArray | None,
+) -> Column:
+    """Relate locations to a circle by how far their nearest or farthest points lie from its centre."""
+    asked = k.FARTHEST if function == "within_region" else k.APART
+    metres = _answers(asked, one, circle, coordinates)
+    if function == "distance":
+        return Column(Type.FLOAT, np.maximum(metres - radius_m, 0.0), missing)
+    return Column(Type.BOOL, metres <= radius_m, missing)
 
 
 def tolerance(call: Call) -> float:
@@ -72,27 +94,32 @@ def _location(argument: Expr, call: Call, frame: Frame) -> _Location:
             x, y, shape = (frame.column(name, each) for each in ("@x", "@y", "@shape"))
             return _Location(x, y, shape)
         case Literal(str() as region, _):
-            return _region(region, len(frame))
+            return _region(region, len(frame), frame.coordinates)
     raise QueryTypeError(f"{call.function!r} takes parts of the pattern and regions", call.at)
 
 
-def _region(text: str, size: int) -> _Location:
+def _region(text: str, size: int, coordinates: Coordinates | None) -> _Location:
     from whimbrel.engine.evaluate import constant
 
-    x, y, shape = _known_region(text)
-    return _Location(
-        constant(x, Type.FLOAT, size), constant(y, Type.FLOAT, size), constant(shape, Type.STRING, size), text
-    )
+    x, y, shape, radius_m = _known_region(text, coordinates)
+    place = constant(x, Type.FLOAT, size), constant(y, Type.FLOAT, size)
+    return _Location(*place, constant(shape, Type.STRING, size), text, radius_m)
 
 
 @lru_cache(maxsize=1024)
-def _known_region(text: str) -> tuple[float, float, str | None]:
-    """Give the centre of a region and the text of its shape."""
-    from whimbrel.space.geometry import centroid, parse, to_wkb
+def _known_region(
+    text: str, coordinates: Coordinates | None
+) -> tuple[float, float, str | None, float | None]:
+    """Give the centre of a region, the text of its shape, and the radius of a circle."""
+    from whimbrel.space.geometry import as_circle, centres, parse, to_wkb
 
+    circle = as_circle(text)
+    if circle is not None:
+        return circle[1], circle[2], None, circle[3]
     shape = parse(text)
-    x, y = centroid(shape)
-    return x, y, None if shape.geom_type == "Point" else PREFIX + to_wkb(shape).hex().upper()
+    wkb = to_wkb(shape)
+    (x,), (y,) = centres(np.array([wkb], dtype=object), coordinates)
+    return float(x), float(y), None if shape.geom_type == "Point" else PREFIX + wkb.hex().upper(), None
 
 
 def _same_place(one: _Location, two: _Location, within_m: float, coordinates: Coordinates) -> BoolArray:
@@ -112,7 +139,7 @@ def _answers(asked: int, one: _Location, two: _Location, coordinates: Coordinate
     layout = Layout(coordinates)
     places = [layout.of_column(each.shape) for each in (one, two)]
     answers = np.zeros(len(one.x), np.float64)
-    if asked == k.APART and all((place == NO_SHAPE).all() for place in places):
+    if asked in (k.APART, k.FARTHEST) and all((place == NO_SHAPE).all() for place in places):
         from whimbrel.space.geometry import distance_m
 
         return distance_m(one.x.values, one.y.values, two.x.values, two.y.values, coordinates)

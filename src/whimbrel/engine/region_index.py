@@ -14,7 +14,7 @@ import numpy as np
 from whimbrel.engine.values import Int64Array
 from whimbrel.graph.expressions import SHAPE, Binary, Call, Expr, Literal, Part
 from whimbrel.model.schema import Coordinates, Type
-from whimbrel.space.geometry import FARTHEST_M, parse
+from whimbrel.space.geometry import FARTHEST_M, Circle, as_circle, parse
 from whimbrel.space.grid import Grid
 
 if TYPE_CHECKING:
@@ -85,21 +85,28 @@ class Regions(Generic[T]):
         shapes: list[tuple[int, Any]] = []
         circles: list[tuple[int, float, float, float]] = []
         for number, (wanted, _) in enumerate(self.tests):
+            circle = as_circle(wanted.wkt)
+            if circle is not None:
+                if _takes(circle, coordinates):
+                    circles.append((number, *circle[1:]))
+                else:
+                    self._beyond.append(number)
+                continue
             shape = parse(wanted.wkt)
             if not _fits(shape, coordinates):
                 self._beyond.append(number)
             elif wanted.radius_m is None:
                 shapes.append((number, shape))
             else:
-                circles.append((number, shape.x, shape.y, wanted.radius_m * _MORE))
+                circles.append((number, shape.x, shape.y, wanted.radius_m))
         if shapes:
             numbers = np.array([number for number, _ in shapes], np.int64)
             grid.keep_polygons(numbers, np.array([shape for _, shape in shapes], dtype=object))
             grid.put_in(numbers)
         if circles:
-            columns = [np.array(column) for column in zip(*circles, strict=True)]
-            grid.keep_circles(columns[0].astype(np.int64), *columns[1:])
-            grid.put_in(columns[0].astype(np.int64))
+            numbers, x, y, radius_m = (np.array(column) for column in zip(*circles, strict=True))
+            grid.keep_circles(numbers.astype(np.int64), x, y, radius_m * _MORE)
+            grid.put_in(numbers.astype(np.int64))
 
 
 def _fits(shape: Any, coordinates: Coordinates) -> bool:
@@ -110,6 +117,14 @@ def _fits(shape: Any, coordinates: Coordinates) -> bool:
     if coordinates is Coordinates.LONLAT:
         return x0 >= -180 and x1 <= 180 and x1 - x0 <= 180
     return max(-x0, -y0, x1, y1) < FARTHEST_M
+
+
+def _takes(circle: Circle, coordinates: Coordinates) -> bool:
+    """Tell whether the grid takes a circle: on the globe, or not out of proportion."""
+    _, x, y, radius_m = circle
+    if coordinates is Coordinates.LONLAT:
+        return abs(x) <= 180 and abs(y) <= 90
+    return max(abs(x), abs(y)) + radius_m < FARTHEST_M
 
 
 def _floats(column: Any) -> np.ndarray:

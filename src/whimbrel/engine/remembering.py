@@ -9,16 +9,18 @@ import pyarrow.compute as pc
 from whimbrel.engine.identity import event_ids
 from whimbrel.engine.shapes import SHAPE, wkb_of
 from whimbrel.engine.store import Store
-from whimbrel.engine.values import to_arrow
+from whimbrel.engine.time_points import are_time_points
+from whimbrel.engine.values import Int64Array, to_arrow
 from whimbrel.graph.expressions import Attribute
 
 
 def events_of(atoms: Store) -> pa.Table:
     """Give the atomic events that a store still holds, in total order, as they could be fed again.
 
-    Attributes that no query reads are gone. Events have an id where they brought one.
+    Time points are not among them, as nobody sends them. Attributes that no query reads are gone. Events have
+    an id where they brought one.
     """
-    rows = np.arange(atoms.first, atoms.total)
+    rows = _sent(atoms, np.arange(atoms.first, atoms.total))
     start, end = atoms.spans(rows)
     columns: dict[str, pa.Array] = {}
     if atoms.column(Attribute(None, "id"), rows).type is not None:
@@ -36,3 +38,9 @@ def events_of(atoms: Store) -> pa.Table:
     if "type" not in columns:
         columns["type"] = pa.array([], pa.string())
     return pa.table(columns)
+
+
+def _sent(atoms: Store, rows: Int64Array) -> Int64Array:
+    """Leave out time points."""
+    types = atoms.column(Attribute(None, "type"), rows)
+    return rows if types.type is None else rows[~are_time_points(types.values)]

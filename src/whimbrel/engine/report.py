@@ -37,7 +37,7 @@ def report(stream: Stream, rows: Int64Array, around: Surroundings) -> pa.Table:
         "type": pa.repeat(str(stream.event_type), len(rows)),
         "start": pa.array(start).cast(UTC),
         "end": pa.array(end).cast(UTC),
-        "geometry": hull_wkb(atoms, lineage),
+        "geometry": hull_wkb(atoms, lineage, around.coordinates),
     }
     names = [name for name in stream.store.names() if not name.startswith("@")]
     for name in names:

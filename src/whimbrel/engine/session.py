@@ -9,11 +9,12 @@ from heapq import heappop, heappush
 from importlib import import_module
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from whimbrel.engine.atoms import Atoms
 from whimbrel.engine.identity import CONTENT
-from whimbrel.engine.intake import ARRIVAL, Counts, Intake
+from whimbrel.engine.intake import ARRIVAL, Counts, Intake, Released
 from whimbrel.engine.invalidating import Invalidated, replayed
 from whimbrel.engine.pipeline import Pipeline, columns_needed
 from whimbrel.engine.remembering import events_of
@@ -22,6 +23,7 @@ from whimbrel.engine.sharing import Sharing
 from whimbrel.engine.snapshot import Blocks, load_store, save_store
 from whimbrel.engine.store import Store
 from whimbrel.engine.streams import Stream, Surroundings
+from whimbrel.engine.time_points import times_of, with_time_points
 from whimbrel.engine.values import Int64Array
 from whimbrel.errors import QueryError, StateError, UnknownNameError, WhimbrelError
 from whimbrel.graph.expressions import Attribute
@@ -115,6 +117,8 @@ class Session:
         """Whether detections say in a column `@query` which query they are of."""
         self._kept: list[pa.Table] = []
         """Detections of a step in which another query failed."""
+        self._ahead: set[int] = set()
+        """The time points that queries wait for."""
         self._timers: list[tuple[int, str]] = []
         """When queries want to run even without events; may hold times that have become meaningless."""
         if query is not None:
@@ -140,6 +144,7 @@ class Session:
         if self.shares_work:
             self._sharing.add(chosen)
         self._intake.schemas |= query.schemas
+        self._ahead |= {time for time in query.graph.time_points if time > self._intake.watermark}
         self._is_planned = False
         return chosen
 
@@ -193,6 +198,7 @@ class Session:
             owned=intake.owned,
         )
         other._intake.advance(intake.watermark)
+        other.keep_time_points(time for time in query.graph.time_points if time > intake.watermark)
         return other
 
     def twin(self) -> Session:
@@ -208,6 +214,7 @@ class Session:
         other.names_queries = self.names_queries
         for name, pipeline in self._pipelines.items():
             other.add(pipeline.query, name=name)
+        other.keep_time_points(self.time_points)
         return other
 
     # -- events ------------------------------------------------------------------------------------------
@@ -304,7 +311,7 @@ class Session:
         watermark = self._intake.watermark
         if self._around.coordinates is not self._intake.coordinates:
             self._settle_around()
-        for batch in self._intake.release():
+        for batch in self._released(watermark):
             self._share(batch.batch)
             self._atoms.advance(batch.watermark)
             touched = self._atoms.feed(batch, self._columns)
@@ -315,6 +322,12 @@ class Session:
         self._forget(watermark)
         # In order already here, a long result need not be copied to be sorted as a whole.
         return [together(found, self._intake.coordinates)] if len(found) else []
+
+    def _released(self, watermark: int) -> list[Released]:
+        """Give the events that the watermark has reached, the time points that it has passed among them."""
+        passed = {time for time in self._ahead if time <= watermark}
+        self._ahead -= passed
+        return with_time_points(self._intake.release(), passed, watermark, self._intake.owned)
 
     def _share(self, events: pa.RecordBatch | None = None) -> None:
         """Let queries that have seen no event yet share what they have in common."""
@@ -416,6 +429,7 @@ class Session:
                 f"this session runs {', '.join(self._pipelines) or 'none'}"
             )
         self._intake.load(blocks, "intake")
+        self._ahead = {time for time in self._ahead if time > self._intake.watermark}
         self._timers = [(due, name) for due, name in about["timers"]]
         load_store(blocks, "atoms", self._atoms.stream.store, is_atomic=True)
         self._sharing.load(blocks, about.get("sharing", []), self._pipelines, self._deployed)
@@ -517,6 +531,18 @@ class Session:
         if not self._atoms.stream.store.first:
             return None
         return self._intake.watermark - self._reach - self._remember
+
+    @property
+    def time_points(self) -> frozenset[int]:
+        """The time points that it waits for, and those that it remembers."""
+        store = self._atoms.stream.store
+        types = store.column(Attribute(None, "type"), np.arange(store.first, store.total))
+        passed = frozenset() if types.type is None else times_of(types.values)
+        return passed | self._ahead
+
+    def keep_time_points(self, times: Iterable[int]) -> None:
+        """Wait for no other time points than some: the others have passed before."""
+        self._ahead &= set(times)
 
     def remembered(self) -> pa.Table:
         """Give the processed events that are still remembered, with the columns that the queries read."""

@@ -99,7 +99,7 @@ def lay_out(wkb: Iterable[bytes], on_sphere: bool) -> list[FloatArray]:
 def _laid_out(shape: shapely.Geometry, on_sphere: bool) -> FloatArray:
     import shapely
 
-    from whimbrel.space.geometry import unwrapped
+    from whimbrel.model.antimeridian import unwrapped
 
     if on_sphere:
         shape = unwrapped(shape)

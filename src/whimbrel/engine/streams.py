@@ -181,7 +181,9 @@ class RowsFrame:
             return self.stream.store.column(Attribute(None, _AXES.get(name, name)), self.rows)
         lineage = self.stream.store.lineage(self.rows)
         atoms = self.around.atoms.store
-        return shapes_of(atoms, lineage) if name == SHAPE.name else middles_of(atoms, lineage, _AXES[name])
+        if name == SHAPE.name:
+            return shapes_of(atoms, lineage, self.coordinates)
+        return middles_of(atoms, lineage, _AXES[name], self.coordinates)
 
     def _time(self, name: str) -> Column:
         start, end = self.stream.store.spans(self.rows)

@@ -15,6 +15,7 @@ from whimbrel.graph.costs import passing
 from whimbrel.graph.motion import Encounter, Motion
 from whimbrel.graph.operators import (
     Aggregate,
+    Clock,
     Custom,
     Derive,
     Filter,
@@ -71,6 +72,8 @@ def stream_rates(graph: Graph, rates: Mapping[str, float]) -> dict[str, float]:
 def _rate(operator: Operator, below: Mapping[str, float], rates: Mapping[str, float]) -> float:
     inputs = [below[name] for name in operator.inputs]
     match operator:
+        case Clock():
+            return 0.0
         case Source():
             return rates.get(operator.event_type, 1.0)
         case Filter() | Repeat():

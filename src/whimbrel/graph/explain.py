@@ -26,6 +26,7 @@ from whimbrel.graph.facts import Facts
 from whimbrel.graph.motion import Encounter, Motion, encounter_words, motion_words
 from whimbrel.graph.operators import (
     Aggregate,
+    Clock,
     Custom,
     Derive,
     Filter,
@@ -433,6 +434,8 @@ def _tree(facts: Facts, output: str, seen: set[str]) -> Iterator[str]:
 
 def _title(operator: Operator) -> str:
     title = f"{_kind(operator)} {operator.name}"
+    if isinstance(operator, Clock):
+        return title
     if isinstance(operator, Source):
         schema = operator.schema
         listed = (
@@ -567,6 +570,8 @@ def _chart(facts: Facts, prefix: str) -> list[str]:
 def _label(facts: Facts, operator: Operator) -> list[str]:
     """Say what fits into a box."""
     match operator:
+        case Clock():
+            return [operator.name]
         case Source():
             return [operator.event_type]
         case Filter():

@@ -10,6 +10,7 @@ from whimbrel.graph.estimate import State, state_of, stream_rates
 from whimbrel.graph.operators import (
     Aggregate,
     Case,
+    Clock,
     Custom,
     Derive,
     Filter,
@@ -82,7 +83,8 @@ class Facts:
 
     def sources(self, name: str) -> list[str]:
         """Name the event types that a stream is made from, in the order of the graph."""
-        return [each.event_type for each in self.below(name).operators if isinstance(each, Source)]
+        sources = [each for each in self.below(name).operators if isinstance(each, Source)]
+        return [each.name if isinstance(each, Clock) else each.event_type for each in sources]
 
     def remembered(self, name: str | None = None) -> float | None:
         """Tell how many events all operators remember, or those below a stream; None: without bound."""

@@ -25,6 +25,7 @@ from whimbrel.graph.policies import (
     Window,
 )
 from whimbrel.model.schema import Coordinates, EventSchema
+from whimbrel.model.time import TIME_POINT, instant, time_point, written_time_point
 
 ANY = "*"
 """Stands for every type of atomic events."""
@@ -48,6 +49,22 @@ class Source(Operator):
 
     event_type: str
     schema: EventSchema | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Clock(Source):
+    """One event that nobody sends: a time point, which the engine makes when time passes it."""
+
+    @property
+    def at(self) -> int:
+        """When it happens."""
+        return instant(self.event_type.removeprefix(TIME_POINT))
+
+
+def clock(at: int) -> Clock:
+    """Make the stream of one time point; it has neither attributes nor a place."""
+    event_type = time_point(at)
+    return Clock(written_time_point(event_type), event_type, EventSchema(event_type, {}))
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,6 +290,11 @@ class Graph:
         for name in self.outputs:
             if name not in seen:
                 raise QueryError(f"the output {name!r} is no operator of the graph")
+
+    @property
+    def time_points(self) -> frozenset[int]:
+        """The time points that it waits for."""
+        return frozenset(operator.at for operator in self.operators if isinstance(operator, Clock))
 
     def __getitem__(self, name: str) -> Operator:
         for operator in self.operators:

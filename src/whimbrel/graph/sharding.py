@@ -18,6 +18,7 @@ from whimbrel.graph.operators import (
     Absent,
     Aggregate,
     Case,
+    Clock,
     Custom,
     Derive,
     Filter,
@@ -34,6 +35,7 @@ from whimbrel.graph.policies import Context, Key, Select
 from whimbrel.graph.scope import is_composite, scope
 from whimbrel.graph.sequence import Sequence, TimedOut
 from whimbrel.graph.wiring import reading
+from whimbrel.model.time import written_time_point
 
 SOURCE = Key("source", "source")
 
@@ -137,6 +139,8 @@ class _Keys:
         if operator.name in self.cut:
             return None
         match operator:
+            case Clock():
+                return frozenset()  # a time point is for all events, and must be found once
             case Source():
                 return None
             case Filter() | Derive() | Merge():
@@ -181,6 +185,8 @@ class _Keys:
         if stream in self.cut:
             return None if name in _NOT_KEYS or name == "source" else Key("attribute", name)
         match operator:
+            case Clock():
+                return None
             case Source():
                 return _atomic_key(operator, name)
             case Filter():
@@ -296,6 +302,8 @@ def _atomic_key(source: Source, name: str) -> Key | None:
 
 def _why(operator: Operator) -> str:
     shown = operator.name.partition(".")[0]
+    if isinstance(operator, Clock):
+        return f"{written_time_point(operator.event_type)} is a time for all of them"
     if isinstance(operator, Encounter):
         return f"{shown} compares movers with each other, wherever they go"
     keys = getattr(operator, "partitioning", None)
@@ -351,6 +359,8 @@ def is_plain(graph: Graph, name: str) -> bool:
     """Tell whether what is found among some events is found among more events too: nothing can prevent it."""
     operator = graph[name]
     match operator:
+        case Clock():
+            return False
         case Source():
             return True
         case Match():
@@ -390,6 +400,8 @@ def _space(graph: Graph, name: str) -> _Reach | None:
     """Give the reach of a stream's rows in space; None if it has no bound."""
     operator = graph[name]
     match operator:
+        case Clock():
+            return None  # it lies nowhere
         case Source():
             return _Reach(0.0, 0.0)
         case Filter() | Derive() | Merge():

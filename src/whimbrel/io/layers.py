@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from whimbrel.errors import DataError, did_you_mean
+from whimbrel.model.antimeridian import goes_round_a_pole, unwrapped
 from whimbrel.model.schema import Coordinates
-from whimbrel.space.geometry import geojson_to_wkt, parse, to_wkt, unwrapped
+from whimbrel.space.geometry import geojson_to_wkt, parse, to_wkt
 
 Feature = tuple[Any, str | None]
 """What a region is called, and its geometry as WKT."""
@@ -81,6 +82,8 @@ def _unfit_reason(wkt: str, coordinates: Coordinates | None) -> str | None:
                 f"it reaches from ({left:g}, {low:g}) to ({right:g}, {high:g}), "
                 f"which is no longitude and latitude; is it in metres?"
             )
+        if goes_round_a_pole(shape):
+            return "it goes round a pole, which a polygon in longitude and latitude cannot"
         shape = unwrapped(shape)
     return None if shape.is_valid else f"it is no simple polygon: {shapely.is_valid_reason(shape)}"
 

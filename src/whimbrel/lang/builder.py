@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from whimbrel.errors import QueryError, UnknownNameError
 from whimbrel.graph.expressions import RELATIONS
@@ -30,6 +30,7 @@ from whimbrel.lang.wbl.format import format_tree
 from whimbrel.lang.wbl.literals import LENGTHS
 from whimbrel.lang.wbl.parse import parse
 from whimbrel.lang.wbl.printer import print_motion, print_part, print_pattern
+from whimbrel.model.time import instant, time_point
 
 __all__ = [
     "Events",
@@ -41,6 +42,7 @@ __all__ = [
     "Statement",
     "Value",
     "absent",
+    "at_time",
     "avg",
     "box",
     "call",
@@ -173,11 +175,9 @@ class Part(_Joinable):
         """How expressions call this part: its alias, or the type of its event."""
         if self.node.alias is not None:
             return self.node.alias
-        if isinstance(self.node.what, t.Occurrence):
+        if isinstance(self.node.what, t.Occurrence) and not isinstance(self.node.what, t.TimePoint):
             return self.node.what.type
-        raise QueryError(
-            f"{self!r} is a group of events and has no name", hint="name the events inside with as_"
-        )
+        raise QueryError(f"{self!r} has no name", hint="name the event, or those inside a group, with as_")
 
     def members(self, connective: str) -> tuple[t.PatternPart, ...]:
         del connective
@@ -393,6 +393,11 @@ def _amount(given: Duration | Events) -> t.Amount:
 def event(kind: str, *, as_: str | None = None) -> Part:
     """Start a pattern with an event of a type, perhaps under another name."""
     return Part(t.PatternPart(t.Occurrence(kind), alias=as_))
+
+
+def at_time(when: datetime | str | int, *, as_: str | None = None) -> Part:
+    """Start a pattern with a time point, as `time '2024-05-01T12:00:00Z'` does; numbers are microseconds."""
+    return Part(t.PatternPart(t.TimePoint(time_point(instant(when))), alias=as_))
 
 
 def absent(part: Part, *, for_: Duration | None = None) -> Part:

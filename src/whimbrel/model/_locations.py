@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from whimbrel.model.antimeridian import laid_out, rounding_a_pole
 from whimbrel.model.columns import as_numbers, decoded, fail_type, from_values, nulls_of, values_of
 from whimbrel.model.faults import Faults, Mask
 from whimbrel.model.schema import Coordinates
@@ -106,7 +107,11 @@ def _any_geometries(column: pa.Array, lonlat: bool, faults: Faults) -> Location:
         given & ~is_point & ~is_polygon,
         lambda row: f"geometry is not a point or a polygon: {shapes[row].geom_type}",
     )
-    _check_polygons(shapes, is_polygon & ~empty, faults)
+    if lonlat:
+        faults.add(
+            rounding_a_pole(shapes, is_polygon & ~empty), "geometry goes round a pole; give a smaller polygon"
+        )
+    _check_polygons(laid_out(shapes) if lonlat else shapes, is_polygon & ~empty, faults)
     is_point &= ~empty
     x, y = np.where(is_point, shapely.get_x(shapes), 0.0), np.where(is_point, shapely.get_y(shapes), 0.0)
     _check_bounds(shapes, is_point | (is_polygon & ~empty), lonlat, faults)

@@ -30,6 +30,7 @@ from whimbrel.model import _locations as locations
 from whimbrel.model import columns as columns_of
 from whimbrel.model.faults import REJECTED_SCHEMA, Faults, no_rejects
 from whimbrel.model.schema import RESERVED_COLUMNS, Coordinates, EventSchema, Type
+from whimbrel.model.time import TIME_POINT
 
 __all__ = ["COORDINATES_KEY", "REJECTED_SCHEMA", "TIME_UNIT_KEY", "Conformed", "conform", "no_rejects"]
 
@@ -203,6 +204,11 @@ def _types(batch: pa.RecordBatch, default_type: str | None, faults: Faults) -> p
     if pc.index(column.dictionary, "").as_py() >= 0:
         empty = pc.fill_null(pc.equal(column.dictionary_decode(), ""), False)
         faults.add(empty.to_numpy(zero_copy_only=False), "type is missing")
+    if pc.any(pc.starts_with(column.dictionary, TIME_POINT)).as_py():
+        reserved = pc.fill_null(pc.starts_with(column.dictionary_decode(), TIME_POINT), False)
+        faults.add(
+            reserved.to_numpy(zero_copy_only=False), f"types that begin with {TIME_POINT!r} are time points"
+        )
     return column
 
 

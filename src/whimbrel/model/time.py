@@ -109,3 +109,25 @@ def format_instant(microseconds: int) -> str:
     '1970-01-01T00:00:00.000000Z'
     """
     return (_EPOCH + timedelta(microseconds=microseconds)).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+TIME_POINT = "@time:"
+"""With this begin the types of time points, which no event that comes in can have."""
+
+
+def time_point(at: int) -> str:
+    """Name a time point: the type and the id of the event that happens then, which nobody sends.
+
+    >>> time_point(0)
+    '@time:1970-01-01T00:00:00.000000Z'
+    """
+    return TIME_POINT + format_instant(at)
+
+
+def written_time_point(event_type: str) -> str:
+    """Write the type of a time point as people do.
+
+    >>> written_time_point("@time:1970-01-01T00:00:00.000000Z")
+    "time '1970-01-01T00:00:00Z'"
+    """
+    return f"time '{event_type.removeprefix(TIME_POINT).replace('.000000Z', 'Z')}'"

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from whimbrel.errors import DataError
+from whimbrel.model.antimeridian import laid_out, unwrapped
 from whimbrel.model.schema import Coordinates
 
 if TYPE_CHECKING:
@@ -25,6 +26,9 @@ METRES_PER_DEGREE = EARTH_RADIUS_M * np.pi / 180
 FARTHEST_M = 2.0**40
 """Coordinates of shapes in a grid lie within this; a thousand million kilometres are far enough."""
 
+_CIRCLE = re.compile(r"CIRCLE \((\S+) (\S+) (\S+)\)")
+_LARGER = 1 + 1e-9
+"""Boxes around circles are a little larger, as they are rounded."""
 _NUMBER = re.compile(r"-?\d[\d.]*(?:[eE][+-]?\d+)?")
 
 Floats = npt.NDArray[np.float64]
@@ -46,6 +50,40 @@ def parse(text: str | bytes) -> shapely.Geometry:
 
 def _shown(text: str | bytes) -> str:
     return repr(text) if len(text) <= 60 else repr(text[:57]) + "..."
+
+
+def circle_text(x: float, y: float, radius_m: float) -> str:
+    """Write a circle as regions are written: as text, where polygons and points are WKT.
+
+    >>> circle_text(3.0, 4.0, 500.0)
+    'CIRCLE (3.0 4.0 500.0)'
+    """
+    return f"CIRCLE ({float(x)!r} {float(y)!r} {float(radius_m)!r})"
+
+
+def as_circle(region: str | bytes | Circle) -> Circle | None:
+    """Read a circle; None if a region is none."""
+    if isinstance(region, tuple):
+        return region
+    found = _CIRCLE.fullmatch(region) if isinstance(region, str) else None
+    return None if found is None else ("circle", float(found[1]), float(found[2]), float(found[3]))
+
+
+def circle_box(circle: Circle, coordinates: Coordinates) -> tuple[float, float, float, float]:
+    """Give the box around a circle; longitudes may lie beyond 180 degrees.
+
+    >>> circle_box(("circle", 179.0, 0.0, 222_390.0), Coordinates.LONLAT)[2] > 180
+    True
+    """
+    _, x, y, radius_m = circle
+    if coordinates is Coordinates.PLANE:
+        return x - radius_m, y - radius_m, x + radius_m, y + radius_m
+    up = radius_m / METRES_PER_DEGREE * _LARGER
+    low, high = max(-90.0, y - up), min(90.0, y + up)
+    if low <= -90.0 or high >= 90.0:  # it holds a pole, and with it all longitudes
+        return x - 180.0, low, x + 180.0, high
+    across = np.degrees(np.arcsin(min(1.0, np.sin(np.radians(up)) / np.cos(np.radians(y))))) * _LARGER
+    return x - float(across), low, x + float(across), high
 
 
 def to_wkt(geometry: shapely.Geometry | bytes) -> str:
@@ -138,30 +176,22 @@ def centroid(geometry: shapely.Geometry | str | bytes) -> tuple[float, float]:
     return float(centre.x), float(centre.y)
 
 
-def centres(wkb: npt.NDArray[np.object_]) -> tuple[Floats, Floats]:
-    """Return the x and the y of the centres of mass of geometries in WKB, NaN where there is None."""
-    import shapely
+def centres(wkb: npt.NDArray[np.object_], coordinates: Coordinates | None = None) -> tuple[Floats, Floats]:
+    """Return the x and the y of the centres of mass of geometries in WKB, NaN where there is None.
 
-    with np.errstate(all="ignore"):
-        middle = shapely.centroid(shapely.from_wkb(wkb))
-    return shapely.get_x(middle), shapely.get_y(middle)
-
-
-def unwrapped(shape: shapely.Geometry) -> shapely.Geometry:
-    """Lay a shape in longitude and latitude that crosses the antimeridian out beyond 180 degrees.
-
-    A side that spans more than half the globe is taken to go the other way round.
+    In longitude and latitude, the centre of what crosses the antimeridian lies near it.
     """
     import shapely
 
-    x0, _, x1, _ = shape.bounds
-    return shape if x1 - x0 <= 180.0 else shapely.transform(shape, _the_short_way)
-
-
-def _the_short_way(points: Floats) -> Floats:
-    steps = np.diff(points[:, 0], prepend=points[:1, 0])
-    turns = np.cumsum(np.where(steps > 180.0, -360.0, np.where(steps < -180.0, 360.0, 0.0)))
-    return np.column_stack([points[:, 0] + turns, points[:, 1]])
+    shapes = np.asarray(shapely.from_wkb(wkb), dtype=object)
+    if coordinates is Coordinates.LONLAT:
+        shapes = laid_out(shapes)
+    with np.errstate(all="ignore"):
+        middle = shapely.centroid(shapes)
+        x, y = shapely.get_x(middle), shapely.get_y(middle)
+        if coordinates is Coordinates.LONLAT:
+            x = np.where(np.abs(x) > 180.0, (x + 180.0) % 360.0 - 180.0, x)
+    return x, y
 
 
 def distance_m(
@@ -201,19 +231,21 @@ def points_in_region(
     Parameters
     ----------
     region
-        A geometry as WKT or WKB, or ("circle", x, y, radius in metres). The sides of a polygon are straight
-        in the given coordinates.
+        A geometry as WKT or WKB, or a circle: ("circle", x, y, radius in metres) or its text. The sides of a
+        polygon are straight in the given coordinates.
 
     >>> points_in_region([0, 3, 4], [0, 4, 4], ("circle", 0, 0, 5)).tolist()
     [True, True, False]
     """
     xs, ys = np.asarray(x, np.float64), np.asarray(y, np.float64)
     with np.errstate(invalid="ignore"):
-        if isinstance(region, tuple):
-            _, centre_x, centre_y, radius_m = region
+        circle = as_circle(region)
+        if circle is not None:
+            _, centre_x, centre_y, radius_m = circle
             return np.asarray(distance_m(xs, ys, centre_x, centre_y, coordinates) <= radius_m)
         import shapely
 
+        assert not isinstance(region, tuple)
         shape = prepared(region, coordinates)
         found = np.asarray(shapely.intersects_xy(shape, xs, ys))
         if coordinates is Coordinates.LONLAT:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from whimbrel.errors import DataError
 from whimbrel.model.schema import Coordinates
-from whimbrel.space.geometry import FARTHEST_M, Floats, parse
+from whimbrel.space.geometry import FARTHEST_M, Floats, as_circle, parse
 from whimbrel.space.grid import Grid
 from whimbrel.space.lists import Ints
 
@@ -156,6 +156,9 @@ def one_place(place: Any) -> Places:
     """Read a single place: a circle, a box, a polygon as Shapely, WKT or WKB."""
     if isinstance(place, Circle):
         return Circles(np.array([place.x]), np.array([place.y]), np.array([place.radius_m]))
+    round_place = as_circle(place) if isinstance(place, str) else None
+    if round_place is not None:
+        return one_place(Circle(*round_place[1:]))
     if isinstance(place, Box):
         return Boxes(np.array([[place.x0, place.y0, place.x1, place.y1]]))
     return Polygons(polygons_of([place]))

@@ -27,7 +27,7 @@ from whimbrel.spark.frames import Columns, Prepared, prepare
 from whimbrel.spark.meetings import events_of_meetings, first_query, query_of_shard
 from whimbrel.spark.rows import DETECTION, outcome_schema
 from whimbrel.spark.types import detection_schema, quoted
-from whimbrel.spark.worker import HOME, SHARD, Batches, Job, run_partition
+from whimbrel.spark.worker import HOME, IS_EVENT, SHARD, Batches, Job, run_partition
 
 
 class OnePartition(UserWarning):
@@ -166,7 +166,7 @@ def deal_out(prepared: Prepared, partitions: int | None, job: Job) -> Dealt:
                 "without ids, Spark cannot find the events of a meeting again; give the events a column 'id'"
             )
         case Together(why):
-            pass
+            frame = _with_a_row(frame) if prepared.graph.time_points else frame
     if partitions != 1:
         warnings.warn(
             f"all events go to one partition, so that one core does all the work: {why}",
@@ -174,6 +174,12 @@ def deal_out(prepared: Prepared, partitions: int | None, job: Job) -> Dealt:
             stacklevel=5,
         )
     return Dealt(prepared, frame.repartition(1))
+
+
+def _with_a_row(frame: DataFrame) -> DataFrame:
+    """Add a row that is no event: for a frame without rows, Spark would start no worker to tell the time."""
+    row = frame.sparkSession.range(1).select(fn.lit(False).alias(IS_EVENT))
+    return frame.withColumn(IS_EVENT, fn.lit(True)).unionByName(row, allowMissingColumns=True)
 
 
 def _by(frame: DataFrame, partitions: int | None, columns: list[Column]) -> DataFrame:

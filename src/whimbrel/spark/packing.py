@@ -173,7 +173,7 @@ def _dealt(
 ) -> Iterator[tuple[int, pa.RecordBatch]]:
     """Part events by shard, those of a shard staying in their order."""
     if isinstance(packing.sharding, BySpace):
-        x, y = centres(events)
+        x, y = centres(events, coordinates)
         dealt = deal(x, y, packing.sharding.reach_m, packing.shards, coordinates)
         events = events.take(pa.array(dealt.row)).append_column(HOME, pa.array(dealt.home))
         numbers = dealt.shard
@@ -220,7 +220,7 @@ def _folded(parts: Sequence[np.ndarray], rows: int) -> np.ndarray:
 
 def _key_hashes(events: pa.RecordBatch, key: Key, coordinates: Coordinates | None) -> np.ndarray:
     if key.kind == "cell":
-        x, y = (pa.array(axis, from_pandas=True) for axis in centres(events))
+        x, y = (pa.array(axis, from_pandas=True) for axis in centres(events, coordinates))
         names = cell_names(from_arrow(x), from_arrow(y), key.cell_m, coordinates)
         return _value_hashes(_arrow(names, events.num_rows))
     name = "source" if key.kind == "source" else key.name
@@ -262,11 +262,11 @@ def _value_hashes(column: pa.Array) -> np.ndarray:
     return np.where(missing, _NULL, found)
 
 
-def centres(events: pa.RecordBatch) -> tuple[np.ndarray, np.ndarray]:
+def centres(events: pa.RecordBatch, coordinates: Coordinates | None) -> tuple[np.ndarray, np.ndarray]:
     """Give the centres of the locations of events in the common form, NaN for those without one."""
     x, y = (_floats(events, name) for name in ("x", "y"))
     if "geometry" in events.schema.names:
-        middle = geometry.centres(events.column("geometry").to_numpy(zero_copy_only=False))
+        middle = geometry.centres(events.column("geometry").to_numpy(zero_copy_only=False), coordinates)
         x, y = (np.where(np.isnan(own), made, own) for own, made in zip((x, y), middle, strict=True))
     return x, y
 

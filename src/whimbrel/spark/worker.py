@@ -21,6 +21,9 @@ SHARD, HOME = "@shard", "@home"
 """Columns added where nearby events are dealt out together: the shard that a copy of an event is for, and
 whether the event itself lies in it."""
 
+IS_EVENT = "@is_event"
+"""The column that tells events from a row that is there so that a worker starts."""
+
 Batches = Iterator[pa.RecordBatch]
 
 
@@ -61,12 +64,18 @@ def run_partition(job: Job) -> Callable[[Batches], Batches]:
 
     def run(batches: Batches) -> Batches:
         if not job.is_sharded:
-            yield from _run_shard(job, 0, batches)
+            yield from _run_shard(job, 0, (_events(batch) for batch in batches))
             return
         for number, shard in _shards(batches):
             yield from _run_shard(job, number, shard)
 
     return run
+
+
+def _events(batch: pa.RecordBatch) -> pa.RecordBatch:
+    if IS_EVENT not in batch.schema.names:
+        return batch
+    return batch.filter(batch.column(IS_EVENT)).drop_columns([IS_EVENT])
 
 
 def _run_shard(job: Job, shard: int, batches: Iterable[pa.RecordBatch]) -> Batches:

@@ -22,7 +22,7 @@ from whimbrel.graph.scope import selection
 from whimbrel.model.columns import INSTANT
 from whimbrel.model.schema import Coordinates, Type
 from whimbrel.model.time import BEGINNING_OF_TIME, END_OF_TIME, format_instant
-from whimbrel.space.geometry import prepared
+from whimbrel.space.geometry import Circle, as_circle, circle_box, prepared
 from whimbrel.store.log import Box, StoredFile
 
 Times = tuple[int, int]
@@ -183,7 +183,7 @@ def bounds_of(query: Query, attributes: Collection[str] = ()) -> tuple[Bounds, .
     """
     graph = rewrite(query.graph)
     hidden = {*attributes, *(name for schema in query.schemas.values() for name in schema.attributes)}
-    reader = _Reader(frozenset(hidden & {"timestamp"}))
+    reader = _Reader(frozenset(hidden & {"timestamp"}), graph.coordinates)
     found = []
     for name in _streams_read(graph):
         root, condition = selection(graph, name)
@@ -205,6 +205,7 @@ class _Reader:
     """Reads bounds off a condition on one event. What it does not understand does not bound anything."""
 
     hidden: frozenset[str]
+    coordinates: Coordinates | None
 
     def read(self, condition: Expr) -> Bounds:
         match condition:
@@ -221,7 +222,7 @@ class _Reader:
             case Call("in", (value, *choices)):
                 return reduce(Bounds.either, [self._comparison("=", value, choice) for choice in choices])
             case Call("within_region", (Part(None), Literal(str() as region, _))):
-                return Bounds(box=box_of(region))
+                return Bounds(box=box_of(region, self.coordinates))
         return ANYTHING
 
     def _comparison(self, operator: str, left: Expr, right: Expr) -> Bounds:
@@ -239,10 +240,20 @@ class _Reader:
         return ANYTHING
 
 
-def box_of(region: str | bytes) -> Box:
-    """Give the box around a region."""
+def box_of(region: str | bytes, coordinates: Coordinates | None = None) -> Box:
+    """Give the box around a region; that of a circle in unknown coordinates is everywhere."""
+    circle = as_circle(region)
+    if circle is not None:
+        return EVERYWHERE if coordinates is None else _box_of_circle(circle, coordinates)
     x0, y0, x1, y1 = prepared(region).bounds
     return float(x0), float(y0), float(x1), float(y1)
+
+
+def _box_of_circle(circle: Circle, coordinates: Coordinates) -> Box:
+    x0, y0, x1, y1 = circle_box(circle, coordinates)
+    if coordinates is Coordinates.LONLAT and (x0 < -180.0 or x1 > 180.0):
+        return -180.0, y0, 180.0, y1
+    return x0, y0, x1, y1
 
 
 def _of_time(name: str, operator: str, moment: int) -> Bounds:

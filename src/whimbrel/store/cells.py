@@ -86,7 +86,9 @@ def today(now: datetime | None) -> int:
     return instant(moment) // DAY
 
 
-def centres(events: pa.RecordBatch | pa.Table) -> tuple[FloatArray, FloatArray]:
+def centres(
+    events: pa.RecordBatch | pa.Table, coordinates: Coordinates | None
+) -> tuple[FloatArray, FloatArray]:
     """Give the centre of every location; NaN where there is none."""
     rows, names = events.num_rows, events.schema.names
     x, y = np.full(rows, np.nan), np.full(rows, np.nan)
@@ -96,7 +98,7 @@ def centres(events: pa.RecordBatch | pa.Table) -> tuple[FloatArray, FloatArray]:
     if "geometry" in names and events.column("geometry").null_count < rows:
         column = _joined(events.column("geometry"))
         given = ~nulls_of(column)
-        x[given], y[given] = geometry.centres(column.to_numpy(zero_copy_only=False)[given])
+        x[given], y[given] = geometry.centres(column.to_numpy(zero_copy_only=False)[given], coordinates)
     return x, y
 
 

@@ -124,7 +124,7 @@ def _sorted(table: pa.Table) -> pa.Table:
 def _in_region(table: pa.Table, region: str | None, coordinates: Coordinates | None) -> pa.Table:
     if region is None or not table.num_rows:
         return table
-    x, y = centres(table)
+    x, y = centres(table, coordinates)
     inside = points_in_region(x, y, region, coordinates or Coordinates.PLANE)
     return table.filter(pa.array(inside))
 

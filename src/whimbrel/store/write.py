@@ -231,7 +231,7 @@ class Writer:
         )
 
     def _write(self, table: pa.Table) -> None:
-        x, y = centres(table)
+        x, y = centres(table, self.coordinates)
         grid = Grid.of(self.cell_m, self.coordinates)
         start, end = _int64(table, "start"), _int64(table, "end")
         located = ~np.isnan(x)

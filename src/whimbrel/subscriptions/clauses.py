@@ -21,7 +21,7 @@ from whimbrel.graph.expressions import (
     conjuncts,
     format_expr,
 )
-from whimbrel.graph.operators import Derive, Filter, Source
+from whimbrel.graph.operators import Clock, Derive, Filter, Source
 from whimbrel.lang.wbl.compile import compile_text
 from whimbrel.model.schema import Coordinates, Type
 
@@ -135,7 +135,7 @@ def _compiled(pattern: str, text: str, before: str, coordinates: Coordinates) ->
     except QueryError as error:
         raise _moved(error, len(head) + len(before), text) from None
     kept = tuple(o for o in operators if isinstance(o, Source | Filter))
-    others = [o for o in operators if not isinstance(o, Source | Filter | Derive)]
+    others = [o for o in operators if isinstance(o, Clock) or not isinstance(o, Source | Filter | Derive)]
     if others or len([o for o in kept if isinstance(o, Source)]) != 1 or not isinstance(kept[0], Source):
         raise QueryError(f"{text!r} is not about a single event", hint=_SUPPORTED)
     return kept

@@ -35,6 +35,7 @@ from whimbrel.graph.operators import (
     Absent,
     Aggregate,
     Case,
+    Clock,
     Derive,
     Filter,
     Graph,
@@ -134,6 +135,11 @@ def goals_of(operator: Operator, probe: Probe) -> Iterable[Goal]:
 def _(operator: Source, probe: Probe) -> Iterable[Goal]:
     at = probe.places.of_type(operator.event_type)
     yield Goal(f"an event of type {operator.event_type} came", at, probe.some(operator.name))
+
+
+@goals_of.register
+def _(operator: Clock, probe: Probe) -> Iterable[Goal]:  # noqa: ARG001, it comes whatever is given
+    return ()
 
 
 @goals_of.register

@@ -38,6 +38,7 @@ _QUOTED = r"'[^']*'"
 _INSTANT = r"-?\d+(?:\.\d+)?[a-z]*"
 _TIMES = re.compile(rf"({_INSTANT})(?:\.\.({_INSTANT}))?")
 _WORD = re.compile(rf"(?:{_QUOTED}|\([^)]*\)|[^\s'(])+")
+_IDS = re.compile(r":(?P<ids>\s(?:(?!:\s).)*|)$")
 _HEAD = re.compile(rf"(?P<type>[^\s@#!:(']+)@(?P<times>{_INSTANT}(?:\.\.{_INSTANT})?)")
 _SUFFIX = re.compile(
     rf"#(?P<id>[^\s#!:()']+)|!(?P<source>[^\s#!:()']+)"
@@ -98,9 +99,10 @@ def detections(text: str) -> list[Row]:
 
 
 def _detection(line: str) -> Row:
-    head, found, ids = line.rpartition(":")
-    if not found or (ids and not ids[0].isspace()):
+    found = _IDS.search(line)  # ids may hold colons themselves
+    if found is None:
         raise DataError(f"{line!r} is not a detection; write for example 'missing@0m..60m: e1 e2'")
+    head, ids = line[: found.start()], found["ids"]
     named = "@" in head
     row = _event(head.strip() if named else f"any@{head.strip()}")
     if not named:

@@ -13,7 +13,7 @@ from whimbrel.engine.store import Store
 from whimbrel.engine.streams import RowsFrame, Stream, Surroundings
 from whimbrel.engine.values import Column, Int64Array, to_arrow
 from whimbrel.graph.expressions import Attribute
-from whimbrel.model.time import format_instant
+from whimbrel.model.time import TIME_POINT, format_instant, written_time_point
 from whimbrel.whynot.words import clock, listed, many
 
 SHOWN_NAMES = 6
@@ -36,6 +36,8 @@ class Seen:
     sources: tuple[str, ...] | None = None
 
     def __str__(self) -> str:
+        if self.type is not None and self.type.startswith(TIME_POINT):
+            return written_time_point(self.type)
         return " ".join(word for word in (self._kind, self._names, self.when) if word)
 
     @property

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from whimbrel.engine.session import Session, run_bounded
 from whimbrel.engine.values import decoded
 from whimbrel.errors import DataError, QueryError, WhimbrelError, did_you_mean
-from whimbrel.graph.operators import ANY, Graph, Source
+from whimbrel.graph.operators import ANY, Clock, Graph, Source
 from whimbrel.graph.passes.drop_unused import drop_unused
 from whimbrel.graph.passes.find_joins import find_joins
 from whimbrel.graph.policies import WHOLE
@@ -136,6 +136,7 @@ def why_of_session(
     types: Counter[str] = Counter()
     for batch in _counted(session.remembered().to_batches(), types):
         watched.feed(batch)
+    watched.keep_time_points(session.time_points)
     watched.feed(None, session.watermark)
     notes = _forgotten(session)
     return _explained(watched, types, asked, at, span, limit, effort, session=session, notes=notes)
@@ -215,7 +216,8 @@ def _counted(source: Iterable[pa.RecordBatch], types: Counter[str]) -> Iterator[
 
 
 def _types_read(graph: Graph) -> frozenset[str]:
-    return frozenset(op.event_type for op in graph.operators if isinstance(op, Source))
+    sources = [op for op in graph.operators if isinstance(op, Source) and not isinstance(op, Clock)]
+    return frozenset(op.event_type for op in sources)
 
 
 # -- times ------------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from typing import Any
 
 from whimbrel.errors import did_you_mean
 from whimbrel.graph.motion import Encounter, Motion
-from whimbrel.graph.operators import ANY, Derive, Filter, Graph, Merge, Operator, Repeat, Source
+from whimbrel.graph.operators import ANY, Clock, Derive, Filter, Graph, Merge, Operator, Repeat, Source
 from whimbrel.whynot.asking import View
 from whimbrel.whynot.explanation import Miss, Reason, key_text
 from whimbrel.whynot.words import many
@@ -46,7 +46,11 @@ def roots_of(graph: Graph, name: str) -> list[Operator]:
 
 def _said(view: View, root: Operator, group: Mapping[str, Any]) -> str:
     count = len(view.stream(root.name).new)
-    if isinstance(root, Source):
+    if isinstance(root, Clock):
+        what = root.name
+        if not count:
+            return f"{what} has not come yet"
+    elif isinstance(root, Source):
         what = "event" if root.event_type == ANY else root.event_type
         if root.event_type != ANY and not view.types.get(root.event_type):
             return no_such_type(view, root.event_type)

@@ -8,16 +8,21 @@ from whimbrel.space.kernels.jit import kernel
 
 
 @kernel
-def hulls(offsets, x, y):
+def hulls(offsets, x, y, lonlat):
     """Give the corners of the convex hull of every segment of points, NaN points left out.
+
+    In longitude and latitude, points that span more than 180 degrees are laid out to both sides of the widest
+    gap between their longitudes; corners come back between -180 and 180, and sides of more than half the
+    globe get a corner in their middle, so that they do not seem to go the other way round.
 
     Corners run counter-clockwise from the least (x, y); points on an edge are dropped. One corner
     stands for a point, two for a line.
     """
     size = offsets.size - 1
     out_offsets = np.zeros(size + 1, np.int64)
-    out_x = np.empty(x.size, np.float64)
-    out_y = np.empty(x.size, np.float64)
+    room = 2 * x.size if lonlat else x.size
+    out_x = np.empty(room, np.float64)
+    out_y = np.empty(room, np.float64)
     used = 0
     for s in range(size):
         n = 0
@@ -38,6 +43,9 @@ def hulls(offsets, x, y):
                 px[i] = x[p]
                 py[i] = y[p]
                 n += 1
+        is_wide = lonlat and n > 0 and px[n - 1] - px[0] > 180.0
+        if is_wide:
+            px, py = _laid_out(px, py)
         m = 0
         for i in range(n):
             if m == 0 or px[i] != px[m - 1] or py[i] != py[m - 1]:
@@ -63,11 +71,36 @@ def hulls(offsets, x, y):
                 k += 1
             corners = k - 1 if m > 1 else 1
             for i in range(corners):
-                out_x[used] = hx[i]
+                out_x[used] = _in_turn(hx[i]) if is_wide else hx[i]
                 out_y[used] = hy[i]
                 used += 1
+                after = (i + 1) % corners
+                if is_wide and corners > 2 and abs(hx[after] - hx[i]) > 180.0:
+                    out_x[used] = _in_turn((hx[i] + hx[after]) / 2)
+                    out_y[used] = (hy[i] + hy[after]) / 2
+                    used += 1
         out_offsets[s + 1] = used
     return out_offsets, out_x[:used], out_y[:used]
+
+
+@kernel
+def _laid_out(px, py):
+    """Begin points, sorted by longitude, behind the widest gap; those before it come a turn later."""
+    n = px.size
+    widest, first = px[0] + 360.0 - px[n - 1], 0
+    for i in range(1, n):
+        if px[i] - px[i - 1] > widest:
+            widest, first = px[i] - px[i - 1], i
+    x, y = np.empty(n, np.float64), np.empty(n, np.float64)
+    for i in range(n):
+        x[i] = px[(first + i) % n] + (360.0 if first + i >= n else 0.0)
+        y[i] = py[(first + i) % n]
+    return x, y
+
+
+@kernel
+def _in_turn(lon):
+    return lon - 360.0 if lon > 180.0 else lon
 
 
 @kernel

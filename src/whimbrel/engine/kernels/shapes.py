@@ -17,23 +17,29 @@ import math
 import numpy as np
 
 from whimbrel.engine.kernels.sphere import sphere
+from whimbrel.space.geometry import EARTH_RADIUS_M
 from whimbrel.space.kernels.exact import orientation
 from whimbrel.space.kernels.jit import kernel
 
-APART, MEET, INSIDE = 0, 1, 2
-"""What may be asked: the distance in metres, whether they share a point, whether one lies in the other."""
+APART, MEET, INSIDE, FARTHEST = 0, 1, 2, 3
+"""What may be asked: the distance in metres, whether they share a point, whether one lies in the other, and
+how far from the second location, a point, the farthest point of the first one is."""
 
 CORNERS = 7
 """Where the corners of a shape begin."""
 OUTSIDE, BORDER, WITHIN = -1, 0, 1
 
 _STEPS = 60
+_PIECES = 4
+"""Into how many pieces a side is parted to be searched: along a very long one, distances rise and fall."""
 _GOLDEN = 0.6180339887498949
 
 
 @kernel
 def related(asked, on_sphere, data, one, x1, y1, two, x2, y2):
     """Answer `asked` for two locations: shapes at `one` and `two` in `data`, or points where they are < 0."""
+    if asked == FARTHEST:
+        return _farthest(on_sphere, data, one, x1, y1, x2, y2)
     if not on_sphere:
         return _related(asked, False, data, one, x1, y1, two, x2, y2, 0.0)
     # What crosses the antimeridian is laid out beyond 180 degrees: one location is tried a turn away too.
@@ -378,4 +384,45 @@ def _between(on_sphere, data, one, two, turn):
         a = two + CORNERS + 2 * n
         if not math.isnan(data[a]):
             best = _to_border(on_sphere, data, one, data[a] - turn, data[a + 1], best)
+    return best
+
+
+@kernel
+def _farthest(on_sphere, data, shape, x1, y1, x, y):
+    """Give how far the farthest point of a location lies from the point (x, y)."""
+    if shape < 0:
+        return sphere(x1, y1, x, y) if on_sphere else math.hypot(x - x1, y - y1)
+    if on_sphere:
+        opposite = x + 180.0 if x < 0.0 else x - 180.0
+        for turn in (0.0, -360.0, 360.0):
+            if where(data, shape, opposite + turn, -y) != OUTSIDE:
+                return math.pi * EARTH_RADIUS_M
+    best = 0.0
+    for corner in range(int(data[shape]) - 1):
+        at = shape + CORNERS + 2 * corner
+        ax, ay, bx, by = data[at], data[at + 1], data[at + 2], data[at + 3]
+        if math.isnan(ax) or math.isnan(bx):
+            continue
+        if on_sphere:
+            best = max(best, _farthest_of_side(x, y, ax, ay, bx, by))
+        else:
+            best = max(best, math.hypot(x - ax, y - ay), math.hypot(x - bx, y - by))
+    return best
+
+
+@kernel
+def _farthest_of_side(x, y, ax, ay, bx, by):
+    """Search along a side, piece by piece, for the point farthest from (x, y)."""
+    best = max(sphere(x, y, ax, ay), sphere(x, y, bx, by))
+    for piece in range(_PIECES):
+        low, high = piece / _PIECES, (piece + 1) / _PIECES
+        for _ in range(_STEPS):
+            one, two = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
+            at_one = sphere(x, y, ax + one * (bx - ax), ay + one * (by - ay))
+            at_two = sphere(x, y, ax + two * (bx - ax), ay + two * (by - ay))
+            best = max(best, at_one, at_two)
+            if at_one > at_two:
+                high = two
+            else:
+                low = one
     return best

@@ -27,7 +27,7 @@ class Slot:
     """A part of a level: whose events fill it, and what is tested of each besides."""
 
     name: str
-    sub: c.Sub
+    sub: c.Sub | c.Instant
     conditions: list[t.Expression]
     times: int | None = None
     lasting: c.Amount | None = None
@@ -51,7 +51,7 @@ def level_of(sub: c.Sub, taken: Collection[str]) -> Level:
     return _LevelMaking(taken).make(sub)
 
 
-def core_of(sub: c.Sub) -> tuple[c.Sub, list[t.Expression]]:
+def core_of(sub: c.Sub | c.Instant) -> tuple[c.Sub | c.Instant, list[t.Expression]]:
     """Take off everything that only tests a single event, and give it as conditions on `this`."""
     conditions: list[t.Expression] = []
     while True:
@@ -93,7 +93,7 @@ class _LevelMaking:
 
     def make(self, sub: c.Sub) -> Level:
         match sub:
-            case c.Timed("!", first, second, of) if not isinstance(first, c.Instant):
+            case c.Timed("!", first, second, of):
                 self._absence(first, second, of)
             case c.Successive(times, of):
                 self._slot(of).times = times
@@ -109,7 +109,7 @@ class _LevelMaking:
                 self._add(sub)
         return self.level
 
-    def _absence(self, first: c.Sub, second: c.Sub | c.Amount, of: c.Sub) -> None:
+    def _absence(self, first: c.Sub | c.Instant, second: c.Sub | c.Amount, of: c.Sub) -> None:
         before = self._slot(first)
         if isinstance(second, c.Amount):
             absent = self._free_slot(of)
@@ -182,7 +182,7 @@ class _LevelMaking:
     def _where(self, condition: t.Expression) -> None:
         self.level.where.append(condition)
 
-    def _slot(self, sub: c.Sub) -> Slot:
+    def _slot(self, sub: c.Sub | c.Instant) -> Slot:
         core, conditions = core_of(sub)
         if isinstance(core, c.Variable) and core.name in self.by_variable:
             slot = self.by_variable[core.name]
@@ -194,7 +194,7 @@ class _LevelMaking:
             self.by_variable[core.name] = slot
         return slot
 
-    def _free_slot(self, sub: c.Sub) -> Slot:
+    def _free_slot(self, sub: c.Sub | c.Instant) -> Slot:
         """Make a part that is not among those that occur."""
         core, conditions = core_of(sub)
         is_new = isinstance(core, c.Variable) and core.name not in self.by_variable

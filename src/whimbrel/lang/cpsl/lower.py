@@ -14,7 +14,7 @@ from whimbrel.graph.operators import ANY
 from whimbrel.lang.cpsl import tree as c
 from whimbrel.lang.cpsl.levels import Level, Slot, chain, core_of, level_of, part_name
 from whimbrel.lang.cpsl.predicates import Reader, joined, occurrence_type, of_part, own, type_and_conditions
-from whimbrel.lang.cpsl.times import instant, quantity
+from whimbrel.lang.cpsl.times import instant, point_type, quantity
 from whimbrel.lang.cpsl.variables import Key, Places, Variables
 from whimbrel.lang.wbl import tree as t
 
@@ -118,16 +118,16 @@ class SubscriptionLowering:
                     self.needed |= {binder, key}
             for slot in slots:
                 core = self._core(slot.sub)
-                is_composite = not isinstance(core, c.Primitive | c.Named)
+                composite = None if isinstance(core, c.Primitive | c.Named | c.Instant) else core
                 if not isinstance(sub, c.Groups):  # what must not lie between groups is no place of its own
-                    self._note_places(level, slot, core if is_composite else None)
-                if is_composite:
-                    self._note_needed(core, seen)
+                    self._note_places(level, slot, composite)
+                if composite is not None:
+                    self._note_needed(composite, seen)
 
     def _note_places(self, level: Level, slot: Slot, composite: c.Sub | None) -> None:
         """Note where variables occur, and which of these places are known to be one event."""
         told = {key[1:] for key in self._provided(slot) if key.startswith("$")}
-        core: c.Sub = slot.sub
+        core: c.Sub | c.Instant = slot.sub
         while isinstance(core, c.Variable):
             self.places.note(core, id(level) if core.name in told else id(slot))
             core, _ = core_of(self.variables.bindings[core.name])
@@ -138,7 +138,7 @@ class SubscriptionLowering:
     def _provided(self, slot: Slot) -> frozenset[Key]:
         return frozenset() if slot.times is not None else self.variables.provided(slot.sub)
 
-    def _core(self, sub: c.Sub) -> c.Sub:
+    def _core(self, sub: c.Sub | c.Instant) -> c.Sub | c.Instant:
         """Look through variables and tests of single events."""
         core, _ = core_of(sub)
         while isinstance(core, c.Variable):
@@ -203,8 +203,9 @@ class SubscriptionLowering:
         self, level: Level, slot: Slot, told: Told, *, named: bool, negated: bool = False
     ) -> t.PatternPart:
         needs_name = named or told.type == ANY or slot.times is not None
+        kind = t.TimePoint if isinstance(slot.sub, c.Instant) else t.Occurrence
         return t.PatternPart(
-            t.Occurrence(told.type, told.conditions, at=slot.sub.at),
+            kind(told.type, told.conditions, at=slot.sub.at),
             negated=negated,
             times=None if slot.times is None else t.Times(slot.times, slot.times),
             alias=slot.name if needs_name else None,
@@ -224,9 +225,11 @@ class SubscriptionLowering:
         values = {} if slot.times is not None else told.values
         return Told(told.type, (*told.conditions, *slot.conditions), values)
 
-    def _events(self, sub: c.Sub, variable: str | None = None) -> Told:
+    def _events(self, sub: c.Sub | c.Instant, variable: str | None = None) -> Told:
         """Tell which events a subscription without tests around it stands for."""
         match sub:
+            case c.Instant():
+                return Told(point_type(sub), (), {})
             case c.Primitive():
                 return self._primitive(sub)
             case c.Named(name):
@@ -256,12 +259,6 @@ class SubscriptionLowering:
         return Told(kind, (*conditions, *compared, *self._since()), values)
 
     def _composite(self, sub: c.Sub, variable: str | None) -> Told:
-        if isinstance(sub, c.Timed) and isinstance(sub.first, c.Instant):
-            raise QueryError(
-                "!(T;t)A, an absence that begins at a time point, is not built yet",
-                sub.at,
-                "let it begin with an event: !(A;t)B",
-            )
         keys = self.variables.provided(sub)
         # Equal composites are one definition, unless a predicate variable tells them apart.
         mark: object = id(sub) if any(key.startswith("&") for key in keys) else sub

@@ -56,11 +56,11 @@ class Tests:
         if self.after is None:
             raise no_form("a bound on `end` alone", self.until.at if self.until else None)
         start = microseconds(self.after.text)
-        point = c.Instant(_number(start, SECOND))
+        point = c.Instant(seconds(start))
         if self.until is None:
             return c.Timed("|=", point, c.Amount(0), sub)
         length = microseconds(self.until.text) - start
-        return c.Timed("=|", point, c.Amount(_number(length, SECOND)), sub)
+        return c.Timed("=|", point, c.Amount(seconds(length)), sub)
 
     def _add_time(self, node: t.Expression) -> bool:
         match node:
@@ -124,7 +124,7 @@ def duration(amount: t.Amount | t.Expression | None) -> c.Amount:
             return c.Amount(number, None if unit == "s" else unit, at=amount.at)
         case t.Quantity(amounts) if all(unit in UNITS for _, unit in amounts):
             total = sum(round(number * UNITS[unit]) for number, unit in amounts)
-            return c.Amount(_number(total, SECOND), at=amount.at)
+            return c.Amount(seconds(total), at=amount.at)
     raise no_form("this amount", None if amount is None else amount.at, "write a number with a unit of time")
 
 
@@ -214,6 +214,7 @@ def _length(node: t.Expression) -> c.Amount:
     return c.Amount(plain(node))
 
 
-def _number(amount: int, unit: int) -> int | float:
-    whole, rest = divmod(amount, unit)
-    return amount / unit if rest else whole
+def seconds(amount: int) -> int | float:
+    """Write microseconds as seconds, whole ones as such."""
+    whole, rest = divmod(amount, SECOND)
+    return amount / SECOND if rest else whole

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from functools import partial
 
 from whimbrel.errors import Span
 from whimbrel.graph.operators import ANY
 from whimbrel.lang.cpsl import tree as c
-from whimbrel.lang.cpsl.raised_tests import Tests, distance_of, duration, no_form, plain, predicate
+from whimbrel.lang.cpsl.raised_tests import Tests, distance_of, duration, no_form, plain, predicate, seconds
 from whimbrel.lang.types import BUILT_IN_ATTRIBUTES
 from whimbrel.lang.wbl import tree as t
 from whimbrel.lang.wbl.lower import Declarations
 from whimbrel.lang.wbl.regions import Regions
+from whimbrel.model.time import TIME_POINT, instant
+from whimbrel.space.geometry import as_circle
+
+CORNERS = 256
+"""CPSL has no circles: corners of the polygon that stands for one, less than 0.01 % smaller."""
 
 _CLAUSES = {
     "assign": "assign",
@@ -119,6 +125,9 @@ class _Raising:
 
     def _sequence(self, pattern: t.Pattern) -> c.Sub:
         """Write a sequence that one operator says."""
+        first, *rest = pattern.parts
+        if isinstance(first.what, t.TimePoint) and len(rest) == 1 and rest[0].negated:
+            return c.Timed("!", _time_of(first.what), duration(rest[0].lasting), self._part(rest[0], []))
         subs = [self._part(part, []) for part in pattern.parts]
         match pattern.parts, subs:
             case (_, t.PatternPart(negated=True, lasting=lasting)), (a, b):
@@ -234,6 +243,8 @@ class _Raising:
         if isinstance(part.what, t.Pattern):
             _refuse(own)
             return self._pattern(part.what, [])
+        if isinstance(part.what, t.TimePoint):
+            raise no_form("a time point here", part.at, "CPSL has '!(T;t)A', =|(T;t)A and |=(T;t)A")
         tests = Tests(self._region)
         for node in (*part.what.conditions, *own):
             tests.add(_about_this(node, part.alias or part.what.type))
@@ -246,10 +257,23 @@ class _Raising:
     def _region(self, shape: t.Shape) -> c.Region:
         import shapely
 
-        polygon = shapely.from_wkt(self.regions.wkt(shape))
+        text = self.regions.wkt(shape)
+        circle = as_circle(text)
+        if circle is not None:
+            return c.Region(_corners_of_circle(*circle[1:]), at=shape.at)
+        polygon = shapely.from_wkt(text)
         if polygon.geom_type != "Polygon" or polygon.interiors:
             raise no_form("a region with holes or several pieces", shape.at)
         return c.Region(tuple((_tidy(x), _tidy(y)) for x, y in polygon.exterior.coords[:-1]), at=shape.at)
+
+
+def _time_of(point: t.TimePoint) -> c.Instant:
+    return c.Instant(seconds(instant(point.type.removeprefix(TIME_POINT))), at=point.at)
+
+
+def _corners_of_circle(x: float, y: float, radius_m: float) -> tuple[c.Corner, ...]:
+    angles = [2 * math.pi * corner / CORNERS for corner in range(CORNERS)]
+    return tuple((_tidy(x + radius_m * math.cos(a)), _tidy(y + radius_m * math.sin(a))) for a in angles)
 
 
 def _tidy(value: float) -> int | float:

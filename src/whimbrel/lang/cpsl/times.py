@@ -5,7 +5,8 @@ from __future__ import annotations
 from whimbrel.errors import QueryError
 from whimbrel.lang.cpsl import tree as c
 from whimbrel.lang.wbl import tree as t
-from whimbrel.model.time import SECOND, UNITS, format_instant
+from whimbrel.model.time import SECOND, UNITS, format_instant, time_point
+from whimbrel.model.time import instant as moment
 
 
 def quantity(amount: c.Amount) -> t.Quantity:
@@ -16,6 +17,11 @@ def quantity(amount: c.Amount) -> t.Quantity:
 def instant(point: c.Instant) -> t.Instant:
     """Write a time point."""
     return _instant(round(point.seconds * SECOND), point)
+
+
+def point_type(point: c.Instant) -> str:
+    """Give the type of what happens at a time point."""
+    return time_point(moment(instant(point).text))
 
 
 def later(point: c.Instant, time: c.Amount) -> t.Instant:

@@ -118,7 +118,7 @@ class Amount(Node):
 
 @dataclass(frozen=True, slots=True)
 class Instant(Node):
-    """A time point, in seconds since 1970 UTC."""
+    """A time point, in seconds since 1970 UTC; by itself, something that happens then."""
 
     seconds: int | float
 

@@ -141,14 +141,16 @@ class Variables:
 
     # What parts can tell
 
-    def provided(self, sub: c.Sub) -> frozenset[Key]:
+    def provided(self, sub: c.Sub | c.Instant) -> frozenset[Key]:
         """Name what the events of a subscription can tell to those who combine them with others."""
         if id(sub) not in self.known:
             self.known[id(sub)] = self._provided(sub)
         return self.known[id(sub)]
 
-    def _provided(self, sub: c.Sub) -> frozenset[Key]:
+    def _provided(self, sub: c.Sub | c.Instant) -> frozenset[Key]:
         match sub:
+            case c.Instant():
+                return frozenset()
             case c.Primitive():
                 return frozenset(key for key, _ in self.keys[id(sub)])
             case c.Variable(name):

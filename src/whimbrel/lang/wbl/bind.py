@@ -26,6 +26,7 @@ from whimbrel.lang.wbl.pattern import (
     TypeInfo,
 )
 from whimbrel.model.schema import Type
+from whimbrel.model.time import written_time_point
 
 _RESERVED = (GROUP, "this")
 
@@ -94,7 +95,7 @@ class Binder:
         return self._group(part, part.what, scope)
 
     def _event(self, part: t.PatternPart, what: t.Occurrence, scope: Scope) -> Node:
-        name = part.alias or what.type
+        name = part.alias or type_shown(what)
         if name == ANY:
             raise QueryError("a part for any event needs a name", part.at, "write for example '* as other'")
         if part.times is None:
@@ -129,7 +130,7 @@ class Binder:
     def _until(self, part: t.PatternPart, scope: Scope) -> Leaf | None:
         if part.until is None:
             return None
-        return self._new_leaf(part.until, part.until.type, scope)
+        return self._new_leaf(part.until, type_shown(part.until), scope)
 
     # Alternatives
 
@@ -275,6 +276,11 @@ class Binder:
                 f"name one of them: '{part.name} as {_other_name(part)}'",
             )
         self.parts[part.name] = part
+
+
+def type_shown(what: t.Occurrence) -> str:
+    """Name what occurs, as people write it."""
+    return written_time_point(what.type) if isinstance(what, t.TimePoint) else what.type
 
 
 def bound_span(node: Node, within: int) -> None:

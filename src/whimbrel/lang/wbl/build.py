@@ -23,7 +23,7 @@ from whimbrel.lang.wbl.literals import (
     whole,
 )
 from whimbrel.lang.wbl.parts import Phrase, RawPart, make_part, make_pattern, moving, words
-from whimbrel.model.time import format_instant, instant
+from whimbrel.model.time import format_instant, instant, time_point
 
 MAX_OPERANDS = 60
 """Operands of one chain of + - * /, which becomes as many levels."""
@@ -255,6 +255,10 @@ class Builder(Transformer[Token, Any]):
     def occurrence(self, meta: Meta, items: list[Any]) -> t.Occurrence:
         return t.Occurrence(str(items[0]), items[1] or (), at=meta_span(meta))
 
+    def time_point(self, meta: Meta, items: list[Any]) -> t.TimePoint:
+        text = checked_instant(items[1], meta_span(meta), "time")
+        return t.TimePoint(time_point(instant(text)), at=meta_span(meta))
+
     def exactly(self, meta: Meta, items: list[Any]) -> t.Times:
         return times(items[0], items[0], meta_span(meta))
 
@@ -360,15 +364,7 @@ class Builder(Transformer[Token, Any]):
         return t.Constant(None, at=meta_span(meta))
 
     def instant(self, meta: Meta, items: list[Any]) -> t.Instant:
-        text = unquote(items[1])
-        try:
-            # Near the years 1 and 9999 an offset may lead out of the calendar.
-            format_instant(instant(text))
-        except (DataError, OverflowError) as error:
-            raise QuerySyntaxError(
-                str(error), meta_span(meta), "write for example timestamp '2024-05-01T12:00:00Z'"
-            ) from None
-        return t.Instant(text, at=meta_span(meta))
+        return t.Instant(checked_instant(items[1], meta_span(meta), "timestamp"), at=meta_span(meta))
 
     def name(self, meta: Meta, items: list[Any]) -> t.Name:
         return t.Name(str(items[0]), at=meta_span(meta))
@@ -387,3 +383,13 @@ class Builder(Transformer[Token, Any]):
 
     def shape_made(self, meta: Meta, items: list[Any]) -> t.Shape:
         return t.Shape(function=str(items[0]).lower(), arguments=items[1], at=meta_span(meta))
+
+
+def checked_instant(token: Token, at: Span | None, word: str) -> str:
+    """Read a time in quotes; near the years 1 and 9999 an offset may lead out of the calendar."""
+    text = unquote(token)
+    try:
+        format_instant(instant(text))
+    except (DataError, OverflowError) as error:
+        raise QuerySyntaxError(str(error), at, f"write for example {word} '2024-05-01T12:00:00Z'") from None
+    return text

@@ -387,6 +387,7 @@ class DefinitionLowering:
         case = self.statement.cases[0]
         self._check_aggregating(case)
         bound = self._bind(case, aggregate=True)
+        _refuse_time_points(bound, "has nothing to aggregate", "define a pattern with it, and aggregate that")
         keys = self._keys(case, bound)
         self._place_conditions(case, bound, keys, push=True)
         inputs = self._inputs(case, bound, keys)
@@ -459,6 +460,10 @@ class DefinitionLowering:
 
     def _keys(self, case: t.Case, bound: BoundPattern) -> dict[str, Key]:
         keys: dict[str, Key] = {}
+        if case.group_by:
+            _refuse_time_points(
+                bound, "belongs to no group", "leave out 'group by', or begin with an event of each group"
+            )
         for item in case.group_by:
             key = self._key(item, bound)
             if key.name in keys:
@@ -488,6 +493,12 @@ class DefinitionLowering:
         if metres is None or metres.type is not Type.FLOAT or not metres.value:
             raise QueryError("the size of a cell is a length", item.at, "write for example 'cell(500 m)'")
         return Key("cell", "cell", float(metres.value))
+
+
+def _refuse_time_points(bound: BoundPattern, why: str, hint: str) -> None:
+    for leaf in bound.leaves:
+        if isinstance(leaf.occurrence, t.TimePoint):
+            raise QueryError(f"`{leaf.info.name}` {why}", leaf.occurrence.at, hint)
 
 
 def declared_type(item: t.Declared) -> Type | None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from whimbrel.errors import QueryError, Span, UnknownNameError
 from whimbrel.graph.functions import Function
-from whimbrel.graph.operators import Graph, Operator, Source
+from whimbrel.graph.operators import Graph, Operator, Source, clock
 from whimbrel.graph.query import Subscription
 from whimbrel.lang.wbl import tree as t
 from whimbrel.lang.wbl.definitions import DefinitionLowering, declared_type
@@ -19,6 +19,7 @@ from whimbrel.lang.wbl.regions import Regions
 from whimbrel.lang.wbl.resolve import Surroundings
 from whimbrel.lang.wbl.values import Params, ParamValue
 from whimbrel.model.schema import Coordinates, EventSchema, Type
+from whimbrel.model.time import TIME_POINT, instant, written_time_point
 
 
 @dataclass(slots=True)
@@ -185,6 +186,8 @@ class FileLowering:
 
     def _use(self, name: str, at: Span | None) -> TypeInfo:
         """Tell what is known of a type that a pattern uses; lower it first if it is a definition."""
+        if name.startswith(TIME_POINT):
+            return TypeInfo(written_time_point(name), is_open=False)
         owner = self.declared.timed_out.get(name, name)
         if owner in self.declared.definitions:
             self._refuse_cycle(owner, at)
@@ -214,6 +217,9 @@ class FileLowering:
             self.around.warnings.append(f"{place}no event is named {name!r}; did you mean {near[0]!r}?")
 
     def _stream(self, name: str) -> str:
+        if name.startswith(TIME_POINT):
+            made = clock(instant(name.removeprefix(TIME_POINT)))
+            return made.name if made.name in self.operators.made else self.operators.add(made)
         if name not in self.operators.made:
             self.operators.add(Source(name, name, self.declared.events.get(name)))
         return name

@@ -56,6 +56,8 @@ class Moving:
 
     def leaf(self, mover: t.Occurrence, alias: str | None, at: Span | None) -> Leaf:
         """Bind the name of a mover."""
+        if isinstance(mover, t.TimePoint):
+            raise QueryError("a time point does not move", mover.at, "write the type of what moves")
         name = alias or mover.type
         if name in (GROUP, "this", MOTION, "*"):
             raise QueryError(f"{name!r} has a meaning of its own", at, "choose another name behind 'as'")

@@ -7,6 +7,7 @@ from decimal import Decimal
 
 from whimbrel.errors import Span
 from whimbrel.lang.wbl import tree as t
+from whimbrel.model.time import written_time_point
 
 _OR, _AND, _NOT, _COMPARISON, _SUM, _PRODUCT, _NEGATIVE, _ATOM = range(1, 9)
 _INFIX = {"+": _SUM, "-": _SUM, "*": _PRODUCT, "/": _PRODUCT, "%": _PRODUCT}
@@ -235,6 +236,8 @@ def _core(what: t.Occurrence | t.Pattern) -> str:
 
 
 def _occurrence(what: t.Occurrence) -> str:
+    if isinstance(what, t.TimePoint):
+        return written_time_point(what.type)
     return f"{what.type}({_list(what.conditions)})" if what.conditions else what.type
 
 

@@ -1,4 +1,4 @@
-"""Regions: named, in WKT, or made of numbers; in the graph all of them are WKT."""
+"""Regions: named, in WKT, or made of numbers; in the graph all of them are texts, WKT or a circle's."""
 
 from __future__ import annotations
 
@@ -12,9 +12,6 @@ from whimbrel.lang.wbl import tree as t
 from whimbrel.lang.wbl.literals import LENGTHS
 from whimbrel.lang.wbl.values import Params, quantity
 from whimbrel.model.schema import Coordinates
-
-CORNERS = 256
-"""Corners of the polygon that stands for a circle; it falls short of the circle by less than 0.01 %."""
 
 LAYER = "layer"
 """The function that reads many regions from a file."""
@@ -108,7 +105,8 @@ class Regions:
         """Join the regions of a layer, for conditions that ask whether an event lies in any of them."""
         import shapely
 
-        from whimbrel.space.geometry import to_wkt, unwrapped
+        from whimbrel.model.antimeridian import unwrapped
+        from whimbrel.space.geometry import to_wkt
 
         shapes = list(shapely.from_wkt([region.wkt for region in regions]))
         if self.coordinates is Coordinates.LONLAT:
@@ -127,18 +125,27 @@ class Regions:
         )
 
     def _circle(self, x: float, y: float, radius: float, at: Span | None) -> str:
+        from whimbrel.space.geometry import circle_text
+
         if radius <= 0:
-            raise QueryError("a circle needs a radius above zero", at)
-        angles = [2 * math.pi * corner / CORNERS for corner in range(CORNERS)]
-        if self.coordinates is not Coordinates.LONLAT:
-            return _polygon([(x + radius * math.cos(a), y + radius * math.sin(a)) for a in angles], at)
-        return _polygon(_circle_on_sphere(x, y, radius, angles, at), at)
+            raise QueryError(
+                "a circle needs a radius above zero", at, "write for example circle(0, 0, 500 m)"
+            )
+        if not all(map(math.isfinite, (x, y, radius))):
+            raise QueryError("this region is too large", at, _SMALLER)
+        if self.coordinates is Coordinates.LONLAT and not (-180 <= x <= 180 and -90 <= y <= 90):
+            raise QueryError(
+                "the centre of the circle is no longitude and latitude", at, "write circle(lon, lat, 500 m)"
+            )
+        _check_distance((x - radius, y - radius, x + radius, y + radius), at)
+        return circle_text(x, y, radius)
 
     def _box(self, x1: float, y1: float, x2: float, y2: float, at: Span | None) -> str:
         low, high = min(y1, y2), max(y1, y2)
         if self.coordinates is not Coordinates.LONLAT:
             left, right = min(x1, x2), max(x1, x2)
             return _polygon([(left, low), (right, low), (right, high), (left, high)], at)
+        _check_degrees((min(x1, x2), low, max(x1, x2), high), at)
         # From west to east, across the antimeridian if the west is the larger number; corners at every
         # ninety degrees say that a wide box does not go the other way round.
         east = x2 if x1 <= x2 else x2 + 360.0
@@ -152,7 +159,7 @@ class Regions:
         import numpy as np
         import shapely
 
-        from whimbrel.space.geometry import unwrapped
+        from whimbrel.model.antimeridian import goes_round_a_pole, unwrapped
 
         try:
             with np.errstate(all="ignore"):
@@ -163,14 +170,28 @@ class Regions:
             kind = "nothing" if shape is None or shape.is_empty else f"a {shape.geom_type}"
             wanted = "polygon" if kinds == _AREAS else "polygon or a point"
             raise QueryError(f"a region is a {wanted}, not {kind}", at, _EXAMPLE)
-        if not np.isfinite(shape.bounds).all():
+        if not np.isfinite(shapely.get_coordinates(shape)).all():
             raise QueryError("this region has a coordinate that is no number", at, _EXAMPLE)
+        _check_distance(shape.bounds, at)
         if self.coordinates is Coordinates.LONLAT:
             _check_degrees(shape.bounds, at)
+            if goes_round_a_pole(shape):
+                raise QueryError(
+                    "this region goes round a pole",
+                    at,
+                    "write circle(lon, lat, 500 km), which may hold one, or leave the pole out",
+                )
             shape = unwrapped(shape)
         if not shape.is_valid:
             raise QueryError("this is no simple polygon", at, "give the corners in the order of its border")
         return text
+
+
+def _check_distance(bounds: tuple[float, ...], at: Span | None) -> None:
+    from whimbrel.space.geometry import FARTHEST_M
+
+    if max(map(abs, bounds)) > FARTHEST_M:
+        raise QueryError("this region is too large", at, f"let it end within {FARTHEST_M:.0e} m")
 
 
 def _check_degrees(bounds: tuple[float, ...], at: Span | None) -> None:
@@ -181,27 +202,6 @@ def _check_degrees(bounds: tuple[float, ...], at: Span | None) -> None:
             at,
             "with 'coordinates lonlat', give longitudes (beyond 180 if you like) and latitudes -90 to 90",
         )
-
-
-def _circle_on_sphere(
-    lon: float, lat: float, radius: float, bearings: list[float], at: Span | None
-) -> list[tuple[float, float]]:
-    from whimbrel.space.geometry import EARTH_RADIUS_M
-
-    reach, middle = radius / EARTH_RADIUS_M, math.radians(lat)
-    if not -180 <= lon <= 180 or not -90 <= lat <= 90:
-        raise QueryError(
-            "the centre of the circle is no longitude and latitude", at, "write circle(lon, lat, 500 m)"
-        )
-    if abs(middle) + reach >= math.pi / 2:
-        raise QueryError("a circle around a pole is no polygon in longitude and latitude", at, _SMALLER)
-    corners = []
-    for bearing in bearings:
-        sine = math.sin(middle) * math.cos(reach) + math.cos(middle) * math.sin(reach) * math.cos(bearing)
-        east = math.sin(bearing) * math.sin(reach) * math.cos(middle)
-        turn = math.atan2(east, math.cos(reach) - math.sin(middle) * sine)
-        corners.append((lon + math.degrees(turn), math.degrees(math.asin(sine))))
-    return [((east + 180.0) % 360.0 - 180.0, north) for east, north in corners]
 
 
 def _polygon(corners: list[tuple[float, float]], at: Span | None) -> str:

@@ -357,7 +357,8 @@ class Names:
         self._check_readable(part, at)
         info = self._info(part)
         if not info.is_open and name not in info.attributes and name not in BUILT_IN_ATTRIBUTES:
-            raise UnknownNameError(f"attribute of {info.name}", name, info.attributes, at)
+            known = info.attributes or BUILT_IN_ATTRIBUTES
+            raise UnknownNameError(f"attribute of {info.name}", name, known, at)
         hint = f"use an aggregate such as last({part}.{name}), or group by {name} and read group.{name}"
         self._check_aggregated(f"{part}.{name}", hint, at)
         return Attribute(part, name, at=at)

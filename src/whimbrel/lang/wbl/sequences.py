@@ -164,6 +164,10 @@ class SequenceLowering:
         self.repeated[name] = often
 
     def _leaf(self, what: t.Occurrence, name: str) -> Leaf:
+        if isinstance(what, t.TimePoint):
+            raise QueryError(
+                "a time point is no step", what.at, "use it in a pattern with 'then', and steps beside it"
+            )
         info = TypeInfo("any event") if what.type == ANY else self.use(what.type, what.at)
         self.types.setdefault(what.type)
         leaf = Leaf(what, name, info, Scope())

@@ -133,6 +133,7 @@ _RARE = {
     "PRE",
     "POST",
     "TIMESTAMP",
+    "TIME",
     "DOT",
 }
 _WORD = re.compile(r"[^\W\d]\w*")
@@ -272,7 +273,7 @@ def _alternatives(expected: set[str]) -> str:
         rest -= {*_VALUES, "QUANTITY", "TRUE", "FALSE", "NULL", "NOT", "TIMESTAMP"}
     if "PREFIX" in rest and "NAME" in rest:
         shown.append("an event type")
-        rest -= {"PREFIX", "NAME", "LPAR"}
+        rest -= {"PREFIX", "NAME", "LPAR", "TIME"}
     statement = rest >= _STATEMENTS
     rest -= _STATEMENTS if statement else set()
     clauses = [name for name in _CLAUSES if name in rest]

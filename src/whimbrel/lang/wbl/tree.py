@@ -216,6 +216,11 @@ class Occurrence(Node):
 
 
 @dataclass(frozen=True, slots=True)
+class TimePoint(Occurrence):
+    """`time '2024-05-01T12:00:00Z'`: something that happens then, whatever comes; its type names the time."""
+
+
+@dataclass(frozen=True, slots=True)
 class Times(Node):
     """`{at_least,at_most}`; no `at_most`: any number."""
 
