@@ -9,7 +9,7 @@ Members come and go at any time: a new one has a number that nobody had before, 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Set
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -73,6 +73,10 @@ class Copies(Store):
     def names(self, part: str | None = None) -> list[str]:
         """Name the attributes that any remembered event has."""
         return self.events.names(part)
+
+    def has_any(self, keys: Set[Expr]) -> bool:
+        """Tell whether any remembered event has one of some columns."""
+        return self.events.has_any(keys)
 
 
 @dataclass(eq=False, slots=True)
@@ -267,7 +271,7 @@ class Family(Pipeline):
 
 
 def _parted(model: Outline) -> Graph:
-    """Give the graph of a family: that of a member, with selections for all, and patterns parted by member."""
+    """Give the graph of a family: a member's, with selections for all, its patterns parted by member."""
     operators: list[Operator] = [
         Source(each.name, each.source.event_type, each.source.schema) for each in model.selected
     ]

@@ -7,7 +7,7 @@ row lists the atomic events it was made of, as row numbers of the stream of all 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -217,6 +217,10 @@ class Store:
                 if isinstance(key, Attribute) and key.part == part:
                     found.setdefault(key.name)
         return list(found)
+
+    def has_any(self, keys: Set[Expr]) -> bool:
+        """Tell whether any remembered row has one of some columns."""
+        return any(keys & chunk.columns.keys() for chunk in self.chunks)
 
     def _located(self, rows: Int64Array) -> Iterable[tuple[Chunk, Int64Array, Int64Array | slice]]:
         """Part row numbers by chunk: the chunk, the places inside it, the places in `rows`."""
