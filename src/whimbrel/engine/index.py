@@ -11,6 +11,7 @@ Tests that ask for a place and for no value are found through a grid of all thei
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,6 +20,7 @@ import numpy as np
 import pyarrow as pa
 
 from whimbrel.engine.evaluate import true_rows
+from whimbrel.engine.forms import Filled, Form, hollow
 from whimbrel.engine.region_index import Regions, place
 from whimbrel.engine.streams import RowsFrame, Stream, Surroundings
 from whimbrel.engine.values import Column, Int64Array, decoded
@@ -39,11 +41,11 @@ class Range:
     high_closed: bool = True
 
 
-@dataclass(slots=True)
+@dataclass(eq=False, slots=True)
 class Test:
-    """A condition whose indexed part is gone, and the stream of the events that pass."""
+    """A condition, what is left of it to try on the events that the index gives, and who asks."""
 
-    rest: Expr | None
+    rest: Filled | None
     whole: Expr
     stream: Stream
 
@@ -53,9 +55,24 @@ class _Values:
     """Tests that demand a certain value of one attribute."""
 
     tests: dict[Any, list[Test]] = field(default_factory=dict)
+    kinds: Counter[type] = field(default_factory=Counter)
+    """Of which types the values are, and how many of each."""
 
     def add(self, value: Any, test: Test) -> None:
         self.tests.setdefault(value, []).append(test)
+        self.kinds[type(value)] += 1
+
+    def remove(self, value: Any, test: Test) -> None:
+        self.tests[value].remove(test)
+        self.kinds -= Counter({type(value): 1})
+        if not self.tests[value]:
+            del self.tests[value]
+
+    def suits(self, column: Column) -> bool:
+        """Tell whether a column can have the values."""
+        if column.type is Type.STRING:
+            return self.kinds.keys() <= {str}
+        return column.type is not None and column.type.is_number and self.kinds.keys() <= {int, float}
 
     def look_up(self, column: Column, rows: Int64Array) -> Iterator[tuple[Test, Int64Array]]:
         """Give the tests whose value occurs, and the rows that have it."""
@@ -66,10 +83,12 @@ class _Values:
         if not present:
             return
         order = np.argsort(codes, kind="stable")
-        bounds = np.searchsorted(codes[order], [(code, code + 1) for code, _ in present])
-        for (_, tests), (begin, stop) in zip(present, bounds.tolist(), strict=True):
+        ordered, codes = rows[order], codes[order]
+        wanted = np.array([code for code, _ in present])
+        begins, stops = (np.searchsorted(codes, wanted, side).tolist() for side in ("left", "right"))
+        for (_, tests), begin, stop in zip(present, begins, stops, strict=True):
             if stop > begin:
-                found = rows[order[begin:stop]]
+                found = ordered[begin:stop]
                 for test in tests:
                     yield test, found
 
@@ -153,25 +172,42 @@ class TypeIndex:
         self._ranges: dict[str, _Ranges] = {}
         self._regions: Regions[Test] = Regions()
         self._others: list[Test] = []
-        self._is_built = False
+        self._forms: dict[Any, Form] = {}
+        self._waiting: dict[Expr, Stream] = {}
+        """Tests that are not in the index yet."""
+        self._by_value: dict[Expr, tuple[_Values, Any, Test]] = {}
+        """Where tests are that can be taken out by themselves."""
 
     def add(self, condition: Expr | None, stream: Stream) -> None:
         """Take in a test."""
         self.streams[condition] = stream
-        self._is_built = False
+        if condition is not None:
+            self._waiting[condition] = stream
 
     def remove(self, condition: Expr | None) -> None:
         """Forget a test."""
         del self.streams[condition]
-        self._is_built = False
+        if condition is None or self._waiting.pop(condition, None) is not None:
+            return
+        if condition in self._by_value:
+            values, value, test = self._by_value.pop(condition)
+            values.remove(value, test)
+            if test.rest is not None:
+                test.rest.form.remove(test.rest)
+        else:
+            self._clear()
+
+    def _clear(self) -> None:
+        """Begin anew: who goes cannot be taken out alone."""
+        self._values, self._ranges, self._others, self._forms = {}, {}, [], {}
+        self._regions, self._by_value = Regions(), {}
+        self._waiting = {each: stream for each, stream in self.streams.items() if each is not None}
 
     def _build(self) -> None:
-        self._values, self._ranges, self._others = {}, {}, []
-        self._regions = Regions()
-        for condition, stream in self.streams.items():
-            if condition is not None:
-                self._place(condition, stream)
-        self._is_built = True
+        """Put the tests into the index that came since it was last used."""
+        for condition, stream in self._waiting.items():
+            self._place(condition, stream)
+        self._waiting = {}
 
     def _place(self, condition: Expr, stream: Stream) -> None:
         """Put a test where it is found with the least work."""
@@ -179,42 +215,57 @@ class TypeIndex:
         for number, clause in enumerate(clauses):
             found = equality(clause)
             if found is not None:
-                rest = conjunction(clauses[:number] + clauses[number + 1 :])
-                self._values.setdefault(found[0], _Values()).add(found[1], Test(rest, condition, stream))
+                test = self._test(clauses[:number] + clauses[number + 1 :], condition, stream)
+                values = self._values.setdefault(found[0], _Values())
+                values.add(found[1], test)
+                self._by_value[condition] = values, found[1], test
                 return
         for clause in clauses:
             wanted = place(clause)
             if wanted is not None:
-                self._regions.add(wanted, Test(condition, condition, stream))
+                self._regions.add(wanted, self._test(clauses, condition, stream))
                 return
         for number, clause in enumerate(clauses):
             bounds = interval(clause)
             if bounds is not None:
-                rest = conjunction(clauses[:number] + clauses[number + 1 :])
-                self._ranges.setdefault(bounds[0], _Ranges()).add(bounds[1], Test(rest, condition, stream))
+                test = self._test(clauses[:number] + clauses[number + 1 :], condition, stream)
+                self._ranges.setdefault(bounds[0], _Ranges()).add(bounds[1], test)
                 return
-        self._others.append(Test(condition, condition, stream))
+        self._others.append(self._test(clauses, condition, stream))
+
+    def _test(self, clauses: tuple[Expr, ...], whole: Expr, stream: Stream) -> Test:
+        rest = conjunction(clauses)
+        if rest is None:
+            return Test(None, whole, stream)
+        hollowed = hollow(rest)
+        form = self._forms.setdefault((hollowed.clauses, hollowed.kinds), Form.of(hollowed))
+        return Test(form.add(rest, hollowed.constants), whole, stream)
 
     def feed(self, rows: Int64Array, around: Surroundings) -> list[Stream]:
         """Tell every stream which of the rows pass its test; give those that have any."""
-        if not self._is_built:
-            self._build()
+        self._build()
         frame = RowsFrame(around, around.atoms, rows)
-        touched = []
+        found: list[tuple[Stream, Int64Array]] = []
+        asked: dict[Form, list[tuple[Test, Int64Array]]] = {}
         if None in self.streams:
-            self.streams[None].new = rows
-            touched.append(self.streams[None])
+            found.append((self.streams[None], rows))
         for test, candidates in self._candidates(frame):
-            passing = rows_passing(test.rest, around, around.atoms, candidates)
-            if len(passing):
-                test.stream.new = passing
-                touched.append(test.stream)
-        return touched
+            if test.rest is None:
+                found.append((test.stream, candidates))
+            else:
+                asked.setdefault(test.rest.form, []).append((test, candidates))
+        for form, tests in asked.items():
+            conditions = [(test.rest, each) for test, each in tests if test.rest is not None]
+            found += [(tests[place][0].stream, each) for place, each in form.sift(conditions, around)]
+        touched = [(stream, each) for stream, each in found if len(each)]
+        for stream, each in touched:
+            stream.new = each
+        return [stream for stream, _ in touched]
 
     def _candidates(self, frame: RowsFrame) -> Iterator[tuple[Test, Int64Array]]:
         for name, by_value in self._values.items():
             column = frame.column(None, name)
-            if _suits(column, by_value.tests):
+            if by_value.suits(column):
                 yield from by_value.look_up(column, frame.rows)
             else:
                 yield from _one_by_one([t for group in by_value.tests.values() for t in group], frame)
@@ -232,29 +283,10 @@ class TypeIndex:
             yield test, frame.rows
 
 
-def rows_passing(
-    condition: Expr | None, around: Surroundings, stream: Stream, rows: Int64Array
-) -> Int64Array:
-    """Give the rows for which a condition is true; a clause is tested on what the ones before it left."""
-    for clause in conjuncts(condition):
-        if not len(rows):
-            break
-        rows = rows[true_rows(clause, RowsFrame(around, stream, rows))]
-    return rows
-
-
 def _one_by_one(tests: list[Test], frame: RowsFrame) -> Iterator[tuple[Test, Int64Array]]:
     """Test the whole condition, where a column is of a type the index does not know (or of none yet)."""
     for test in tests:
         yield Test(None, test.whole, test.stream), frame.rows[true_rows(test.whole, frame)]
-
-
-def _suits(column: Column, values: dict[Any, Any]) -> bool:
-    texts = all(isinstance(value, str) for value in values)
-    numbers = not any(isinstance(value, str | bool) for value in values)
-    if column.type is Type.STRING:
-        return texts
-    return column.type is not None and column.type.is_number and numbers
 
 
 def equality(clause: Expr) -> tuple[str, Any] | None:

@@ -14,7 +14,7 @@ from whimbrel.engine.atoms import Atom, Atoms
 from whimbrel.engine.deriver import Deriver
 from whimbrel.engine.encounters import Encounters
 from whimbrel.engine.environment import Environment
-from whimbrel.engine.index import rows_passing
+from whimbrel.engine.forms import rows_passing
 from whimbrel.engine.matcher import Matcher
 from whimbrel.engine.merger import Merger, Union
 from whimbrel.engine.mover import Mover
