@@ -44,6 +44,9 @@ EVERYTHING = Attribute(None, "*")
 """Stands for all attributes of an event."""
 
 
+_EVENTS = Graph((Source("events", ANY),), ("events",))
+
+
 @dataclass(frozen=True, slots=True)
 class Read:
     """Which attributes of atomic events are read: some, or all."""
@@ -62,8 +65,9 @@ def read_by(condition: Expr | None) -> Read:
     """Give what a condition on one event reads."""
     if condition is None:
         return Read()
-    event = Source("event", ANY)
-    return Needs(Graph((event, Filter("test", event.name, condition)), ("test",)), {}).read
+    needs = Needs(_EVENTS, {})
+    needs.ask_for(_EVENTS.outputs[0], condition)
+    return needs.read
 
 
 @dataclass
@@ -93,7 +97,7 @@ class Needs:
     def _ask(self, operator: Operator) -> None:  # noqa: C901 - one case for each kind of operator
         match operator:
             case Filter():
-                self._expr(operator.input, None, operator.condition, Partitioning())
+                self.ask_for(operator.input, operator.condition)
             case Derive():
                 for case in operator.cases:
                     self._case(case)
@@ -120,6 +124,10 @@ class Needs:
         for stream in op.streams:
             self.want(stream, EVERYTHING)
             self._keys(stream, op.partitioning)
+
+    def ask_for(self, stream: str, condition: Expr) -> None:
+        """Ask a stream for all that a condition on its events reads."""
+        self._expr(stream, None, condition, Partitioning())
 
     def want(self, stream: str, column: Expr) -> None:
         """Ask a stream for a column."""
