@@ -125,8 +125,8 @@ class Families:
         line.family.join(member)
         return member
 
-    def _open(self, name: str, model: Outline) -> Family:
-        self.running[name] = Family(model, self.atoms, name)
+    def _open(self, name: str, drawn: Outline) -> Family:
+        self.running[name] = Family(drawn, self.atoms, name)
         return self.running[name]
 
     def _as_member(self, query: Pipeline | Member) -> Member:
@@ -179,16 +179,16 @@ class Families:
     ) -> Family:
         """Open a family whose members have the numbers that they had before."""
         known = {each: queries[each] for each in members if each is not None}
-        model = next(iter(known.values())).outline
-        assert model is not None
-        family = self._lines[model.key].family = self._open(name, model)
+        drawn = next(iter(known.values())).outline
+        assert drawn is not None
+        family = self._lines[drawn.key].family = self._open(name, drawn)
         for number, each in enumerate(members):
             query = known.get(each or "")
             if isinstance(query, Member):
                 family.enter(each, query.outline.types)
                 family.attach(query, number)
             else:
-                family.enter(None, [""] * len(model.types))
+                family.enter(None, [""] * len(drawn.types))
         return family
 
 

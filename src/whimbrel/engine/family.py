@@ -34,6 +34,7 @@ from whimbrel.model.schema import Type
 BITS = 20
 """Of the number of a copy, so many tell the member; the others tell the event."""
 MOST_MEMBERS = 1 << BITS
+_MEMBER = MOST_MEMBERS - 1
 ROWS = 1 << 20
 """Copies that are processed at once."""
 
@@ -59,7 +60,7 @@ class Copies(Store):
     def column(self, key: Expr, rows: Int64Array) -> Column:
         """Give a column's values at some copies."""
         if key == _MEMBER_OF_EVENT:
-            return Column(Type.INT, rows & (MOST_MEMBERS - 1))
+            return Column(Type.INT, rows & _MEMBER)
         return self.events.column(key, rows >> BITS)
 
     def spans(self, rows: Int64Array) -> tuple[Int64Array, Int64Array]:
@@ -164,13 +165,13 @@ class Member:
 class Family(Pipeline):
     """Queries of one outline at run time."""
 
-    def __init__(self, model: Outline, atoms: Atoms, name: str) -> None:
+    def __init__(self, drawn: Outline, atoms: Atoms, name: str) -> None:
         self._copies = Stream("events", Copies(atoms.stream.store), clock=Clock(atoms.stream.watermark))
         self.slots: list[Slot] = []
         self.members: list[str | None] = []
         """Names of the queries by number; None for those that are gone."""
         self.size = 0
-        super().__init__(Query(_parted(model)), atoms, name, ())
+        super().__init__(Query(_parted(drawn.model())), atoms, name, ())
 
     def _events(self) -> Stream:
         return self._copies
@@ -270,24 +271,9 @@ class Family(Pipeline):
         return pa.array(self.members, pa.string()).take(pa.array(members_of(stream, rows)))
 
 
-def _parted(model: Outline) -> Graph:
-    """Give the graph of a family: a member's, with selections for all, its patterns parted by member."""
-    operators: list[Operator] = [
-        Source(each.name, each.source.event_type, each.source.schema) for each in model.selected
-    ]
-    selections = {each.name for each in model.selected}
-    read = _read(model.graph, selections)
-    others = [each for each in model.graph.operators if each.name in read and each.name not in selections]
-    operators += [_with_member(operator) for operator in others]
-    return Graph(tuple(operators), model.graph.outputs, model.graph.coordinates)
-
-
-def _read(graph: Graph, selections: Collection[str]) -> set[str]:
-    read = set(graph.outputs)
-    for operator in reversed(graph.operators):
-        if operator.name in read and operator.name not in selections:
-            read.update(operator.inputs)
-    return read
+def _parted(graph: Graph) -> Graph:
+    """Part all patterns of a graph by member."""
+    return replace(graph, operators=tuple(_with_member(operator) for operator in graph.operators))
 
 
 def _with_member(operator: Operator) -> Operator:

@@ -31,8 +31,25 @@ class Outline:
     """The same for graphs that do the same to what they select."""
     graph: Graph
     selected: tuple[Selected, ...]
+    others: tuple[Operator, ...]
+    """The operators that work on what is selected."""
     types: tuple[str, ...]
     """What the definitions are called, in the order of the graph."""
+
+    def model(self) -> Graph:
+        """Give what all graphs of this outline have in common, as a graph that selects events by type only.
+
+        The names in it are the same for all, and in the order of those that they stand for.
+        """
+        names = {each.name: f"@{number}" for number, each in enumerate(self.selected)}
+        ranks = _order([_maker(operator) for operator in self.others])
+        names |= {each.name: f"#{rank:06}" for each, rank in zip(self.others, ranks, strict=True)}
+        sources = [
+            Source(names[each.name], each.source.event_type, each.source.schema) for each in self.selected
+        ]
+        others = [_renamed(operator, names) for operator in self.others]
+        outputs = tuple(names[name] for name in self.graph.outputs)
+        return Graph((*sources, *others), outputs, self.graph.coordinates)
 
     def made_of(self) -> Iterator[frozenset[int]]:
         """Give the selections that each thing is made of that another query could have as well.
@@ -40,11 +57,8 @@ class Outline:
         These are patterns, definitions, and the beginnings of patterns.
         """
         below = {each.name: frozenset({number}) for number, each in enumerate(self.selected)}
-        for operator in self.graph.operators:
-            if operator.name in below:
-                continue
-            inputs = [below[name] for name in operator.inputs if name in below]
-            below[operator.name] = frozenset().union(*inputs)
+        for operator in self.others:
+            below[operator.name] = frozenset().union(*(below[name] for name in operator.inputs))
             if isinstance(operator, Match | Derive):
                 yield below[operator.name]
             if isinstance(operator, Match) and len(operator.parts) > 2:
@@ -73,12 +87,12 @@ def outline(graph: Graph) -> Outline | None:
     key = (
         graph.coordinates,
         tuple((each.source.event_type, repr(each.source.schema)) for each in selected),
-        tuple(_without_names(operator, names) for operator in others),
+        tuple(_renamed(operator, names, "") for operator in others),
         tuple(names[name] for name in graph.outputs),
         _order([_maker(operator) for operator in others]),
     )
     types = tuple(operator.event_type for operator in others if isinstance(operator, Derive))
-    return Outline(key, graph, selected, types)
+    return Outline(key, graph, selected, tuple(others), types)
 
 
 def _selected(operator: Filter, below: Selected) -> Selected:
@@ -95,11 +109,13 @@ def _is_plain(operator: Derive) -> bool:
     return len(assigned) == 1 and assigned != {()}
 
 
-def _without_names(operator: Operator, names: Mapping[str, str]) -> Operator:
-    found = replace(reading(operator, names), name="")
-    if isinstance(found, Derive):
-        found = replace(found, event_type="")
-    return found
+def _renamed(operator: Operator, names: Mapping[str, str], name: str | None = None) -> Operator:
+    """Give an operator, and what it makes, another name: the one that it has in `names`, or `name`."""
+    name = names[operator.name] if name is None else name
+    found = reading(operator, names)
+    return (
+        replace(found, name=name, event_type=name) if isinstance(found, Derive) else replace(found, name=name)
+    )
 
 
 def _maker(operator: Operator) -> str:
