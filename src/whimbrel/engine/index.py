@@ -3,14 +3,13 @@
 A test is a condition on one event. If it demands that an attribute equals a constant, or lies in a
 range, that part goes into the index (equality first, it selects more) and the rest is only tried on
 the events the index lets through. A batch is sorted once by each indexed attribute, and the tests find
-their rows in it: equalities by the values that occur, ranges by binary search, one search a test. So the
-cost of an event in a large batch follows the matches, while a batch of one event still visits every range.
+their rows in it: equalities by the values that occur, ranges by binary search, one search a test. In a batch
+of a few events it is these that look for the tests: one comparison with all bounds at once.
 Tests that ask for a place and for no value are found through a grid of all their regions.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -23,12 +22,13 @@ from whimbrel.engine.evaluate import true_rows
 from whimbrel.engine.forms import Filled, Form, hollow
 from whimbrel.engine.region_index import Regions, place
 from whimbrel.engine.streams import RowsFrame, Stream, Surroundings
-from whimbrel.engine.values import Column, Int64Array, decoded
+from whimbrel.engine.values import Column, FloatArray, Int64Array, decoded
 from whimbrel.graph.expressions import Attribute, Binary, Call, Expr, Literal, conjunction, conjuncts
 from whimbrel.model.schema import Type
 
 _FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "="}
-_NONE = np.zeros(0, np.int64)
+FEW = 4
+"""Fewer events than this look for the tests that they may pass; of more, each test looks for its events."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +39,12 @@ class Range:
     high: float | int | None = None
     low_closed: bool = True
     high_closed: bool = True
+
+    def holds(self, value: float | int) -> bool:
+        """Tell whether a value lies in it."""
+        above = self.low is None or value > self.low or (self.low_closed and value == self.low)
+        below = self.high is None or value < self.high or (self.high_closed and value == self.high)
+        return above and below
 
 
 @dataclass(eq=False, slots=True)
@@ -113,41 +119,44 @@ class _Ranges:
     """Tests that demand one attribute to lie in a range."""
 
     tests: list[tuple[Range, Test]] = field(default_factory=list)
+    _bounds: tuple[FloatArray, FloatArray] | None = None
 
     def add(self, wanted: Range, test: Test) -> None:
         self.tests.append((wanted, test))
+        self._bounds = None
 
     def look_up(self, column: Column, rows: Int64Array) -> Iterator[tuple[Test, Int64Array]]:
         """Give the tests in whose range any value lies, and the rows that have it."""
         values = column.values
         if column.null is not None:
             values, rows = values[~column.null], rows[~column.null]
+        return self._around(values, rows) if len(values) < FEW else self._between(values, rows)
+
+    def _around(self, values: Any, rows: Int64Array) -> Iterator[tuple[Test, Int64Array]]:
+        """Look for the tests around each of a few values."""
+        if self._bounds is None:
+            lows = [-np.inf if wanted.low is None else wanted.low for wanted, _ in self.tests]
+            highs = [np.inf if wanted.high is None else wanted.high for wanted, _ in self.tests]
+            self._bounds = np.array(lows, np.float64), np.array(highs, np.float64)
+        low, high = self._bounds
+        found: dict[int, list[int]] = {}
+        for value, row in zip(values.tolist(), rows.tolist(), strict=True):
+            # As floats, numbers that differ may be equal: it is the range itself that decides.
+            for number in np.flatnonzero((low <= value) & (value <= high)).tolist():
+                if self.tests[number][0].holds(value):
+                    found.setdefault(number, []).append(row)
+        for number, passing in found.items():
+            yield self.tests[number][1], np.array(passing, np.int64)
+
+    def _between(self, values: Any, rows: Int64Array) -> Iterator[tuple[Test, Int64Array]]:
+        """Look for the values between the bounds of each test."""
         order = np.argsort(values, kind="stable")
         ordered = values[order]
-        begins, stops = self._bounds(ordered)
+        begins = _places(ordered, [(r.low, r.low_closed) for r, _ in self.tests], 0)
+        stops = _places(ordered, [(r.high, not r.high_closed) for r, _ in self.tests], len(ordered))
         for (_, test), begin, stop in zip(self.tests, begins, stops, strict=True):
             if stop > begin:
                 yield test, np.sort(rows[order[begin:stop]])
-
-    def _bounds(self, ordered: Any) -> tuple[list[int], list[int]]:
-        """Find where each range begins and stops among the sorted values."""
-        if len(ordered) < 4:
-            values = ordered.tolist()
-            begins = [_first(values, r.low, r.low_closed, 0) for r, _ in self.tests]
-            stops = [_first(values, r.high, not r.high_closed, len(values)) for r, _ in self.tests]
-            return begins, stops
-        begins = _places(ordered, [(r.low, r.low_closed) for r, _ in self.tests], 0)
-        stops = _places(ordered, [(r.high, not r.high_closed) for r, _ in self.tests], len(ordered))
-        return begins, stops
-
-
-def _first(values: list[Any], bound: float | int | None, from_left: bool, default: int) -> int:
-    if bound is None:
-        return default
-    place = bisect_left(values, bound)
-    while not from_left and place < len(values) and values[place] == bound:
-        place += 1
-    return place
 
 
 def _places(ordered: Any, bounds: list[tuple[float | int | None, bool]], default: int) -> list[int]:

@@ -169,6 +169,8 @@ class Store:
         if not self.chunks:
             return keep > 0
         oldest = self.chunks[0]
+        if oldest.end[(len(oldest) - 1) // 2] >= time:
+            return keep > 0  # so does all that follows, which is more than half
         over = int(np.searchsorted(np.maximum.accumulate(oldest.end), time))
         if 2 * over < len(oldest):  # copying the others would cost more than it saves
             return keep > 0
