@@ -120,7 +120,7 @@ def _says(op: Encounter, one: Item, other: Item, metres: float, coordinates: Coo
 
 def _from_location(one: Item, other: Item, metres: float, coordinates: Coordinates) -> float:
     """How far the centre of one event is from the location of another, below 0 inside; in a plane."""
-    where, place = geometry(other), centre(one)
+    where, place = geometry(other, coordinates), centre(one)
     assert where is not None
     assert place is not None
     if where.geom_type == "Point":

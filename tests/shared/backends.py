@@ -17,9 +17,11 @@ from uuid import uuid4
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 import shapely
 
 import whimbrel as wb
+from whimbrel.engine import families
 from whimbrel.model.columns import LAST_INSTANT
 from whimbrel.model.time import instant
 from whimbrel.testing import detections, events, table
@@ -138,16 +140,21 @@ class Embedded(Backend):
 
 
 class EventByEvent(Backend):
-    """A session that gets one event after the other, out of order as far as the lateness allows."""
+    """A session that gets one event after the other, out of order as far as the lateness allows.
+
+    Its query runs as a family of one, if it can.
+    """
 
     name = "session"
 
     def run(self, query: wb.Query, rows: Sequence[Row], **settings: Any) -> Iterable[pa.Table]:
         lateness, arriving = arrivals(rows)
-        session = wb.Session(query, lateness=timedelta(microseconds=lateness), **settings)
-        for row in arriving:
-            yield session.push(table([row]))
-        yield session.close()
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(families, "FEW", 1)
+            session = wb.Session(query, lateness=timedelta(microseconds=lateness), **settings)
+            for row in arriving:
+                yield session.push(table([row]))
+            yield session.close()
         assert session.counts.processed == len(rows)
 
 

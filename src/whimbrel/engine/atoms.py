@@ -16,7 +16,7 @@ from whimbrel.engine.identity import NUMBER
 from whimbrel.engine.index import TypeIndex
 from whimbrel.engine.intake import Released, of_types
 from whimbrel.engine.shapes import SHAPE, shape_texts
-from whimbrel.engine.streams import ARRIVAL, Stream, Surroundings
+from whimbrel.engine.streams import ARRIVAL, Stream, Surroundings, Tap
 from whimbrel.engine.values import Column, Int64Array, decoded, from_arrow, nothing
 from whimbrel.graph.expressions import Attribute, Expr
 from whimbrel.graph.operators import ANY
@@ -51,12 +51,10 @@ class Atoms:
         index = self._types.setdefault(event_type, TypeIndex())
         if condition not in index.streams:
             known = None if event_type == ANY else event_type
-            selection = Stream(event_type, self.stream.store, event_type=known)
-            selection.watermark = self.stream.watermark
+            selection = Stream(event_type, self.stream.store, event_type=known, clock=self.stream.clock)
             index.add(condition, selection)
         selection = index.streams[condition]
-        if user not in selection.users:
-            selection.users.append(user)
+        selection.users[user] = None
         return selection
 
     def release(self, atom: Atom, user: str) -> None:
@@ -65,13 +63,22 @@ class Atoms:
         index = self._types.get(event_type)
         if index is None or condition not in index.streams:
             return
-        users = index.streams[condition].users
-        if user in users:
-            users.remove(user)
-        if not users:
-            index.remove(condition)
-            if not self._types[event_type].streams:
-                del self._types[event_type]
+        selection = index.streams[condition]
+        selection.users.pop(user, None)
+        self._drop_unread(index, atom, selection)
+
+    def untap(self, atom: Atom, tap: Tap) -> None:
+        """Say that a member of a family no longer needs a test."""
+        index = self._types[atom[0]]
+        selection = index.streams[atom[1]]
+        del selection.taps[tap]
+        self._drop_unread(index, atom, selection)
+
+    def _drop_unread(self, index: TypeIndex, atom: Atom, selection: Stream) -> None:
+        if not selection.users and not selection.taps:
+            index.remove(atom[1])
+            if not index.streams:
+                del self._types[atom[0]]
 
     def feed(self, released: Released, columns: Iterable[str] | None) -> list[Stream]:
         """Append released events and find out which tests they pass; give the selections that have any."""
@@ -92,11 +99,8 @@ class Atoms:
         return released.filtered(kept)
 
     def advance(self, watermark: int) -> None:
-        """Let time pass for all selections."""
+        """Let time pass for all selections: they have one clock."""
         self.stream.watermark = watermark
-        for index in self._types.values():
-            for selection in index.streams.values():
-                selection.watermark = watermark
 
     def clear(self) -> None:
         """Say that nothing is new."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
+import pyarrow as pa
 
 from whimbrel.engine.evaluate import cast, evaluate
-from whimbrel.engine.identity import named, row_hashes
+from whimbrel.engine.identity import HashArray, hashes, named, row_hashes
 from whimbrel.engine.needs import only_part
 from whimbrel.engine.snapshot import Blocks
 from whimbrel.engine.store import Store
@@ -30,6 +31,7 @@ class Deriver:
         self.inputs = [streams[case.input] for case in op.cases]
         in_order = any(stream.keeps_order for stream in self.inputs)
         self.stream = Stream(op.name, Store(), event_type=op.event_type, keeps_order=in_order)
+        self._kind_hash = hashes(pa.array([op.event_type]))
 
     def save(self, blocks: Blocks, name: str) -> None:
         """Write the state: there is none."""
@@ -58,9 +60,18 @@ class Deriver:
             columns[WINDOW] = window
             ends = window.values
         made_of = row_hashes(self.around, stream, stream.new)
-        columns |= named(self.op.event_type, number, ends, *made_of)
+        columns |= named(self._kind(frame), number, ends, *made_of)
+        columns |= self._marks(frame)
         start, end = stream.store.spans(stream.new)
         return self.stream.store.append(start, end, columns, stream.store.lineage(stream.new))
+
+    def _kind(self, frame: RowsFrame) -> tuple[HashArray, HashArray]:  # noqa: ARG002 (a family looks at it)
+        """Give the hash of the type of the events made of some rows."""
+        return self._kind_hash
+
+    def _marks(self, frame: RowsFrame) -> dict[Expr, Column]:  # noqa: ARG002 (a family looks at it)
+        """Give what else is to be known of the events made of some rows."""
+        return {}
 
     def _attributes(self, case: Case, frame: RowsFrame) -> dict[str, Column]:
         if not case.assign:

@@ -146,13 +146,15 @@ def fold_on(
 
 
 def named(
-    event_type: str, case: int, window: Int64Array, high: HashArray, low: HashArray
+    kind: tuple[HashArray, HashArray], case: int, window: Int64Array, high: HashArray, low: HashArray
 ) -> dict[Expr, Column]:
-    """Give the hashes of events of a definition, made from those of what it was found in."""
-    seed_high, seed_low = hashes(pa.array([event_type]))
+    """Give the hashes of events of a definition, made from those of their types and what they were found in.
+
+    There is a hash of the type for every event, or one for all.
+    """
     shift = np.uint64(case * 0x9E3779B97F4A7C15 % 2**64) + window.astype(np.uint64)
     each = np.arange(len(high) + 1)
-    return _folded(seed_high[0] + shift, seed_low[0] ^ shift, each, high, low)
+    return _folded(kind[0] + shift, kind[1] ^ shift, each, high, low)
 
 
 def _folded(

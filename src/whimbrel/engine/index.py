@@ -3,14 +3,14 @@
 A test is a condition on one event. If it demands that an attribute equals a constant, or lies in a
 range, that part goes into the index (equality first, it selects more) and the rest is only tried on
 the events the index lets through. A batch is sorted once by each indexed attribute, and the tests find
-their rows in it: equalities by the values that occur, ranges by binary search, one search a test. So the
-cost of an event in a large batch follows the matches, while a batch of one event still visits every range.
+their rows in it: equalities by the values that occur, ranges by binary search, one search a test. In a batch
+of a few events it is these that look for the tests: one comparison with all bounds at once.
 Tests that ask for a place and for no value are found through a grid of all their regions.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,14 +19,16 @@ import numpy as np
 import pyarrow as pa
 
 from whimbrel.engine.evaluate import true_rows
+from whimbrel.engine.forms import Filled, Form, hollow
 from whimbrel.engine.region_index import Regions, place
 from whimbrel.engine.streams import RowsFrame, Stream, Surroundings
-from whimbrel.engine.values import Column, Int64Array, decoded
+from whimbrel.engine.values import Column, FloatArray, Int64Array, decoded
 from whimbrel.graph.expressions import Attribute, Binary, Call, Expr, Literal, conjunction, conjuncts
 from whimbrel.model.schema import Type
 
 _FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "="}
-_NONE = np.zeros(0, np.int64)
+FEW = 4
+"""Fewer events than this look for the tests that they may pass; of more, each test looks for its events."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,12 +40,18 @@ class Range:
     low_closed: bool = True
     high_closed: bool = True
 
+    def holds(self, value: float | int) -> bool:
+        """Tell whether a value lies in it."""
+        above = self.low is None or value > self.low or (self.low_closed and value == self.low)
+        below = self.high is None or value < self.high or (self.high_closed and value == self.high)
+        return above and below
 
-@dataclass(slots=True)
+
+@dataclass(eq=False, slots=True)
 class Test:
-    """A condition whose indexed part is gone, and the stream of the events that pass."""
+    """A condition, what is left of it to try on the events that the index gives, and who asks."""
 
-    rest: Expr | None
+    rest: Filled | None
     whole: Expr
     stream: Stream
 
@@ -53,9 +61,24 @@ class _Values:
     """Tests that demand a certain value of one attribute."""
 
     tests: dict[Any, list[Test]] = field(default_factory=dict)
+    kinds: Counter[type] = field(default_factory=Counter)
+    """Of which types the values are, and how many of each."""
 
     def add(self, value: Any, test: Test) -> None:
         self.tests.setdefault(value, []).append(test)
+        self.kinds[type(value)] += 1
+
+    def remove(self, value: Any, test: Test) -> None:
+        self.tests[value].remove(test)
+        self.kinds -= Counter({type(value): 1})
+        if not self.tests[value]:
+            del self.tests[value]
+
+    def suits(self, column: Column) -> bool:
+        """Tell whether a column can have the values."""
+        if column.type is Type.STRING:
+            return self.kinds.keys() <= {str}
+        return column.type is not None and column.type.is_number and self.kinds.keys() <= {int, float}
 
     def look_up(self, column: Column, rows: Int64Array) -> Iterator[tuple[Test, Int64Array]]:
         """Give the tests whose value occurs, and the rows that have it."""
@@ -66,10 +89,12 @@ class _Values:
         if not present:
             return
         order = np.argsort(codes, kind="stable")
-        bounds = np.searchsorted(codes[order], [(code, code + 1) for code, _ in present])
-        for (_, tests), (begin, stop) in zip(present, bounds.tolist(), strict=True):
+        ordered, codes = rows[order], codes[order]
+        wanted = np.array([code for code, _ in present])
+        begins, stops = (np.searchsorted(codes, wanted, side).tolist() for side in ("left", "right"))
+        for (_, tests), begin, stop in zip(present, begins, stops, strict=True):
             if stop > begin:
-                found = rows[order[begin:stop]]
+                found = ordered[begin:stop]
                 for test in tests:
                     yield test, found
 
@@ -94,41 +119,44 @@ class _Ranges:
     """Tests that demand one attribute to lie in a range."""
 
     tests: list[tuple[Range, Test]] = field(default_factory=list)
+    _bounds: tuple[FloatArray, FloatArray] | None = None
 
     def add(self, wanted: Range, test: Test) -> None:
         self.tests.append((wanted, test))
+        self._bounds = None
 
     def look_up(self, column: Column, rows: Int64Array) -> Iterator[tuple[Test, Int64Array]]:
         """Give the tests in whose range any value lies, and the rows that have it."""
         values = column.values
         if column.null is not None:
             values, rows = values[~column.null], rows[~column.null]
+        return self._around(values, rows) if len(values) < FEW else self._between(values, rows)
+
+    def _around(self, values: Any, rows: Int64Array) -> Iterator[tuple[Test, Int64Array]]:
+        """Look for the tests around each of a few values."""
+        if self._bounds is None:
+            lows = [-np.inf if wanted.low is None else wanted.low for wanted, _ in self.tests]
+            highs = [np.inf if wanted.high is None else wanted.high for wanted, _ in self.tests]
+            self._bounds = np.array(lows, np.float64), np.array(highs, np.float64)
+        low, high = self._bounds
+        found: dict[int, list[int]] = {}
+        for value, row in zip(values.tolist(), rows.tolist(), strict=True):
+            # As floats, numbers that differ may be equal: it is the range itself that decides.
+            for number in np.flatnonzero((low <= value) & (value <= high)).tolist():
+                if self.tests[number][0].holds(value):
+                    found.setdefault(number, []).append(row)
+        for number, passing in found.items():
+            yield self.tests[number][1], np.array(passing, np.int64)
+
+    def _between(self, values: Any, rows: Int64Array) -> Iterator[tuple[Test, Int64Array]]:
+        """Look for the values between the bounds of each test."""
         order = np.argsort(values, kind="stable")
         ordered = values[order]
-        begins, stops = self._bounds(ordered)
+        begins = _places(ordered, [(r.low, r.low_closed) for r, _ in self.tests], 0)
+        stops = _places(ordered, [(r.high, not r.high_closed) for r, _ in self.tests], len(ordered))
         for (_, test), begin, stop in zip(self.tests, begins, stops, strict=True):
             if stop > begin:
                 yield test, np.sort(rows[order[begin:stop]])
-
-    def _bounds(self, ordered: Any) -> tuple[list[int], list[int]]:
-        """Find where each range begins and stops among the sorted values."""
-        if len(ordered) < 4:
-            values = ordered.tolist()
-            begins = [_first(values, r.low, r.low_closed, 0) for r, _ in self.tests]
-            stops = [_first(values, r.high, not r.high_closed, len(values)) for r, _ in self.tests]
-            return begins, stops
-        begins = _places(ordered, [(r.low, r.low_closed) for r, _ in self.tests], 0)
-        stops = _places(ordered, [(r.high, not r.high_closed) for r, _ in self.tests], len(ordered))
-        return begins, stops
-
-
-def _first(values: list[Any], bound: float | int | None, from_left: bool, default: int) -> int:
-    if bound is None:
-        return default
-    place = bisect_left(values, bound)
-    while not from_left and place < len(values) and values[place] == bound:
-        place += 1
-    return place
 
 
 def _places(ordered: Any, bounds: list[tuple[float | int | None, bool]], default: int) -> list[int]:
@@ -153,25 +181,42 @@ class TypeIndex:
         self._ranges: dict[str, _Ranges] = {}
         self._regions: Regions[Test] = Regions()
         self._others: list[Test] = []
-        self._is_built = False
+        self._forms: dict[Any, Form] = {}
+        self._waiting: dict[Expr, Stream] = {}
+        """Tests that are not in the index yet."""
+        self._by_value: dict[Expr, tuple[_Values, Any, Test]] = {}
+        """Where tests are that can be taken out by themselves."""
 
     def add(self, condition: Expr | None, stream: Stream) -> None:
         """Take in a test."""
         self.streams[condition] = stream
-        self._is_built = False
+        if condition is not None:
+            self._waiting[condition] = stream
 
     def remove(self, condition: Expr | None) -> None:
         """Forget a test."""
         del self.streams[condition]
-        self._is_built = False
+        if condition is None or self._waiting.pop(condition, None) is not None:
+            return
+        if condition in self._by_value:
+            values, value, test = self._by_value.pop(condition)
+            values.remove(value, test)
+            if test.rest is not None:
+                test.rest.form.remove(test.rest)
+        else:
+            self._clear()
+
+    def _clear(self) -> None:
+        """Begin anew: who goes cannot be taken out alone."""
+        self._values, self._ranges, self._others, self._forms = {}, {}, [], {}
+        self._regions, self._by_value = Regions(), {}
+        self._waiting = {each: stream for each, stream in self.streams.items() if each is not None}
 
     def _build(self) -> None:
-        self._values, self._ranges, self._others = {}, {}, []
-        self._regions = Regions()
-        for condition, stream in self.streams.items():
-            if condition is not None:
-                self._place(condition, stream)
-        self._is_built = True
+        """Put the tests into the index that came since it was last used."""
+        for condition, stream in self._waiting.items():
+            self._place(condition, stream)
+        self._waiting = {}
 
     def _place(self, condition: Expr, stream: Stream) -> None:
         """Put a test where it is found with the least work."""
@@ -179,42 +224,57 @@ class TypeIndex:
         for number, clause in enumerate(clauses):
             found = equality(clause)
             if found is not None:
-                rest = conjunction(clauses[:number] + clauses[number + 1 :])
-                self._values.setdefault(found[0], _Values()).add(found[1], Test(rest, condition, stream))
+                test = self._test(clauses[:number] + clauses[number + 1 :], condition, stream)
+                values = self._values.setdefault(found[0], _Values())
+                values.add(found[1], test)
+                self._by_value[condition] = values, found[1], test
                 return
         for clause in clauses:
             wanted = place(clause)
             if wanted is not None:
-                self._regions.add(wanted, Test(condition, condition, stream))
+                self._regions.add(wanted, self._test(clauses, condition, stream))
                 return
         for number, clause in enumerate(clauses):
             bounds = interval(clause)
             if bounds is not None:
-                rest = conjunction(clauses[:number] + clauses[number + 1 :])
-                self._ranges.setdefault(bounds[0], _Ranges()).add(bounds[1], Test(rest, condition, stream))
+                test = self._test(clauses[:number] + clauses[number + 1 :], condition, stream)
+                self._ranges.setdefault(bounds[0], _Ranges()).add(bounds[1], test)
                 return
-        self._others.append(Test(condition, condition, stream))
+        self._others.append(self._test(clauses, condition, stream))
+
+    def _test(self, clauses: tuple[Expr, ...], whole: Expr, stream: Stream) -> Test:
+        rest = conjunction(clauses)
+        if rest is None:
+            return Test(None, whole, stream)
+        hollowed = hollow(rest)
+        form = self._forms.setdefault((hollowed.clauses, hollowed.kinds), Form.of(hollowed))
+        return Test(form.add(rest, hollowed.constants), whole, stream)
 
     def feed(self, rows: Int64Array, around: Surroundings) -> list[Stream]:
         """Tell every stream which of the rows pass its test; give those that have any."""
-        if not self._is_built:
-            self._build()
+        self._build()
         frame = RowsFrame(around, around.atoms, rows)
-        touched = []
+        found: list[tuple[Stream, Int64Array]] = []
+        asked: dict[Form, list[tuple[Test, Int64Array]]] = {}
         if None in self.streams:
-            self.streams[None].new = rows
-            touched.append(self.streams[None])
+            found.append((self.streams[None], rows))
         for test, candidates in self._candidates(frame):
-            passing = rows_passing(test.rest, around, around.atoms, candidates)
-            if len(passing):
-                test.stream.new = passing
-                touched.append(test.stream)
-        return touched
+            if test.rest is None:
+                found.append((test.stream, candidates))
+            else:
+                asked.setdefault(test.rest.form, []).append((test, candidates))
+        for form, tests in asked.items():
+            conditions = [(test.rest, each) for test, each in tests if test.rest is not None]
+            found += [(tests[place][0].stream, each) for place, each in form.sift(conditions, around)]
+        touched = [(stream, each) for stream, each in found if len(each)]
+        for stream, each in touched:
+            stream.new = each
+        return [stream for stream, _ in touched]
 
     def _candidates(self, frame: RowsFrame) -> Iterator[tuple[Test, Int64Array]]:
         for name, by_value in self._values.items():
             column = frame.column(None, name)
-            if _suits(column, by_value.tests):
+            if by_value.suits(column):
                 yield from by_value.look_up(column, frame.rows)
             else:
                 yield from _one_by_one([t for group in by_value.tests.values() for t in group], frame)
@@ -232,29 +292,10 @@ class TypeIndex:
             yield test, frame.rows
 
 
-def rows_passing(
-    condition: Expr | None, around: Surroundings, stream: Stream, rows: Int64Array
-) -> Int64Array:
-    """Give the rows for which a condition is true; a clause is tested on what the ones before it left."""
-    for clause in conjuncts(condition):
-        if not len(rows):
-            break
-        rows = rows[true_rows(clause, RowsFrame(around, stream, rows))]
-    return rows
-
-
 def _one_by_one(tests: list[Test], frame: RowsFrame) -> Iterator[tuple[Test, Int64Array]]:
     """Test the whole condition, where a column is of a type the index does not know (or of none yet)."""
     for test in tests:
         yield Test(None, test.whole, test.stream), frame.rows[true_rows(test.whole, frame)]
-
-
-def _suits(column: Column, values: dict[Any, Any]) -> bool:
-    texts = all(isinstance(value, str) for value in values)
-    numbers = not any(isinstance(value, str | bool) for value in values)
-    if column.type is Type.STRING:
-        return texts
-    return column.type is not None and column.type.is_number and numbers
 
 
 def equality(clause: Expr) -> tuple[str, Any] | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any, Self
 
 import numpy as np
@@ -54,19 +55,21 @@ class Interner:
     def _table(self, values: list[Any]) -> Int64Array:
         codes = list(map(self._codes.get, values))
         if None in codes:
-            codes = [self._code(value) for value in values]
+            new = dict.fromkeys(value for value, code in zip(values, codes, strict=True) if code is None)
+            self._codes.update(zip(new, range(len(self), len(self) + len(new)), strict=True))
+            codes = list(map(self._codes.get, values))
         return np.array(codes, np.int64)
 
     def row_codes(self, columns: list[Column]) -> Int64Array:
         """Give one code for every different row of several columns."""
         locals_ = [Interner() for _ in columns]
-        stacked = np.stack(
-            [local.codes(column) for local, column in zip(locals_, columns, strict=True)], axis=1
-        )
-        rows, inverse = np.unique(stacked, axis=0, return_inverse=True)
-        values = [local.values() for local in locals_]
-        found = [tuple(values[c][code] for c, code in enumerate(row)) for row in rows.tolist()]
-        return self._table(found)[inverse.reshape(-1)]
+        codes = [local.codes(column) for local, column in zip(locals_, columns, strict=True)]
+        different, inverse = _different_rows(codes, [len(local) for local in locals_])
+        values = [
+            map(local.values().__getitem__, column.tolist())
+            for local, column in zip(locals_, different, strict=True)
+        ]
+        return self._table(list(zip(*values, strict=True)))[inverse]
 
     def _code(self, value: Any) -> int:
         code = self._codes.get(value)
@@ -115,6 +118,16 @@ class Texts(Interner):
         table[[self._codes[text] for text in ordered]] = np.arange(len(self))
         self._codes = {text: code for code, text in enumerate(ordered)}
         return table
+
+
+def _different_rows(columns: list[Int64Array], sizes: list[int]) -> tuple[list[Int64Array], Int64Array]:
+    """Give the different rows of columns of codes, column by column, and for every row which it is."""
+    if prod(sizes) >= 2**63:
+        rows, inverse = np.unique(np.stack(columns, axis=1), axis=0, return_inverse=True)
+        return list(rows.T), inverse.reshape(-1)
+    numbers = np.ravel_multi_index(tuple(columns), tuple(max(size, 1) for size in sizes))
+    found, inverse = np.unique(numbers, return_inverse=True)
+    return list(np.unravel_index(found, tuple(max(size, 1) for size in sizes))), inverse
 
 
 def _hashable(value: Any) -> Any:

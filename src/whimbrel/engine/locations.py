@@ -17,7 +17,7 @@ _PLACE = {Attribute(None, "x"), SHAPE}
 
 def hull_wkb(atoms: Store, lineage: Lineage, coordinates: Coordinates | None) -> pa.Array:
     """Give the hull of every row's atomic events as well-known binary; null where none has a location."""
-    if not any(_PLACE & chunk.columns.keys() for chunk in atoms.chunks):
+    if not atoms.has_any(_PLACE):
         return pa.nulls(len(lineage), pa.binary())
     offsets, x, y = _points(atoms, lineage)
     corners, hx, hy = hulls(offsets, x, y, coordinates is Coordinates.LONLAT)
@@ -62,7 +62,7 @@ def _single(lineage: Lineage) -> bool:
 
 
 def _has_shapes(atoms: Store) -> bool:
-    return any(SHAPE in chunk.columns for chunk in atoms.chunks)
+    return atoms.has_any({SHAPE})
 
 
 def _points(atoms: Store, lineage: Lineage) -> tuple[Int64Array, FloatArray, FloatArray]:

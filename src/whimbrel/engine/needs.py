@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from whimbrel.graph.expressions import (
@@ -21,6 +21,7 @@ from whimbrel.graph.expressions import (
 from whimbrel.graph.functions import Function
 from whimbrel.graph.motion import Encounter, Motion
 from whimbrel.graph.operators import (
+    ANY,
     Absent,
     Aggregate,
     Case,
@@ -43,9 +44,35 @@ EVERYTHING = Attribute(None, "*")
 """Stands for all attributes of an event."""
 
 
+_EVENTS = Graph((Source("events", ANY),), ("events",))
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """Which attributes of atomic events are read: some, or all."""
+
+    atoms: frozenset[str] = frozenset()
+    all_atoms: bool = False
+
+
+def all_read(each: Iterable[Read]) -> Read:
+    """Give what any of several read."""
+    found = list(each)
+    return Read(frozenset().union(*(one.atoms for one in found)), any(one.all_atoms for one in found))
+
+
+def read_by(condition: Expr | None) -> Read:
+    """Give what a condition on one event reads."""
+    if condition is None:
+        return Read()
+    needs = Needs(_EVENTS, {})
+    needs.ask_for(_EVENTS.outputs[0], condition)
+    return needs.read
+
+
 @dataclass
 class Needs:
-    """What each stream is asked for. `atoms` are attributes of atomic events; None means all."""
+    """What each stream is asked for. `atoms` are attributes of atomic events."""
 
     graph: Graph
     functions: Mapping[str, Function]
@@ -53,16 +80,24 @@ class Needs:
     atoms: set[str] = field(default_factory=set)
     all_atoms: bool = False
 
+    asked: Mapping[str, Collection[Expr]] = field(default_factory=dict)
+    """What readers outside the graph ask of its streams."""
+
     def __post_init__(self) -> None:
         for operator in self.graph.operators:
-            self.of[operator.name] = set()
+            self.of[operator.name] = set(self.asked.get(operator.name, ()))
         for operator in reversed(self.graph.operators):
             self._ask(operator)
+
+    @property
+    def read(self) -> Read:
+        """What is read of atomic events."""
+        return Read(frozenset(self.atoms), self.all_atoms)
 
     def _ask(self, operator: Operator) -> None:  # noqa: C901 - one case for each kind of operator
         match operator:
             case Filter():
-                self._expr(operator.input, None, operator.condition, Partitioning())
+                self.ask_for(operator.input, operator.condition)
             case Derive():
                 for case in operator.cases:
                     self._case(case)
@@ -89,6 +124,10 @@ class Needs:
         for stream in op.streams:
             self.want(stream, EVERYTHING)
             self._keys(stream, op.partitioning)
+
+    def ask_for(self, stream: str, condition: Expr) -> None:
+        """Ask a stream for all that a condition on its events reads."""
+        self._expr(stream, None, condition, Partitioning())
 
     def want(self, stream: str, column: Expr) -> None:
         """Ask a stream for a column."""

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from hashlib import sha256
 from typing import Protocol
 
 import numpy as np
+import pyarrow as pa
 
 from whimbrel.engine.aggregator import Aggregator
 from whimbrel.engine.atoms import Atom, Atoms
 from whimbrel.engine.deriver import Deriver
 from whimbrel.engine.encounters import Encounters
 from whimbrel.engine.environment import Environment
-from whimbrel.engine.index import rows_passing
+from whimbrel.engine.forms import rows_passing
 from whimbrel.engine.matcher import Matcher
 from whimbrel.engine.merger import Merger, Union
 from whimbrel.engine.mover import Mover
@@ -23,6 +24,7 @@ from whimbrel.engine.sequencer import Overdue, Sequencer
 from whimbrel.engine.snapshot import Blocks, load_store, save_store
 from whimbrel.engine.store import Store
 from whimbrel.engine.streams import Stream, Surroundings
+from whimbrel.engine.values import Int64Array
 from whimbrel.errors import QueryError, StateError
 from whimbrel.graph.expressions import Call, Expr, children
 from whimbrel.graph.functions import Function
@@ -39,6 +41,7 @@ from whimbrel.graph.operators import (
     Repeat,
     Source,
 )
+from whimbrel.graph.outline import Outline
 from whimbrel.graph.passes import PASSES, Pass, rewrite
 from whimbrel.graph.query import Query
 from whimbrel.graph.reach import reach
@@ -87,6 +90,7 @@ class Sieve:
             source.event_type,
             branches=source.branches,
             number=source.number,
+            kinds=source.kinds,
         )
 
     def save(self, blocks: Blocks, name: str) -> None:
@@ -111,14 +115,25 @@ class Pipeline:
     """Whether there is a stream for each operator, also for selections that only further ones read. Those are
     tested by themselves, and a query need not be looked at for events that fail them."""
 
-    def __init__(self, query: Query, atoms: Atoms, name: str, passes: Iterable[Pass] = PASSES) -> None:
+    outline: Outline | None = None
+    """What it does apart from what it asks of single events, where it could be a member of a family."""
+
+    def __init__(
+        self,
+        query: Query,
+        atoms: Atoms,
+        name: str,
+        passes: Iterable[Pass] = PASSES,
+        graph: Graph | None = None,
+    ) -> None:
         self.query = query
         self.name = name
-        self.graph = rewrite(query.graph, tuple(passes))
+        self.graph = rewrite(query.graph, tuple(passes)) if graph is None else graph
         self.atoms = atoms
-        self.around = Surroundings(atoms.stream, query.functions, query.graph.coordinates)
-        self.needs = Needs(self.graph, query.functions)
+        self.around = Surroundings(self._events(), query.functions, query.graph.coordinates)
+        self.needs = self._needs()
         self.used: list[Atom] = []
+        self.selections: list[Stream] = []
         self.streams: dict[str, Stream] = {}
         self.runtimes: dict[str, Runtime] = {}
         left_out = set() if self.has_every_stream else self._selected_further()
@@ -128,6 +143,12 @@ class Pipeline:
         self.reach = max((reach(self.graph, name) for name in self.graph.outputs), default=0)
         self.outputs = [self.streams[name] for name in self.graph.outputs]
         self._passing = self._read_at_once()
+
+    def _events(self) -> Stream:
+        return self.atoms.stream
+
+    def _needs(self) -> Needs:
+        return Needs(self.graph, self.query.functions)
 
     def _selected_further(self) -> set[str]:
         """Name the selections of atomic events that only further selections read."""
@@ -148,7 +169,8 @@ class Pipeline:
         atom = _atom(self.graph, operator, self.query.functions)
         if atom is not None:
             self.used.append(atom)
-            self.streams[operator.name] = self.atoms.select(atom, self.name)
+            self.selections.append(self.atoms.select(atom, self.name))
+            self.streams[operator.name] = self.selections[-1]
             return
         runtime = self._runtime(operator)
         if not isinstance(runtime, Sieve | Union):
@@ -211,10 +233,23 @@ class Pipeline:
         """How many matches in the making were given up because a partition had too many of them."""
         return sum(each.dropped for each in self.runtimes.values() if isinstance(each, Sequencer))
 
+    def rounds(self) -> Iterator[None]:
+        """Process what is new, once or in several rounds; after each, its outputs have to be looked at."""
+        self.step()
+        yield
+
     def step(self) -> None:
         """Run every operator once, in order."""
         for runtime in self.runtimes.values():
             runtime.step()
+
+    def reported(self, stream: Stream) -> Int64Array:
+        """Give the rows that are new in an output."""
+        return stream.new
+
+    def queries(self, stream: Stream, rows: Int64Array) -> pa.Array:  # noqa: ARG002 (a family looks at it)
+        """Name the query that found each of some rows of an output."""
+        return pa.repeat(self.name, len(rows))
 
     def save(self, blocks: Blocks, name: str) -> None:
         """Write the state of all operators."""
@@ -278,10 +313,3 @@ def _calls(expr: Expr, functions: Mapping[str, Function]) -> bool:
 def fingerprint(graph: Graph) -> str:
     """Name a graph so that a changed one has another name."""
     return sha256(repr(graph).encode()).hexdigest()
-
-
-def columns_needed(pipelines: Mapping[str, Pipeline]) -> set[str] | None:
-    """Name the attributes of atomic events that any query reads; None stands for all."""
-    if any(pipeline.needs.all_atoms for pipeline in pipelines.values()):
-        return None
-    return {name for pipeline in pipelines.values() for name in pipeline.needs.atoms}

@@ -13,9 +13,9 @@ import pyarrow.compute as pc
 from whimbrel.engine.identity import event_ids, row_ids
 from whimbrel.engine.locations import hull_wkb
 from whimbrel.engine.store import Lineage, different, offsets_of
-from whimbrel.engine.streams import Stream, Surroundings
+from whimbrel.engine.streams import Kinds, Stream, Surroundings, members_of, types_of
 from whimbrel.engine.ties import Ties
-from whimbrel.engine.values import Int64Array, to_arrow
+from whimbrel.engine.values import Int64Array, decoded, to_arrow
 from whimbrel.graph.expressions import Attribute
 from whimbrel.model.schema import Coordinates
 
@@ -34,7 +34,7 @@ def report(stream: Stream, rows: Int64Array, around: Surroundings) -> pa.Table:
     ids = event_ids(atoms, refs)
     columns = {
         "id": row_ids(around, stream, rows),
-        "type": pa.repeat(str(stream.event_type), len(rows)),
+        "type": decoded(types_of(stream, rows)),
         "start": pa.array(start).cast(UTC),
         "end": pa.array(end).cast(UTC),
         "geometry": hull_wkb(atoms, lineage, around.coordinates),
@@ -43,7 +43,22 @@ def report(stream: Stream, rows: Int64Array, around: Surroundings) -> pa.Table:
     for name in names:
         columns[_free_name(name)] = to_arrow(stream.store.column(Attribute(None, name), rows))
     columns["events"] = _event_lists(lineage, refs, inverse, ids, keep=stream.keeps_order)
-    return pa.table(columns)
+    table = pa.table(columns)
+    if stream.kinds is None:
+        return table
+    owned = _owned_by_kind(stream.kinds, members_of(stream, rows), table)
+    return table.replace_schema_metadata({ATTRIBUTES_KEY: json.dumps(owned).encode()})
+
+
+def _owned_by_kind(kinds: Kinds, members: Int64Array, table: pa.Table) -> dict[str, list[str]]:
+    """Name the attributes that the events of each member have: those it assigns, and those with a value."""
+    owned: dict[str, list[str]] = {kinds.names[member]: [] for member in np.unique(members).tolist()}
+    assigned = {_free_name(name) for name in kinds.assigned}
+    for name in _attributes(table):
+        having = members if name in assigned else members[table.column(name).is_valid().to_numpy()]
+        for member in np.unique(having).tolist():
+            owned[kinds.names[member]].append(name)
+    return owned
 
 
 def _free_name(name: str) -> str:
@@ -118,7 +133,7 @@ def together(
 
 def _follow_each_other(tables: Sequence[pa.Table]) -> bool:
     """Tell whether tables that were joined before, and so are in order, follow each other in time."""
-    if not all(ATTRIBUTES_KEY in (table.schema.metadata or {}) for table in tables):
+    if not all(COORDINATES_KEY in (table.schema.metadata or {}) for table in tables):
         return False
     ends = [table.column("end") for table in tables]
     return all(one[-1].value < other[0].value for one, other in pairwise(ends))

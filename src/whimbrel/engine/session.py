@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 from heapq import heappop, heappush
@@ -13,13 +13,15 @@ import numpy as np
 import pyarrow as pa
 
 from whimbrel.engine.atoms import Atoms
+from whimbrel.engine.family import Member
 from whimbrel.engine.identity import CONTENT
 from whimbrel.engine.intake import ARRIVAL, Counts, Intake, Released
 from whimbrel.engine.invalidating import Invalidated, replayed
-from whimbrel.engine.pipeline import Pipeline, columns_needed
+from whimbrel.engine.needs import Needs, Read
+from whimbrel.engine.pipeline import Pipeline
 from whimbrel.engine.remembering import events_of
 from whimbrel.engine.report import report, together
-from whimbrel.engine.sharing import Sharing
+from whimbrel.engine.sharing import Sharing, alone
 from whimbrel.engine.snapshot import Blocks, load_store, save_store
 from whimbrel.engine.store import Store
 from whimbrel.engine.streams import Stream, Surroundings
@@ -104,7 +106,7 @@ class Session:
         self._around = Surroundings(Stream("events", Store()), {}, place)
         self._atoms = Atoms(self._around)
         self._intake.types = self._atoms.types
-        self._pipelines: dict[str, Pipeline] = {}
+        self._pipelines: dict[str, Pipeline | Member] = {}
         self._sharing = Sharing(self._atoms)
         self._reach = 0
         self._remember = duration(remember)
@@ -148,8 +150,8 @@ class Session:
         self._is_planned = False
         return chosen
 
-    def _deployed(self, query: Query, name: str) -> Pipeline:
-        return Pipeline(query, self._atoms, name)
+    def _deployed(self, query: Query, name: str) -> Pipeline | Member:
+        return self._sharing.families.deploy(query, name)
 
     def remove(self, name: str) -> None:
         """Stop a query and forget its state."""
@@ -174,15 +176,26 @@ class Session:
         if self._is_planned:
             return
         self._is_planned = True
-        self._reach = max((pipeline.reach for pipeline in self._pipelines.values()), default=0)
-        self._columns = columns_needed(self._pipelines)
-        if self._columns is not None:
-            self._columns |= {CONTENT.name, ARRIVAL} | (
-                {self._owned.name} if self._owned is not None else set()
-            )
+        each = self._running() + [query for query in self._pipelines.values() if _is_undecided(query)]
+        self._reach = max((query.reach for query in each), default=0)
+        self._columns = self._columns_needed([query.needs for query in each])
         self._intake.read = self._columns
         self._intake.columns = self._columns if self.reads_once else None
-        self._intake.exact = not all(_ignores_ties(p.query) for p in self._pipelines.values())
+        self._intake.exact = not all(_ignores_ties(query.query) for query in each)
+
+    def _columns_needed(self, needs: Iterable[Needs | Read]) -> set[str] | None:
+        """Name the attributes of atomic events that are read; None stands for all."""
+        own = {CONTENT.name, ARRIVAL} | ({self._owned.name} if self._owned is not None else set())
+        return None if any(each.all_atoms for each in needs) else own.union(*(each.atoms for each in needs))
+
+    def _running(self) -> list[Pipeline]:
+        """Give all that runs: queries, what they have in common, families of them."""
+        sharing = self._sharing
+        return [
+            *sharing.commons.values(),
+            *sharing.families.running.values(),
+            *alone(self._pipelines).values(),
+        ]
 
     def beside(self, query: Query, *, name: str | None = None) -> Session:
         """Open another session with the settings and the time of this one, for a query that starts now."""
@@ -315,7 +328,7 @@ class Session:
             self._share(batch.batch)
             self._atoms.advance(batch.watermark)
             touched = self._atoms.feed(batch, self._columns)
-            found += self._step(dict.fromkeys(name for stream in touched for name in stream.users))
+            found += self._step(_readers(touched))
         self._atoms.clear()
         self._atoms.advance(watermark)
         found += self._step(self._due_by(watermark))
@@ -346,7 +359,7 @@ class Session:
 
     def _settle_around(self) -> None:
         self._around.coordinates = self._intake.coordinates
-        for pipeline in (*self._sharing.commons.values(), *self._pipelines.values()):
+        for pipeline in self._running():
             if pipeline.around.coordinates is None:
                 pipeline.around.coordinates = self._intake.coordinates
 
@@ -358,40 +371,46 @@ class Session:
         for time in ready.due:
             heappush(self._timers, time)
         for name in ready.names:
-            pipeline = self._pipelines.get(name)
-            if pipeline is None:
+            pipeline = self._sharing.families.running.get(name) or self._pipelines.get(name)
+            if not isinstance(pipeline, Pipeline):
                 continue
             try:
-                pipeline.step()
+                for _ in pipeline.rounds():
+                    found += self._found(pipeline)
+                    pipeline.clear_made()
             except WhimbrelError as error:
                 failure = failure or error
                 continue
             if pipeline.due < END_OF_TIME:
                 heappush(self._timers, (pipeline.due, name))
-            for stream in pipeline.outputs:
-                rows = self._reported(stream)
-                if len(rows):
-                    table = report(stream, rows, pipeline.around)
-                    found.append(_with_name(table, name) if self.names_queries else table)
-            pipeline.clear_made()
         if failure is not None:
             # The other queries have done their work; what they found comes with the next call.
             self._kept = found
             raise failure
         return found
 
-    def _reported(self, stream: Stream) -> Int64Array:
+    def _found(self, pipeline: Pipeline) -> Iterator[pa.Table]:
+        """Report what is new in the outputs of a query, or of a family of them."""
+        for stream in pipeline.outputs:
+            rows = self._reported(pipeline, stream)
+            if len(rows):
+                table = report(stream, rows, pipeline.around)
+                if self.names_queries:
+                    table = table.append_column("@query", pipeline.queries(stream, rows))
+                yield table
+
+    def _reported(self, pipeline: Pipeline, stream: Stream) -> Int64Array:
         """Give the new rows of an output that are this session's to report."""
-        rows = stream.new
+        rows = pipeline.reported(stream)
         if self._owned is None or not len(rows):
             return rows
-        mine = self._around.atoms.store.column(self._owned, stream.store.lineage(rows).oldest)
+        mine = pipeline.around.atoms.store.column(self._owned, stream.store.lineage(rows).oldest)
         return rows[mine.values & ~mine.nulls]
 
     def _forget(self, watermark: int) -> None:
         before = watermark - self._reach - self._remember
         if self._atoms.stream.store.forget_before(before):
-            for pipeline in (*self._sharing.commons.values(), *self._pipelines.values()):
+            for pipeline in self._running():
                 pipeline.forget_before(before)
 
     # -- snapshots ---------------------------------------------------------------------------------------
@@ -404,13 +423,18 @@ class Session:
         self._share()
         self._sharing.catch_up(self._pipelines)
         blocks = Blocks()
-        shared = self._sharing.save(blocks)
-        about = {"queries": list(self._pipelines), "timers": self._timers, "sharing": shared}
+        about = {
+            "queries": list(self._pipelines),
+            "timers": self._timers,
+            "sharing": self._sharing.save(blocks),
+            "families": self._sharing.families.save(blocks, self._pipelines),
+        }
         blocks.put_json("session", about)
         self._intake.save(blocks, "intake")
         save_store(blocks, "atoms", self._atoms.stream.store)
-        for number, pipeline in enumerate(self._pipelines.values()):
-            pipeline.save(blocks, f"query/{number}")
+        for number, query in enumerate(self._pipelines.values()):
+            if isinstance(query, Pipeline):
+                query.save(blocks, f"query/{number}")
         return blocks.to_bytes()
 
     def restore(self, snapshot: bytes) -> None:
@@ -432,10 +456,12 @@ class Session:
         self._ahead = {time for time in self._ahead if time > self._intake.watermark}
         self._timers = [(due, name) for due, name in about["timers"]]
         load_store(blocks, "atoms", self._atoms.stream.store, is_atomic=True)
-        self._sharing.load(blocks, about.get("sharing", []), self._pipelines, self._deployed)
+        shared, families = about.get("sharing", []), about.get("families", [])
+        self._sharing.load(blocks, shared, families, self._pipelines, self._deployed)
         self._is_planned = False
-        for number, pipeline in enumerate(self._pipelines.values()):
-            pipeline.load(blocks, f"query/{number}")
+        for number, query in enumerate(self._pipelines.values()):
+            if isinstance(query, Pipeline):
+                query.load(blocks, f"query/{number}")
         self._atoms.advance(self._intake.watermark)
         self._settle_around()
 
@@ -476,7 +502,7 @@ class Session:
     @property
     def dropped(self) -> dict[str, int]:
         """How many matches in the making each query has given up because a partition had too many of them."""
-        found = {name: pipeline.dropped for name, pipeline in self._pipelines.items()}
+        found = {name: pipeline.dropped for name, pipeline in alone(self._pipelines).items()}
         return {name: number for name, number in found.items() if number}
 
     def take_late(self) -> pa.Table | None:
@@ -555,8 +581,19 @@ class Session:
         return {kind: aside.look() for kind, aside in kept.items()}
 
 
-def _with_name(table: pa.Table, name: str) -> pa.Table:
-    return table.append_column("@query", pa.repeat(name, table.num_rows))
+def _readers(touched: Iterable[Stream]) -> dict[str, None]:
+    """Name the queries and families that read selections in which something is new, and let these have it."""
+    names: dict[str, None] = {}
+    for stream in touched:
+        names |= stream.users
+        for tap in stream.taps:
+            tap.add(stream.new)
+            names[tap.family] = None
+    return names
+
+
+def _is_undecided(query: Pipeline | Member) -> bool:
+    return isinstance(query, Member) and query.family is None
 
 
 def _ignores_ties(query: Query) -> bool:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from itertools import groupby
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -19,12 +20,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from whimbrel.engine.atoms import Atoms
+from whimbrel.engine.families import Families
+from whimbrel.engine.family import Member
 from whimbrel.engine.merger import Union
 from whimbrel.engine.needs import Needs
 from whimbrel.engine.pipeline import Pipeline, Runtime, Sieve
 from whimbrel.engine.snapshot import Blocks, load_store, save_store
 from whimbrel.engine.store import Store
-from whimbrel.engine.streams import Stream
+from whimbrel.engine.streams import Clock, Stream
 from whimbrel.errors import WhimbrelError
 from whimbrel.graph.estimate import NOTHING_SEEN, Observed, worth_sharing
 from whimbrel.graph.expressions import Call, Expr, walk
@@ -87,19 +90,6 @@ class View:
         return rows[self.stream.store.lineage(rows).oldest >= first]
 
 
-@dataclass
-class _Asked(Needs):
-    """What each stream is asked for, also by readers outside the graph."""
-
-    asked: Mapping[str, Collection[Expr]] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        for operator in self.graph.operators:
-            self.of[operator.name] = set(self.asked.get(operator.name, ()))
-        for operator in reversed(self.graph.operators):
-            self._ask(operator)
-
-
 class Linked(Pipeline):
     """A query at run time that reads some of its streams from common parts."""
 
@@ -109,7 +99,7 @@ class Linked(Pipeline):
         atoms: Atoms,
         name: str,
         given: Mapping[str, Common],
-        asked: Mapping[str, Collection[Expr]] | None = None,
+        asked: Mapping[str, Collection[Expr]] = MappingProxyType({}),
     ) -> None:
         self.given = given
         self.views: dict[str, View] = {}
@@ -117,10 +107,10 @@ class Linked(Pipeline):
         self._own = _needed(query.graph, given)
         super().__init__(query, atoms, name, ())
 
+    def _needs(self) -> Needs:
+        return Needs(self.graph, self.query.functions, asked=self._asked)
+
     def _deploy(self, operator: Operator) -> None:
-        if self._asked is not None:
-            self.needs = _Asked(self.graph, self.query.functions, asked=self._asked)
-            self._asked = None
         if operator.name in self.given:
             self._link(operator, self.given[operator.name])
         elif operator.name in self._own:
@@ -129,7 +119,8 @@ class Linked(Pipeline):
     def _link(self, operator: Operator, common: Common) -> None:
         # No operator of this pipeline has a number this high.
         number = len(self.graph.operators) + len(self.views) + 1
-        stream = replace(common.stream, name=operator.name, number=number, new=_NONE, users=[])
+        clock = Clock(common.stream.watermark)
+        stream = replace(common.stream, name=operator.name, number=number, new=_NONE, users={}, clock=clock)
         view = View(common, self.name, stream, wakes_up(self.graph, operator.name))
         self.views[operator.name] = view
         self.streams[operator.name] = stream
@@ -261,28 +252,30 @@ class Sharing:
 
     def __init__(self, atoms: Atoms) -> None:
         self.atoms = atoms
-        self.fresh: list[str] = []
+        self.fresh: dict[str, None] = {}
         """Queries that have seen no event yet."""
         self.groups: list[Group] = []
         self.commons: dict[str, Common] = {}
+        self.families = Families(atoms)
         self._started = 0
 
     # -- queries come and go -----------------------------------------------------------------------------
 
     def add(self, name: str) -> None:
         """Take note of a query that starts."""
-        self.fresh.append(name)
+        self.fresh[name] = None
 
-    def remove(self, name: str, pipeline: Pipeline) -> None:
+    def remove(self, name: str, pipeline: Pipeline | Member) -> None:
         """Let go of what only this query used."""
-        if name in self.fresh:
-            self.fresh.remove(name)
+        self.fresh.pop(name, None)
+        self.families.remove(name, pipeline)
         for group in self.groups:
             if name in group.queries:
                 group.queries.remove(name)
                 group.cuts = [each for each in group.cuts if each.query != name]
         self.groups = [group for group in self.groups if group.queries]
-        self._release(name, pipeline)
+        if isinstance(pipeline, Pipeline):
+            self._release(name, pipeline)
 
     def _release(self, name: str, pipeline: Pipeline) -> None:
         for atom in pipeline.used:
@@ -295,26 +288,31 @@ class Sharing:
                 del self.commons[view.common.name]
                 self._release(view.common.name, view.common)
 
-    def settle(self, pipelines: dict[str, Pipeline], events: pa.RecordBatch | None = None) -> None:
+    def settle(self, queries: dict[str, Pipeline | Member], events: pa.RecordBatch | None = None) -> None:
         """Let the queries that have started since the last event share what they can.
 
         `events` are the first that they will see: how many there are of what decides what is worth it.
         """
-        if not self.fresh:
+        others = self.families.gather(self.fresh, queries)
+        self.fresh = {}
+        if not others:
             return
         self._started += 1
-        group = Group(self._started, self.fresh)
-        self.fresh = []
+        group = Group(self._started, others)
+        pipelines = alone(queries)
         graphs = {name: _marked(pipelines[name]) for name in group.queries}
         observed = observe(events, [marked.graph for marked in graphs.values()])
         group.cuts = find_cuts(graphs, partial(worth_sharing, observed=observed))
         known = {name: _Known.of(marked, pipelines[name]) for name, marked in graphs.items()}
         group.shared = _in_common(known)
         self.groups.append(group)
-        self._deploy(group, known, pipelines)
+        queries |= self._deployed(group, known, pipelines)
 
-    def _deploy(self, group: Group, known: Mapping[str, _Known], pipelines: dict[str, Pipeline]) -> None:
+    def _deployed(
+        self, group: Group, known: Mapping[str, _Known], pipelines: Mapping[str, Pipeline]
+    ) -> dict[str, Pipeline]:
         """Build the pipelines of a group anew where they are cut or share something: they are empty yet."""
+        built: dict[str, Pipeline] = {}
         changed = {each.query for each in group.cuts}
         asked = _asked(group.shared, known.values())
         for name in group.queries:
@@ -326,11 +324,12 @@ class Sharing:
             given = _Builder(self, group.number, graph, shared, asked).given(graph)
             linked = Linked(replace(query, graph=graph), self.atoms, name, given)
             linked.query = query
-            pipelines[name] = linked
+            built[name] = linked
+        return built
 
     # -- running -----------------------------------------------------------------------------------------
 
-    def step(self, names: Iterable[str], pipelines: Mapping[str, Pipeline]) -> Stepped:
+    def step(self, names: Iterable[str], queries: Mapping[str, Pipeline | Member]) -> Stepped:
         """Run the common parts that have something to do, or that some queries are about to read."""
         found = Stepped(dict.fromkeys(names))
         if not self.commons:
@@ -343,7 +342,7 @@ class Sharing:
                 todo += self._bring_up(self.commons[name], done, found)
             else:
                 found.names.setdefault(name)
-                pipeline = pipelines.get(name)
+                pipeline = queries.get(name)
                 if isinstance(pipeline, Linked):
                     for view in pipeline.views.values():
                         todo += self._bring_up(view.common, done, found)
@@ -381,9 +380,9 @@ class Sharing:
 
     # -- snapshots ---------------------------------------------------------------------------------------
 
-    def catch_up(self, pipelines: Mapping[str, Pipeline]) -> None:
+    def catch_up(self, queries: Mapping[str, Pipeline | Member]) -> None:
         """Let every query look at what waits for it. It completes nothing, or it would not have waited."""
-        for pipeline in (*self.commons.values(), *pipelines.values()):
+        for pipeline in (*self.commons.values(), *queries.values()):
             if isinstance(pipeline, Linked) and pipeline.is_behind:
                 pipeline.step()
                 pipeline.clear_made()
@@ -398,21 +397,24 @@ class Sharing:
         self,
         blocks: Blocks,
         groups: list[Any],
-        pipelines: dict[str, Pipeline],
-        deploy: Callable[[Query, str], Pipeline],
+        families: list[Any],
+        queries: dict[str, Pipeline | Member],
+        deploy: Callable[[Query, str], Pipeline | Member],
     ) -> None:
         """Let queries share what they shared when a snapshot was taken, and read its state."""
-        for name, pipeline in pipelines.items():
-            if isinstance(pipeline, Linked):
-                self._release(name, pipeline)
-                pipelines[name] = deploy(pipeline.query, name)
-        self.fresh = []
+        for name, query in queries.items():
+            if isinstance(query, Linked):
+                self._release(name, query)
+                queries[name] = deploy(query.query, name)
+        self.families.load(blocks, families, queries)
+        pipelines = alone(queries)
+        self.fresh = {}
         self.groups = [Group.from_json(each) for each in groups]
         self._started = max((group.number for group in self.groups), default=0)
         for group in self.groups:
             known = {name: _Known.of(_recut(name, group, pipelines[name]), pipelines[name])
                      for name in group.queries}  # fmt: skip
-            self._deploy(group, known, pipelines)
+            queries |= self._deployed(group, known, pipelines)
         for name, common in self.commons.items():
             common.load(blocks, f"common/{name}")
 
@@ -451,6 +453,11 @@ class _Builder:
             given = self.given(graph, but=name)
             commons[key] = Common(Query(graph), self.sharing.atoms, key, given, {name: self.asked[mark]})
         return commons[key]
+
+
+def alone(queries: Mapping[str, Pipeline | Member]) -> dict[str, Pipeline]:
+    """Give the queries that do not run as members of a family."""
+    return {name: query for name, query in queries.items() if isinstance(query, Pipeline)}
 
 
 def _marked(pipeline: Pipeline) -> Marked:

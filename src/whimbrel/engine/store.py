@@ -7,7 +7,7 @@ row lists the atomic events it was made of, as row numbers of the stream of all 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -169,6 +169,8 @@ class Store:
         if not self.chunks:
             return keep > 0
         oldest = self.chunks[0]
+        if oldest.end[(len(oldest) - 1) // 2] >= time:
+            return keep > 0  # so does all that follows, which is more than half
         over = int(np.searchsorted(np.maximum.accumulate(oldest.end), time))
         if 2 * over < len(oldest):  # copying the others would cost more than it saves
             return keep > 0
@@ -217,6 +219,10 @@ class Store:
                 if isinstance(key, Attribute) and key.part == part:
                     found.setdefault(key.name)
         return list(found)
+
+    def has_any(self, keys: Set[Expr]) -> bool:
+        """Tell whether any remembered row has one of some columns."""
+        return any(keys & chunk.columns.keys() for chunk in self.chunks)
 
     def _located(self, rows: Int64Array) -> Iterable[tuple[Chunk, Int64Array, Int64Array | slice]]:
         """Part row numbers by chunk: the chunk, the places inside it, the places in `rows`."""

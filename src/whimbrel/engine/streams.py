@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -43,6 +44,38 @@ class Surroundings:
     coordinates: Coordinates | None = None
 
 
+MEMBER = Key("attribute", "@member")
+"""Which member of a family of queries an event belongs to, the key that parts them."""
+
+
+class Tap(Protocol):
+    """Where a family takes the events of one selection for one of its members."""
+
+    @property
+    def family(self) -> str:
+        """Name the family."""
+        ...
+
+    def add(self, rows: Int64Array) -> None:
+        """Take new events."""
+        ...
+
+
+class Kinds(Protocol):
+    """What the events of one definition are called, member by member of a family."""
+
+    names: list[str]
+    assigned: Collection[str]
+    """The attributes that every event has, be they null."""
+
+
+@dataclass(slots=True)
+class Clock:
+    """How far time has passed; selections of one stream have one clock."""
+
+    watermark: int = -(2**62)
+
+
 @dataclass(slots=True)
 class Stream:
     """The rows of one operator, and which of them are new in this step.
@@ -57,13 +90,26 @@ class Stream:
     number: int = 0
     """Which operator of its query makes it, from 1."""
     new: Int64Array = field(default_factory=lambda: np.zeros(0, np.int64))
-    watermark: int = -(2**62)
-    users: list[str] = field(default_factory=list)
+    clock: Clock = field(default_factory=Clock)
+    users: dict[str, None] = field(default_factory=dict)
     """Selections of atomic events: the queries that read it."""
+    taps: dict[Tap, None] = field(default_factory=dict)
+    """Selections of atomic events: the members of families that read it."""
     keeps_order: bool = False
     """Whether the events of a row are reported in the order in which they were taken."""
     branches: dict[str, list[tuple[str | None, Expr | None]]] = field(default_factory=dict)
     """Alternatives: part names, each with the types and conditions one of which an event has to fit."""
+    kinds: Kinds | None = None
+    """Definitions of a family: the types of its events, which differ from member to member."""
+
+    @property
+    def watermark(self) -> int:
+        """Up to which time it is complete."""
+        return self.clock.watermark
+
+    @watermark.setter
+    def watermark(self, time: int) -> None:
+        self.clock.watermark = time
 
 
 @dataclass(slots=True)
@@ -193,15 +239,28 @@ class RowsFrame:
 
     def _derived(self, name: str) -> Column:
         if name == "type" and self.stream.event_type is not None:
-            index = pa.array(np.zeros(len(self.rows), np.int32))
-            return Column(
-                Type.STRING, pa.DictionaryArray.from_arrays(index, pa.array([self.stream.event_type]))
-            )
+            return Column(Type.STRING, types_of(self.stream, self.rows))
         if name == "source":
             return common_source(self.around, self.stream, self.rows)
         if name in ("x", "y"):
             return self._place(f"@{name}")
         return nothing(len(self.rows))
+
+
+def types_of(stream: Stream, rows: Int64Array) -> pa.DictionaryArray:
+    """Give the types of derived events."""
+    if stream.kinds is None:
+        return pa.DictionaryArray.from_arrays(
+            pa.array(np.zeros(len(rows), np.int32)), pa.array([str(stream.event_type)])
+        )
+    index = pa.array(members_of(stream, rows).astype(np.int32))
+    return pa.DictionaryArray.from_arrays(index, pa.array(stream.kinds.names, pa.string()))
+
+
+def members_of(stream: Stream, rows: Int64Array) -> Int64Array:
+    """Give the members of a family that derived events belong to."""
+    members: Int64Array = stream.store.column(Attribute(None, MEMBER.name), rows).values
+    return members
 
 
 def identities(around: Surroundings, stream: Stream, rows: Int64Array) -> Int64Array:

@@ -7,7 +7,7 @@ condition holds only when it is true. Division by zero and NaN give null.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field
 
 from whimbrel.errors import Span
 from whimbrel.model.schema import Type
@@ -115,14 +115,14 @@ RELATIONS: dict[str, str] = {
 
 def children(expr: Expr) -> tuple[Expr, ...]:
     """Give the expressions directly inside `expr`."""
-    found: list[Expr] = []
-    for item in fields(expr):
-        value = getattr(expr, item.name)
-        if isinstance(value, Expr):
-            found.append(value)
-        elif isinstance(value, tuple):
-            found.extend(child for child in value if isinstance(child, Expr))
-    return tuple(found)
+    match expr:
+        case Unary(_, operand):
+            return (operand,)
+        case Binary(_, left, right):
+            return left, right
+        case Call(_, arguments):
+            return arguments
+    return ()
 
 
 def walk(expr: Expr) -> Iterator[Expr]:
@@ -134,14 +134,24 @@ def walk(expr: Expr) -> Iterator[Expr]:
 
 def transform(expr: Expr, change: Callable[[Expr], Expr]) -> Expr:
     """Rebuild `expr` from the leaves up, passing every node through `change`."""
-    match expr:
-        case Unary():
-            expr = replace(expr, operand=transform(expr.operand, change))
-        case Binary():
-            expr = replace(expr, left=transform(expr.left, change), right=transform(expr.right, change))
-        case Call():
-            expr = replace(expr, arguments=tuple(transform(a, change) for a in expr.arguments))
+    old = children(expr)
+    if old:
+        new = tuple([transform(child, change) for child in old])
+        # Most changes leave most expressions as they are.
+        if any(one is not other for one, other in zip(old, new, strict=True)):
+            expr = _with_children(expr, new)
     return change(expr)
+
+
+def _with_children(expr: Expr, inside: tuple[Expr, ...]) -> Expr:
+    match expr:
+        case Unary(operator, _):
+            return Unary(operator, inside[0], at=expr.at)
+        case Binary(operator, _, _):
+            return Binary(operator, inside[0], inside[1], at=expr.at)
+        case Call(function, _):
+            return Call(function, inside, at=expr.at)
+    return expr
 
 
 def parts_of(expr: Expr) -> frozenset[str | None]:

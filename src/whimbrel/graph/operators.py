@@ -279,11 +279,11 @@ class Graph:
     def __post_init__(self) -> None:
         seen: set[str] = set()
         for operator in self.operators:
-            missing = [name for name in operator.inputs if name not in seen]
-            if missing:
-                raise QueryError(
-                    f"operator {operator.name!r} reads {missing[0]!r}, which does not come before it"
-                )
+            for name in operator.inputs:
+                if name not in seen:
+                    raise QueryError(
+                        f"operator {operator.name!r} reads {name!r}, which does not come before it"
+                    )
             if operator.name in seen:
                 raise QueryError(f"two operators are named {operator.name!r}")
             seen.add(operator.name)

@@ -243,14 +243,23 @@ def points_in_region(
         if circle is not None:
             _, centre_x, centre_y, radius_m = circle
             return np.asarray(distance_m(xs, ys, centre_x, centre_y, coordinates) <= radius_m)
-        import shapely
+        return points_in_shapes(xs, ys, prepared(region, coordinates), coordinates)
 
-        assert not isinstance(region, tuple)
-        shape = prepared(region, coordinates)
-        found = np.asarray(shapely.intersects_xy(shape, xs, ys))
+
+def points_in_shapes(
+    x: FloatLike, y: FloatLike, shapes: Any, coordinates: Coordinates
+) -> npt.NDArray[np.bool_]:
+    """Return which points lie in a shape that `prepared` gave, or each in its own, borders included."""
+    import shapely
+
+    xs, ys = np.asarray(x, np.float64), np.asarray(y, np.float64)
+    with np.errstate(invalid="ignore"):
+        found = np.asarray(shapely.intersects_xy(shapes, xs, ys))
         if coordinates is Coordinates.LONLAT:
-            if shape.bounds[2] >= 180.0:
-                found |= shapely.intersects_xy(shape, xs + 360.0, ys)
-            if shape.bounds[0] <= -180.0:
-                found |= shapely.intersects_xy(shape, xs - 360.0, ys)
+            bounds = shapely.bounds(shapes)
+            east, west = bounds[..., 2] >= 180.0, bounds[..., 0] <= -180.0
+            if east.any():
+                found |= east & shapely.intersects_xy(shapes, xs + 360.0, ys)
+            if west.any():
+                found |= west & shapely.intersects_xy(shapes, xs - 360.0, ys)
         return found

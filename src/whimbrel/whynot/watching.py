@@ -16,7 +16,8 @@ import pyarrow as pa
 
 from whimbrel.engine.pipeline import Pipeline
 from whimbrel.engine.session import Session
-from whimbrel.engine.streams import Stream, Surroundings
+from whimbrel.engine.sharing import alone
+from whimbrel.engine.streams import Clock, Stream, Surroundings
 from whimbrel.engine.values import Int64Array
 from whimbrel.graph.expressions import GROUP, Attribute, Call, Part
 from whimbrel.graph.motion import Motion
@@ -61,8 +62,13 @@ class Watched(Session):
         # Other rewrites change which operators there are, and with them what could be said of each.
         return _Watchable(query, self._atoms, name, (find_joins,))
 
+    @property
+    def _pipeline(self) -> Pipeline:
+        (pipeline,) = alone(self._pipelines).values()
+        return pipeline
+
     def _step(self, names: Iterable[str]) -> list[pa.Table]:  # noqa: ARG002 (there is one query)
-        pipeline = self._pipelines[NAME]
+        pipeline = self._pipeline
         pipeline.step()
         for name, stream in pipeline.streams.items():
             if len(stream.new):
@@ -77,13 +83,13 @@ class Watched(Session):
     @property
     def around(self) -> Surroundings:
         """What expressions over the rows need."""
-        return self._pipelines[NAME].around
+        return self._pipeline.around
 
     def stream(self, name: str) -> Stream:
         """Give the stream of an operator with all its rows, in the order of their numbers."""
         pieces = self._rows.get(name)
         rows = np.sort(np.concatenate(pieces)) if pieces else np.zeros(0, np.int64)
-        return replace(self._pipelines[NAME].streams[name], new=rows, watermark=END_OF_TIME)
+        return replace(self._pipeline.streams[name], new=rows, clock=Clock(END_OF_TIME))
 
 
 def windows_of(name: str) -> str:

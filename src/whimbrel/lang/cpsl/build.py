@@ -1,17 +1,17 @@
 """Make the nodes of the tree from what Lark has parsed."""
 
-# ruff: noqa: ARG002 (Lark hands every rule the same two arguments)
+# ruff: noqa: ARG002 (every rule is handed the same two arguments)
 
 from __future__ import annotations
 
 from typing import Any, Literal
 
-from lark import Token, Transformer, v_args
-from lark.tree import Meta
+from lark import Token
 
 from whimbrel.errors import QuerySyntaxError
 from whimbrel.lang.cpsl import tree as c
 from whimbrel.lang.cpsl.checks import Sign, check_bits, check_comparison, check_interval, check_listed
+from whimbrel.lang.plans import Extent
 from whimbrel.lang.wbl.build import meta_span
 from whimbrel.lang.wbl.literals import LENGTHS, short_unit, token_span
 from whimbrel.lang.wbl.literals import number as plain_number
@@ -33,14 +33,13 @@ _KINDS: dict[str, c.Kind] = {"ARITH": "ARITH", "STRING": "STRING", "RFID": "RFID
 _TIMED: dict[str, Literal["=|", "|=", "!"]] = {"BETWEEN": "=|", "AFTER": "|=", "NOT": "!"}
 
 
-@v_args(meta=True)
-class Builder(Transformer[Token, Any]):
-    """Make the nodes of the tree, leaves first."""
+class Builder:
+    """Make the nodes of the tree: a method for each rule of the grammar."""
 
-    def start(self, meta: Meta, items: list[Any]) -> c.File:
+    def start(self, meta: Extent, items: list[Any]) -> c.File:
         return c.File(tuple(items), at=meta_span(meta))
 
-    def line(self, meta: Meta, items: list[Any]) -> c.Subscription:
+    def line(self, meta: Extent, items: list[Any]) -> c.Subscription:
         name, body, *bindings, since = items
         if "-" in name:
             raise QuerySyntaxError(
@@ -51,10 +50,10 @@ class Builder(Transformer[Token, Any]):
         when = None if since is None else c.Instant(since.number, at=since.at)
         return c.Subscription(str(name), body, tuple(bindings), when, at=token_span(name))
 
-    def binding(self, meta: Meta, items: list[Any]) -> c.Binding:
+    def binding(self, meta: Extent, items: list[Any]) -> c.Binding:
         return c.Binding(_variable(items[0]), items[-1], at=token_span(items[0]))
 
-    def binding_concurrent(self, meta: Meta, items: list[Any]) -> c.Binding:
+    def binding_concurrent(self, meta: Extent, items: list[Any]) -> c.Binding:
         # `$x; =|(A)B` without a blank: the `=` belongs to the variable.
         variable, _, other, of = items
         concurrent = c.Concurrent(other, of, at=meta_span(meta))
@@ -62,19 +61,19 @@ class Builder(Transformer[Token, Any]):
 
     # Subscriptions
 
-    def any_of(self, meta: Meta, items: list[Any]) -> c.Any:
+    def any_of(self, meta: Extent, items: list[Any]) -> c.Any:
         return c.Any(tuple(items), at=meta_span(meta))
 
-    def all_of(self, meta: Meta, items: list[Any]) -> c.All:
+    def all_of(self, meta: Extent, items: list[Any]) -> c.All:
         return c.All(tuple(items), at=meta_span(meta))
 
-    def variable(self, meta: Meta, items: list[Any]) -> c.Variable:
+    def variable(self, meta: Extent, items: list[Any]) -> c.Variable:
         return c.Variable(_variable(items[0]), at=meta_span(meta))
 
-    def named(self, meta: Meta, items: list[Any]) -> c.Named:
+    def named(self, meta: Extent, items: list[Any]) -> c.Named:
         return c.Named(str(items[0]), at=meta_span(meta))
 
-    def timed(self, meta: Meta, items: list[Any]) -> c.Timed:
+    def timed(self, meta: Extent, items: list[Any]) -> c.Timed:
         operator, first, second, of = items
         sign = _TIMED[operator.type]
         if isinstance(first, c.Amount):
@@ -89,10 +88,10 @@ class Builder(Transformer[Token, Any]):
             second = _time(second, at_least_zero=sign == "|=")
         return c.Timed(sign, first, second, of, at=meta_span(meta))
 
-    def concurrent(self, meta: Meta, items: list[Any]) -> c.Concurrent:
+    def concurrent(self, meta: Extent, items: list[Any]) -> c.Concurrent:
         return c.Concurrent(*items, at=meta_span(meta))
 
-    def inside(self, meta: Meta, items: list[Any]) -> c.Inside:
+    def inside(self, meta: Extent, items: list[Any]) -> c.Inside:
         place, of = items
         if not isinstance(place, c.Region):
             raise QuerySyntaxError(
@@ -102,7 +101,7 @@ class Builder(Transformer[Token, Any]):
             )
         return c.Inside(place, of, at=meta_span(meta))
 
-    def related(self, meta: Meta, items: list[Any]) -> c.Related:
+    def related(self, meta: Extent, items: list[Any]) -> c.Related:
         relation, place, of = items
         name = _RELATIONS[relation]
         if isinstance(place, c.Point) or (name == "IN" and isinstance(place, c.Region)):
@@ -111,14 +110,14 @@ class Builder(Transformer[Token, Any]):
             raise QuerySyntaxError(f"{relation} has no form for a {shown}", place.at, f"write {other}")
         return c.Related(name, place, of, at=meta_span(meta))
 
-    def distance(self, meta: Meta, items: list[Any]) -> c.Distance:
+    def distance(self, meta: Extent, items: list[Any]) -> c.Distance:
         place, sign, length, of = items
         return c.Distance(place, sign.text, _length(length), of, at=meta_span(meta))
 
-    def distance_sign(self, meta: Meta, items: list[Any]) -> Sign:
+    def distance_sign(self, meta: Extent, items: list[Any]) -> Sign:
         return self.sign(meta, items)
 
-    def repeated(self, meta: Meta, items: list[Any]) -> c.Sub:
+    def repeated(self, meta: Extent, items: list[Any]) -> c.Sub:
         letter, *arguments, of = items
         shown, wanted = _REPEATS[letter]
         if len(arguments) != wanted:
@@ -134,42 +133,42 @@ class Builder(Transformer[Token, Any]):
 
     # Places, times, numbers
 
-    def corner(self, meta: Meta, items: list[Any]) -> c.Point:
+    def corner(self, meta: Extent, items: list[Any]) -> c.Point:
         return c.Point(items[0].number, items[1].number, at=meta_span(meta))
 
-    def corners(self, meta: Meta, items: list[Any]) -> c.Point | c.Region:
+    def corners(self, meta: Extent, items: list[Any]) -> c.Point | c.Region:
         return items[0] if len(items) == 1 else self.wrapped_corners(meta, items)
 
-    def wrapped_corners(self, meta: Meta, items: list[Any]) -> c.Region:
+    def wrapped_corners(self, meta: Extent, items: list[Any]) -> c.Region:
         return c.Region(tuple((corner.x, corner.y) for corner in items), at=meta_span(meta))
 
-    def number(self, meta: Meta, items: list[Any]) -> c.Amount:
+    def number(self, meta: Extent, items: list[Any]) -> c.Amount:
         return self.amount(meta, items)
 
-    def amount(self, meta: Meta, items: list[Any]) -> c.Amount:
+    def amount(self, meta: Extent, items: list[Any]) -> c.Amount:
         minus, token = items
         value, unit = _value(token)
         return c.Amount(-value if minus else value, unit, at=meta_span(meta))
 
     # Predicates
 
-    def primitive(self, meta: Meta, items: list[Any]) -> c.Primitive:
+    def primitive(self, meta: Extent, items: list[Any]) -> c.Primitive:
         return c.Primitive(tuple(items), at=meta_span(meta))
 
-    def predicate(self, meta: Meta, items: list[Any]) -> c.Predicate:
+    def predicate(self, meta: Extent, items: list[Any]) -> c.Predicate:
         kind, *alternatives = items
         for tests in alternatives:
             for test in tests:
                 _check(kind, test, is_alone=len(alternatives) == 1)
         return c.Predicate(_KINDS[kind], tuple(alternatives), at=meta_span(meta))
 
-    def tests(self, meta: Meta, items: list[Any]) -> tuple[c.Test, ...]:
+    def tests(self, meta: Extent, items: list[Any]) -> tuple[c.Test, ...]:
         return tuple(items)
 
-    def sign(self, meta: Meta, items: list[Any]) -> Sign:
+    def sign(self, meta: Extent, items: list[Any]) -> Sign:
         return Sign("!" if items[0] == "!=" else str(items[0]), token_span(items[0]))
 
-    def comparison(self, meta: Meta, items: list[Any]) -> c.Comparison:
+    def comparison(self, meta: Extent, items: list[Any]) -> c.Comparison:
         name, sign, value = items
         if isinstance(value, Token):
             value = str(value)[1:-1].replace('""', '"')
@@ -177,40 +176,40 @@ class Builder(Transformer[Token, Any]):
             value = value.number
         return c.Comparison(str(name), sign.text, value, at=meta_span(meta))
 
-    def closed_closed(self, meta: Meta, items: list[Any]) -> c.Interval:
+    def closed_closed(self, meta: Extent, items: list[Any]) -> c.Interval:
         return self._interval(meta, items, "[", "]")
 
-    def closed_open(self, meta: Meta, items: list[Any]) -> c.Interval:
+    def closed_open(self, meta: Extent, items: list[Any]) -> c.Interval:
         return self._interval(meta, items, "[", ")")
 
-    def open_closed(self, meta: Meta, items: list[Any]) -> c.Interval:
+    def open_closed(self, meta: Extent, items: list[Any]) -> c.Interval:
         return self._interval(meta, items, "(", "]")
 
-    def open_open(self, meta: Meta, items: list[Any]) -> c.Interval:
+    def open_open(self, meta: Extent, items: list[Any]) -> c.Interval:
         return self._interval(meta, items, "(", ")")
 
     def _interval(
-        self, meta: Meta, items: list[Any], opening: Literal["[", "("], closing: Literal["]", ")"]
+        self, meta: Extent, items: list[Any], opening: Literal["[", "("], closing: Literal["]", ")"]
     ) -> c.Interval:
         name, sign, low, high = items
         check_interval(sign, low, high)
         ends = opening, closing
         return c.Interval(str(name), low.number, high.number, *ends, sign.text == "<+", at=meta_span(meta))
 
-    def listed(self, meta: Meta, items: list[Any]) -> c.Listed:
+    def listed(self, meta: Extent, items: list[Any]) -> c.Listed:
         name, sign, *texts = items
         check_listed(sign)
         values = tuple(str(text)[1:-1].replace('""', '"') for text in texts)
         return c.Listed(str(name), values, sign.text == "<+", at=meta_span(meta))
 
-    def bits(self, meta: Meta, items: list[Any]) -> c.Bits:
+    def bits(self, meta: Extent, items: list[Any]) -> c.Bits:
         name, sign, first, last, length, code = items
         check_bits(sign, first, last, length, code if isinstance(code, Token) else None)
         numbers = int(first.number), int(last.number), int(length.number)
         value = str(code).lower().rstrip("l") if isinstance(code, Token) else code
         return c.Bits(str(name).upper(), sign.text, *numbers, value, at=meta_span(meta))
 
-    def bound(self, meta: Meta, items: list[Any]) -> c.Bound:
+    def bound(self, meta: Extent, items: list[Any]) -> c.Bound:
         name, *arithmetic = items
         if not arithmetic or arithmetic[0] is None:
             return c.Bound(str(name), at=meta_span(meta))

@@ -6,19 +6,23 @@ from functools import cache
 from importlib.resources import files
 
 from lark import Lark, Token, Tree
-from lark.exceptions import UnexpectedInput, VisitError
+from lark.exceptions import UnexpectedInput
 
 from whimbrel.errors import QueryError, QuerySyntaxError
 from whimbrel.lang.cpsl.build import Builder
 from whimbrel.lang.cpsl.separators import Separators
 from whimbrel.lang.cpsl.syntax_errors import explain
 from whimbrel.lang.cpsl.tree import File
+from whimbrel.lang.plans import Plan
 from whimbrel.lang.wbl.build import meta_span
 from whimbrel.lang.wbl.parse import MAX_CHARACTERS
 
 TOO_DEEP = "the subscription is nested too deeply"
 MAX_DEPTH = 60
 """Levels of the parse tree. Every later step is recursive; this keeps all of them far from Python's limit."""
+
+MAX_PLANS = 1024
+"""Trees that are kept for texts with the same tokens."""
 
 
 def parse(text: str, file: str | None = None) -> File:
@@ -40,29 +44,64 @@ def parse(text: str, file: str | None = None) -> File:
 def _parse(text: str) -> File:
     if len(text) > MAX_CHARACTERS:
         raise QuerySyntaxError(f"the text has {len(text):,} characters; the limit is {MAX_CHARACTERS:,}")
-    try:
-        parsed = _parser().parse(text + "\n")
-    except UnexpectedInput as error:
-        raise explain(error, text) from None
-    _refuse_deep(parsed)
-    try:
-        built: File = Builder().transform(parsed)
-    except VisitError as error:
-        raise error.orig_exc from None
+    tokens = _tokens(text + "\n")
+    built: File = _planned(text + "\n", tokens).carry_out(tokens)
     return built
+
+
+def _tokens(text: str) -> list[Token]:
+    try:
+        return list(_lexer().lex(text))
+    except UnexpectedInput:
+        # The parser knows better what was to be expected.
+        _parsed(text)
+        raise
+
+
+def _planned(text: str, tokens: list[Token]) -> Plan:
+    """Parse a text, or find what a text with the same tokens was parsed to."""
+    key = tuple(token.type for token in tokens)
+    plans = _plans()
+    if key not in plans:
+        if len(plans) >= MAX_PLANS:
+            plans.clear()
+        plans[key] = Plan.of(_parsed(text), tokens, Builder())
+    return plans[key]
+
+
+def _parsed(text: str) -> Tree[Token]:
+    try:
+        parsed = _parser().parse(text)
+    except UnexpectedInput as error:
+        raise explain(error, text.removesuffix("\n")) from None
+    _refuse_deep(parsed)
+    return parsed
+
+
+@cache
+def _plans() -> dict[tuple[str, ...], Plan]:
+    return {}
+
+
+@cache
+def _lexer() -> Lark:
+    return Lark(_grammar(), parser=None, lexer="basic", postlex=Separators())
 
 
 @cache
 def _parser() -> Lark:
-    grammar = files("whimbrel.lang.cpsl").joinpath("grammar.lark").read_text(encoding="utf-8")
     return Lark(
-        grammar,
+        _grammar(),
         parser="lalr",
         lexer="basic",
         postlex=Separators(),
         propagate_positions=True,
         maybe_placeholders=True,
     )
+
+
+def _grammar() -> str:
+    return files("whimbrel.lang.cpsl").joinpath("grammar.lark").read_text(encoding="utf-8")
 
 
 def _refuse_deep(parsed: Tree[Token]) -> None:

@@ -10,6 +10,7 @@ from lark import Token, Transformer, v_args
 from lark.tree import Meta
 
 from whimbrel.errors import DataError, QuerySyntaxError, Span
+from whimbrel.lang.plans import Extent
 from whimbrel.lang.wbl import tree as t
 from whimbrel.lang.wbl.clauses import Clause, OldForm, collect_cases
 from whimbrel.lang.wbl.literals import (
@@ -31,7 +32,7 @@ MAX_OPERANDS = 60
 _COMPARISONS = {"==": "=", "<>": "!="}
 
 
-def meta_span(meta: Meta) -> Span | None:
+def meta_span(meta: Meta | Extent) -> Span | None:
     """Tell where a parsed rule stands; None for one that matched nothing."""
     if meta.empty:
         return None

@@ -1,0 +1,282 @@
+"""Queries that differ only in what they ask of single events, run as one.
+
+Such queries are the members of a *family*. The index finds for each of them the events that pass its tests;
+from there on the family has one set of operators. An event that passes the tests of several members comes
+in several copies, one for each, and the member is one more key by which all patterns are parted. So members
+never meet, each finds what it would find by itself, and what a step costs follows the events that passed.
+Members come and go at any time: a new one has a number that nobody had before, and so no past.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Set
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from whimbrel.engine.atoms import Atom, Atoms
+from whimbrel.engine.deriver import Deriver
+from whimbrel.engine.identity import HashArray, hashes
+from whimbrel.engine.needs import Needs, Read
+from whimbrel.engine.pipeline import Pipeline, Runtime
+from whimbrel.engine.store import Lineage, Store
+from whimbrel.engine.streams import MEMBER, Clock, RowsFrame, Stream, members_of
+from whimbrel.engine.values import Column, Int64Array
+from whimbrel.graph.expressions import GROUP, Attribute, Expr
+from whimbrel.graph.operators import Derive, Graph, Match, Operator, Source
+from whimbrel.graph.outline import Outline
+from whimbrel.graph.policies import Partitioning
+from whimbrel.graph.query import Query
+from whimbrel.model.schema import Type
+
+BITS = 20
+"""Of the number of a copy, so many tell the member; the others tell the event."""
+MOST_MEMBERS = 1 << BITS
+_MEMBER = MOST_MEMBERS - 1
+ROWS = 1 << 20
+"""Copies that are processed at once."""
+
+_MEMBER_OF_EVENT = Attribute(None, MEMBER.name)
+_MEMBER_OF_MATCH = Attribute(GROUP, MEMBER.name)
+
+
+class Copies(Store):
+    """The atomic events as a family sees them: a copy for each member that an event concerns.
+
+    Nothing is copied: the number of a copy is made of those of the event and of the member.
+    """
+
+    def __init__(self, events: Store) -> None:
+        super().__init__()
+        self.events = events
+
+    @property
+    def first(self) -> int:
+        """The number of the oldest copy still here."""
+        return self.events.first << BITS
+
+    def column(self, key: Expr, rows: Int64Array) -> Column:
+        """Give a column's values at some copies."""
+        if key == _MEMBER_OF_EVENT:
+            return Column(Type.INT, rows & _MEMBER)
+        return self.events.column(key, rows >> BITS)
+
+    def spans(self, rows: Int64Array) -> tuple[Int64Array, Int64Array]:
+        """Give the starts and ends of some copies."""
+        return self.events.spans(rows >> BITS)
+
+    def lineage(self, rows: Int64Array) -> Lineage:
+        """Give the atomic events below some copies: themselves."""
+        return Lineage.single(rows)
+
+    def names(self, part: str | None = None) -> list[str]:
+        """Name the attributes that any remembered event has."""
+        return self.events.names(part)
+
+    def has_any(self, keys: Set[Expr]) -> bool:
+        """Tell whether any remembered event has one of some columns."""
+        return self.events.has_any(keys)
+
+
+@dataclass(eq=False, slots=True)
+class Slot:
+    """One selection of atomic events, for all members of a family."""
+
+    stream: Stream
+    rows: list[Int64Array] = field(default_factory=list)
+    members: list[int] = field(default_factory=list)
+
+    def take(self) -> Int64Array:
+        """Give the copies that came since it was last asked, in order."""
+        if not self.rows:
+            return np.zeros(0, np.int64)
+        lengths = [len(rows) for rows in self.rows]
+        copies = (np.concatenate(self.rows) << BITS) | np.repeat(np.array(self.members, np.int64), lengths)
+        copies.sort()
+        self.rows, self.members = [], []
+        return copies
+
+
+@dataclass(eq=False, frozen=True, slots=True)
+class MemberTap:
+    """Where one member of a family gets the events of one selection."""
+
+    family: str
+    slot: Slot
+    member: int
+
+    def add(self, rows: Int64Array) -> None:
+        """Take new events."""
+        self.slot.rows.append(rows)
+        self.slot.members.append(self.member)
+
+
+@dataclass(slots=True)
+class Names:
+    """What the events of one definition are called, member by member, and the hashes of these names."""
+
+    assigned: Collection[str]
+    names: list[str] = field(default_factory=list)
+    _hashes: tuple[HashArray, HashArray] = field(
+        default_factory=lambda: (np.zeros(0, np.uint64), np.zeros(0, np.uint64))
+    )
+
+    def hashes(self, members: Int64Array) -> tuple[HashArray, HashArray]:
+        """Give the hash of the name for each of some members."""
+        if len(self._hashes[0]) < len(self.names):
+            self._hashes = hashes(pa.array(self.names))
+        high, low = self._hashes
+        return high[members], low[members]
+
+
+class FamilyDeriver(Deriver):
+    """A `Derive` for all members of a family."""
+
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
+        self.names = Names({assign.name for case in self.op.cases for assign in case.assign})
+        self.stream.kinds = self.names
+
+    def _kind(self, frame: RowsFrame) -> tuple[HashArray, HashArray]:
+        return self.names.hashes(frame.key(MEMBER).values)
+
+    def _marks(self, frame: RowsFrame) -> dict[Expr, Column]:
+        return {_MEMBER_OF_EVENT: frame.key(MEMBER)}
+
+
+@dataclass(slots=True)
+class Member:
+    """A query that runs as a member of a family, or may, once it is known how many there are."""
+
+    query: Query
+    name: str
+    outline: Outline
+    reach: int
+    needs: Read
+    used: tuple[Atom, ...]
+    streams: tuple[Stream, ...]
+    """The selections of atomic events that it reads."""
+    family: Family | None = None
+    taps: tuple[MemberTap, ...] = ()
+
+
+class Family(Pipeline):
+    """Queries of one outline at run time."""
+
+    def __init__(self, drawn: Outline, atoms: Atoms, name: str) -> None:
+        self._copies = Stream("events", Copies(atoms.stream.store), clock=Clock(atoms.stream.watermark))
+        self.slots: list[Slot] = []
+        self.members: list[str | None] = []
+        """Names of the queries by number; None for those that are gone."""
+        self.size = 0
+        super().__init__(Query(_parted(drawn.model())), atoms, name, ())
+
+    def _events(self) -> Stream:
+        return self._copies
+
+    def _needs(self) -> Needs:
+        matches = [each.name for each in self.graph.operators if isinstance(each, Match)]
+        return Needs(self.graph, {}, asked={name: {_MEMBER_OF_MATCH} for name in matches})
+
+    def _deploy(self, operator: Operator) -> None:
+        if isinstance(operator, Source):
+            known = operator.event_type
+            stream = Stream(operator.name, self._copies.store, event_type=known, clock=self._copies.clock)
+            self.slots.append(Slot(stream))
+            self.streams[operator.name] = stream
+        else:
+            super()._deploy(operator)
+
+    def _runtime(self, operator: Operator) -> Runtime:
+        if isinstance(operator, Derive):
+            return FamilyDeriver(self.graph, operator, self.streams, self.around)
+        return super()._runtime(operator)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether it has no number left for another member."""
+        return len(self.members) >= MOST_MEMBERS
+
+    def join(self, member: Member) -> None:
+        """Take in a member: it gets the events that come from now on."""
+        number = len(self.members)
+        self.enter(member.name, member.outline.types)
+        self.attach(member, number)
+
+    def enter(self, name: str | None, types: Iterable[str]) -> None:
+        """Give the next number to a member, or to one that is gone."""
+        self.members.append(name)
+        self.size += name is not None
+        for definition, kind in zip(self._definitions(), types, strict=True):
+            definition.names.names.append(kind)
+
+    def _definitions(self) -> list[FamilyDeriver]:
+        return [each for each in self.runtimes.values() if isinstance(each, FamilyDeriver)]
+
+    def attach(self, member: Member, number: int) -> None:
+        """Let a member have the events that pass its tests."""
+        member.family = self
+        member.taps = tuple(MemberTap(self.name, slot, number) for slot in self.slots)
+        for stream, tap in zip(member.streams, member.taps, strict=True):
+            del stream.users[member.name]
+            stream.taps[tap] = None
+        self.needs.atoms |= member.needs.atoms
+        self.needs.all_atoms |= member.needs.all_atoms
+
+    def leave(self, member: Member) -> None:
+        """Let a member go. What its events began is found by nobody, and forgotten in time."""
+        for atom, tap in zip(member.used, member.taps, strict=True):
+            self.atoms.untap(atom, tap)
+        self.members[member.taps[0].member] = None
+        self.size -= 1
+        member.family, member.taps = None, ()
+
+    def rounds(self) -> Iterator[None]:
+        """Process what is new, a stretch of time after the other if it is much."""
+        found = [slot.take() for slot in self.slots]
+        for row in self._cuts(found):
+            stop = row << BITS
+            end = int(self.atoms.stream.store.spans(np.array([row]))[1][0])
+            self._step([copies[: np.searchsorted(copies, stop)] for copies in found], end - 1)
+            yield
+            found = [copies[np.searchsorted(copies, stop) :] for copies in found]
+        self._step(found, self.atoms.stream.watermark)
+        yield
+
+    def _cuts(self, found: list[Int64Array]) -> list[int]:
+        """Give the events at which a new round begins."""
+        if sum(map(len, found)) <= ROWS:
+            return []
+        copies = np.sort(np.concatenate(found))
+        cuts: list[int] = np.unique(copies[ROWS::ROWS] >> BITS).tolist()
+        return cuts
+
+    def _step(self, found: list[Int64Array], watermark: int) -> None:
+        self._copies.clock.watermark = max(self._copies.clock.watermark, watermark)
+        for slot, copies in zip(self.slots, found, strict=True):
+            slot.stream.new = copies
+        self.step()
+        for slot in self.slots:
+            slot.stream.new = np.zeros(0, np.int64)
+
+    def reported(self, stream: Stream) -> Int64Array:
+        """Give the new rows of an output that belong to a member, and not to one that is gone."""
+        there = np.array([name is not None for name in self.members], np.bool_)
+        return stream.new[there[members_of(stream, stream.new)]]
+
+    def queries(self, stream: Stream, rows: Int64Array) -> pa.Array:
+        """Name the query that found each of some rows of an output."""
+        return pa.array(self.members, pa.string()).take(pa.array(members_of(stream, rows)))
+
+
+def _parted(graph: Graph) -> Graph:
+    """Part all patterns of a graph by member."""
+    return replace(graph, operators=tuple(_with_member(operator) for operator in graph.operators))
+
+
+def _with_member(operator: Operator) -> Operator:
+    if isinstance(operator, Match):
+        return replace(operator, partitioning=Partitioning((*operator.partitioning.keys, MEMBER)))
+    return operator
