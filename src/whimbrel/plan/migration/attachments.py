@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +14,8 @@ from whimbrel.plan.migration.plan import NOWHERE, Ints, MigrationPlan, Move, cha
 from whimbrel.plan.network import Mover, Network
 
 Floats = npt.NDArray[np.float64]
+
+_MOST_CELLS = 4_000_000
 
 
 def leaves_of(network: Network) -> Ints:
@@ -34,22 +37,42 @@ class LeafFinder:
     def __init__(self, network: Network) -> None:
         self.leaves = leaves_of(network)
         self.areas = areas_of(network, self.leaves)
-        self._tree = shapely.STRtree(shapely.box(*self.areas.T))
+        self._xs, self._ys = np.unique(self.areas[:, ::2]), np.unique(self.areas[:, 1::2])
 
     def find(self, x: Floats, y: Floats) -> Ints:
         """Give the number of the leaf of each point, or `NOWHERE`."""
         found = np.full(len(x), NOWHERE, np.int64)
         known = np.flatnonzero(np.isfinite(x) & np.isfinite(y))
+        if len(self._xs) * len(self._ys) <= _MOST_CELLS:
+            # A border belongs to the area whose smallest x or y it is: so do the cells of this table.
+            column = np.searchsorted(self._xs, x[known], "right")
+            row = np.searchsorted(self._ys, y[known], "right")
+            found[known] = self._cells[column, row]
+            return found
         points, boxes = self._tree.query(shapely.points(x[known], y[known]))
         points, areas = known[points], self.areas[boxes]
-        # A border belongs to the area whose smallest x or y it is.
         inside = (x[points] < areas[:, 2]) & (y[points] < areas[:, 3])
         found[points[inside]] = self.leaves[boxes[inside]]
         return found
 
+    @cached_property
+    def _cells(self) -> Ints:
+        """The leaf of each cell between the borders of areas; the first column and row lie before all borders."""
+        cells = np.full((len(self._xs) + 1, len(self._ys) + 1), NOWHERE, np.int64)
+        x0, y0, x1, y1 = self.areas.T
+        columns = np.searchsorted(self._xs, x0) + 1, np.searchsorted(self._xs, x1) + 1
+        rows = np.searchsorted(self._ys, y0) + 1, np.searchsorted(self._ys, y1) + 1
+        for leaf, a, b, c, d in zip(self.leaves, *columns, *rows, strict=True):
+            cells[a:b, c:d] = leaf
+        return cells
+
+    @cached_property
+    def _tree(self) -> shapely.STRtree:
+        return shapely.STRtree(shapely.box(*self.areas.T))
+
 
 def positions(mover: Mover, times_s: Floats) -> tuple[Floats, Floats]:
-    """Give where a mover is, on straight lines between what is known; NaN before the first and after the last."""
+    """Give where a mover is, on straight lines between reports; NaN before the first and after the last."""
     at, x, y = np.array(mover.track, float).reshape(-1, 3).T
     if not len(at):
         return np.full(len(times_s), np.nan), np.full(len(times_s), np.nan)
@@ -103,6 +126,7 @@ def attached(
             int(step),
             int(hosts[step - 1]),
             int(hosts[step]),
+            ready_s=horizon.time_s(step),
             fixed_send_s=horizon.time_s(step) - handover_s,
             window_send_s=horizon.time_s(step),
         )

@@ -1,4 +1,4 @@
-"""What migration plans are compared with: never to migrate, and to go where it is best now (MigCEP, section 6)."""
+"""What plans are compared with: never to migrate, and to go where it is best now (MigCEP, section 6)."""
 
 from __future__ import annotations
 

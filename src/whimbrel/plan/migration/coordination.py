@@ -1,13 +1,14 @@
-"""Operators agree on plans by messages alone (MigCEP, section 4.1, Coordination; algorithms 4.1 and 4.3 of the thesis).
+"""Operators agree on plans by messages alone (MigCEP, section 4.1; algorithms 4.1 and 4.3 of the thesis).
 
-An operator that finds a better plan proposes it to its neighbours, waits until all have accepted, asks the brokers that
-it wants to go to for resources, and then tells its neighbours what holds. Of two neighbours that propose at once, the
-one with the lower id withdraws and thinks again. Brokers that have no room are left out, in the steps that are full.
+An operator that finds a better plan proposes it to its neighbours, waits until all have accepted, asks the
+brokers that it wants to go to for resources, and then tells its neighbours what holds. Of two neighbours that
+propose at once, the one with the lower id withdraws and thinks again. Brokers that have no room are left out,
+in the steps that are full.
 
-One thing differs from the paper: there, a neighbour answers with a changed plan before the proposal is settled, and may
-so build on a plan that is taken back. Here it keeps its plan until then. So each plan that comes into force was made
-next to plans that held, the total falls with each (section 5.3 shows it for plans that are made in turns), and the
-coordination ends, in whatever order messages arrive.
+One thing differs from the paper: there, a neighbour answers with a changed plan before the proposal is
+settled, and may so build on a plan that is taken back. Here it keeps its plan until then. So each plan that
+comes into force was made next to plans that held, the total falls with each (section 5.3 shows it for plans
+that are made in turns), and the coordination ends, in whatever order messages arrive.
 """
 
 from __future__ import annotations
@@ -121,7 +122,8 @@ class OperatorAgent:
             return  # it is over already: messages may overtake each other
         own = self._proposal
         if own is not None and (own.reserving or self._id > self._ids[sender]):
-            # Sent at the same time: the sender withdraws it when ours arrives, or gets its answer when ours is over.
+            # Sent at the same time: the sender withdraws it when ours arrives, or gets its answer when ours
+            # is over.
             self._suppressed[sender] = max(serial, self._suppressed.get(sender, 0))
             return
         if own is not None:

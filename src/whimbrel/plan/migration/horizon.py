@@ -29,7 +29,7 @@ class Horizon:
     @property
     def times_s(self) -> npt.NDArray[np.float64]:
         """When each step begins."""
-        return self.start_s + self.step_s * np.arange(self.steps)
+        return self.start_s + self.step_s * np.arange(self.steps, dtype=np.float64)
 
     @property
     def end_s(self) -> float:

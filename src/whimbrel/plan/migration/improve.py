@@ -1,7 +1,8 @@
-"""Plan all operators of a graph with a view of the whole: one after the other, in pairs, and from several beginnings.
+"""Plan all operators with a view of the whole: one by one, in pairs, and from several beginnings.
 
-Each step plans one operator, or two neighbours, exactly next to the plans of the others, so that the total never gets
-worse. This is the coordination of MigCEP in turns (section 5.3), and two ways out of where it gets stuck.
+Each step plans one operator, or two neighbours, exactly next to the plans of the others, so that the total
+never gets worse. This is the coordination of MigCEP in turns (section 5.3), and two ways out of where it gets
+stuck.
 """
 
 from __future__ import annotations

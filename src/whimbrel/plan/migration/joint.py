@@ -1,8 +1,8 @@
 """Plan several operators at once, exactly: a dynamic program over the product of their states.
 
-An operator's state is its host and how long it has been there, up to the longest migration: it has to stay at least
-as long as the next migration takes. With all operators in it, this is the optimum of the mobile migration problem;
-with two neighbours, a move that neither would make alone.
+An operator's state is its host and how long it has been there, up to the longest migration: it has to stay at
+least as long as the next migration takes. With all operators in it, this is the optimum of the mobile
+migration problem; with two neighbours, a move that neither would make alone.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Split the latency restriction of a delivery over the streams on its paths (MigCEP thesis, section 4.3.2).
 
-The sum of all delays on a path from a source to a consumer is the end-to-end delay. If each stream keeps its share,
-every path keeps the restriction, and an operator needs to look at its own streams only.
+The sum of all delays on a path from a source to a consumer is the end-to-end delay. If each stream keeps its
+share, every path keeps the restriction, and an operator needs to look at its own streams only.
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ def split_latency(
 ) -> dict[tuple[str, str], float]:
     """Give each stream its share of the latency restrictions; infinite where there is none.
 
-    First each stream gets its part of the longest path through it, by weight. What is then left over on all paths
-    through a stream is dealt out in the same way, until each stream lies on a path that is used up.
+    First each stream gets its part of the longest path through it, by weight. What is then left over on all
+    paths through a stream is dealt out in the same way, until each stream lies on a path that is used up.
 
     Parameters
     ----------
@@ -66,7 +66,8 @@ def split_latency(
     processing_s
         How long each task takes for an event; 0 where nothing is said.
     weights
-        What a stream should get in comparison with others on its path, by its ends: alike where nothing is said.
+        What a stream should get in comparison with others on its path, by its ends: alike where nothing is
+        said.
     """
     shares: dict[tuple[str, str], float] = {}
     for delivery in workload.deliveries:

@@ -1,7 +1,7 @@
 """Uncertain plans of movers from what other movers did: learned connection patterns (MigCEP, section 4.2).
 
-A graph holds, for each broker and the broker before it, where movers went on to, how often, and how long they had
-stayed on average (the thesis, figure 4.6).
+A graph holds, for each broker and the broker before it, where movers went on to, how often, and how long they
+had stayed on average (the thesis, figure 4.6).
 """
 
 from __future__ import annotations

@@ -65,7 +65,7 @@ class ReservationReply(Message):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Reserve(Message):
-    """An operator makes what a target holds its only reservation there; nothing, if the target holds nothing."""
+    """An operator makes what a target holds its only reservation there: nothing, if it holds nothing."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -1,4 +1,4 @@
-"""Choose the brokers that a time graph looks at: those near, and those above them (MigCEP, section 4.1, Properties)."""
+"""Choose the brokers that a time graph looks at: those near, and those above them (MigCEP, section 4.1)."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from whimbrel.plan.network import Network
 def nearby(network: Network, present: Iterable[int], range_m: float) -> Ints:
     """Give the brokers whose areas are closer than a range to those of the present ones, and all above them.
 
-    With a range of 0 these are the brokers, on all levels, that serve a part of the same area. Brokers without an
-    area are chosen only if they are present, or above one that is chosen.
+    With a range of 0 these are the brokers, on all levels, that serve a part of the same area. Brokers
+    without an area are chosen only if they are present, or above one that is chosen.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
 """What a migration plan says: where something will be in each time step, and when its state must be sent.
 
-MigCEP (Ottenwälder et al., DEBS 2013), section 4.1: an expected placement is (H, B, t_im, T_Q, R_L). Movers have
-plans, too: those cannot be carried out, they only tell to which leaf broker a mover will be attached.
+MigCEP (Ottenwälder et al., DEBS 2013), section 4.1: an expected placement is (H, B, t_im, T_Q, R_L). Movers
+have plans, too: those cannot be carried out, they only tell to which leaf broker a mover will be attached.
 """
 
 from __future__ import annotations
@@ -28,6 +28,8 @@ class Move:
     """The first step at the target."""
     source: int
     target: int
+    ready_s: float
+    """When it begins there."""
     fixed_send_s: float
     """When the transfer of the fixed state begins: t_im."""
     window_send_s: float

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -62,14 +63,14 @@ def dead_reckoning(
 
 
 def chain_of(name: str, horizon: Horizon, brokers: Ints, chances: Floats, bytes_s: float) -> UncertainPlan:
-    """Make a chain of the chances of brokers (columns) in each step (rows), which stays as often as it can."""
+    """Make a chain of the chances of brokers (columns) in each step (rows) that stays as often as it can."""
     nowhere = chances.sum(axis=1) <= 0
     brokers = np.append(brokers, NOWHERE)
     chances = np.column_stack([chances, nowhere.astype(float)])
     chances /= chances.sum(axis=1, keepdims=True)
     used = np.flatnonzero(chances.any(axis=0))
     brokers, chances = brokers[used], chances[:, used]
-    turns = tuple(stay_if_possible(a, b) for a, b in zip(chances[:-1], chances[1:], strict=True))
+    turns = tuple(stay_if_possible(a, b) for a, b in pairwise(chances))
     return UncertainPlan(name, horizon, (brokers,) * horizon.steps, chances[0], turns, bytes_s)
 
 
@@ -108,7 +109,7 @@ def navigation(
     chances[chances < 1e-6] = 0.0
     chances /= chances.sum(axis=1, keepdims=True)
     brokers = np.asarray(route, np.int64)
-    turns = tuple(only_forward(a, b) for a, b in zip(chances[:-1], chances[1:], strict=True))
+    turns = tuple(only_forward(a, b) for a, b in pairwise(chances))
     return UncertainPlan(name, horizon, (brokers,) * horizon.steps, chances[0], turns, bytes_s)
 
 

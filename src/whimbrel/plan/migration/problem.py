@@ -1,15 +1,18 @@
 """The mobile migration problem: a workload on a network over time steps, as arrays (MigCEP, section 3).
 
-Costs are bandwidth-delay products over time: bytes a second, times the delay of the way in seconds, times how long.
-A migration costs the bytes of the state times the delay of their way, which is the same measure. Inside a problem,
-brokers go by their *position* among the brokers that it knows; plans name them by their number in the network.
+Costs are bandwidth-delay products over time: bytes a second, times the delay of the way in seconds, times how
+long. A migration costs the bytes of the state times the delay of their way, which is the same measure. Inside
+a problem, brokers go by their *position* among the brokers that it knows; plans name them by their number in
+the network.
 """
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -28,8 +31,8 @@ from whimbrel.plan.workload import Workload
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
-Hosts = Mapping[str, Ints]
-"""For each task, the position of its host in each step."""
+Hosts = Mapping[str, Any]
+"""For each task, the position of its host in each step; for an uncertain neighbour, its chances."""
 Attachments = Mapping[str, MigrationPlan | UncertainPlan]
 
 
@@ -68,7 +71,8 @@ class MigrationProblem:
     brokers
         The numbers of the brokers that may host tasks: all, or those that `nearby` gives.
     shares
-        What each stream may take of the latency restriction, by its ends: `split_latency`, if nothing is said.
+        What each stream may take of the latency restriction, by its ends: `split_latency`, if nothing is
+        said.
     routes
         Ways by delay, where they have been searched before.
     """
@@ -135,6 +139,18 @@ class MigrationProblem:
         ):
             found[a][b] = found[b][a] = None
         return {name: tuple(others) for name, others in found.items()}
+
+    def movers_of(self, task: str) -> list[str]:
+        """Give the places that a task shares streams with."""
+        return list(dict.fromkeys(_other(stream, task)[1:] for stream in self._streams_with_places[task]))
+
+    def attached_as(self, plans: Attachments) -> Self:
+        """Give the same problem with other plans of some movers, among brokers that it knows."""
+        made = copy.copy(self)
+        made.attachments = {**self.attachments, **plans}
+        for name in ("_by_places", "_straight"):
+            made.__dict__.pop(name, None)
+        return made
 
     # --- weights ------------------------------------------------------------------------------------------
 
@@ -207,14 +223,17 @@ class MigrationProblem:
         return [s for s in self.streams if not s.source.startswith("@") and not s.target.startswith("@")]
 
     def _presence(self, stream: Stream) -> Floats:
-        """Give the probability that a stream's place is at each broker, for each step."""
+        """Give the chance that a stream's place is at each broker, for each step."""
         name = stream.source if stream.source.startswith("@") else stream.target
-        plan = self.attachments[name[1:]]
+        return self.chances(self.attachments[name[1:]])
+
+    def chances(self, plan: MigrationPlan | UncertainPlan) -> Floats:
+        """Give the chance of each broker (column) in each step (row)."""
         found = np.zeros((self.horizon.steps, len(self.numbers)))
         if isinstance(plan, UncertainPlan):
             for step, (brokers, chances) in enumerate(plan.marginals()):
                 there = brokers != NOWHERE
-                np.add.at(found[step], self.positions(brokers[there]), chances[there])
+                found[step] = np.bincount(self.positions(brokers[there]), chances[there], len(self.numbers))
         else:
             at = self.positions(plan.hosts)
             there = np.flatnonzero(at != NOWHERE)
@@ -222,7 +241,7 @@ class MigrationProblem:
         return found
 
     def coupling(self, stream: Stream) -> tuple[Floats, Bools]:
-        """Give what a stream between tasks costs in a step for each pair of hosts, and where it is too long."""
+        """Give what a stream between tasks costs in a step, by its hosts, and where it is too long."""
         return stream.bytes_s * self.horizon.step_s * self._finite_delay, self.delay_s > stream.share_s
 
     def weights(self, task: str, hosts: Hosts, without: Iterable[str] = ()) -> tuple[Floats, Floats]:
@@ -234,8 +253,12 @@ class MigrationProblem:
                 continue
             other = hosts[_other(stream, task)]
             price, late = self.coupling(stream)
-            cost += price[other]
-            broken += late[other]
+            if other.ndim == 2:
+                cost += other @ price
+                broken += other @ self._finite_delay > stream.share_s
+            else:
+                cost += price[other]
+                broken += late[other]
         return cost, broken
 
     # --- resources ----------------------------------------------------------------------------------------
@@ -363,6 +386,7 @@ class MigrationProblem:
                     int(step),
                     int(self.numbers[a]),
                     int(self.numbers[b]),
+                    ready_s=time_s,
                     fixed_send_s=time_s - float(whole[a, b]),
                     window_send_s=time_s - float(window[a, b]),
                     window_since_s=dict.fromkeys(made.inputs, time_s - remembered_s),

@@ -1,12 +1,15 @@
 """The offline optimum as a mixed integer program: all operators, all steps, solved by HiGHS.
 
-Each operator is one unit of flow through its time graph; x[b, t] says that it is on b in step t. A stream between two
-operators is split over pairs of hosts so that both ends agree, which makes the product of their x linear and tight.
+Each operator is one unit of flow through its time graph; x[b, t] says that it is on b in step t. A stream
+between two operators is split over pairs of hosts so that both ends agree, which makes the product of their x
+linear and tight.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from importlib import import_module
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -52,7 +55,7 @@ def solve_program(problem: MigrationProblem, seconds: float = 60.0) -> dict[str,
         If highspy is not installed.
     """
     try:
-        import highspy
+        highspy: Any = import_module("highspy")
     except ImportError as error:
         raise MissingDependency("highspy", "the optimum as a mixed integer program", "plan") from error
     program = _Rows()
@@ -135,18 +138,18 @@ def _add_resources(program: _Rows, problem: MigrationProblem, present: dict[str,
                 program.row(-np.inf, float(limit[b]), terms)
 
 
-def _model(highspy: object, program: _Rows) -> object:
-    model = highspy.HighsLp()  # type: ignore[attr-defined]
+def _model(highspy: Any, program: _Rows) -> Any:
+    model = highspy.HighsLp()
     size = len(program.costs)
     model.num_col_, model.num_row_ = size, len(program.rows)
     model.col_cost_ = np.array(program.costs)
     model.col_lower_, model.col_upper_ = np.zeros(size), np.ones(size)
     model.row_lower_ = np.array([low for low, *_ in program.rows])
     model.row_upper_ = np.array([high for _, high, *_ in program.rows])
-    model.a_matrix_.format_ = highspy.MatrixFormat.kRowwise  # type: ignore[attr-defined]
+    model.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
     model.a_matrix_.start_ = np.cumsum([0, *(len(columns) for *_, columns, _ in program.rows)])
     model.a_matrix_.index_ = np.array([c for *_, columns, _ in program.rows for c in columns])
     model.a_matrix_.value_ = np.array([v for *_, values in program.rows for v in values])
-    kind = highspy.HighsVarType  # type: ignore[attr-defined]
+    kind = highspy.HighsVarType
     model.integrality_ = [kind.kInteger if integer else kind.kContinuous for integer in program.integer]
     return model

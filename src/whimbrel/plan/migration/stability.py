@@ -11,11 +11,11 @@ from whimbrel.plan.migration.timegraph import TimeGraph
 
 
 def weight_threshold(graph: TimeGraph) -> float:
-    """Give how far each step's weight may change before another way through the time graph can be the shortest.
+    """Give how far the weight of each step may change before another way can be the shortest.
 
-    Section 5.2 bounds the change of each edge by half the difference between the weights of two ways. Summed up, that
-    keeps the order of the ways only where all differences have one sign; half the difference of the sums, dealt out
-    evenly over the steps, always does. No change is too large where there is only one way.
+    Section 5.2 bounds the change of each edge by half the difference between the weights of two ways. Summed
+    up, that keeps the order of the ways only where all differences have one sign; half the difference of the
+    sums, dealt out evenly over the steps, always does. No change is too large where there is only one way.
     """
     best = graph.k_shortest(2)
     if len(best) < 2:
@@ -35,7 +35,7 @@ def keep_small_changes(old: TimeGraph, new: TimeGraph, threshold: float) -> Time
 
 
 def initial_discount(stayed_s: float, patience_s: float) -> float:
-    """Give what to count of the first migration: less, the longer an operator stayed; nothing after `patience_s`.
+    """Give what to count of the first migration: less, the longer an operator stayed, down to nothing.
 
     With few steps ahead a migration hardly ever pays; this way it happens in the end.
     """

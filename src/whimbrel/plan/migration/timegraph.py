@@ -1,13 +1,13 @@
 """The time graph of one operator (MigCEP, section 4.1; algorithm 4.2 of the thesis).
 
-A vertex is a broker in a time step; an edge is to stay for a step, or to migrate, which spans the steps that the
-transfer of the state takes. While it migrates, the operator goes on where it was. A weight is the placement cost of
-the steps that the edge spans, and the cost of the migration.
+A vertex is a broker in a time step; an edge is to stay for a step, or to migrate, which spans the steps that
+the transfer of the state takes. While it migrates, the operator goes on where it was. A weight is the
+placement cost of the steps that the edge spans, and the cost of the migration.
 
-The thesis leaves out vertices that break a latency restriction, and puts some back where a step would have none. Here
-they stay, and each broken stream counts more than all costs together: a path breaks restrictions only where it must,
-and as few as it can. Vertices without resources are left out; where a step could then not be reached, those that stay
-where they can be reached are put back, as in the thesis.
+The thesis leaves out vertices that break a latency restriction, and puts some back where a step would have
+none. Here they stay, and each broken stream counts more than all costs together: a path breaks restrictions
+only where it must, and as few as it can. Vertices without resources are left out; where a step could then not
+be reached, those that stay where they can be reached are put back, as in the thesis.
 """
 
 from __future__ import annotations

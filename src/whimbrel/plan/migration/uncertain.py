@@ -80,7 +80,8 @@ class UncertainPlan:
         return np.array(hosts)
 
     def _by_chance(self) -> Iterator[Course]:
-        # The best chance from each state to the end guides the search, so that it goes straight to the best ones.
+        # The best chance from each state to the end guides the search, so that it goes straight to the best
+        # ones.
         rest = [np.ones(len(self.states[-1]))]
         for turn in reversed(self.transitions):
             rest.append((turn * rest[-1]).max(axis=1))
@@ -96,10 +97,10 @@ class UncertainPlan:
                 yield Course(hosts, chance)
                 continue
             turn = self.transitions[step][path[-1]]
-            for state in np.flatnonzero(turn):
+            for state in np.flatnonzero(turn).tolist():
                 there = chance * float(turn[state])
                 bound = -there * rest[step + 1][state]
-                heappush(waiting, (bound, count := count + 1, step + 1, (*path, int(state)), there))
+                heappush(waiting, (bound, count := count + 1, step + 1, (*path, state), there))
 
 
 def from_courses(
@@ -107,17 +108,19 @@ def from_courses(
 ) -> UncertainPlan:
     """Combine sequences of hosts to one chain; their chances are scaled to add up to 1.
 
-    A state stands for all sequences that were the same up to its step, so that the chain has exactly these sequences.
+    A state stands for all sequences that were the same up to its step, so that the chain has exactly these
+    sequences.
     """
     total = sum(course.chance for course in courses)
     chances = np.array([course.chance / total for course in courses])
     rows = np.array([course.hosts for course in courses])
     group = np.zeros(len(rows), np.int64)
-    states, transitions, before = [], [], np.ones(1)
+    states, transitions = [], []
+    before: Floats = np.ones(1)
     for step in range(horizon.steps):
         pairs, now = np.unique(np.column_stack([group, rows[:, step]]), axis=0, return_inverse=True)
         now = now.reshape(-1)
-        weight = np.bincount(now, chances, len(pairs))
+        weight: Floats = np.bincount(now, chances, len(pairs)).astype(np.float64)
         turn = np.zeros((len(before), len(pairs)))
         turn[pairs[:, 0], np.arange(len(pairs))] = weight
         transitions.append(turn / before[:, None])
@@ -129,7 +132,7 @@ def from_courses(
 
 
 def stay_if_possible(before: Floats, after: Floats) -> Floats:
-    """Give the transitions between the chances of the same states in two steps that stay as often as they can."""
+    """Give the transitions between the chances of two steps that stay in their state as often as they can."""
     kept = np.minimum(before, after)
     gain = after - kept
     rows = np.diag(np.divide(kept, before, out=np.ones_like(kept), where=before > 0))

@@ -11,9 +11,9 @@ from whimbrel.space.kernels.jit import kernel
 def relax(cost, first, sources, prices):
     """Let one operator go from state to state, while the states of the others stay as they are.
 
-    `cost[l, s, r]` is the cost so far with the operator in state s; l and r count the states of the operators before
-    and after it. The ways into state s are `sources` and `prices` from `first[s]` up to `first[s + 1]`. Returns the
-    new costs, and the state that each came from.
+    `cost[l, s, r]` is the cost so far with the operator in state s; l and r count the states of the operators
+    before and after it. The ways into state s are `sources` and `prices` from `first[s]` up to `first[s +
+    1]`. Returns the new costs, and the state that each came from.
     """
     before, size, after = cost.shape
     found = np.full(cost.shape, np.inf)

@@ -11,11 +11,12 @@ from whimbrel.space.kernels.jit import kernel
 def shortest_path(placement, allowed, migration, spans, initial):
     """Find the cheapest sequence of hosts.
 
-    `placement[i, b]` is the cost of step i at b; `allowed[i, b]` whether that vertex exists; `migration[b, a]` and
-    `spans[b, a]` are the cost and the steps of a migration from a to b; `initial[b]` is the cost to be at b in step 0.
+    `placement[i, b]` is the cost of step i at b; `allowed[i, b]` whether that vertex exists; `migration[b,
+    a]` and `spans[b, a]` are the cost and the steps of a migration from a to b; `initial[b]` is the cost to
+    be at b in step 0.
 
-    Returns the hosts, the cost, and for each step whether its vertex had to be added, because no vertex of the step
-    could be reached (algorithm 4.2 of the thesis, line 20).
+    Returns the hosts, the cost, and for each step whether its vertex had to be added, because no vertex of
+    the step could be reached (algorithm 4.2 of the thesis, line 20).
     """
     steps, size = placement.shape
     cost = np.full((steps + 1, size), np.inf)
@@ -69,8 +70,8 @@ def shortest_path(placement, allowed, migration, spans, initial):
 def shortest_paths(placement, allowed, migration, spans, initial, k):
     """Find the k cheapest sequences of hosts, cheapest first; arguments as for `shortest_path`.
 
-    Each vertex keeps the k cheapest ways to it. Returns the hosts of each way and their costs; an infinite cost
-    means that there are fewer ways.
+    Each vertex keeps the k cheapest ways to it. Returns the hosts of each way and their costs; an infinite
+    cost means that there are fewer ways.
     """
     steps, size = placement.shape
     cost = np.full((steps + 1, size, k), np.inf)
