@@ -14,6 +14,7 @@ from whimbrel.plan.migration.joint import plan_jointly
 from whimbrel.plan.migration.latency import split_latency
 from whimbrel.plan.migration.learned import LearnedMoves
 from whimbrel.plan.migration.nearby import nearby
+from whimbrel.plan.migration.optimum import find_optimum
 from whimbrel.plan.migration.plan import NOWHERE, ExpectedPlacement, MigrationPlan, Move
 from whimbrel.plan.migration.predict import dead_reckoning, navigation
 from whimbrel.plan.migration.problem import MigrationProblem, Value
@@ -43,6 +44,7 @@ __all__ = [
     "coordinate",
     "cost_of",
     "dead_reckoning",
+    "find_optimum",
     "follow_greedily",
     "navigation",
     "nearby",

@@ -57,7 +57,7 @@ class LeafFinder:
 
     @cached_property
     def _cells(self) -> Ints:
-        """The leaf of each cell between the borders of areas; the first column and row lie before all borders."""
+        """The leaf of each cell between borders of areas; the first column and row lie before all borders."""
         cells = np.full((len(self._xs) + 1, len(self._ys) + 1), NOWHERE, np.int64)
         x0, y0, x1, y1 = self.areas.T
         columns = np.searchsorted(self._xs, x0) + 1, np.searchsorted(self._xs, x1) + 1

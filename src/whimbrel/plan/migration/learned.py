@@ -104,8 +104,7 @@ class LearnedMoves:
             if not ahead:
                 done.append(Course(hosts, chance))
             for item in ahead:
-                # Who has stayed longer than others leaves in the next step.
-                leaves = max(since + item.stay_s, horizon.start_s + horizon.step_s)
+                leaves = max(since, horizon.start_s) + _rest_s(item.stay_s, horizon.start_s - since)
                 share = chance * item.chance / total
                 if leaves >= horizon.end_s:
                     done.append(Course(hosts, share))
@@ -114,3 +113,11 @@ class LearnedMoves:
                 onwards[horizon.times_s >= leaves - 1e-9] = item.broker
                 waiting.append((share, here, item.broker, leaves, onwards))
         return from_courses(name, horizon, done, bytes_s)
+
+
+def _rest_s(mean_s: float, stayed_s: float) -> float:
+    """Give how long a mover is expected to stay on, if stays of up to twice the mean are all as probable.
+
+    Who has stayed longer than that does not leave at once, either.
+    """
+    return max(mean_s - max(stayed_s, 0.0) / 2, mean_s / 4)
