@@ -54,7 +54,11 @@ class LearnedMoves:
 
     def after(self, before: int, at: int) -> list[NextBroker]:
         """Tell where movers went on to, most often first; nothing, if none was seen here."""
-        edges = self._edges.get((before, at)) or self._edges.get((NOWHERE, at), {})
+        edges = self._edges.get((before, at))
+        if edges is None:
+            # Nobody went on from here on this way: do as those from elsewhere, but do not turn round.
+            others = self._edges.get((NOWHERE, at), {})
+            edges = {broker: edge for broker, edge in others.items() if broker != before}
         total = sum(edge.count for edge in edges.values())
         found = [NextBroker(b, edge.count / total, edge.stayed_s / edge.count) for b, edge in edges.items()]
         return sorted(found, key=lambda item: (-item.chance, item.broker))

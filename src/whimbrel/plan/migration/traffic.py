@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from whimbrel.errors import NetworkError
 from whimbrel.plan.network import Mover
 
 Floats = npt.NDArray[np.float64]
@@ -42,7 +43,12 @@ def street_grid(
         The share of crossings at which it waits.
     """
     generator = np.random.default_rng(seed)
-    size = np.maximum((np.array(area_m) / block_m).astype(int), 1)
+    size = (np.array(area_m) / block_m).astype(np.int64)
+    if size.min() < 2:
+        raise NetworkError(
+            f"a town of {area_m[0]} x {area_m[1]} m has no streets {block_m} m apart",
+            "give smaller blocks, so that there are two in each direction",
+        )
     return tuple(
         Mover(f"car{n}", _drive(generator, seconds, size, block_m, speed_m_s, stop)) for n in range(vehicles)
     )
