@@ -98,16 +98,15 @@ def uncertain(network: Network, count: int) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--graphs", type=int, default=20)
-    parser.add_argument("--uncertain", type=int, default=4, help="operator graphs for the uncertain part")
+    parser.add_argument(
+        "--uncertain", type=int, default=4, help="operator graphs for the uncertain part; 0: none"
+    )
     options = parser.parse_args()
     cars: tuple[Mover, ...] = street_grid(1000, SECONDS, AREA_M, seed=1)
-    for label, shapes in SHAPES.items():
-        network = replace(tiers(shapes), movers=cars)
-        print(f"\n{label}, known: {options.graphs} operator graphs\n")
-        certain(network, options.graphs)
-    for label, shapes in SHAPES.items():
-        print(f"\n{label}, uncertain: {options.uncertain} operator graphs\n")
-        uncertain(replace(tiers(shapes), movers=cars), options.uncertain)
+    for part, count in ((certain, options.graphs), (uncertain, options.uncertain)):
+        for label, shapes in SHAPES.items() if count else ():
+            print(f"\n{label}, {part.__name__}: {count} operator graphs\n")
+            part(replace(tiers(shapes), movers=cars), count)
 
 
 if __name__ == "__main__":

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -75,7 +74,7 @@ def chain_of(name: str, horizon: Horizon, brokers: Ints, chances: Floats, bytes_
     chances /= chances.sum(axis=1, keepdims=True)
     used = np.flatnonzero(chances.any(axis=0))
     brokers, chances = brokers[used], chances[:, used]
-    turns = tuple(stay_if_possible(a, b) for a, b in pairwise(chances))
+    turns = stay_if_possible(chances)
     return UncertainPlan(name, horizon, (brokers,) * horizon.steps, chances[0], turns, bytes_s)
 
 
@@ -114,7 +113,7 @@ def navigation(
     chances[chances < 1e-6] = 0.0
     chances /= chances.sum(axis=1, keepdims=True)
     brokers = np.asarray(route, np.int64)
-    turns = tuple(only_forward(a, b) for a, b in pairwise(chances))
+    turns = only_forward(chances)
     return UncertainPlan(name, horizon, (brokers,) * horizon.steps, chances[0], turns, bytes_s)
 
 

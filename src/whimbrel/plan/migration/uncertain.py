@@ -46,7 +46,7 @@ class UncertainPlan:
         if len(self.states) != self.horizon.steps or len(self.transitions) != self.horizon.steps - 1:
             raise NetworkError(f"the uncertain plan of {self.name!r} does not tell about every step once")
         for rows in (self.first[None, :], *self.transitions):
-            if not np.allclose(rows.sum(axis=1), 1.0):
+            if np.abs(rows.sum(axis=1) - 1.0).max() > 1e-6:
                 raise NetworkError(f"chances in the uncertain plan of {self.name!r} do not add up to 1")
 
     @property
@@ -114,43 +114,46 @@ def from_courses(
     total = sum(course.chance for course in courses)
     chances = np.array([course.chance / total for course in courses])
     rows = np.array([course.hosts for course in courses])
-    group = np.zeros(len(rows), np.int64)
+    group, width = np.zeros(len(rows), np.int64), int(rows.max()) + 2
     states, transitions = [], []
     before: Floats = np.ones(1)
     for step in range(horizon.steps):
-        pairs, now = np.unique(np.column_stack([group, rows[:, step]]), axis=0, return_inverse=True)
-        now = now.reshape(-1)
-        weight: Floats = np.bincount(now, chances, len(pairs)).astype(np.float64)
-        turn = np.zeros((len(before), len(pairs)))
-        turn[pairs[:, 0], np.arange(len(pairs))] = weight
+        _, first, now = np.unique(group * width + rows[:, step], return_index=True, return_inverse=True)
+        weight: Floats = np.bincount(now, chances, len(first)).astype(np.float64)
+        turn = np.zeros((len(before), len(first)))
+        turn[group[first], np.arange(len(first))] = weight
         transitions.append(turn / before[:, None])
-        states.append(pairs[:, 1])
+        states.append(rows[first, step])
         group, before = now, weight
     return UncertainPlan(
         name, horizon, tuple(states), transitions[0][0], tuple(transitions[1:]), bandwidth_b_s
     )
 
 
-def stay_if_possible(before: Floats, after: Floats) -> Floats:
-    """Give the transitions between the chances of two steps that stay in their state as often as they can."""
+def stay_if_possible(chances: Floats) -> tuple[Floats, ...]:
+    """Give transitions between the chances of states (columns) of each step that stay where they can."""
+    before, after = chances[:-1], chances[1:]
     kept = np.minimum(before, after)
     gain = after - kept
-    rows = np.diag(np.divide(kept, before, out=np.ones_like(kept), where=before > 0))
-    leaving = 1.0 - rows.diagonal()
-    if gain.sum() > 0:
-        rows += leaving[:, None] * gain / gain.sum()
-    return rows / rows.sum(axis=1, keepdims=True)
+    stays = np.divide(kept, before, out=np.ones_like(kept), where=before > 0)
+    total = gain.sum(axis=1, keepdims=True)
+    goes = np.divide(gain, total, out=np.zeros_like(gain), where=total > 0)
+    rows = (1.0 - stays)[:, :, None] * goes[:, None, :]
+    every = np.arange(chances.shape[1])
+    rows[:, every, every] += stays
+    return tuple(rows / rows.sum(axis=2, keepdims=True))
 
 
-def only_forward(before: Floats, after: Floats) -> Floats:
-    """Give the transitions between the chances of ordered states in two steps that never go back.
+def only_forward(chances: Floats) -> tuple[Floats, ...]:
+    """Give the transitions between the chances of ordered states (columns) in each step that never go back.
 
     The first part of the chance before goes to the first part after, and so on (the north-west corner rule).
     """
-    ends_a, ends_b = np.cumsum(before), np.cumsum(after)
-    starts_a, starts_b = ends_a - before, ends_b - after
-    low = np.maximum(starts_a[:, None], starts_b[None, :])
-    high = np.minimum(ends_a[:, None], ends_b[None, :])
+    ends = np.cumsum(chances, axis=1)
+    starts = ends - chances
+    low = np.maximum(starts[:-1, :, None], starts[1:, None, :])
+    high = np.minimum(ends[:-1, :, None], ends[1:, None, :])
     moved = np.clip(high - low, 0.0, None)
-    sums = moved.sum(axis=1, keepdims=True)
-    return np.where(sums > 0, moved / np.where(sums > 0, sums, 1.0), np.eye(len(before)))
+    sums = moved.sum(axis=2, keepdims=True)
+    stays = np.broadcast_to(np.eye(chances.shape[1]), moved.shape)
+    return tuple(np.where(sums > 0, moved / np.where(sums > 0, sums, 1.0), stays))
