@@ -163,3 +163,23 @@ def test_a_task_may_begin_anywhere():
     found = plan_migrations(free)
     assert free.value(found).cost <= problem.value(plan_migrations(problem)).cost
     assert replace(free.horizon, steps=3).end_s == 3.0
+
+
+def test_where_no_way_leads_is_avoided_and_costs_without_end():
+    islands = Network(
+        tuple(Broker(name) for name in ("a", "b", "c", "d")),
+        (Link("a", "b", 100, 1), Link("c", "d", 100, 1)),
+        movers=(Mover("car", ()),),
+    )
+    workload = Workload(
+        (Feed("x", 1, 10, "car"),), (Task("t", ("x",), 1, 1), Task("u", ("t",), 1, 1)), (Delivery("u", "a"),)
+    )
+    horizon = Horizon(4)
+    car = attached("car", horizon, np.array([0, 0, 1, 1]))
+    problem = MigrationProblem(islands, workload, horizon, {"car": car})
+    found = plan_migrations(problem)
+    assert problem.value(found).broken == 0
+    assert max(row.max() for row in found.values()) <= 1
+    apart = {"t": np.zeros(4, np.int64), "u": np.full(4, 2)}
+    assert problem.value(apart).broken == 8
+    assert cost_of(problem.plans(apart), workload, islands, {"car": car}).total == np.inf

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from whimbrel.plan.migration.latency import place
 from whimbrel.plan.migration.plan import NOWHERE, Ints, MigrationPlan
 from whimbrel.plan.migration.problem import MigrationProblem
 from whimbrel.plan.network import Network
@@ -19,7 +20,7 @@ class Cost:
     """What plans cost, in byte seconds on links, and how often they are late."""
 
     placement: float
-    """C_pla: for streaming events between placements."""
+    """C_pla: for streaming events between placements; infinite where a stream has no way."""
     migration: float
     """C_Mig: for moving state."""
     moves: int
@@ -60,7 +61,23 @@ def cost_of(
     hosts = problem.hosts_of(plans)
     value = problem.value(hosts)
     moves = sum(int(np.count_nonzero(np.diff(row))) for row in hosts.values())
-    return Cost(value.placement, value.migration, moves, _late(problem, hosts))
+    placement = np.inf if _is_cut_off(problem, hosts) else value.placement
+    return Cost(placement, value.migration, moves, _late(problem, hosts))
+
+
+def _is_cut_off(problem: MigrationProblem, hosts: Mapping[str, Ints]) -> bool:
+    """Tell whether a stream has no way in some step."""
+    at = _ends(problem, hosts)
+    return any(np.isinf(_delay(problem, at[s.source], at[s.target])).any() for s in problem.streams)
+
+
+def _ends(problem: MigrationProblem, hosts: Mapping[str, Ints]) -> dict[str, Ints]:
+    """Give where tasks and places are, by the names that streams have for them."""
+    found = {**hosts}
+    for name, plan in problem.attachments.items():
+        assert isinstance(plan, MigrationPlan)
+        found[place(name)] = problem.positions(plan.hosts)
+    return found
 
 
 def _late(problem: MigrationProblem, hosts: Mapping[str, Ints]) -> int:
@@ -69,11 +86,8 @@ def _late(problem: MigrationProblem, hosts: Mapping[str, Ints]) -> int:
     bounded = [delivery for delivery in workload.deliveries if np.isfinite(delivery.latency_s)]
     if not bounded:
         return 0
-    at = {**hosts}
-    for name, plan in problem.attachments.items():
-        assert isinstance(plan, MigrationPlan)
-        at[f"@{name}"] = problem.positions(plan.hosts)
-    ends = {feed.name: f"@{feed.at}" for feed in workload.feeds} | {name: name for name in problem.tasks}
+    at = _ends(problem, hosts)
+    ends = {feed.name: place(feed.at) for feed in workload.feeds} | {name: name for name in problem.tasks}
     taken = {feed.name: np.zeros(problem.horizon.steps) for feed in workload.feeds}
     for task in workload.tasks:
         arrivals = [taken[name] + _delay(problem, at[ends[name]], at[task.name]) for name in task.inputs]
@@ -81,7 +95,7 @@ def _late(problem: MigrationProblem, hosts: Mapping[str, Ints]) -> int:
     return sum(
         int(
             (
-                taken[d.stream] + _delay(problem, at[ends[d.stream]], at[f"@{d.at}"]) > d.latency_s + 1e-12
+                taken[d.stream] + _delay(problem, at[ends[d.stream]], at[place(d.at)]) > d.latency_s + 1e-12
             ).sum()
         )
         for d in bounded

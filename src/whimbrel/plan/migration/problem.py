@@ -187,11 +187,12 @@ class MigrationProblem:
 
     def _weigh_places(self, task: str) -> tuple[Floats, Floats]:
         shape = (self.horizon.steps, len(self.numbers))
-        sent, broken = np.zeros(shape), np.zeros(shape)
+        sent, present, broken = np.zeros(shape), np.zeros(shape), np.zeros(shape)
         counts: dict[float, Floats] = {}
         for stream in self._streams_with_places[task]:
             here = self._presence(stream)
             sent += stream.bytes_s * here
+            present += here
             if not np.isfinite(stream.share_s):
                 continue
             if isinstance(self.attachments[_other(stream, task)[1:]], UncertainPlan):
@@ -199,8 +200,8 @@ class MigrationProblem:
             else:
                 counts[stream.share_s] = counts.get(stream.share_s, 0.0) + here
         for share, count in counts.items():
-            broken += count @ (self.delay_s > share)
-        broken += sent @ ~np.isfinite(self.delay_s)
+            broken += count @ (self._finite_delay > share)
+        broken += present @ ~np.isfinite(self.delay_s)
         return self.horizon.step_s * (sent @ self._finite_delay), broken
 
     @cached_property
@@ -242,7 +243,8 @@ class MigrationProblem:
 
     def coupling(self, stream: Stream) -> tuple[Floats, Bools]:
         """Give what a stream between tasks costs in a step, by its hosts, and where it is too long."""
-        return stream.bytes_s * self.horizon.step_s * self._finite_delay, self.delay_s > stream.share_s
+        late = (self.delay_s > stream.share_s) | np.isinf(self.delay_s)
+        return stream.bytes_s * self.horizon.step_s * self._finite_delay, late
 
     def weights(self, task: str, hosts: Hosts, without: Iterable[str] = ()) -> tuple[Floats, Floats]:
         """Give cost and broken restrictions of each step at each broker, next to where its neighbours are."""
