@@ -104,6 +104,10 @@ def test_where_no_vertex_has_resources_the_operator_stays_where_it_can_be_reache
     path = problem.time_graph("t", {}, room).shortest()
     assert path.added.tolist() == [False] * 5 + [True] * 2 + [False]
     assert "".join("wme"[host] for host in path.hosts) == "wwwweeee"
+    assert problem.time_graph("t", {}, room).k_shortest(2) == []
+    room[5:7], room[0] = True, False
+    graph = problem.time_graph("t", {}, room)
+    assert graph.k_shortest(1)[0].hosts.tolist() == graph.shortest().hosts.tolist()
 
 
 def test_the_first_migration_gets_cheaper_the_longer_an_operator_stayed():

@@ -65,7 +65,7 @@ class TimeGraph:
         return Path(self._positions(hosts), float(score), added)
 
     def k_shortest(self, k: int) -> list[Path]:
-        """Find the k cheapest ways, cheapest first; fewer, if there are not so many."""
+        """Find the k cheapest ways with resources, cheapest first; fewer, if there are not so many."""
         hosts, scores = shortest_paths(*self._arrays(), k)
         none = np.zeros(len(self.placement), dtype=bool)
         return [

@@ -79,14 +79,16 @@ def shortest_paths(placement, allowed, migration, spans, initial, k):
     rank = np.zeros((steps + 1, size, k), np.int64)
     paid = np.zeros((steps + 1, size))
     run = np.zeros(size, np.int64)
+    exists = allowed.copy()
     for b in range(size):
         cost[0, b, 0] = initial[b]
+        exists[0, b] = allowed[0, b] or initial[b] < np.inf
     for i in range(1, steps + 1):
         for b in range(size):
-            run[b] = run[b] + 1 if allowed[i - 1, b] else 0
+            run[b] = run[b] + 1 if exists[i - 1, b] else 0
             paid[i, b] = paid[i - 1, b] + placement[i - 1, b]
         for b in range(size):
-            if i < steps and not allowed[i, b]:
+            if i < steps and not exists[i, b]:
                 continue
             for a in range(size):
                 if a == b:
