@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from whimbrel.errors import NetworkError
 from whimbrel.plan.network import Link, Network
+from whimbrel.plan.trees import Between, Tree, tree_of
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -95,6 +96,22 @@ class Routes:
         """Give the links on the way from one broker to another."""
         path = self.path(start, end)
         return tuple(self._best[a, b] for a, b in pairwise(path))
+
+    def between(self, starts: Ints, ends: Ints) -> Between:
+        """Give delay and bandwidth of the ways from some brokers to others, all by number.
+
+        In a tree this costs what is asked for, however large the network is.
+        """
+        if self._tree is not None:
+            return self._tree.between(starts, ends)
+        ways = [self.from_number(int(start)) for start in starts]
+        delay = np.array([way.delay_s[ends] for way in ways]).reshape(len(starts), len(ends))
+        narrowest = np.array([way.narrowest_b_s[ends] for way in ways]).reshape(len(starts), len(ends))
+        return Between(delay, narrowest)
+
+    @cached_property
+    def _tree(self) -> Tree | None:
+        return tree_of(self.network)
 
     @cached_property
     def _best(self) -> dict[tuple[str, str], Link]:

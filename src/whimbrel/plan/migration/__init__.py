@@ -1,0 +1,57 @@
+"""Plan where operators are when, and when their state must move: MigCEP.
+
+B. Ottenwälder, B. Koldehofe, K. Rothermel, U. Ramachandran: MigCEP: Operator Migration for Mobility Driven
+Distributed Complex Event Processing, DEBS 2013; and chapter 4 of B. Ottenwälder's thesis on mobile CEP.
+"""
+
+from whimbrel.plan.migration.attachments import LeafFinder, attach, attached
+from whimbrel.plan.migration.baselines import follow_greedily, stay
+from whimbrel.plan.migration.coordination import Coordination, coordinate
+from whimbrel.plan.migration.cost import Cost, cost_of
+from whimbrel.plan.migration.horizon import Horizon
+from whimbrel.plan.migration.improve import plan_migrations
+from whimbrel.plan.migration.joint import plan_jointly
+from whimbrel.plan.migration.latency import split_latency
+from whimbrel.plan.migration.learned import LearnedMoves
+from whimbrel.plan.migration.nearby import nearby
+from whimbrel.plan.migration.optimum import find_optimum
+from whimbrel.plan.migration.plan import NOWHERE, ExpectedPlacement, MigrationPlan, Move
+from whimbrel.plan.migration.predict import dead_reckoning, navigation
+from whimbrel.plan.migration.problem import MigrationProblem, Value
+from whimbrel.plan.migration.program import solve_program
+from whimbrel.plan.migration.schedule import Action, Do, schedule
+from whimbrel.plan.migration.timegraph import TimeGraph
+from whimbrel.plan.migration.uncertain import UncertainPlan
+
+__all__ = [
+    "NOWHERE",
+    "Action",
+    "Coordination",
+    "Cost",
+    "Do",
+    "ExpectedPlacement",
+    "Horizon",
+    "LeafFinder",
+    "LearnedMoves",
+    "MigrationPlan",
+    "MigrationProblem",
+    "Move",
+    "TimeGraph",
+    "UncertainPlan",
+    "Value",
+    "attach",
+    "attached",
+    "coordinate",
+    "cost_of",
+    "dead_reckoning",
+    "find_optimum",
+    "follow_greedily",
+    "navigation",
+    "nearby",
+    "plan_jointly",
+    "plan_migrations",
+    "schedule",
+    "solve_program",
+    "split_latency",
+    "stay",
+]

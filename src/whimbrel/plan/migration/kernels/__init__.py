@@ -1,0 +1,1 @@
+"""Compiled searches through time graphs: arrays in, arrays out."""

@@ -1,0 +1,84 @@
+"""Temporal adjustment: plan for one course of the neighbours, then shift migrations (MigCEP, section 4.2).
+
+It fits neighbours of which it is certain where they go, and uncertain when.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from whimbrel.plan.migration.plan import changes_of
+from whimbrel.plan.migration.policies.naive import certain_problems
+from whimbrel.plan.migration.problem import Hosts, Ints, MigrationProblem
+from whimbrel.plan.migration.uncertain import Course, UncertainPlan, from_courses
+
+
+def plan_with_shifts(
+    problem: MigrationProblem, task: str, hosts: Hosts, before: int = 5, after: int = 5
+) -> Ints:
+    """Plan for the most probable course, and move each migration to where the expected cost is lowest.
+
+    Parameters
+    ----------
+    problem
+        What to plan, with uncertain plans of movers.
+    task
+        The operator.
+    hosts
+        Where its neighbours are.
+    before, after
+        How many steps a migration may be earlier or later: [t_i - t_s, t_i + t_e].
+    """
+    certain, _ = next(certain_problems(problem, task, 1))
+    best = certain.time_graph(task, hosts).shortest().hosts
+    expected = problem.time_graph(task, hosts)
+    score = expected.score_of(best)
+    for n in range(len(changes_of(best))):
+        for variant in shifted(problem, task, best, n, before, after):
+            found = expected.score_of(variant)
+            if found < score:
+                best, score = variant, found
+    return best
+
+
+def plan_skewed(
+    problem: MigrationProblem, task: str, hosts: Hosts, before: int = 5, after: int = 5, most: int = 16
+) -> UncertainPlan:
+    """Plan for the most probable course, and tell the chance of each shift to turn out the best."""
+    certain = list(certain_problems(problem, task, most))
+    base = certain[0][0].time_graph(task, hosts).shortest().hosts
+    variants = [base]
+    for n in range(len(changes_of(base))):
+        variants += shifted(problem, task, base, n, before, after)
+    chances = np.zeros(len(variants))
+    for own, chance in certain:
+        graph = own.time_graph(task, hosts)
+        chances[int(np.argmin([graph.score_of(variant) for variant in variants]))] += chance
+    courses = [
+        Course(problem.numbers[row], float(p)) for row, p in zip(variants, chances, strict=True) if p > 0
+    ]
+    return from_courses(task, problem.horizon, courses, problem.workload.task[task].bytes_s)
+
+
+def shifted(
+    problem: MigrationProblem, task: str, hosts: Ints, which: int, before: int, after: int
+) -> Iterator[Ints]:
+    """Give a plan with one of its migrations earlier and later, as far as there is time for the transfer."""
+    moves = changes_of(hosts)
+    if which >= len(moves):
+        return
+    spans, at = problem.spans(task), int(moves[which])
+    room = problem.has_room(task, {})
+    entered = int(moves[which - 1]) if which else 0
+    left = int(moves[which + 1]) if which + 1 < len(moves) else None
+    here, there = int(hosts[at - 1]), int(hosts[at])
+    earliest = entered + int(spans[here, there])
+    latest = len(hosts) - 1 if left is None else left - int(spans[there, int(hosts[left])])
+    for step in range(max(earliest, at - before), min(latest, at + after) + 1):
+        if step != at:
+            row = hosts.copy()
+            row[min(step, at) : max(step, at)] = there if step < at else here
+            if room[np.arange(len(row)), row].all():
+                yield row

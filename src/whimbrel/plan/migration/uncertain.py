@@ -1,0 +1,159 @@
+"""Plans that are not certain: Markov chains over time steps (MigCEP, section 4.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from heapq import heappop, heappush
+from itertools import islice
+
+import numpy as np
+import numpy.typing as npt
+
+from whimbrel.errors import NetworkError
+from whimbrel.plan.migration.horizon import Horizon
+from whimbrel.plan.migration.plan import Ints
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Course:
+    """One sequence of hosts, and its chance."""
+
+    hosts: Ints
+    chance: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class UncertainPlan:
+    """Several expected placements in one time step, and the chances to go from one to the next.
+
+    Two states of a step may stand for one broker: what comes after them differs.
+    """
+
+    name: str
+    horizon: Horizon
+    states: tuple[Ints, ...]
+    """For each step, the brokers of its states."""
+    first: Floats
+    """The chances of the states of the first step."""
+    transitions: tuple[Floats, ...]
+    """For each step but the first, the chances from each state before (row) to each state (column)."""
+    bandwidth_b_s: float = 0.0
+
+    def __post_init__(self) -> None:
+        if len(self.states) != self.horizon.steps or len(self.transitions) != self.horizon.steps - 1:
+            raise NetworkError(f"the uncertain plan of {self.name!r} does not tell about every step once")
+        for rows in (self.first[None, :], *self.transitions):
+            if np.abs(rows.sum(axis=1) - 1.0).max() > 1e-6:
+                raise NetworkError(f"chances in the uncertain plan of {self.name!r} do not add up to 1")
+
+    @property
+    def brokers(self) -> Ints:
+        """All brokers that it may come to."""
+        return np.unique(np.concatenate(self.states))
+
+    def marginals(self) -> Iterator[tuple[Ints, Floats]]:
+        """Give, for each step, the brokers of its states and the chance of each state."""
+        chances = self.first
+        yield self.states[0], chances
+        for brokers, turn in zip(self.states[1:], self.transitions, strict=True):
+            chances = chances @ turn
+            yield brokers, chances
+
+    def courses(self, most: int) -> list[Course]:
+        """Give the most probable sequences of states, at most so many."""
+        return list(islice(self._by_chance(), most))
+
+    def most_probable(self) -> Ints:
+        """Give the hosts of the most probable sequence."""
+        return self.courses(1)[0].hosts
+
+    def draw(self, generator: np.random.Generator) -> Ints:
+        """Draw one sequence of hosts by chance."""
+        at = int(generator.choice(len(self.first), p=self.first))
+        hosts = [self.states[0][at]]
+        for brokers, turn in zip(self.states[1:], self.transitions, strict=True):
+            at = int(generator.choice(turn.shape[1], p=turn[at]))
+            hosts.append(brokers[at])
+        return np.array(hosts)
+
+    def _by_chance(self) -> Iterator[Course]:
+        # The best chance from each state to the end guides the search, so that it goes straight to the best
+        # ones.
+        rest = [np.ones(len(self.states[-1]))]
+        for turn in reversed(self.transitions):
+            rest.append((turn * rest[-1]).max(axis=1))
+        rest.reverse()
+        waiting: list[tuple[float, int, int, tuple[int, ...], float]] = []
+        count = 0
+        for state, chance in enumerate(self.first):
+            heappush(waiting, (-chance * rest[0][state], count := count + 1, 0, (state,), float(chance)))
+        while waiting and waiting[0][0] < 0:
+            _, _, step, path, chance = heappop(waiting)
+            if step == self.horizon.steps - 1:
+                hosts = np.array([self.states[i][state] for i, state in enumerate(path)])
+                yield Course(hosts, chance)
+                continue
+            turn = self.transitions[step][path[-1]]
+            for state in np.flatnonzero(turn).tolist():
+                there = chance * float(turn[state])
+                bound = -there * rest[step + 1][state]
+                heappush(waiting, (bound, count := count + 1, step + 1, (*path, state), there))
+
+
+def from_courses(
+    name: str, horizon: Horizon, courses: Sequence[Course], bandwidth_b_s: float = 0.0
+) -> UncertainPlan:
+    """Combine sequences of hosts to one chain; their chances are scaled to add up to 1.
+
+    A state stands for all sequences that were the same up to its step, so that the chain has exactly these
+    sequences.
+    """
+    total = sum(course.chance for course in courses)
+    chances = np.array([course.chance / total for course in courses])
+    rows = np.array([course.hosts for course in courses])
+    group, width = np.zeros(len(rows), np.int64), int(rows.max()) + 2
+    states, transitions = [], []
+    before: Floats = np.ones(1)
+    for step in range(horizon.steps):
+        _, first, now = np.unique(group * width + rows[:, step], return_index=True, return_inverse=True)
+        weight: Floats = np.bincount(now, chances, len(first)).astype(np.float64)
+        turn = np.zeros((len(before), len(first)))
+        turn[group[first], np.arange(len(first))] = weight
+        transitions.append(turn / before[:, None])
+        states.append(rows[first, step])
+        group, before = now, weight
+    return UncertainPlan(
+        name, horizon, tuple(states), transitions[0][0], tuple(transitions[1:]), bandwidth_b_s
+    )
+
+
+def stay_if_possible(chances: Floats) -> tuple[Floats, ...]:
+    """Give transitions between the chances of states (columns) of each step that stay where they can."""
+    before, after = chances[:-1], chances[1:]
+    kept = np.minimum(before, after)
+    gain = after - kept
+    stays = np.divide(kept, before, out=np.ones_like(kept), where=before > 0)
+    total = gain.sum(axis=1, keepdims=True)
+    goes = np.divide(gain, total, out=np.zeros_like(gain), where=total > 0)
+    rows = (1.0 - stays)[:, :, None] * goes[:, None, :]
+    every = np.arange(chances.shape[1])
+    rows[:, every, every] += stays
+    return tuple(rows / rows.sum(axis=2, keepdims=True))
+
+
+def only_forward(chances: Floats) -> tuple[Floats, ...]:
+    """Give the transitions between the chances of ordered states (columns) in each step that never go back.
+
+    The first part of the chance before goes to the first part after, and so on (the north-west corner rule).
+    """
+    ends = np.cumsum(chances, axis=1)
+    starts = ends - chances
+    low = np.maximum(starts[:-1, :, None], starts[1:, None, :])
+    high = np.minimum(ends[:-1, :, None], ends[1:, None, :])
+    moved = np.clip(high - low, 0.0, None)
+    sums = moved.sum(axis=2, keepdims=True)
+    stays = np.broadcast_to(np.eye(chances.shape[1]), moved.shape)
+    return tuple(np.where(sums > 0, moved / np.where(sums > 0, sums, 1.0), stays))

@@ -1,0 +1,197 @@
+"""Attachments, nearby brokers, stability, schedules, and the experiment."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from whimbrel.errors import NetworkError, NoPlanError
+from whimbrel.plan.migration import (
+    NOWHERE,
+    Do,
+    Horizon,
+    LeafFinder,
+    LearnedMoves,
+    MigrationProblem,
+    attach,
+    follow_greedily,
+    nearby,
+    schedule,
+    stay,
+)
+from whimbrel.plan.migration import attachments as attaching
+from whimbrel.plan.migration.experiment import (
+    AREA_M,
+    Predictors,
+    compare_certain,
+    follow_predictions,
+    friends_nearby,
+    tiers,
+)
+from whimbrel.plan.migration.improve import improve
+from whimbrel.plan.migration.samples import random_problem
+from whimbrel.plan.migration.stability import (
+    StepsAhead,
+    initial_discount,
+    keep_small_changes,
+    weight_threshold,
+)
+from whimbrel.plan.migration.traffic import street_grid
+from whimbrel.plan.network import Mover
+
+QUAD = tiers([(2, 2), (4, 4)], area_m=(400.0, 400.0))
+
+
+def names(numbers):
+    return {QUAD.brokers[n].name for n in numbers if n != NOWHERE}
+
+
+def test_movers_are_attached_to_leaves():
+    car = Mover("car", ((1.0, 50.0, 50.0), (3.0, 250.0, 50.0)))
+    plan = attach(replace(QUAD, movers=(car,)), Horizon(5), {"car": 7.0}, handover_s=0.25)["car"]
+    # A border belongs to the area whose smallest x it is; it is nowhere before and after its track.
+    assert [QUAD.brokers[n].name if n != NOWHERE else None for n in plan.hosts] == [
+        None, "1-0-0", "1-1-0", "1-2-0", None,
+    ]  # fmt: skip
+    assert plan.at(2).fixed_send_s == 1.75
+    assert plan.at(2).bandwidth_b_s == 7.0
+    assert attach(QUAD, Horizon(5)) == {}
+
+
+def test_both_ways_to_find_leaves_agree(monkeypatch):
+    finder = LeafFinder(QUAD)
+    draw = np.random.default_rng(1)
+    x, y = draw.choice(np.arange(-50.0, 460.0, 25.0), (2, 500))
+    x[0] = np.nan
+    by_table = finder.find(x, y)
+    monkeypatch.setattr(attaching, "_MOST_CELLS", 0)
+    assert by_table.tolist() == finder.find(x, y).tolist()
+    assert set(by_table) > {NOWHERE}
+
+
+def test_nearby_brokers_and_those_above_them():
+    corner = QUAD.number["1-0-0"]
+    assert names(nearby(QUAD, [corner], 0)) == {"1-0-0", "0-0-0", "cloud"}
+    close = names(nearby(QUAD, [corner, QUAD.number["cloud"]], 50))
+    assert close == {"1-0-0", "1-0-1", "1-1-0", "1-1-1", "0-0-0", "cloud"}
+    assert len(nearby(QUAD, [corner], 1000)) == len(QUAD.brokers)
+    assert names(nearby(QUAD, [NOWHERE, corner], 0)) == {"1-0-0", "0-0-0", "cloud"}
+
+
+def test_a_problem_looks_at_nearby_brokers_only():
+    network = replace(QUAD, movers=street_grid(3, 60, (400.0, 400.0), seed=2, block_m=50.0))
+    workload = friends_nearby(("car0", "car1", "car2"), 100, 500)
+    attachments = attach(network, Horizon(50))
+    start = {task.name: "cloud" for task in workload.tasks}
+    close = nearby(network, [int(attachments["car0"].hosts[0])], 0)
+    problem = MigrationProblem(network, workload, Horizon(50), attachments, start, close)
+    found = improve(problem, stay(problem))
+    used = {int(problem.numbers[host]) for row in found.values() for host in row}
+    assert used <= {*close.tolist(), network.number["cloud"]}
+
+
+@given(st.integers(0, 2**32 - 1))
+def test_a_plan_stays_the_shortest_while_weights_change_within_the_threshold(seed):
+    problem = random_problem(seed)
+    graph = problem.time_graph("t0", stay(problem))
+    path, bound = graph.shortest(), weight_threshold(graph)
+    draw = np.random.default_rng(seed)
+    change = (
+        np.zeros_like(graph.placement)
+        if np.isinf(bound)
+        else draw.uniform(-bound, bound, graph.placement.shape)
+    )
+    moved = replace(graph, placement=graph.placement + change)
+    assert moved.score_of(path.hosts) <= moved.shortest().score + 1e-6 * (1 + abs(path.score))
+    kept = keep_small_changes(graph, moved, bound)
+    assert np.array_equal(kept.placement, graph.placement)
+    large = replace(graph, placement=graph.placement + 1.0)
+    assert np.array_equal(keep_small_changes(graph, large, 0.5).placement, large.placement)
+
+
+def test_other_brokers_replace_a_time_graph():
+    problem = random_problem(3)
+    graph = problem.time_graph("t0", stay(problem))
+    fewer = replace(graph, placement=graph.placement[:4])
+    assert keep_small_changes(graph, fewer, 99.0) is fewer
+
+
+def test_few_steps_ahead_when_predictions_fail():
+    ahead = StepsAhead(least=10, most=40)
+    assert [ahead.held(), ahead.held(), ahead.held(), ahead.held()] == [20, 30, 40, 40]
+    assert [ahead.failed(), ahead.failed(), ahead.failed()] == [20, 10, 10]
+    assert [initial_discount(t, 100) for t in (0, 25, 100, 300)] == [1.0, 0.75, 0.0, 0.0]
+    assert initial_discount(5, 0) == 0.0
+
+
+@given(st.integers(0, 2**32 - 1))
+def test_a_schedule_sends_in_time_and_starts_where_the_plan_says(seed):
+    problem = random_problem(seed)
+    plans = problem.plans(improve(problem, stay(problem)))
+    actions = schedule(plans.values(), problem.workload, problem.network)
+    assert [action.time_s for action in actions] == sorted(action.time_s for action in actions)
+    at = {task: problem.network.brokers[int(plan.hosts[0])].name for task, plan in plans.items()}
+    since = dict.fromkeys(at, 0.0)
+    for action in actions:
+        # Whatever is sent is sent from where the task is, after it has started there.
+        assert action.time_s >= since[action.task] - 1e-9
+        if action.do is Do.START:
+            at[action.task], since[action.task] = action.target, action.time_s
+        else:
+            assert action.source == at[action.task]
+    assert at == {task: problem.network.brokers[int(plan.hosts[-1])].name for task, plan in plans.items()}
+    assert sum(action.do is Do.START for action in actions) == sum(len(plan.moves) for plan in plans.values())
+
+
+def test_the_actions_of_one_migration():
+    problem = random_problem(5)
+    task = next(task for task in problem.workload.tasks if task.fixed_b and task.window_b)
+    row = np.array([0] * 6 + [1] * 2)
+    plan = problem.plan(task.name, row)
+    actions = schedule([plan], problem.workload, problem.network)
+    kinds = [action.do for action in actions]
+    windows = [Do.SEND_WINDOW] * len(task.inputs) + [Do.REDIRECT] * len(task.inputs)
+    assert kinds == [Do.SEND_FIXED, *windows, Do.STOP, Do.START]
+    assert sum(action.size_b for action in actions) == pytest.approx(task.fixed_b + task.window_b)
+    assert {action.since_s for action in actions if action.do is Do.SEND_WINDOW} == {
+        plan.moves[0].window_since_s[task.inputs[0]]
+    }
+
+
+def test_errors_say_what_is_missing():
+    with pytest.raises(NetworkError, match="no time to plan for"):
+        Horizon(0)
+    with pytest.raises(NetworkError, match="give smaller blocks"):
+        street_grid(3, 60, (400.0, 400.0))
+    network = replace(QUAD, movers=street_grid(3, 60, (400.0, 400.0), block_m=50.0))
+    workload = friends_nearby(("car0", "car1", "car2"), 100, 500)
+    with pytest.raises(NetworkError, match="give the plan of each mover"):
+        MigrationProblem(network, workload, Horizon(9))
+    with pytest.raises(NetworkError, match="one horizon"):
+        MigrationProblem(network, workload, Horizon(9), attach(network, Horizon(5)))
+    problem = MigrationProblem(network, workload, Horizon(9), attach(network, Horizon(9)))
+    with pytest.raises(NoPlanError, match="name its broker in `start`"):
+        stay(problem)
+
+
+def test_planning_saves_against_staying_and_following():
+    network = replace(tiers([(8, 5)]), movers=street_grid(12, 300, AREA_M, seed=1))
+    horizon = Horizon(150, 2.0)
+    attachments = attach(network, horizon)
+    workload = friends_nearby(("car0", "car1", "car2"), 250, 15_000)
+    start = {task.name: "cloud" for task in workload.tasks}
+    own = {name: attachments[name] for name in ("car0", "car1", "car2")}
+    found = compare_certain(network, workload, own, start, whole=True)
+    assert found.improved <= found.planned < min(found.greedy, found.static)
+    learned = LearnedMoves()
+    learned.learn([plan.hosts for plan in attachments.values()], horizon)
+    predict = Predictors(network, LeafFinder(network), attachments, learned)
+    problem = MigrationProblem(network, workload, horizon, own, start)
+    greedy = problem.value(follow_greedily(problem, 4.0)).cost
+    for expected in (predict.known, predict.on_route, predict.straight_on, predict.as_others):
+        cost = problem.value(follow_predictions(problem, expected, every_s=50.0, ahead=60)).cost
+        assert found.improved * (1 - 1e-9) <= cost < greedy
