@@ -1,0 +1,152 @@
+"""Who decides where tasks run: a name for each planner. All take a workload, a network and an objective."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, Protocol
+
+from whimbrel.errors import NetworkError, NoPlanError, did_you_mean
+from whimbrel.plan.board import Board
+from whimbrel.plan.cost import Objective, evaluate, violations
+from whimbrel.plan.network import Network
+from whimbrel.plan.placement import Placement
+from whimbrel.plan.workload import Task, Workload
+
+
+class Plan(Protocol):
+    """What comes of planning: it explains itself in words, as a table, as a picture and as JSON."""
+
+    def words(self) -> str:
+        """Explain it."""
+        ...
+
+    def table(self) -> str:
+        """Show it as a table of text."""
+        ...
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give it as plain data, for JSON."""
+        ...
+
+    def draw(self, path: str) -> None:
+        """Draw it to a file: PNG or SVG."""
+        ...
+
+
+Planner = Callable[[Workload, Network, Objective], Plan]
+
+
+def plan_centralised(workload: Workload, network: Network, objective: Objective = Objective.BDP) -> Placement:
+    """Run everything on one broker: the one where that costs the least.
+
+    Raises
+    ------
+    NoPlanError
+        If no broker has room for everything; the error tells what the best one lacks.
+    """
+    board = Board(workload, network, objective)
+    ranked = sorted(
+        ((board.excess(hosts), board.cost(hosts), n), hosts)
+        for n, hosts in enumerate(
+            {task.name: broker for task in workload.tasks} for broker in board.candidates
+        )
+    )
+    return _checked(board, ranked[0][1], "centralised", "no broker can run everything")
+
+
+def plan_greedy(workload: Workload, network: Network, objective: Objective = Objective.BDP) -> Placement:
+    """Put each task where it costs the least at the time, then move single tasks as long as that helps.
+
+    Tasks are taken in order, so that the inputs of each have their places. While what comes after a task has
+    none, it counts as if it ran where it is wanted. The rounds of moving end, because every move makes the
+    excess over limits smaller, or the cost at the same excess. O(tasks x brokers) looks a round.
+
+    Raises
+    ------
+    NoPlanError
+        If what is found asks too much. The exact planner may still find something.
+    """
+    board = Board(workload, network, objective)
+    hosts: dict[str, str] = {}
+    for task in workload.tasks:
+        hosts[task.name] = _cheapest(board, hosts, task, board.candidates)
+    while _improve(board, hosts):
+        pass
+    return _checked(board, hosts, "greedy", "no way was found to satisfy everything")
+
+
+def _cheapest(board: Board, hosts: dict[str, str], task: Task, brokers: Iterable[str]) -> str:
+    """Find the cheapest broker for a task whose readers have no hosts yet."""
+    ends = _wanted_at(board, task.name)
+    best, chosen = (float("inf"), float("inf")), ""
+    for broker in brokers:
+        tried = {**hosts, task.name: broker}
+        cost = sum(board.stream_cost(name, tried) for name in dict.fromkeys((*task.inputs, task.name)))
+        if board.workload.readers[task.name] and ends:
+            ways = sum(board.objective.weight(link) for link in board.tree(broker, ends))
+            cost += board.streams[task.name].bytes_s * ways
+        score = (board.excess(tried), cost)
+        if score < best:
+            best, chosen = score, broker
+    return chosen
+
+
+def _wanted_at(board: Board, stream: str) -> frozenset[str]:
+    """Give the brokers to which a stream, or what is made of it, is delivered."""
+    above = {stream}
+    for task in board.workload.tasks:
+        if above & {*task.inputs}:
+            above.add(task.name)
+    return frozenset(
+        place for each in board.workload.deliveries if each.stream in above for place in board.places(each.at)
+    )
+
+
+def _improve(board: Board, hosts: dict[str, str]) -> bool:
+    """Move single tasks to better brokers; tell whether any was."""
+    is_better = False
+    now = (board.excess(hosts), board.cost(hosts))
+    for task in board.workload.tasks:
+        for broker in board.candidates:
+            tried = {**hosts, task.name: broker}
+            score = (board.excess(tried), board.cost(tried))
+            # Sums of floats differ by a little: without a margin, moving could go on for ever.
+            if score[0] < now[0] - 1e-9 or (score[0] <= now[0] and score[1] < now[1] * (1 - 1e-9)):
+                hosts[task.name], now, is_better = broker, score, True
+    return is_better
+
+
+def plan_exact(workload: Workload, network: Network, objective: Objective = Objective.BDP) -> Placement:
+    """Find hosts that no others beat, as a mixed integer program; see `whimbrel.plan.exact`."""
+    from whimbrel.plan.exact import solve
+
+    board = Board(workload, network, objective)
+    hosts, notes = solve(board)
+    return _checked(board, hosts, "exact", "nothing satisfies everything", notes)
+
+
+def _checked(
+    board: Board, hosts: dict[str, str], planner: str, trouble: str, notes: tuple[str, ...] = ()
+) -> Placement:
+    costs = evaluate(board.workload, board.network, hosts, board.objective)
+    problems = violations(board.workload, board.network, costs)
+    if problems:
+        lines = "".join(f"\n  - {problem}" for problem in problems)
+        raise NoPlanError(f"{trouble}; with the least trouble (planner {planner}):{lines}")
+    return Placement(board.workload, board.network, hosts, board.objective, planner, costs, notes)
+
+
+PLANNERS: dict[str, Planner] = {
+    "centralised": plan_centralised,
+    "greedy": plan_greedy,
+    "static": plan_greedy,
+    "exact": plan_exact,
+}
+"""`static` is another name of `greedy`: hosts that stay."""
+
+
+def planner_named(name: str) -> Planner:
+    """Give the planner of a name."""
+    if name not in PLANNERS:
+        raise NetworkError(f"no planner is named {name!r}", did_you_mean(name, PLANNERS))
+    return PLANNERS[name]
