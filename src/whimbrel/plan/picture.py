@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from whimbrel.plan.placement import Placement
 
 INK, QUIET, BUSY, TASK, SOURCE, WANTED = "#22303c", "#b8c4ce", "#c8553d", "#2a6f97", "#588157", "#7b2d8b"
+BEHIND = {"boxstyle": "round,pad=0.12", "facecolor": "white", "edgecolor": "none", "alpha": 0.75}
+"""What texts stand on, so that links do not strike them through."""
 WIDEST = 9.0
 """Points: the width of the link with the most traffic."""
 MOST_LABELS = 40
@@ -140,7 +142,7 @@ def _draw_links(axes: Any, plan: Placement, spots: Spots) -> None:
             axes.annotate(
                 f"{in_bytes(load)}/s", ((x0 + x1) / 2, (y0 + y1) / 2), color=INK, fontsize=7, ha="center",
                 va="center", zorder=4,
-                bbox={"boxstyle": "round,pad=0.15", "facecolor": "white", "edgecolor": "none", "alpha": 0.8},
+                bbox=BEHIND,
             )  # fmt: skip
 
 
@@ -157,12 +159,12 @@ def _draw_brokers(axes: Any, plan: Placement, spots: Spots) -> None:
             continue
         axes.annotate(
             broker.name, (x, y), xytext=(0, 11), textcoords="offset points", ha="center", va="bottom",
-            color=INK, fontweight="bold", zorder=5,
+            color=INK, fontweight="bold", zorder=5, bbox=BEHIND,
         )  # fmt: skip
         for line, (colour, text) in enumerate(said):
             axes.annotate(
                 text, (x, y), xytext=(0, -11 - 9.5 * line), textcoords="offset points", ha="center", va="top",
-                fontsize=7.5, color=colour, zorder=5,
+                fontsize=7.5, color=colour, zorder=5, bbox=BEHIND,
             )  # fmt: skip
 
 
@@ -198,7 +200,7 @@ def _finish(axes: Any, plan: Placement) -> None:
     marks = [("task", TASK), ("source", SOURCE), ("wanted here", WANTED)]
     for text, colour in marks:
         axes.plot([], [], marker="s", linestyle="", color=colour, label=text)
-    axes.legend(loc="lower right", frameon=False, fontsize=8)
+    axes.legend(loc="upper left", frameon=False, fontsize=8)
 
 
 def _moves(network: Network, feed: Feed) -> bool:

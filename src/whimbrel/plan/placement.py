@@ -55,7 +55,7 @@ class Placement:
         measures = {
             Objective.BDP: f"{in_bytes(total.bdp_b)} on their way at any time",
             Objective.FLOW: f"{in_bytes(total.flow_b_s)}/s, counted on every link",
-            Objective.COST: f"{total.cost_s:.3g} a second for traffic",
+            Objective.COST: f"{_amount(total.cost_s)} a second for traffic",
         }
         others = "; ".join(words for each, words in measures.items() if each is not self.objective)
         return (
@@ -95,7 +95,7 @@ class Placement:
         ends |= {place for each in places for place in self._board.places(each.at)}
         if heaviest:
             return f"on the way from {_listed(heaviest)} to {_listed(sorted(ends))}"
-        return "and reads nothing"
+        return "though it reads nothing"
 
     def _read_from(self, task: Task) -> dict[str, float]:
         """Give the share of what a task reads that comes from each broker."""
@@ -244,6 +244,10 @@ def _share(load: float, limit: float) -> str:
     return "" if math.isinf(limit) else _percent(load / limit)
 
 
+def _amount(number: float) -> str:
+    return f"{number:,.0f}" if abs(number) >= 1000 else f"{number:.3g}"
+
+
 def _percent(share: float, digits: int = 1) -> str:
     return f"{100 * share:.{digits}f} %"
 
@@ -255,7 +259,7 @@ def _number(count: int, what: str) -> str:
 def _compared(other: float, mine: float) -> str:
     """Say how much more, or less, something costs."""
     if not mine:
-        return f"{other:.3g} instead of nothing"
+        return f"{_amount(other)} instead of nothing"
     ratio = other / mine
     if ratio >= 2:
         return f"{ratio:.3g} times as much"

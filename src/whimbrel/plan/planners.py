@@ -33,6 +33,9 @@ class Plan(Protocol):
         ...
 
 
+STARTS = 3
+"""From how many brokers with everything on them the greedy planner begins, too."""
+
 Planner = Callable[[Workload, Network, Objective], Plan]
 
 
@@ -45,21 +48,23 @@ def plan_centralised(workload: Workload, network: Network, objective: Objective 
         If no broker has room for everything; the error tells what the best one lacks.
     """
     board = Board(workload, network, objective)
-    ranked = sorted(
-        ((board.excess(hosts), board.cost(hosts), n), hosts)
-        for n, hosts in enumerate(
-            {task.name: broker for task in workload.tasks} for broker in board.candidates
-        )
-    )
-    return _checked(board, ranked[0][1], "centralised", "no broker can run everything")
+    return _checked(board, _all_on_one(board)[0], "centralised", "no broker can run everything")
+
+
+def _all_on_one(board: Board) -> list[dict[str, str]]:
+    """Give hosts that run everything on one broker, for each of them, the best first."""
+    tried = [dict.fromkeys(board.workload.task, broker) for broker in board.candidates]
+    return sorted(tried, key=lambda hosts: (board.excess(hosts), board.cost(hosts)))
 
 
 def plan_greedy(workload: Workload, network: Network, objective: Objective = Objective.BDP) -> Placement:
     """Put each task where it costs the least at the time, then move single tasks as long as that helps.
 
     Tasks are taken in order, so that the inputs of each have their places. While what comes after a task has
-    none, it counts as if it ran where it is wanted. The rounds of moving end, because every move makes the
-    excess over limits smaller, or the cost at the same excess. O(tasks x brokers) looks a round.
+    none, it counts as if it ran where it is wanted. Moving ends, because every move makes the excess over
+    limits smaller, or the cost at the same excess. As tasks that belong together are not moved together, it
+    also begins with everything on one broker, for the best few, and takes the best of what comes of these.
+    O(tasks x brokers) looks a round.
 
     Raises
     ------
@@ -67,12 +72,15 @@ def plan_greedy(workload: Workload, network: Network, objective: Objective = Obj
         If what is found asks too much. The exact planner may still find something.
     """
     board = Board(workload, network, objective)
-    hosts: dict[str, str] = {}
+    first: dict[str, str] = {}
     for task in workload.tasks:
-        hosts[task.name] = _cheapest(board, hosts, task, board.candidates)
-    while _improve(board, hosts):
-        pass
-    return _checked(board, hosts, "greedy", "no way was found to satisfy everything")
+        first[task.name] = _cheapest(board, first, task, board.candidates)
+    starts = [first, *_all_on_one(board)[:STARTS]]
+    for hosts in starts:
+        while _improve(board, hosts):
+            pass
+    best = min(starts, key=lambda hosts: (board.excess(hosts), board.cost(hosts)))
+    return _checked(board, best, "greedy", "no way was found to satisfy everything")
 
 
 def _cheapest(board: Board, hosts: dict[str, str], task: Task, brokers: Iterable[str]) -> str:
@@ -81,7 +89,7 @@ def _cheapest(board: Board, hosts: dict[str, str], task: Task, brokers: Iterable
     best, chosen = (float("inf"), float("inf")), ""
     for broker in brokers:
         tried = {**hosts, task.name: broker}
-        cost = sum(board.stream_cost(name, tried) for name in dict.fromkeys((*task.inputs, task.name)))
+        cost = _around(board, tried, task)
         if board.workload.readers[task.name] and ends:
             ways = sum(board.objective.weight(link) for link in board.tree(broker, ends))
             cost += board.streams[task.name].bytes_s * ways
@@ -105,15 +113,24 @@ def _wanted_at(board: Board, stream: str) -> frozenset[str]:
 def _improve(board: Board, hosts: dict[str, str]) -> bool:
     """Move single tasks to better brokers; tell whether any was."""
     is_better = False
-    now = (board.excess(hosts), board.cost(hosts))
     for task in board.workload.tasks:
+        now = (board.excess(hosts), _around(board, hosts, task))
         for broker in board.candidates:
             tried = {**hosts, task.name: broker}
-            score = (board.excess(tried), board.cost(tried))
+            cost = _around(board, tried, task)
             # Sums of floats differ by a little: without a margin, moving could go on for ever.
-            if score[0] < now[0] - 1e-9 or (score[0] <= now[0] and score[1] < now[1] * (1 - 1e-9)):
-                hosts[task.name], now, is_better = broker, score, True
+            is_cheaper = cost < now[1] * (1 - 1e-9)
+            if not is_cheaper and not now[0]:
+                continue
+            excess = board.excess(tried)
+            if excess < now[0] - 1e-9 or (excess <= now[0] and is_cheaper):
+                hosts[task.name], now, is_better = broker, (excess, cost), True
     return is_better
+
+
+def _around(board: Board, hosts: dict[str, str], task: Task) -> float:
+    """Give what the streams cost that depend on where a task is: those it reads, and its own."""
+    return sum(board.stream_cost(name, hosts) for name in dict.fromkeys((*task.inputs, task.name)))
 
 
 def plan_exact(workload: Workload, network: Network, objective: Objective = Objective.BDP) -> Placement:
