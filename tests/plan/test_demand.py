@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import count
+from pathlib import Path
 
 import pytest
 
@@ -23,6 +24,7 @@ define Jam(n) over 5 min every 1 min
   assign n = count(Stopped.vehicle)
 define Calm detect Stopped then not Siren for 1 min
 """
+ROOT = Path(__file__).parents[2]
 QUERY = wb.compile(TEXT)
 NETWORK = Network(
     (Broker("gate"), Broker("hall"), Broker("cloud")),
@@ -160,7 +162,7 @@ def test_movers_send_from_where_they_are():
 
 
 def test_every_operator_that_is_needed_is_in_a_task():
-    query = wb.read("examples/traffic/accident.wbl")
+    query = wb.read(ROOT / "examples" / "traffic" / "accident.wbl")
     work = workload_of(query, NETWORK)
     run = {name for task in work.tasks for name in task.operators}
     assert run == {operator.name for operator in graph_to_plan(query).operators} - {"Position"}
