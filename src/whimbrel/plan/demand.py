@@ -20,7 +20,18 @@ from functools import cached_property
 from whimbrel.errors import NetworkError, did_you_mean
 from whimbrel.graph.costs import cost
 from whimbrel.graph.estimate import MAKING, Observed, likely_rates, state_of
-from whimbrel.graph.operators import ANY, Aggregate, Custom, Derive, Filter, Graph, Merge, Operator, Source
+from whimbrel.graph.operators import (
+    ANY,
+    Aggregate,
+    Custom,
+    Derive,
+    Filter,
+    Graph,
+    Match,
+    Merge,
+    Operator,
+    Source,
+)
 from whimbrel.graph.passes import rewrite
 from whimbrel.graph.query import Compilable, Query, compiled
 from whimbrel.graph.scope import selection
@@ -323,6 +334,8 @@ class _Cutter:
                 return EVENT_B + _schema_size(operator.schema)
             case Filter() | Merge():
                 return max(sizes)
+            case Match():
+                return sum(self.size(part.input) for part in operator.parts)
             case Derive():
                 named = [len(case.assign) for case in operator.cases]
                 return EVENT_B + VALUE_B * max(named, default=0) if any(named) else max(sizes)

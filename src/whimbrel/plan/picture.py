@@ -171,14 +171,24 @@ def _draw_brokers(axes: Any, plan: Placement, spots: Spots) -> None:
 def _at_brokers(plan: Placement) -> dict[str, list[tuple[str, str]]]:
     """Give what is to be said at each broker, with its colour: tasks, sources, who wants something."""
     found: dict[str, list[tuple[str, str]]] = {}
-    for task, host in plan.hosts.items():
-        found.setdefault(host, []).append((TASK, _short(task)))
+    for host in dict.fromkeys(plan.hosts.values()):
+        found[host] = [(TASK, text) for text in _tasks_on(plan, host)]
     ends: list[tuple[str, str, str]] = [(SOURCE, feed.at, feed.name) for feed in plan.workload.feeds]
     ends += [(WANTED, each.at, f"→ {each.stream}") for each in plan.workload.deliveries]
     for colour, at, text in ends:
         if at in plan.network.number:
             found.setdefault(at, []).append((colour, _short(text)))
     return {name: _at_most(said, 6) for name, said in found.items()}
+
+
+def _tasks_on(plan: Placement, host: str) -> list[str]:
+    """Name the tasks on a broker, those that are made of others first, and twins once."""
+    counts: dict[str, int] = {}
+    for task in reversed(plan.workload.tasks):
+        if plan.hosts[task.name] == host:
+            name = task.operators[-1] if task.operators else task.name
+            counts[name] = counts.get(name, 0) + 1
+    return [_short(name) + (f" × {count}" if count > 1 else "") for name, count in counts.items()]
 
 
 def _at_most(said: list[tuple[str, str]], count: int) -> list[tuple[str, str]]:

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from whimbrel.plan.board import Board
-from whimbrel.plan.cost import Costs, Objective, room
+from whimbrel.plan.cost import Costs, Objective, evaluate, room, violations
 from whimbrel.plan.network import Link, Network
 from whimbrel.plan.units import in_bytes, in_seconds
 from whimbrel.plan.workload import Delivery, Feed, Task, Workload
@@ -40,7 +40,7 @@ class Placement:
         """Explain the plan: what it costs, why each task runs where it does, when deliveries arrive."""
         parts = [
             [self._summary()],
-            [self._why(task) for task in self.workload.tasks],
+            self._reasons(),
             [
                 self._arrives(*each)
                 for each in zip(self.workload.deliveries, self.costs.delays_s, strict=True)
@@ -76,6 +76,29 @@ class Placement:
             return f"Everything happens on {end}."
         return f"Running everything on {end} would cost {_compared(central, mine)}."
 
+    def _reasons(self) -> list[str]:
+        """Say for every task why it runs where it does; conditions that run at their sources in one line."""
+        groups: dict[tuple[str, ...], list[Task]] = {}
+        for number, task in enumerate(self.workload.tasks):
+            groups.setdefault(task.operators or (str(number),), []).append(task)
+        found: list[str] = []
+        for tasks in groups.values():
+            if len(tasks) > 1 and all(self._is_at_its_source(task) for task in tasks):
+                found.append(self._at_sources(tasks))
+            else:
+                found += [self._why(task) for task in tasks]
+        return found
+
+    def _is_at_its_source(self, task: Task) -> bool:
+        return self._read_from(task).get(self.hosts[task.name], 0.0) > 1 - 1e-9
+
+    def _at_sources(self, tasks: list[Task]) -> str:
+        by_host: dict[str, list[str]] = {}
+        for task in tasks:
+            by_host.setdefault(self.hosts[task.name], []).extend(task.inputs)
+        places = "; ".join(f"{_listed(inputs)} on {host}" for host, inputs in by_host.items())
+        return f"{tasks[0].operators[-1]} runs where its events come from: {places}."
+
     def _why(self, task: Task) -> str:
         host = self.hosts[task.name]
         return f"{task.name} runs on {host}, {self._reason(task, host)}; {self._alternative(task)}."
@@ -83,7 +106,7 @@ class Placement:
     def _reason(self, task: Task, host: str) -> str:
         shares = self._read_from(task)
         if shares.get(host, 0.0) >= MOST:
-            return f"because {_percent(shares[host], 0)} of what it reads comes from there"
+            return f"because {_percent(shares[host])} of what it reads comes from there"
         places = [each for each in self.workload.deliveries if each.stream == task.name]
         if any(host in self._board.places(each.at) for each in places):
             return "because what it makes is wanted there"
@@ -124,12 +147,18 @@ class Placement:
             elif cost < best:
                 best, other = cost, broker
         if refused is not None:
-            return f"{refused[1]} would be cheaper, but that is too much for it, for a link or for a deadline"
+            return f"{refused[1]} would be cheaper, but then {self._trouble(task, refused[1])}"
         if other is None:
             return "it could run nowhere else"
         if best <= mine * (1 + 1e-9):
             return f"{other} would do as well"
         return f"on {other}, the next best, the plan would cost {_compared(best, mine)}"
+
+    def _trouble(self, task: Task, broker: str) -> str:
+        """Say what would be too much if a task ran on another broker."""
+        tried = {**self.hosts, task.name: broker}
+        costs = evaluate(self.workload, self.network, tried, self.objective)
+        return next(iter(violations(self.workload, self.network, costs)), "movers might ask too much of it")
 
     def _arrives(self, delivery: Delivery, delay_s: float) -> str:
         limit = "" if math.isinf(delivery.latency_s) else f", and may take {in_seconds(delivery.latency_s)}"
@@ -248,8 +277,8 @@ def _amount(number: float) -> str:
     return f"{number:,.0f}" if abs(number) >= 1000 else f"{number:.3g}"
 
 
-def _percent(share: float, digits: int = 1) -> str:
-    return f"{100 * share:.{digits}f} %"
+def _percent(share: float) -> str:
+    return f"{100 * share:.3g} %"
 
 
 def _number(count: int, what: str) -> str:
@@ -264,7 +293,7 @@ def _compared(other: float, mine: float) -> str:
     if ratio >= 2:
         return f"{ratio:.3g} times as much"
     if abs(ratio - 1) < 5e-4:
-        return "as much"
+        return "hardly more" if ratio > 1 else "as much"
     return f"{_percent(abs(ratio - 1))} {'more' if ratio > 1 else 'less'}"
 
 
