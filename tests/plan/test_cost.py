@@ -36,7 +36,7 @@ WORK = Workload(
 )
 
 
-def test_a_stream_crosses_a_link_once_for_all_its_readers():
+def test_a_stream_goes_once_to_each_broker_that_reads_it():
     costs = evaluate(WORK, LINE, {"t": "b", "u": "b"})
     # 20 bytes a second from a to b, read twice there; 1 byte a second from b to c, after waiting for 10 s.
     assert (costs.running.bdp_b, costs.running.flow_b_s, costs.running.cost_s) == (20 * 2 + 1 * 15, 21, 61)
@@ -117,8 +117,9 @@ class Walk:
         for stream in (*self.workload.feeds, *self.workload.tasks):
             ends = [self.host(task.name) for task in self.workload.tasks if stream.name in task.inputs]
             ends += [self.broker(each.at) for each in self.workload.deliveries if each.stream == stream.name]
-            for link in {link for end in ends for link in self.routes.links(self.host(stream.name), end)}:
-                yield link, stream.bytes_s
+            for end in set(ends):
+                for link in self.routes.links(self.host(stream.name), end):
+                    yield link, stream.bytes_s
 
 
 def moments_of(network, until):

@@ -1,18 +1,19 @@
 """A workload on a network, ready for trying out fixed hosts: what each stream costs for where its ends are.
 
-Planners ask for the same costs again and again, so ways and trees are kept. Where movers are among the ends,
+Planners ask for the same costs again and again, so ways are kept. Where movers are among the ends,
 costs are averages over the time, and loads and delays those of each stream's own worst moment, which is at
 least what `whimbrel.plan.cost.evaluate` finds for all of them together.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
 from whimbrel.errors import NoPlanError
-from whimbrel.plan.cost import Objective, Timeline, at_time, room, tree
+from whimbrel.plan.cost import Objective, Timeline, at_time, crossed, room
 from whimbrel.plan.network import Link, Network
 from whimbrel.plan.routes import Routes
 from whimbrel.plan.workload import Feed, Task, Workload
@@ -44,7 +45,7 @@ class Board:
         self.routes = Routes(network, objective.weight)
         self.line = Timeline(workload, network, {})
         self.streams: dict[str, Feed | Task] = {**workload.feed, **workload.task}
-        self._trees: dict[tuple[str, frozenset[str]], tuple[Link, ...]] = {}
+        self._crossed: dict[tuple[str, frozenset[str]], tuple[Link, ...]] = {}
         self._weights: dict[tuple[str, frozenset[str]], float] = {}
         self._check_connected()
 
@@ -94,12 +95,12 @@ class Board:
 
     # -- costs -----------------------------------------------------------------------------------------------
 
-    def tree(self, origin: str, ends: frozenset[str]) -> tuple[Link, ...]:
-        """Give the links that a stream crosses from one broker to several."""
+    def crossed(self, origin: str, ends: frozenset[str]) -> tuple[Link, ...]:
+        """Give the links that a stream crosses from one broker to several, once for each way."""
         key = (origin, ends)
-        if key not in self._trees:
-            self._trees[key] = tree(self.routes, origin, ends)
-        return self._trees[key]
+        if key not in self._crossed:
+            self._crossed[key] = crossed(self.routes, origin, ends)
+        return self._crossed[key]
 
     def stream_cost(self, name: str, hosts: Fixed) -> float:
         """Give what a stream costs; readers without a host are left out."""
@@ -108,7 +109,7 @@ class Board:
         for each in self.situations[name]:
             key = (each.origin or hosts[name], readers | each.ends)
             if key not in self._weights:
-                self._weights[key] = sum(self.objective.weight(link) for link in self.tree(*key))
+                self._weights[key] = sum(self.objective.weight(link) for link in self.crossed(*key))
             found += each.share * self._weights[key]
         return found * self.streams[name].bytes_s
 
@@ -163,13 +164,11 @@ class Board:
             if name not in self.workload.feed and name not in hosts:
                 continue
             readers = frozenset(hosts[t.name] for t in self.workload.readers[name] if t.name in hosts)
-            links = {
-                link: None
-                for each in self.situations[name]
-                for link in self.tree(each.origin or hosts[name], readers | each.ends)
-            }
-            for link in links:
-                found[link] = found.get(link, 0.0) + stream.bytes_s
+            worst: Counter[Link] = Counter()
+            for each in self.situations[name]:
+                worst |= Counter(self.crossed(each.origin or hosts[name], readers | each.ends))
+            for link, times in worst.items():
+                found[link] = found.get(link, 0.0) + times * stream.bytes_s
         return found
 
     def delays(self, hosts: Fixed) -> list[float]:

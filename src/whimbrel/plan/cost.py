@@ -1,9 +1,8 @@
 """What a plan costs: traffic on links, load of brokers, delays of deliveries, and what is too much.
 
-A stream goes from where it is made to every broker where it is read, on the shortest ways; it crosses a link
-once, however many read it beyond. Ways are shortest by what is to be small: by delay for the bandwidth-delay
-product, by hops for flow, by cost for cost. Delays are ways and waits: the latency of links, and the longest
-time that a message may wait for one that is down. Where movers or tasks change brokers, costs are averages
+A stream goes once from where it is made to each broker where it is read, on the shortest ways: by delay for
+the bandwidth-delay product, by hops for flow, by cost for cost. Delays are ways and waits: the latency of
+links, and the longest time that a message may wait for one that is down. Where movers or tasks change brokers, costs are averages
 over the time, loads and delays the largest.
 """
 
@@ -197,9 +196,9 @@ def at_time(steps: Steps, time_s: float) -> str:
     return found
 
 
-def tree(routes: Routes, origin: str, ends: Iterable[str]) -> tuple[Link, ...]:
-    """Give the links that a stream crosses on its ways from one broker to several, each once."""
-    return tuple(dict.fromkeys(link for end in sorted(ends) for link in routes.links(origin, end)))
+def crossed(routes: Routes, origin: str, ends: Iterable[str]) -> tuple[Link, ...]:
+    """Give the links that a stream crosses from one broker to several, once for each way it takes them."""
+    return tuple(link for end in sorted(ends) for link in routes.links(origin, end))
 
 
 def evaluate(
@@ -256,7 +255,7 @@ def _traffic(line: Timeline, routes: Routes) -> tuple[Totals, dict[Link, float]]
     streams: tuple[Feed | Task, ...] = (*line.workload.feeds, *line.workload.tasks)
     for stream in streams:
         for start, end, origin, ends in line.situations(stream.name):
-            links = tree(routes, origin, ends)
+            links = crossed(routes, origin, ends)
             share = (end - start) / line.until_s if line.until_s else 1.0
             running += carried(links, stream.bytes_s * share)
             for link in links:

@@ -1,9 +1,9 @@
 """The best fixed hosts, as a mixed integer program that HiGHS solves.
 
 x[t, v] = 1: task t runs on broker v. y[s, t, u, v] = x[s, u] x[t, v] for a task t that reads what s makes.
-z[s, u, l] = 1: stream s, made on broker u, crosses link l; it does if anybody who reads it is beyond l in the
-tree of shortest ways from u. Minimise the sum of bytes x weight over all crossings, subject to the capacity
-and storage of brokers, the room of links, and the delays of deliveries.
+z[s, u, v] = 1: stream s, made on broker u, goes to broker v; it does if anybody reads it there. Minimise the
+sum of bytes x weight over all links that streams cross, subject to the capacity and storage of brokers, the
+room of links, and the delays of deliveries.
 
 The products y are described by their sums (the sum over v is x[s, u], the sum over u is x[t, v]), which makes
 the relaxation tight: on small networks most programs are solved at the first node.
@@ -214,7 +214,7 @@ class _Writer:
         """Count a stream on a link as in its worst situation."""
         terms = per_situation[0]
         if len(per_situation) > 1:
-            worst = self.program.column()
+            worst = self.program.column(upper=math.inf)
             for each in per_situation:
                 self.program.row(0.0, [(worst, 1.0), *((column, -f) for column, f in each)], math.inf)
             terms = [(worst, 1.0)]
@@ -228,32 +228,32 @@ class _Writer:
         readers: tuple[Task, ...],
         situation: Situation,
     ) -> dict[Link, Terms]:
-        """Say for each link when a stream that is made on one broker crosses it.
+        """Say for each link how often a stream that is made on one broker crosses it.
 
         `here` is the column that says whether it is made there; None: it always is.
         """
-        beyond: dict[Link, list[Terms]] = {}
+        reasons: dict[str, list[int]] = {}
         for task in readers:
-            columns = self._reads_at(name, origin, here, task)
-            per_link: dict[Link, Terms] = {}
-            for broker, column in columns.items():
-                for link in self.board.tree(origin, frozenset([broker])):
-                    per_link.setdefault(link, []).append((column, 1.0))
-            for link, terms in per_link.items():
-                beyond.setdefault(link, []).append(terms)
-        always = here if here is not None else self._one
-        for link in self.board.tree(origin, situation.ends):
-            beyond.setdefault(link, []).append([(always, 1.0)])
-        return {link: self._any(each) for link, each in beyond.items()}
+            for broker, column in self._reads_at(name, origin, here, task).items():
+                reasons.setdefault(broker, []).append(column)
+        for broker in sorted(situation.ends):
+            reasons.setdefault(broker, []).append(here if here is not None else self._one)
+        crossed: dict[Link, Terms] = {}
+        for broker, columns in reasons.items():
+            links = self.board.crossed(origin, frozenset([broker]))
+            goes = self._any(columns) if links else 0
+            for link in links:
+                crossed.setdefault(link, []).append((goes, 1.0))
+        return crossed
 
-    def _any(self, reasons: list[Terms]) -> Terms:
-        """Give what is 1 if one of several expressions is."""
-        if len(reasons) == 1:
-            return reasons[0]
+    def _any(self, columns: list[int]) -> int:
+        """Give a column that is 1 if one of several is."""
+        if len(columns) == 1:
+            return columns[0]
         column = self.program.column()
-        for terms in reasons:
-            self.program.row(0.0, [(column, 1.0), *((each, -factor) for each, factor in terms)], math.inf)
-        return [(column, 1.0)]
+        for each in columns:
+            self.program.row(0.0, [(column, 1.0), (each, -1.0)], math.inf)
+        return column
 
     @cached_property
     def _one(self) -> int:

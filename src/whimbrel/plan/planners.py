@@ -91,7 +91,7 @@ def _cheapest(board: Board, hosts: dict[str, str], task: Task, brokers: Iterable
         tried = {**hosts, task.name: broker}
         cost = _around(board, tried, task)
         if board.workload.readers[task.name] and ends:
-            ways = sum(board.objective.weight(link) for link in board.tree(broker, ends))
+            ways = sum(board.objective.weight(link) for link in board.crossed(broker, ends))
             cost += board.streams[task.name].bytes_s * ways
         score = (board.excess(tried), cost)
         if score < best:
@@ -142,6 +142,25 @@ def plan_exact(workload: Workload, network: Network, objective: Objective = Obje
     return _checked(board, hosts, "exact", "nothing satisfies everything", notes)
 
 
+def plan_flow(workload: Workload, network: Network, objective: Objective = Objective.FLOW) -> Placement:
+    """Search hosts for which the least flows, by tabu search; see `whimbrel.plan.flow`.
+
+    It keeps the flow small, whatever the objective: the costs are told by flow, too.
+
+    Raises
+    ------
+    NoPlanError
+        If everything that was found overloads a broker or a link, or is late.
+    """
+    from whimbrel.plan.flow.tabu import place_by_flow
+
+    notes = (
+        () if objective is Objective.FLOW else ("the planner flow keeps the flow small, and nothing else",)
+    )
+    board = Board(workload, network, Objective.FLOW)
+    return _checked(board, place_by_flow(workload, network), "flow", "no plan was found", notes)
+
+
 def _checked(
     board: Board, hosts: dict[str, str], planner: str, trouble: str, notes: tuple[str, ...] = ()
 ) -> Placement:
@@ -158,6 +177,7 @@ PLANNERS: dict[str, Planner] = {
     "greedy": plan_greedy,
     "static": plan_greedy,
     "exact": plan_exact,
+    "flow": plan_flow,
 }
 """`static` is another name of `greedy`: hosts that stay."""
 
