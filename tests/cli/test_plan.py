@@ -23,11 +23,11 @@ def site(folder):
     return folder
 
 
-def test_the_example_is_planned_from_its_sample(folder):
+def test_the_example_is_planned_from_its_recording(folder):
     for file in EXAMPLE.iterdir():
         shutil.copy(file, folder.path)
     done = folder.run(
-        "plan", "yard.wbl", "--network", "site.yaml", "--events", "sample.csv", "--out", "plan.json",
+        "plan", "yard.wbl", "--network", "site.yaml", "--events", "recording.csv", "--out", "plan.json",
         "--picture", "plan.svg",
     )  # fmt: skip
     assert (done.exit_code, done.stderr) == (0, "")
@@ -49,7 +49,7 @@ def test_the_plan_goes_to_standard_output_alone(site):
     assert json.loads(done.stdout)["objective"] == "flow"
 
 
-def test_operators_are_timed_on_the_sample(site):
+def test_operators_are_timed_on_the_recording(site):
     args = ["plan", "late.wbl", "--network", "site.yaml", "--timed"]
     assert site.run(*args, "--events", "trips.csv").exit_code == 0
     without = site.run(*args)
@@ -77,7 +77,7 @@ def test_bad_input_is_told(site, args, status, words):
     ("old", "new", "words"),
     [
         ("1 Mbit/s", "1 Mbit", "error: site.yaml: links[0].bandwidth: '1 Mbit' is not a bandwidth"),
-        ("Arrive", "Arive", "sends 'Arrive' events, which the query reads; did you mean 'Arive'?"),
+        ("Arrive", "Arrives", "sends 'Arrive' events, which the query reads; did you mean 'Arrives'?"),
         ("latency: 1 s", "latency: 1 ms", "  - Late would reach cloud after 20 ms, and has to after 1 ms"),
     ],
 )

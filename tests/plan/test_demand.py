@@ -1,4 +1,4 @@
-"""Queries cut into tasks, with what was counted in a sample and without."""
+"""Queries cut into tasks, with what was counted in a recording and without."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_what_two_definitions_need_and_cannot_travel_runs_in_both():
     assert work.task["A"].inputs == work.task["B"].inputs == ("x", "y")
 
 
-def test_a_sample_gives_rates_sizes_and_selectivities():
+def test_a_recording_gives_rates_sizes_and_selectivities():
     statistics = measure(QUERY, positions())
     # 101 + 51 positions in 100 s; east is fast ten times and stands eleven times; ten stops.
     assert statistics.rates["Position"] == pytest.approx(1.52)
@@ -119,7 +119,7 @@ def test_given_rates_scale_what_was_counted():
     )
 
 
-def test_without_a_sample_everything_is_estimated():
+def test_without_a_recording_everything_is_estimated():
     work = workload_of(QUERY, NETWORK, rates={"Position": 10})
     assert [feed.rate_hz for feed in work.feeds] == [5, 5, 0.5]
     assert work.task[f"{FAST} at east"].rate_hz == pytest.approx(0.3 * 5)
@@ -136,13 +136,13 @@ def test_operators_can_be_timed():
 
 
 def test_files_and_tables_count_alike(tmp_path):
-    (tmp_path / "sample.csv").write_text(
+    (tmp_path / "recording.csv").write_text(
         "type,time,source,speed\n"
         + "".join(f"Position,{r['time']},{r['source']},{r['speed']}\n" for r in positions()),
         encoding="utf-8",
     )
-    from_file = measure(QUERY, tmp_path / "sample.csv")
-    assert from_file == measure(QUERY, [str(tmp_path / "sample.csv")])
+    from_file = measure(QUERY, tmp_path / "recording.csv")
+    assert from_file == measure(QUERY, [str(tmp_path / "recording.csv")])
     assert from_file.rates == measure(QUERY, positions()).rates
 
 
@@ -182,10 +182,10 @@ def test_what_does_not_fit_is_named(change, words):
 
 
 def test_rates_are_of_types_that_the_query_reads():
-    with pytest.raises(NetworkError, match="'Positon'; did you mean 'Position'"):
-        workload_of(QUERY, NETWORK, rates={"Positon": 1})
+    with pytest.raises(NetworkError, match="'Positions'; did you mean 'Position'"):
+        workload_of(QUERY, NETWORK, rates={"Positions": 1})
 
 
-def test_a_sample_has_to_last():
+def test_a_recording_has_to_last():
     with pytest.raises(DataError, match="says nothing about rates"):
         measure(QUERY, positions()[:1])

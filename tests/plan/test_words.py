@@ -28,7 +28,7 @@ EXAMPLE = Path(__file__).parents[2] / "examples" / "planning"
 @pytest.fixture(scope="module")
 def yard():
     query, network = wb.read(EXAMPLE / "yard.wbl"), read_network(EXAMPLE / "site.yaml")
-    return workload_of(query, network, measure(query, EXAMPLE / "sample.csv")), network
+    return workload_of(query, network, measure(query, EXAMPLE / "recording.csv")), network
 
 
 def line() -> tuple[Workload, Network]:
@@ -94,3 +94,8 @@ def test_brokers_without_a_place_are_laid_out_by_levels():
     own = replace(tree, brokers=tuple(replace(b, x=float(n), y=0.0) for n, b in enumerate(tree.brokers)))
     assert spread(own)["c"] == (3, 0)
     assert all(math.isfinite(x) for x, _ in spots.values())
+
+
+def test_the_guide_shows_what_the_example_says(yard):
+    page = (EXAMPLE.parents[1] / "docs" / "planning.md").read_text(encoding="utf-8")
+    assert plan_greedy(*yard).words() in page

@@ -42,17 +42,17 @@ if TYPE_CHECKING:
 )  # fmt: skip
 @click.option(
     "--events", multiple=True, metavar="FILE...",
-    help="A sample of events to count rates, sizes and what passes each condition. Without it, these are "
+    help="A recording of events to count rates, sizes and what passes each condition. Without it, these are "
     "estimated from the query.",
 )  # fmt: skip
 @click.option(
     "--rate", "rates", type=Rate(), multiple=True, metavar="TYPE=NUMBER",
     help="Events a second of a type, from all its sources together; goes before what the network and the "
-    "sample say. May be repeated.",
+    "recording say. May be repeated.",
 )  # fmt: skip
 @click.option(
     "--timed", is_flag=True,
-    help="Time the operators on the sample, in seconds of one core of this machine, instead of estimating "
+    help="Time the operators on the recording, in seconds of one core of this machine, instead of estimating "
     "their work.",
 )  # fmt: skip
 @click.option("--out", metavar="PLAN", help="Where the plan goes, as JSON; - is standard output.")
@@ -82,9 +82,9 @@ def plan(
 ) -> None:
     """Say where in a network each part of a query should run, what that costs, and why.
 
-      whimbrel plan yard.wbl --network site.yaml --events sample.csv --out plan.json
+      whimbrel plan yard.wbl --network site.yaml --events recording.csv --out plan.json
       whimbrel plan yard.wbl --network site.yaml --rate Position=40 --planner exact --objective flow
-      whimbrel plan yard.wbl --network site.yaml --events sample.csv --table --picture plan.svg
+      whimbrel plan yard.wbl --network site.yaml --events recording.csv --table --picture plan.svg
 
     A network names its brokers, the links between them, who sends events and who wants detections:
 
@@ -104,7 +104,7 @@ def plan(
     QUERY is a .wbl or .cpsl file, or - for standard input.
     """
     if timed and not events:
-        raise click.UsageError("--timed times the operators on a sample; give one with --events")
+        raise click.UsageError("--timed times the operators on a recording; give one with --events")
     chosen = _planner(planner_name)
     compiled = read_query(query, **compiling)
     if not quiet:

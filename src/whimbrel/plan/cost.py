@@ -2,8 +2,8 @@
 
 A stream goes once from where it is made to each broker where it is read, on the shortest ways: by delay for
 the bandwidth-delay product, by hops for flow, by cost for cost. Delays are ways and waits: the latency of
-links, and the longest time that a message may wait for one that is down. Where movers or tasks change brokers, costs are averages
-over the time, loads and delays the largest.
+links, and the longest time that a message may wait for one that is down. Where movers or tasks change
+brokers, costs are averages over the time, loads and delays the largest.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ What several definitions need and cannot travel, such as combinations of events,
 condition on single events is a task of its own, one for each source of the network that sends such events, so
 that it can run where they come from.
 
-Rates, sizes and how many events pass come from a sample of events, if there is one (`whimbrel.trial.measure`
+Rates, sizes and how many events pass come from recorded events, if there are any (`whimbrel.trial.measure`
 makes the `Statistics`); else they are estimated from the query alone.
 """
 
@@ -57,7 +57,7 @@ ENDLESS_S = DAY / SECOND
 
 @dataclass(frozen=True)
 class Statistics:
-    """What was counted in a sample of events. Streams are those of `graph_to_plan(query)`."""
+    """What was counted in a recording of events. Streams are those of `graph_to_plan(query)`."""
 
     rates: Mapping[str, float] = field(default_factory=dict)
     """Events a second of every stream."""
@@ -88,7 +88,7 @@ def workload_of(
     Parameters
     ----------
     statistics
-        What was counted in a sample; what is not in it is estimated.
+        What was counted in a recording; what is not in it is estimated.
     rates
         Events a second by type, for all sources of the type together. They go before what the network and the
         statistics say, and are shared out as those say.
@@ -140,7 +140,7 @@ class _Cutter:
         ]
 
     def _sent_rates(self, kind: str, senders: list[Sender]) -> list[float]:
-        """Share out the rate of a type: as the network says, or the sample, or evenly."""
+        """Share out the rate of a type: as the network says, or the recording, or evenly."""
         seen = self.statistics.by_source.get(kind, {})
         known = [
             sender.rate_hz if sender.rate_hz is not None else seen.get(sender.name, seen.get(sender.at))
@@ -158,7 +158,7 @@ class _Cutter:
         return found
 
     def _measured_rate(self, kind: str) -> float:
-        """Give the rate of a type in the sample; 1 a second where there is none."""
+        """Give the rate of a type in the recording; 1 a second where there is none."""
         for source in self.sources:
             if source.event_type == kind and source.name in self.statistics.rates:
                 return self.statistics.rates[source.name]
@@ -303,7 +303,7 @@ class _Cutter:
 
     @cached_property
     def rates(self) -> dict[str, float]:
-        """Events a second of every stream: as in the sample, for the rates that the feeds have."""
+        """Events a second of every stream: as in the recording, for the rates that the feeds have."""
         measured = self.statistics.rates
         found: dict[str, float] = {}
         per_type = {source.event_type: self._sent(source) for source in self.sources}
@@ -324,7 +324,7 @@ class _Cutter:
         return sum(feed.rate_hz for feed in self._senders(source))
 
     def size(self, name: str) -> float:
-        """Give the bytes of an event of a stream: as in the sample, or estimated."""
+        """Give the bytes of an event of a stream: as in the recording, or estimated."""
         if name in self.statistics.sizes:
             return self.statistics.sizes[name]
         operator = self.operators[name]

@@ -1,7 +1,7 @@
-"""Count what every stream of a query has in a sample of events, for planning where its parts run.
+"""Count what every stream of a query has in a recording of events, for planning where its parts run.
 
-The query runs over the sample as it would for detections; what each operator makes is counted, and what can
-travel is weighed as Arrow would send it.
+The query runs over the recording as it would for detections; what each operator makes is counted, and what
+can travel is weighed as Arrow would send it.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Clock = Callable[[], float]
 def measure(
     query: Query | Compilable, events: Any, *, clock: Clock | None = None, **settings: Any
 ) -> Statistics:
-    """Count the events of every stream of a query in a sample.
+    """Count the events of every stream of a query in a recording.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ def measure(
     Raises
     ------
     DataError
-        If the sample has no events, or all at one time, so that it says nothing about rates.
+        If the recording has no events, or all at one time, so that it says nothing about rates.
     """
     session = _Measuring(compiled(query), clock, **settings)
     run_bounded(session, session.tallied(_source(session, events)))
@@ -132,7 +132,7 @@ class _Measuring(Session):
         seconds = (self._span[1] - self._span[0]) / SECOND
         if seconds <= 0:
             raise DataError(
-                "a sample of no events, or of one time, says nothing about rates; give a longer one"
+                "a recording of no events, or of one time, says nothing about rates; give a longer one"
             )
         graph = self._pipelines["measured"].graph
         by_type: dict[str, dict[str, float]] = {}
