@@ -46,7 +46,7 @@ class Board:
         self.line = Timeline(workload, network, {})
         self.streams: dict[str, Feed | Task] = {**workload.feed, **workload.task}
         self._crossed: dict[tuple[str, frozenset[str]], tuple[Link, ...]] = {}
-        self._weights: dict[tuple[str, frozenset[str]], float] = {}
+        self._asked: Counter[str] = Counter()
         self._check_connected()
 
     def _check_connected(self) -> None:
@@ -95,6 +95,19 @@ class Board:
 
     # -- costs -----------------------------------------------------------------------------------------------
 
+    def distance(self, origin: str, end: str) -> float:
+        """Give what a byte a second adds on the way between two brokers, either way.
+
+        Ways are found from one broker to all others, which takes long in large networks. A task that is tried
+        on every broker is always tried against the same few others: those who are asked for the most.
+        """
+        if origin == end:
+            return 0.0
+        self._asked[origin] += 1
+        self._asked[end] += 1
+        start, other = (origin, end) if self._asked[origin] >= self._asked[end] else (end, origin)
+        return float(self.routes.from_broker(start).weight[self.network.number[other]])
+
     def crossed(self, origin: str, ends: frozenset[str]) -> tuple[Link, ...]:
         """Give the links that a stream crosses from one broker to several, once for each way."""
         key = (origin, ends)
@@ -107,11 +120,13 @@ class Board:
         readers = frozenset(hosts[task.name] for task in self.workload.readers[name] if task.name in hosts)
         found = 0.0
         for each in self.situations[name]:
-            key = (each.origin or hosts[name], readers | each.ends)
-            if key not in self._weights:
-                self._weights[key] = sum(self.objective.weight(link) for link in self.crossed(*key))
-            found += each.share * self._weights[key]
+            origin = each.origin or hosts[name]
+            found += each.share * sum(self.distance(origin, end) for end in sorted(readers | each.ends))
         return found * self.streams[name].bytes_s
+
+    def cost_around(self, task: Task, hosts: Fixed) -> float:
+        """Give what the streams cost that depend on where a task is: those it reads, and its own."""
+        return sum(self.stream_cost(name, hosts) for name in dict.fromkeys((*task.inputs, task.name)))
 
     def cost(self, hosts: Fixed) -> float:
         """Give what all streams cost together; those of tasks without a host are left out."""

@@ -134,25 +134,21 @@ class Placement:
 
     def _alternative(self, task: Task) -> str:
         """Compare with the best other broker for this task, if all others stay."""
-        mine, best, other = self._board.cost(self.hosts), math.inf, None
-        refused: tuple[float, str] | None = None
-        for broker in self._board.candidates:
-            if broker == self.hosts[task.name]:
-                continue
-            tried = {**self.hosts, task.name: broker}
-            cost = self._board.cost(tried)
-            if self._board.excess(tried):
-                if cost < mine * (1 - 1e-9) and (refused is None or cost < refused[0]):
-                    refused = (cost, broker)
-            elif cost < best:
-                best, other = cost, broker
-        if refused is not None:
-            return f"{refused[1]} would be cheaper, but then {self._trouble(task, refused[1])}"
-        if other is None:
-            return "it could run nowhere else"
-        if best <= mine * (1 + 1e-9):
-            return f"{other} would do as well"
-        return f"on {other}, the next best, the plan would cost {_compared(best, mine)}"
+        mine = self._board.cost(self.hosts)
+        rest = mine - self._board.cost_around(task, self.hosts)
+        options = [
+            (rest + self._board.cost_around(task, {**self.hosts, task.name: broker}), number, broker)
+            for number, broker in enumerate(self._board.candidates)
+            if broker != self.hosts[task.name]
+        ]
+        for cost, _, broker in sorted(options):
+            if not self._board.excess({**self.hosts, task.name: broker}):
+                if cost <= mine * (1 + 1e-9):
+                    return f"{broker} would do as well"
+                return f"on {broker}, the next best, the plan would cost {_compared(cost, mine)}"
+            if cost < mine * (1 - 1e-9):
+                return f"{broker} would be cheaper, but then {self._trouble(task, broker)}"
+        return "it could run nowhere else"
 
     def _trouble(self, task: Task, broker: str) -> str:
         """Say what would be too much if a task ran on another broker."""

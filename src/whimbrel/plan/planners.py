@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any, Protocol
 
 from whimbrel.errors import NetworkError, NoPlanError, did_you_mean
@@ -52,9 +52,28 @@ def plan_centralised(workload: Workload, network: Network, objective: Objective 
 
 
 def _all_on_one(board: Board) -> list[dict[str, str]]:
-    """Give hosts that run everything on one broker, for each of them, the best first."""
+    """Give hosts that run everything on one broker, for the best few of them, the best first."""
     tried = [dict.fromkeys(board.workload.task, broker) for broker in board.candidates]
-    return sorted(tried, key=lambda hosts: (board.excess(hosts), board.cost(hosts)))
+    return _best(board, [(board.cost(hosts), hosts) for hosts in tried], STARTS)
+
+
+def _best(board: Board, options: list[tuple[float, dict[str, str]]], count: int) -> list[dict[str, str]]:
+    """Give the cheapest options that ask too much of nobody; if there are none, those that ask the least.
+
+    Costs are quickly found, and what is too much is not: so that is looked at from the cheapest on, until
+    enough are found.
+    """
+    fits: list[dict[str, str]] = []
+    others: list[tuple[float, int]] = []
+    ranked = [hosts for _, hosts in sorted(options, key=lambda option: option[0])]
+    for number, hosts in enumerate(ranked):
+        excess = board.excess(hosts)
+        if not excess:
+            fits.append(hosts)
+            if len(fits) == count:
+                break
+        others.append((excess, number))
+    return fits or [ranked[number] for _, number in sorted(others)[:count]]
 
 
 def plan_greedy(workload: Workload, network: Network, objective: Objective = Objective.BDP) -> Placement:
@@ -74,8 +93,8 @@ def plan_greedy(workload: Workload, network: Network, objective: Objective = Obj
     board = Board(workload, network, objective)
     first: dict[str, str] = {}
     for task in workload.tasks:
-        first[task.name] = _cheapest(board, first, task, board.candidates)
-    starts = [first, *_all_on_one(board)[:STARTS]]
+        first = _cheapest(board, first, task)
+    starts = [first, *_all_on_one(board)]
     for hosts in starts:
         while _improve(board, hosts):
             pass
@@ -83,20 +102,15 @@ def plan_greedy(workload: Workload, network: Network, objective: Objective = Obj
     return _checked(board, best, "greedy", "no way was found to satisfy everything")
 
 
-def _cheapest(board: Board, hosts: dict[str, str], task: Task, brokers: Iterable[str]) -> str:
-    """Find the cheapest broker for a task whose readers have no hosts yet."""
-    ends = _wanted_at(board, task.name)
-    best, chosen = (float("inf"), float("inf")), ""
-    for broker in brokers:
+def _cheapest(board: Board, hosts: dict[str, str], task: Task) -> dict[str, str]:
+    """Give a task whose readers have no hosts yet the cheapest broker."""
+    ends = sorted(_wanted_at(board, task.name)) if board.workload.readers[task.name] else []
+    options = []
+    for broker in board.candidates:
         tried = {**hosts, task.name: broker}
-        cost = _around(board, tried, task)
-        if board.workload.readers[task.name] and ends:
-            ways = sum(board.objective.weight(link) for link in board.crossed(broker, ends))
-            cost += board.streams[task.name].bytes_s * ways
-        score = (board.excess(tried), cost)
-        if score < best:
-            best, chosen = score, broker
-    return chosen
+        ways = sum(board.distance(broker, end) for end in ends)
+        options.append((board.cost_around(task, tried) + board.streams[task.name].bytes_s * ways, tried))
+    return _best(board, options, 1)[0]
 
 
 def _wanted_at(board: Board, stream: str) -> frozenset[str]:
@@ -114,10 +128,10 @@ def _improve(board: Board, hosts: dict[str, str]) -> bool:
     """Move single tasks to better brokers; tell whether any was."""
     is_better = False
     for task in board.workload.tasks:
-        now = (board.excess(hosts), _around(board, hosts, task))
+        now = (board.excess(hosts), board.cost_around(task, hosts))
         for broker in board.candidates:
             tried = {**hosts, task.name: broker}
-            cost = _around(board, tried, task)
+            cost = board.cost_around(task, tried)
             # Sums of floats differ by a little: without a margin, moving could go on for ever.
             is_cheaper = cost < now[1] * (1 - 1e-9)
             if not is_cheaper and not now[0]:
@@ -126,11 +140,6 @@ def _improve(board: Board, hosts: dict[str, str]) -> bool:
             if excess < now[0] - 1e-9 or (excess <= now[0] and is_cheaper):
                 hosts[task.name], now, is_better = broker, (excess, cost), True
     return is_better
-
-
-def _around(board: Board, hosts: dict[str, str], task: Task) -> float:
-    """Give what the streams cost that depend on where a task is: those it reads, and its own."""
-    return sum(board.stream_cost(name, hosts) for name in dict.fromkeys((*task.inputs, task.name)))
 
 
 def plan_exact(workload: Workload, network: Network, objective: Objective = Objective.BDP) -> Placement:
