@@ -15,6 +15,7 @@ from whimbrel.cli.detect import detect
 from whimbrel.cli.explain import explain
 from whimbrel.cli.fmt import fmt
 from whimbrel.cli.options import Command
+from whimbrel.cli.plan import plan
 from whimbrel.cli.store import store
 from whimbrel.cli.stream import stream
 from whimbrel.cli.test import run as test
@@ -80,5 +81,5 @@ def main() -> None:
     """
 
 
-for _command in (backtest, check, detect, explain, fmt, store, stream, test, translate, why):
+for _command in (backtest, check, detect, explain, fmt, plan, store, stream, test, translate, why):
     main.add_command(_command)

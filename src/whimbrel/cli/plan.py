@@ -1,0 +1,156 @@
+"""`whimbrel plan`: say where in a network each part of a query should run, what that costs, and why."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from whimbrel.cli.detect import announce_compiling
+from whimbrel.cli.options import (
+    ManyEvents,
+    Rate,
+    compile_options,
+    coordinates_option,
+    quiet_option,
+    time_unit_option,
+    type_option,
+)
+from whimbrel.cli.queries import read_query, show_warnings
+
+if TYPE_CHECKING:
+    from whimbrel.plan.planners import Planner
+
+
+@click.command(cls=ManyEvents, short_help="Say where in a network each part of a query should run.")
+@click.argument("query", metavar="QUERY")
+@click.option(
+    "--network", "network_file", required=True, metavar="FILE",
+    help="The network: brokers, links, sources and consumers, as YAML or JSON (docs/planning.md).",
+)  # fmt: skip
+@click.option(
+    "--planner", "planner_name", default="greedy", show_default=True, metavar="NAME",
+    help="centralised: all on one broker, the best; greedy (or static): each task where it costs the least; "
+    "exact: the best there is, for small networks; flow: tabu search for the least flow.",
+)  # fmt: skip
+@click.option(
+    "--objective", type=click.Choice(["bdp", "flow", "cost"]), default="bdp", show_default=True,
+    help="What to keep small: bytes on their way (bandwidth-delay product), bytes times links, or what the "
+    "links cost.",
+)  # fmt: skip
+@click.option(
+    "--events", multiple=True, metavar="FILE...",
+    help="A recording of events to count rates, sizes and what passes each condition. Without it, these are "
+    "estimated from the query.",
+)  # fmt: skip
+@click.option(
+    "--rate", "rates", type=Rate(), multiple=True, metavar="TYPE=NUMBER",
+    help="Events a second of a type, from all its sources together; goes before what the network and the "
+    "recording say. May be repeated.",
+)  # fmt: skip
+@click.option(
+    "--timed", is_flag=True,
+    help="Time the operators on the recording, in seconds of one core of this machine, instead of estimating "
+    "their work.",
+)  # fmt: skip
+@click.option("--out", metavar="PLAN", help="Where the plan goes, as JSON; - is standard output.")
+@click.option("--picture", metavar="FILE", help="Draw the plan: a .png or .svg file.")
+@click.option("--table", is_flag=True, help="Print tables of tasks, deliveries and links instead of words.")
+@type_option
+@time_unit_option
+@coordinates_option
+@compile_options
+@quiet_option
+def plan(
+    query: str,
+    network_file: str,
+    planner_name: str,
+    objective: str,
+    events: tuple[str, ...],
+    rates: tuple[tuple[str, float], ...],
+    timed: bool,
+    out: str | None,
+    picture: str | None,
+    table: bool,
+    default_type: str | None,
+    time_unit: str,
+    coordinates: str | None,
+    quiet: bool,
+    **compiling: Any,
+) -> None:
+    """Say where in a network each part of a query should run, what that costs, and why.
+
+      whimbrel plan yard.wbl --network site.yaml --events recording.csv --out plan.json
+      whimbrel plan yard.wbl --network site.yaml --rate Position=40 --planner exact --objective flow
+      whimbrel plan yard.wbl --network site.yaml --events recording.csv --table --picture plan.svg
+
+    A network names its brokers, the links between them, who sends events and who wants detections:
+
+      brokers:   [{name: gate, capacity: 1}, {name: cloud}]
+      links:     [{between: [gate, cloud], bandwidth: 10 Mbit/s, latency: 20 ms}]
+      sources:   [{name: camera, type: Plate, at: gate}]
+      consumers: [{name: guard, at: cloud, wants: [Stranger], latency: 500 ms}]
+
+    The query is cut into tasks: a task for each definition, and one for each condition on single events. The
+    plan gives each task a broker, keeps to capacities, bandwidths and latencies, and says why:
+
+      Stranger runs on gate, because 100 % of what it reads comes from there; on cloud, the next best, the
+      plan would cost 12 times as much.
+
+    If nothing satisfies all that is asked, it says what would be too much, and ends with status 1.
+
+    QUERY is a .wbl or .cpsl file, or - for standard input.
+    """
+    if timed and not events:
+        raise click.UsageError("--timed times the operators on a recording; give one with --events")
+    chosen = _planner(planner_name)
+    compiled = read_query(query, **compiling)
+    if not quiet:
+        show_warnings(compiled, query)
+    from whimbrel.plan.cost import Objective
+    from whimbrel.plan.demand import NO_STATISTICS, workload_of
+    from whimbrel.plan.files import read_network
+
+    network = read_network(network_file)
+    statistics = NO_STATISTICS
+    if events:
+        if not quiet:
+            announce_compiling()
+        from whimbrel.trial.measure import measure
+
+        statistics = measure(
+            compiled,
+            list(events),
+            clock=time.process_time if timed else None,
+            coordinates=coordinates,
+            time_unit=time_unit,
+            default_type=default_type,
+        )
+    workload = workload_of(compiled, network, statistics, dict(rates))
+    found = chosen(workload, network, Objective(objective))
+    if picture is not None:
+        found.draw(picture)
+    if out is not None:
+        _write(found.to_dict(), out)
+    if out != "-":
+        click.echo(found.table() if table else found.words(), nl=False)
+
+
+def _planner(name: str) -> Planner:
+    from whimbrel.errors import NetworkError
+    from whimbrel.plan.planners import planner_named
+
+    try:
+        return planner_named(name)
+    except NetworkError as error:
+        raise click.BadParameter(str(error), param_hint="--planner") from error
+
+
+def _write(content: dict[str, Any], target: str) -> None:
+    from whimbrel.io.atomic import writing
+
+    text = json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    with writing(target) as file:
+        file.write(text.encode())

@@ -1,0 +1,396 @@
+"""What a plan costs: traffic on links, load of brokers, delays of deliveries, and what is too much.
+
+A stream goes once from where it is made to each broker where it is read, on the shortest ways: by delay for
+the bandwidth-delay product, by hops for flow, by cost for cost. Delays are ways and waits: the latency of
+links, and the longest time that a message may wait for one that is down. Where movers or tasks change
+brokers, costs are averages over the time, loads and delays the largest.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from functools import cached_property
+from itertools import pairwise
+
+from whimbrel.errors import NetworkError
+from whimbrel.plan.areas import Areas, attachments
+from whimbrel.plan.network import Link, Network, unknown
+from whimbrel.plan.routes import Routes, Weight, by_cost, by_delay, by_hops
+from whimbrel.plan.units import in_bytes, in_seconds
+from whimbrel.plan.workload import Delivery, Feed, Task, Workload
+
+Steps = tuple[tuple[float, str], ...]
+"""Brokers in order of the time (seconds) from which on each holds; the first holds before, too."""
+Hosts = Mapping[str, str | Sequence[tuple[float, str]]]
+"""For every task the broker that runs it, or (time, broker) for each change."""
+
+
+class Objective(Enum):
+    """What a plan is to keep small."""
+
+    BDP = "bdp"
+    """The bandwidth-delay product: bytes that are on their way, or wait."""
+    FLOW = "flow"
+    """Bytes a second, times the links they cross."""
+    COST = "cost"
+    """What the bytes of a second cost on the links they cross."""
+
+    @property
+    def weight(self) -> Weight:
+        """What a link adds for each byte a second that crosses it."""
+        return _WEIGHTS[self]
+
+    @property
+    def words(self) -> str:
+        """Name it."""
+        return _WORDS[self]
+
+
+_WEIGHTS = {Objective.BDP: by_delay, Objective.FLOW: by_hops, Objective.COST: by_cost}
+_WORDS = {
+    Objective.BDP: "bandwidth-delay product",
+    Objective.FLOW: "flow",
+    Objective.COST: "cost",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """What traffic adds up to, by each measure."""
+
+    bdp_b: float = 0.0
+    flow_b_s: float = 0.0
+    cost_s: float = 0.0
+
+    def __add__(self, other: Totals) -> Totals:
+        return Totals(self.bdp_b + other.bdp_b, self.flow_b_s + other.flow_b_s, self.cost_s + other.cost_s)
+
+    def of(self, objective: Objective) -> float:
+        """Give one of them."""
+        return {
+            Objective.BDP: self.bdp_b,
+            Objective.FLOW: self.flow_b_s,
+            Objective.COST: self.cost_s,
+        }[objective]
+
+
+def carried(links: Iterable[Link], bytes_s: float) -> Totals:
+    """Give what so many bytes a second on these links add up to."""
+    found = Totals()
+    for link in links:
+        found += Totals(bytes_s * link.delay_s, bytes_s, bytes_s * link.cost)
+    return found
+
+
+@dataclass(frozen=True)
+class Costs:
+    """What a plan costs. Loads and delays are the largest over the time."""
+
+    running: Totals
+    moving: Totals
+    """The state of tasks that change brokers, as an average over the time."""
+    work: Mapping[str, float]
+    """By broker."""
+    storage_b: Mapping[str, float]
+    """By broker."""
+    traffic_b_s: Mapping[Link, float]
+    """By link; links without traffic are left out."""
+    delays_s: tuple[float, ...]
+    """In the order of the deliveries."""
+
+    @property
+    def total(self) -> Totals:
+        """Everything together."""
+        return self.running + self.moving
+
+
+class Timeline:
+    """Who is where when: sources, tasks and consumers of a workload, for given hosts.
+
+    `hosts` may leave tasks out: then only what is known of the others can be asked.
+    """
+
+    def __init__(
+        self, workload: Workload, network: Network, hosts: Hosts, until_s: float | None = None
+    ) -> None:
+        self.workload, self.network = workload, network
+        self._areas: Areas | None = None
+        self._movers: dict[str, Steps] = {}
+        self.hosts = {name: _steps(host) for name, host in hosts.items()}
+        for name, steps in self.hosts.items():
+            if name not in workload.task:
+                raise unknown("task", name, workload.task, "a host is given for it")
+            for _, broker in steps:
+                if broker not in network.number:
+                    raise unknown("broker", broker, network.number, f"the host of {name!r}")
+        self.until_s = self._end() if until_s is None else until_s
+
+    def _end(self) -> float:
+        tracks = [mover.track[-1][0] for mover in self.network.movers if mover.track]
+        changes = [steps[-1][0] for steps in self.hosts.values()]
+        return max([0.0, *tracks, *changes])
+
+    def place(self, at: str) -> Steps:
+        """Give the brokers of a broker (itself) or a mover."""
+        if at in self.network.number:
+            return ((0.0, at),)
+        if at not in self._movers:
+            self._areas = self._areas or Areas(self.network)
+            found = attachments(self.network.mover[at], self._areas)
+            self._movers[at] = tuple((each.time_s, each.broker) for each in found)
+        return self._movers[at]
+
+    def origin(self, stream: str) -> Steps:
+        """Give where a stream is made."""
+        made = self.workload.stream(stream)
+        return self.place(made.at) if isinstance(made, Feed) else self.host(stream)
+
+    def host(self, task: str) -> Steps:
+        """Give where a task runs."""
+        try:
+            return self.hosts[task]
+        except KeyError:
+            raise NetworkError(f"the plan has no host for the task {task!r}", "give one for each") from None
+
+    @cached_property
+    def _deliveries(self) -> dict[str, list[Delivery]]:
+        found: dict[str, list[Delivery]] = {}
+        for delivery in self.workload.deliveries:
+            found.setdefault(delivery.stream, []).append(delivery)
+        return found
+
+    def ends(self, stream: str) -> list[Steps]:
+        """Give where a stream is wanted: by tasks, and by those it is delivered to."""
+        readers = [self.host(task.name) for task in self.workload.readers[stream]]
+        return readers + [self.place(delivery.at) for delivery in self._deliveries.get(stream, ())]
+
+    def spans(self, steps: Iterable[Steps]) -> list[tuple[float, float]]:
+        """Cut the time where any of these changes: (start, end); one without length if there is no time."""
+        inner = {time for each in steps for time, _ in each if 0 < time < self.until_s}
+        times = sorted({0.0, self.until_s, *inner})
+        return list(pairwise(times)) or [(0.0, 0.0)]
+
+    def situations(self, stream: str) -> list[tuple[float, float, str, frozenset[str]]]:
+        """Give (start, end, where it is made, where it is wanted), cut where that changes."""
+        origin, ends = self.origin(stream), self.ends(stream)
+        return [
+            (start, end, at_time(origin, start), frozenset(at_time(each, start) for each in ends))
+            for start, end in self.spans([origin, *ends])
+        ]
+
+
+def _steps(host: str | Sequence[tuple[float, str]]) -> Steps:
+    return ((0.0, host),) if isinstance(host, str) else tuple(sorted(host))
+
+
+def at_time(steps: Steps, time_s: float) -> str:
+    """Give what holds at a time."""
+    found = steps[0][1]
+    for time, value in steps:
+        if time > time_s:
+            break
+        found = value
+    return found
+
+
+def crossed(routes: Routes, origin: str, ends: Iterable[str]) -> tuple[Link, ...]:
+    """Give the links that a stream crosses from one broker to several, once for each way it takes them."""
+    return tuple(link for end in sorted(ends) for link in routes.links(origin, end))
+
+
+def evaluate(
+    workload: Workload,
+    network: Network,
+    hosts: Hosts,
+    objective: Objective = Objective.BDP,
+    *,
+    until_s: float | None = None,
+) -> Costs:
+    """Work out what a plan costs.
+
+    Parameters
+    ----------
+    hosts
+        For every task its broker, or (time, broker) for each change.
+    objective
+        What ways are chosen by.
+    until_s
+        When the time ends; None: with the last position or change.
+
+    Examples
+    --------
+    >>> from whimbrel.plan.network import Broker
+    >>> from whimbrel.plan.workload import Task
+    >>> network = Network((Broker("edge"), Broker("cloud")), (Link("edge", "cloud", latency_s=0.02),))
+    >>> workload = Workload(
+    ...     (Feed("camera", 10, 1000, "edge"),),
+    ...     (Task("Face", ("camera",), 1, 100),),
+    ...     (Delivery("Face", "cloud"),),
+    ... )
+    >>> evaluate(workload, network, {"Face": "cloud"}).total.bdp_b
+    200.0
+    >>> evaluate(workload, network, {"Face": "edge"}).total.bdp_b
+    2.0
+    """
+    line = Timeline(workload, network, hosts, until_s)
+    routes = Routes(network, objective.weight)
+    running, traffic = _traffic(line, routes)
+    tasks = [(line.host(task.name), task) for task in workload.tasks]
+    return Costs(
+        running,
+        _moving(line, routes),
+        _largest(line, [(steps, task.work) for steps, task in tasks]),
+        _largest(line, [(steps, task.fixed_b + task.window_b) for steps, task in tasks]),
+        traffic,
+        tuple(_delay(line, routes, delivery) for delivery in workload.deliveries),
+    )
+
+
+def _traffic(line: Timeline, routes: Routes) -> tuple[Totals, dict[Link, float]]:
+    running = Totals()
+    changes: dict[Link, list[tuple[float, float]]] = {}
+    streams: tuple[Feed | Task, ...] = (*line.workload.feeds, *line.workload.tasks)
+    for stream in streams:
+        for start, end, origin, ends in line.situations(stream.name):
+            links = crossed(routes, origin, ends)
+            share = (end - start) / line.until_s if line.until_s else 1.0
+            running += carried(links, stream.bytes_s * share)
+            for link in links:
+                changes.setdefault(link, []).extend([(start, stream.bytes_s), (end, -stream.bytes_s)])
+    used = [link for link in line.network.links if link in changes]
+    return running, {link: _peak(changes[link], line.until_s) for link in used}
+
+
+def _peak(changes: list[tuple[float, float]], until_s: float) -> float:
+    """Give the largest sum that changes lead to; at one time, what ends makes room for what begins."""
+    if not until_s:
+        return math.fsum(change for _, change in changes if change > 0)
+    largest = now = 0.0
+    for _, change in sorted(changes):
+        now += change
+        largest = max(largest, now)
+    return largest
+
+
+def _largest(line: Timeline, needs: list[tuple[Steps, float]]) -> dict[str, float]:
+    """Give the largest sum of needs at each broker."""
+    changes: dict[str, list[tuple[float, float]]] = {}
+    for steps, need in needs:
+        for start, end in line.spans([steps]):
+            changes.setdefault(at_time(steps, start), []).extend([(start, need), (end, -need)])
+    return {broker: _peak(each, line.until_s) for broker, each in changes.items()}
+
+
+def _moving(line: Timeline, routes: Routes) -> Totals:
+    moved = Totals()
+    for task in line.workload.tasks:
+        steps = line.host(task.name)
+        for (_, before), (time, after) in pairwise(steps):
+            if 0 <= time <= line.until_s and line.until_s:
+                state = task.fixed_b + task.window_b
+                moved += carried(routes.links(before, after), state / line.until_s)
+    return moved
+
+
+def _delay(line: Timeline, routes: Routes, delivery: Delivery) -> float:
+    """Give the longest delay from a feed to a delivery, at any time."""
+    streams = _above(line.workload, delivery.stream)
+    end = line.place(delivery.at)
+    spans = line.spans([end, *(line.origin(name) for name in streams)])
+    return max(_delay_at(line, routes, streams, delivery.stream, at_time(end, t), t) for t, _ in spans)
+
+
+def _delay_at(
+    line: Timeline, routes: Routes, streams: list[str], last: str, end: str, time_s: float
+) -> float:
+    ready: dict[str, float] = {}
+    at = {name: at_time(line.origin(name), time_s) for name in streams}
+    number = line.network.number
+    for name in streams:
+        task = line.workload.task.get(name)
+        ready[name] = max(
+            (
+                ready[each] + float(routes.from_broker(at[each]).delay_s[number[at[name]]])
+                for each in (task.inputs if task else ())
+            ),
+            default=0.0,
+        )
+    return ready[last] + float(routes.from_broker(at[last]).delay_s[number[end]])
+
+
+def _above(workload: Workload, stream: str) -> list[str]:
+    """Give the streams that a stream is made from, and itself, each after its inputs."""
+    needed = {stream}
+    for task in reversed(workload.tasks):
+        if task.name in needed:
+            needed.update(task.inputs)
+    return [name for name in (*workload.feed, *workload.task) if name in needed]
+
+
+# -- what is too much ---------------------------------------------------------------------------------------
+
+SLACK = 1e-9
+"""Sums of floats are not exact: a load is too much if it is so by more than this share."""
+
+
+def violations(workload: Workload, network: Network, costs: Costs) -> tuple[str, ...]:
+    """Say what a plan asks too much of: brokers, links, and the patience of those it delivers to."""
+    return (
+        *_overloads(network, costs.work, lambda broker: broker.capacity, _work_words),
+        *_overloads(network, costs.storage_b, lambda broker: broker.storage_b, _storage_words),
+        *_jams(costs.traffic_b_s),
+        *_late(workload, costs.delays_s),
+    )
+
+
+def room(link: Link) -> float:
+    """Give how many bytes a second a link can carry, with the times in which it is down."""
+    share = link.contacts.share
+    return link.bandwidth_b_s * share if share else 0.0
+
+
+def is_more(load: float, limit: float) -> bool:
+    """Tell whether a load is more than a limit."""
+    return load > limit * (1 + SLACK) + 1e-300
+
+
+def _overloads(
+    network: Network,
+    loads: Mapping[str, float],
+    limit: Callable[..., float],
+    words: Callable[[str, float, float], str],
+) -> list[str]:
+    return [
+        words(broker.name, loads[broker.name], limit(broker))
+        for broker in network.brokers
+        if broker.name in loads and is_more(loads[broker.name], limit(broker))
+    ]
+
+
+def _work_words(broker: str, load: float, limit: float) -> str:
+    return f"{broker} would have to do {load:.3g} of work a second, and can do {limit:.3g}"
+
+
+def _storage_words(broker: str, load: float, limit: float) -> str:
+    return f"{broker} would have to remember {in_bytes(load)}, and has room for {in_bytes(limit)}"
+
+
+def _jams(traffic: Mapping[Link, float]) -> list[str]:
+    return [
+        f"the link {link.a} - {link.b} would have to carry {in_bytes(load)}/s, and can carry "
+        f"{in_bytes(room(link))}/s"
+        for link, load in traffic.items()
+        if is_more(load, room(link))
+    ]
+
+
+def _late(workload: Workload, delays: Sequence[float]) -> list[str]:
+    return [
+        f"{delivery.stream} would reach {delivery.at} after {in_seconds(delay)}, and has to after "
+        f"{in_seconds(delivery.latency_s)}"
+        for delivery, delay in zip(workload.deliveries, delays, strict=True)
+        if is_more(delay, delivery.latency_s)
+    ]

@@ -1,0 +1,217 @@
+"""Draws a plan: brokers where they are, links as wide as their traffic, tasks on their brokers."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from whimbrel.errors import MissingDependency, NetworkError
+from whimbrel.plan.network import Network
+from whimbrel.plan.units import in_bytes
+from whimbrel.plan.workload import Feed
+
+if TYPE_CHECKING:
+    from whimbrel.plan.placement import Placement
+
+INK, QUIET, BUSY, TASK, SOURCE, WANTED = "#22303c", "#b8c4ce", "#c8553d", "#2a6f97", "#588157", "#7b2d8b"
+BEHIND = {"boxstyle": "round,pad=0.12", "facecolor": "white", "edgecolor": "none", "alpha": 0.75}
+"""What texts stand on, so that links do not strike them through."""
+WIDEST = 9.0
+"""Points: the width of the link with the most traffic."""
+MOST_LABELS = 40
+"""With more brokers than this, only those that do something are named."""
+
+Spots = dict[str, tuple[float, float]]
+
+
+def draw_placement(plan: Placement, path: str) -> None:
+    """Draw a placement to a PNG or SVG file.
+
+    Raises
+    ------
+    NetworkError
+        If the file is of another kind.
+    """
+    if Path(path).suffix.lower() not in (".png", ".svg"):
+        raise NetworkError(f"{path}: this is no picture", "name a file that ends with .png or .svg")
+    pyplot = _pyplot()
+    # The same plan gives the same file: no date, no random names, texts as texts.
+    with pyplot.rc_context({"svg.hashsalt": "whimbrel", "svg.fonttype": "none", "font.size": 9}):
+        figure, axes = pyplot.subplots(figsize=(9, 6), layout="constrained")
+        try:
+            spots = spread(plan.network)
+            _draw_links(axes, plan, spots)
+            _draw_brokers(axes, plan, spots)
+            _finish(axes, plan)
+            metadata = {"Date": None} if path.lower().endswith(".svg") else {}
+            figure.savefig(path, dpi=130, metadata=metadata)
+        finally:
+            pyplot.close(figure)
+
+
+def _pyplot() -> Any:
+    try:
+        import matplotlib as mpl
+
+        mpl.use("Agg")
+        import matplotlib.pyplot as plt
+    except ImportError as error:
+        raise MissingDependency("matplotlib", "drawing a plan", "plan") from error
+    return plt
+
+
+def spread(network: Network) -> Spots:
+    """Give every broker a spot: its own, or the middle of its area.
+
+    If any broker has no place of its own, all are laid out by levels: roots on top, children under parents.
+    """
+    own = {}
+    for broker in network.brokers:
+        if broker.x is not None and broker.y is not None:
+            own[broker.name] = (broker.x, broker.y)
+        elif broker.area is not None:
+            x0, y0, x1, y1 = broker.area
+            own[broker.name] = ((x0 + x1) / 2, (y0 + y1) / 2)
+    if len(own) == len(network.brokers) == len(set(own.values())):
+        return own
+    return _by_levels(network)
+
+
+def _by_levels(network: Network) -> Spots:
+    """Lay out a tree that reaches every broker: leaves side by side, others above their middle."""
+    spots: Spots = {}
+    column = 0.0
+    for root in _roots(network):
+        if root in spots:
+            continue
+        column = _lay_out(network, root, spots, column)
+    return spots
+
+
+def _roots(network: Network) -> list[str]:
+    """Give the brokers to begin with: those without a parent that others have, then the best connected."""
+    parents = {broker.parent for broker in network.brokers}
+    by_links = sorted(network.brokers, key=lambda each: -len(network.neighbours[each.name]))
+    tops = [each.name for each in by_links if each.parent is None and each.name in parents]
+    return [*tops, *(each.name for each in by_links)]
+
+
+def _lay_out(network: Network, root: str, spots: Spots, column: float) -> float:
+    """Walk in breadth from a root to learn who is below whom; then give leaves their columns."""
+    below: dict[str, list[str]] = {root: []}
+    order, depth = [root], {root: 0}
+    children = {
+        name: [each.name for each in network.brokers if each.parent == name] for name in network.number
+    }
+    for at in order:
+        linked = [link.other(at) for link in network.neighbours[at]]
+        for name in dict.fromkeys([*children[at], *sorted(linked, key=network.number.__getitem__)]):
+            if name not in below and name not in spots:
+                below[at].append(name)
+                below[name], depth[name] = [], depth[at] + 1
+                order.append(name)
+    stack, leaves = [root], []
+    while stack:
+        at = stack.pop()
+        stack += reversed(below[at])
+        if not below[at]:
+            leaves.append(at)
+    across = {name: column + n for n, name in enumerate(leaves)}
+    for name in reversed(order):
+        if below[name]:
+            across[name] = sum(across[each] for each in below[name]) / len(below[name])
+        spots[name] = (across[name], -float(depth[name]))
+    return column + len(leaves)
+
+
+def _draw_links(axes: Any, plan: Placement, spots: Spots) -> None:
+    traffic = plan.costs.traffic_b_s
+    most = max(traffic.values(), default=0.0)
+    for link in plan.network.links:
+        (x0, y0), (x1, y1) = spots[link.a], spots[link.b]
+        load = traffic.get(link, 0.0)
+        width = 0.8 + (WIDEST - 0.8) * math.sqrt(load / most) if load else 0.8
+        colour = BUSY if load else QUIET
+        style = "-" if link.contacts.share == 1 else (0, (4, 1.5))
+        axes.plot(
+            [x0, x1], [y0, y1], color=colour, linewidth=width, linestyle=style, alpha=0.6,
+            solid_capstyle="round", zorder=1,
+        )  # fmt: skip
+        if load and len(traffic) <= MOST_LABELS:
+            axes.annotate(
+                f"{in_bytes(load)}/s", ((x0 + x1) / 2, (y0 + y1) / 2), color=INK, fontsize=7, ha="center",
+                va="center", zorder=4,
+                bbox=BEHIND,
+            )  # fmt: skip
+
+
+def _draw_brokers(axes: Any, plan: Placement, spots: Spots) -> None:
+    tasks = _at_brokers(plan)
+    for broker in plan.network.brokers:
+        x, y = spots[broker.name]
+        said = tasks.get(broker.name, [])
+        runs = any(colour == TASK for colour, _ in said)
+        axes.scatter(
+            [x], [y], s=260 if runs else 90, color=TASK if runs else "white", edgecolor=INK, zorder=3
+        )
+        if not said and len(plan.network.brokers) > MOST_LABELS:
+            continue
+        axes.annotate(
+            broker.name, (x, y), xytext=(0, 11), textcoords="offset points", ha="center", va="bottom",
+            color=INK, fontweight="bold", zorder=5, bbox=BEHIND,
+        )  # fmt: skip
+        for line, (colour, text) in enumerate(said):
+            axes.annotate(
+                text, (x, y), xytext=(0, -11 - 9.5 * line), textcoords="offset points", ha="center", va="top",
+                fontsize=7.5, color=colour, zorder=5, bbox=BEHIND,
+            )  # fmt: skip
+
+
+def _at_brokers(plan: Placement) -> dict[str, list[tuple[str, str]]]:
+    """Give what is to be said at each broker, with its colour: tasks, sources, who wants something."""
+    found: dict[str, list[tuple[str, str]]] = {}
+    for host in dict.fromkeys(plan.hosts.values()):
+        found[host] = [(TASK, text) for text in _tasks_on(plan, host)]
+    ends: list[tuple[str, str, str]] = [(SOURCE, feed.at, feed.name) for feed in plan.workload.feeds]
+    ends += [(WANTED, each.at, f"→ {each.stream}") for each in plan.workload.deliveries]
+    for colour, at, text in ends:
+        if at in plan.network.number:
+            found.setdefault(at, []).append((colour, _short(text)))
+    return {name: _at_most(said, 6) for name, said in found.items()}
+
+
+def _tasks_on(plan: Placement, host: str) -> list[str]:
+    """Name the tasks on a broker, those that are made of others first, and twins once."""
+    counts: dict[str, int] = {}
+    for task in reversed(plan.workload.tasks):
+        if plan.hosts[task.name] == host:
+            name = task.operators[-1] if task.operators else task.name
+            counts[name] = counts.get(name, 0) + 1
+    return [_short(name) + (f" × {count}" if count > 1 else "") for name, count in counts.items()]
+
+
+def _at_most(said: list[tuple[str, str]], count: int) -> list[tuple[str, str]]:
+    if len(said) <= count:
+        return said
+    return [*said[: count - 1], (INK, f"and {len(said) - count + 1} more")]
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 28 else f"{text[:27]}…"
+
+
+def _finish(axes: Any, plan: Placement) -> None:
+    axes.set_axis_off()
+    axes.margins(0.16, 0.2)
+    moving = [item.name for item in plan.workload.feeds if _moves(plan.network, item)]
+    title = f"{plan.network.name or 'plan'} ({plan.planner}, {plan.objective.words})"
+    axes.set_title(title + (f"; from movers: {_short(', '.join(moving))}" if moving else ""), color=INK)
+    marks = [("task", TASK), ("source", SOURCE), ("wanted here", WANTED)]
+    for text, colour in marks:
+        axes.plot([], [], marker="s", linestyle="", color=colour, label=text)
+    axes.legend(loc="upper left", frameon=False, fontsize=8)
+
+
+def _moves(network: Network, feed: Feed) -> bool:
+    return feed.at in network.mover

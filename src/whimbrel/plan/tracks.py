@@ -1,0 +1,93 @@
+"""Positions of movers from files: CSV or Parquet with `object_id`, `t`, and `x`, `y` or `lon`, `lat`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from whimbrel.errors import NetworkError, did_you_mean
+
+Track = tuple[tuple[float, float, float], ...]
+
+
+def read_tracks(file: Path) -> dict[str, Track]:
+    """Read the tracks of all objects in a file, in the order of their ids.
+
+    `t` is seconds, or timestamps: those become seconds since the first of the file.
+
+    Raises
+    ------
+    NetworkError
+        If columns are missing, or positions are none.
+    """
+    table = _table(file)
+    id_name = _column(table, "object_id")
+    x_name, y_name = ("lon", "lat") if "lon" in table.column_names else ("x", "y")
+    ids = np.array([str(each) for each in table.column(id_name).to_pylist()])
+    t = _seconds(table.column(_column(table, "t")))
+    x, y = (_floats(table.column(_column(table, name)), name) for name in (x_name, y_name))
+    order = np.lexsort((t, ids))
+    ids, t, x, y = ids[order], t[order], x[order], y[order]
+    twins = (ids[1:] == ids[:-1]) & (t[1:] == t[:-1])
+    if twins.any():
+        at = int(np.flatnonzero(twins)[0])
+        raise NetworkError(
+            f"{file.name}: {str(ids[at])!r} has two positions at t = {t[at]:g} s", "keep one of them"
+        )
+    names, starts = np.unique(ids, return_index=True)
+    bounds = [*starts[1:].tolist(), len(ids)]
+    points = list(zip(t.tolist(), x.tolist(), y.tolist(), strict=True))
+    return {
+        str(name): tuple(points[start:end])
+        for name, start, end in zip(names, starts.tolist(), bounds, strict=True)
+    }
+
+
+def _table(file: Path) -> Any:
+    import pyarrow as pa
+
+    try:
+        if file.suffix.lower() == ".parquet":
+            import pyarrow.parquet as pq
+
+            return pq.read_table(file)
+        import pyarrow.csv as pcsv
+
+        return pcsv.read_csv(file)
+    except pa.ArrowException as error:
+        raise NetworkError(f"{file.name}: {error}") from error
+
+
+def _column(table: Any, name: str) -> str:
+    if name not in table.column_names:
+        raise NetworkError(
+            f"the file of positions has no column {name!r}",
+            did_you_mean(name, table.column_names) or "it needs object_id, t, and x, y or lon, lat",
+        )
+    return name
+
+
+def _seconds(column: Any) -> Any:
+    import pyarrow as pa
+
+    if pa.types.is_timestamp(column.type):
+        micros = column.cast(pa.timestamp("us", column.type.tz), safe=False).cast(pa.int64())
+        found = _floats(micros, "t") / 1e6
+        return found - found.min() if len(found) else found
+    return _floats(column, "t")
+
+
+def _floats(column: Any, name: str) -> Any:
+    import pyarrow as pa
+
+    try:
+        found = column.cast(pa.float64()).to_numpy()
+    except pa.ArrowException as error:
+        raise NetworkError(f"the column {name!r} of the file of positions holds no numbers") from error
+    if not np.isfinite(found).all():
+        raise NetworkError(
+            f"the column {name!r} of the file of positions has gaps", "leave rows without a position out"
+        )
+    return found

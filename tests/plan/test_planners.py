@@ -1,0 +1,122 @@
+"""Planners against each other and against trying everything."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.plan.worlds import random_network, random_workload
+
+from whimbrel.errors import NetworkError, NoPlanError
+from whimbrel.plan.cost import Objective, evaluate, violations
+from whimbrel.plan.flow.volume import Flows, Ground
+from whimbrel.plan.network import Broker, Link, Network
+from whimbrel.plan.planners import (
+    PLANNERS,
+    plan_centralised,
+    plan_exact,
+    plan_flow,
+    plan_greedy,
+    planner_named,
+)
+from whimbrel.plan.workload import Delivery, Feed, Task, Workload
+
+
+def cost_of(plan) -> float:
+    return plan.costs.total.of(plan.objective)
+
+
+def limited(rng: random.Random, network: Network, workload: Workload) -> tuple[Network, Workload]:
+    """Add limits that bind now and then. Not for movers, whose limits planners take too strictly."""
+    links = tuple(replace(link, bandwidth_b_s=rng.choice([40, 120, float("inf")])) for link in network.links)
+    deliveries = tuple(replace(each, latency_s=rng.choice([3, 6, 100])) for each in workload.deliveries)
+    return replace(network, links=links), replace(workload, deliveries=deliveries)
+
+
+@given(st.integers(0, 10**6), st.sampled_from(Objective), st.booleans())
+def test_the_exact_planner_finds_what_trying_everything_finds(seed, objective, has_limits):
+    rng = random.Random(seed)
+    movers = 0 if has_limits else rng.randrange(2)
+    network = random_network(rng, rng.randrange(1, 5), movers=movers, capacity=has_limits)
+    workload = random_workload(rng, network, rng.randrange(4))
+    if has_limits:
+        network, workload = limited(rng, network, workload)
+    costs = []
+    for hosts in itertools.product(network.number, repeat=len(workload.tasks)):
+        named = dict(zip(workload.task, hosts, strict=True))
+        tried = evaluate(workload, network, named, objective)
+        if not violations(workload, network, tried):
+            costs.append(tried.total.of(objective))
+    if not costs:
+        with pytest.raises(NoPlanError, match="nothing satisfies everything"):
+            plan_exact(workload, network, objective)
+        return
+    best = cost_of(plan_exact(workload, network, objective))
+    assert best == pytest.approx(min(costs), rel=1e-6, abs=1e-6)
+    for planner in (plan_greedy, plan_centralised):
+        try:
+            assert cost_of(planner(workload, network, objective)) >= best - 1e-6
+        except NoPlanError:
+            assert has_limits
+
+
+SITE = Network(
+    (Broker("edge", capacity=1), Broker("cloud")),
+    (Link("edge", "cloud", bandwidth_b_s=5_000, latency_s=0.1),),
+)
+FILTER = Task("Face", ("camera",), 1, 100, work=0.5, window_b=10)
+CAMERA = Workload((Feed("camera", 10, 1000, "edge"),), (FILTER,), (Delivery("Face", "cloud", 1.0),))
+
+
+@pytest.mark.parametrize("name", PLANNERS)
+def test_every_planner_runs_the_task_where_its_input_is(name):
+    plan = planner_named(name)(CAMERA, SITE, Objective.BDP)
+    assert plan.to_dict()["hosts"] == {"Face": "edge"}
+    assert "Face runs on edge, because 100 % of what it reads comes from there" in plan.words()
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"tasks": (replace(FILTER, work=3),)}, "link edge - cloud would have to carry 10 kB/s, and can"),
+        (
+            {"deliveries": (Delivery("Face", "cloud", 0.05),)},
+            "Face would reach cloud after 100 ms, and has to",
+        ),
+    ],
+)
+@pytest.mark.parametrize("name", [name for name in PLANNERS if name != "flow"])
+def test_what_cannot_be_satisfied_is_named(name, change, words):
+    with pytest.raises(NoPlanError, match=words):
+        planner_named(name)(replace(CAMERA, **change), SITE, Objective.BDP)
+
+
+def test_the_flow_planner_says_by_how_much_it_fails():
+    with pytest.raises(NoPlanError, match="overloads neither broker nor link"):
+        plan_flow(replace(CAMERA, tasks=(replace(FILTER, work=3),)), SITE)
+
+
+def test_parts_that_are_not_connected_are_named():
+    split = Network((Broker("edge"), Broker("cloud")))
+    with pytest.raises(NoPlanError, match="no way leads from 'cloud' to 'edge'"):
+        plan_greedy(CAMERA, split)
+
+
+def test_an_unknown_planner_is_named():
+    with pytest.raises(NetworkError, match="no planner is named 'greedi'; did you mean 'greedy'"):
+        planner_named("greedi")
+
+
+@given(st.integers(0, 10**6))
+def test_flow_is_what_the_flow_planner_counts(seed):
+    """The planners for flow count in their own way, for speed; it is the same sum."""
+    rng = random.Random(seed)
+    network = random_network(rng, rng.randrange(1, 6))
+    workload = random_workload(rng, network, rng.randrange(4))
+    hosts = {task.name: rng.choice(list(network.number)) for task in workload.tasks}
+    told = evaluate(workload, network, hosts, Objective.FLOW).running.flow_b_s
+    assert told == pytest.approx(Flows(Ground(workload, network), hosts).value().volume_b_s)
