@@ -59,6 +59,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(missing)
         if _uses_spark(item):
             item.add_marker("spark")
+            item.add_marker("slow")  # whichever comes first waits for Java
 
 
 def _uses_spark(item: pytest.Item) -> bool:
