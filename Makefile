@@ -29,9 +29,10 @@ check: $(DEV) lint types contracts  ## the quick checks and tests, for while you
 	@echo "Running the quick tests"
 	@$(PY) tools/test.py -q -m "not slow" $(ARGS)
 
+# Repeatable: the order of the tests, the generated examples and the order of sets are the same every time.
 test: $(DEV) lint types contracts  ## everything: style, types, contracts, all tests, documentation
 	@echo "Running all tests (they build the documentation too)"
-	@HYPOTHESIS_PROFILE=$${HYPOTHESIS_PROFILE:-ci} $(PY) tools/test.py $(ARGS)
+	@PYTHONHASHSEED=0 HYPOTHESIS_PROFILE=$${HYPOTHESIS_PROFILE:-ci} $(PY) tools/test.py --randomly-seed=1 $(ARGS)
 
 suite: $(DEV)  ## every test of the shared suite on every backend, Spark included (an hour and a half)
 	@for each in embedded session spark-batch spark-stream; do \
@@ -103,9 +104,10 @@ lint: $(DEV)
 	@$(PY) -m ruff check --quiet --output-format concise .
 	@$(PY) -m codespell_lib
 
+# Kernels are compiled meanwhile: each of the processes that run tests would compile them for itself.
 types: $(DEV)
 	@echo "Checking types"
-	@$(PY) -m mypy --no-error-summary
+	@$(PY) -m tests.kernels & $(PY) -m mypy --no-error-summary; status=$$?; wait; exit $$status
 
 contracts: $(DEV)
 	@echo "Checking that imports point down"

@@ -32,7 +32,9 @@ _COMMON = {
     "suppress_health_check": [HealthCheck.too_slow],
 }
 settings.register_profile("default", max_examples=15, **_COMMON)
-settings.register_profile("ci", max_examples=200, database=None, print_blob=True, **_COMMON)
+# A gate says the same twice: its examples follow from the test. New ones are drawn by the other profiles.
+settings.register_profile("ci", max_examples=200, derandomize=True, print_blob=True, **_COMMON)
+settings.register_profile("hunt", max_examples=200, print_blob=True, **_COMMON)
 settings.register_profile("soak", max_examples=5_000, print_blob=True, **_COMMON)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
@@ -57,6 +59,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(missing)
         if _uses_spark(item):
             item.add_marker("spark")
+            item.add_marker("slow")  # whichever comes first waits for Java
 
 
 def _uses_spark(item: pytest.Item) -> bool:
@@ -70,30 +73,12 @@ def update_golden(request: pytest.FixtureRequest) -> bool:
     return bool(request.config.getoption("--update-golden"))
 
 
-KERNELS = """
-define Pairs(n)
-  detect A as a then B as b within 10 s where b.v > a.v assign n = b.v - a.v context cumulative
-define Lone detect A as a then not B as b for 3 s
-define Means(m, d, f, t) over 5 s
-  detect A assign m = avg(A.v), d = distinct(A.w), f = first(A.w), t = max(A.w)
-define Runs(n) detect A{2,3} as a within 10 s assign n = sum(a.v)
-define Float(n) every 5 s detect A assign n = sum(A.w)
-"""
-
-
 @pytest.fixture(scope="session")
 def compiled_kernels() -> None:
-    """Run one query of each kind: compiling is slow where hypothesis watches, and on Spark's workers."""
-    from whimbrel.engine.session import Session
-    from whimbrel.lang.wbl import compile_text
+    """Compile kernels now: it is slow where hypothesis watches, and on Spark's workers."""
+    from tests.kernels import compile_kernels
 
-    session = Session(compile_text(KERNELS, emit="all"))
-    rows = [
-        {"id": str(n), "type": "AB"[n % 2], "time": n, "v": n, "w": n / 4, "x": 1.0 * n, "y": float(n * n)}
-        for n in range(9)
-    ]
-    session.push(rows)
-    session.close()
+    compile_kernels()
 
 
 @pytest.fixture(scope="session")

@@ -1,6 +1,6 @@
-"""Run the tests in two processes at once: the shared suite and what has a Spark session, and all others.
+"""Run the tests in three processes at once: two cores share them out, however unequal they are.
 
-Takes pytest's arguments. What the first process says is shown when the second is through.
+Takes pytest's arguments. What the first processes say is shown when the last is through.
 """
 
 from __future__ import annotations
@@ -8,29 +8,39 @@ from __future__ import annotations
 import subprocess
 import sys
 import tempfile
+from contextlib import ExitStack
 
-LANE = "spark or suite"
-"""The marks of the tests that run in the first process."""
+SPARK = "(spark or suite)"
+BESIDE = {
+    "The shared suite and the tests with Spark": SPARK,
+    "The generated tests": f"property and not {SPARK}",
+}
+"""What runs beside the other tests: a title, and the marks of the tests."""
+OTHERS = f"not property and not {SPARK}"
 
 NOTHING_CHOSEN = 5
 """The status of pytest if no test was chosen."""
 
 
 def main(arguments: list[str]) -> int:
-    """Run both; the status is that of the first that failed."""
+    """Run all; the status is that of the first that failed."""
     chosen, arguments = _marks(arguments)
-    with tempfile.TemporaryFile() as said:
-        first = subprocess.Popen(_command(LANE, chosen, arguments), stdout=said, stderr=said)
-        try:
-            rest = subprocess.run(_command(f"not ({LANE})", chosen, arguments), check=False).returncode
-            print("The shared suite and the tests with Spark", flush=True)
-            beside = first.wait()
-        finally:
-            first.terminate()
-        said.seek(0)
-        sys.stdout.buffer.write(said.read())
-    failed = [status for status in (rest, beside) if status not in (0, NOTHING_CHOSEN)]
-    return failed[0] if failed else min(rest, beside)
+    with ExitStack() as stack:
+        beside = []
+        for title, marks in BESIDE.items():
+            said = stack.enter_context(tempfile.TemporaryFile())
+            process = subprocess.Popen(_command(marks, chosen, arguments), stdout=said, stderr=said)
+            stack.callback(process.terminate)
+            beside.append((title, process, said))
+        statuses = [subprocess.run(_command(OTHERS, chosen, arguments), check=False).returncode]
+        for title, process, said in beside:
+            print(title, flush=True)
+            statuses.append(process.wait())
+            said.seek(0)
+            sys.stdout.buffer.write(said.read())
+            sys.stdout.flush()
+    failed = [status for status in statuses if status not in (0, NOTHING_CHOSEN)]
+    return failed[0] if failed else min(statuses)
 
 
 def _marks(arguments: list[str]) -> tuple[str, list[str]]:
@@ -43,9 +53,9 @@ def _marks(arguments: list[str]) -> tuple[str, list[str]]:
     return chosen, others
 
 
-def _command(lane: str, chosen: str, arguments: list[str]) -> list[str]:
-    marks = f"({lane}) and ({chosen})" if chosen else lane
-    return [sys.executable, "-m", "pytest", "-m", marks, *arguments]
+def _command(marks: str, chosen: str, arguments: list[str]) -> list[str]:
+    both = f"{marks} and ({chosen})" if chosen else marks
+    return [sys.executable, "-m", "pytest", "-m", both, *arguments]
 
 
 if __name__ == "__main__":

@@ -40,8 +40,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if "backend" in getattr(item, "fixturenames", ()):
             item.add_marker("suite")
         name = getattr(item, "callspec", None) and item.callspec.params.get("backend")
-        if name in SAMPLED:
-            item.add_marker("slow")
         one_in = 1 if is_asked_for else SAMPLED.get(name, 1)
         (left_out if zlib.crc32(item.nodeid.encode()) % one_in else kept).append(item)
     items[:] = kept

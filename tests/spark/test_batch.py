@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import sys
 import warnings
 
 import pandas as pd
@@ -12,7 +13,7 @@ from tests.spark.frames import ids
 
 import whimbrel as wb
 from whimbrel.errors import DataError, QueryError, WhimbrelError
-from whimbrel.spark import detect, outcomes
+from whimbrel.spark import detect, outcomes, worker
 from whimbrel.spark.batch import OnePartition
 from whimbrel.spark.running import read_files, run
 
@@ -51,6 +52,19 @@ def test_a_static_frame_gives_a_static_frame_with_the_embedded_engines_detection
     expected = wb.detect(STOP, positions())
     assert expected.num_rows > 5
     assert ids(found) == ids(expected)
+
+
+@pytest.mark.parametrize("on_a_worker", [True, False])
+def test_garbage_is_not_looked_for_in_modules(monkeypatch, on_a_worker):
+    monkeypatch.setattr(worker.TaskContext, "get", lambda: "a task" if on_a_worker else None)
+    frozen = []
+    monkeypatch.setattr(worker.gc, "freeze", lambda: frozen.append(len(sys.modules)))
+    worker._spare.cache_clear()
+    worker.spare_modules()
+    worker.spare_modules()
+    monkeypatch.setitem(sys.modules, "loaded.later", sys)
+    worker.spare_modules()
+    assert len(frozen) == (2 if on_a_worker else 0)
 
 
 def test_the_schema_is_known_before_anything_runs(frame):

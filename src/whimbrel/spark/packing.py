@@ -25,7 +25,7 @@ from whimbrel.model.schema import Coordinates, EventSchema
 from whimbrel.model.time import BEGINNING_OF_TIME
 from whimbrel.space import geometry
 from whimbrel.space.dealing import deal
-from whimbrel.spark.worker import HOME, Batches, larger
+from whimbrel.spark.worker import HOME, Batches, larger, spare_modules
 
 PACKED = pa.schema(
     [
@@ -97,6 +97,7 @@ def pack_partition(packing: Packing) -> Callable[[Batches], Batches]:
         for batch in larger(batches, ROWS_AT_ONCE):
             yield pack(batch, packing, first)
             first += batch.num_rows
+        spare_modules()
 
     return run
 

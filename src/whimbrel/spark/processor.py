@@ -28,7 +28,7 @@ from whimbrel.lang.outputs import Types
 from whimbrel.model.schema import Coordinates
 from whimbrel.spark.packing import blocks_to_batches, from_block, to_block
 from whimbrel.spark.rows import Rows, counts_since
-from whimbrel.spark.worker import HOME
+from whimbrel.spark.worker import HOME, spare_modules
 
 ANSWER = sql.StructType([sql.StructField("block", sql.BinaryType())])
 """What a shard gives for a micro-batch: outcomes as Arrow blocks."""
@@ -99,6 +99,7 @@ class ShardProcessor(StatefulProcessor):
         blocks = [to_block(batch) for batch in self._run(shard, session, packed)]
         self._keep(shard, session)
         yield pd.DataFrame({"block": blocks})
+        spare_modules()
 
     def close(self) -> None:
         """Nothing to let go of: the state is Spark's."""
@@ -175,3 +176,4 @@ def unpack_partition(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBat
     for batch in batches:
         for block in batch.column("block"):
             yield from_block(block.as_py())
+    spare_modules()

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import gc
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import groupby, pairwise
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from pyspark import TaskContext
 
 from whimbrel.engine.intake import Counts
 from whimbrel.engine.session import SLICE, Session, run_bounded
@@ -63,11 +67,10 @@ def run_partition(job: Job) -> Callable[[Batches], Batches]:
     """Give the function that detects in one partition of a DataFrame."""
 
     def run(batches: Batches) -> Batches:
-        if not job.is_sharded:
-            yield from _run_shard(job, 0, (_events(batch) for batch in batches))
-            return
-        for number, shard in _shards(batches):
+        alone = [(0, (_events(batch) for batch in batches))]
+        for number, shard in _shards(batches) if job.is_sharded else alone:
             yield from _run_shard(job, number, shard)
+        spare_modules()
 
     return run
 
@@ -76,6 +79,23 @@ def _events(batch: pa.RecordBatch) -> pa.RecordBatch:
     if IS_EVENT not in batch.schema.names:
         return batch
     return batch.filter(batch.column(IS_EVENT)).drop_columns([IS_EVENT])
+
+
+def spare_modules() -> None:
+    """Keep what a worker has loaded out of its garbage collection.
+
+    Spark collects garbage after every task, and looks through some hundred thousand objects of modules each
+    time: longer than a micro-batch takes.
+    """
+    if TaskContext.get() is not None:
+        _spare(len(sys.modules))
+
+
+@lru_cache(maxsize=1)
+def _spare(_modules: int) -> None:
+    """Do it again only if more has been loaded: what is kept out is never looked at again."""
+    gc.collect()
+    gc.freeze()
 
 
 def _run_shard(job: Job, shard: int, batches: Iterable[pa.RecordBatch]) -> Batches:
