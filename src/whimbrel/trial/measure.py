@@ -90,8 +90,14 @@ class _Measuring(Session):
     def _deployed(self, query: Query, name: str) -> Pipeline:
         return _Counted(query, self._atoms, name)
 
-    def _step(self, names: Iterable[str]) -> list[pa.Table]:  # noqa: ARG002 (there is one query)
+    @property
+    def _measured(self) -> Pipeline:
         pipeline = self._pipelines["measured"]
+        assert isinstance(pipeline, Pipeline)
+        return pipeline
+
+    def _step(self, names: Iterable[str]) -> list[pa.Table]:  # noqa: ARG002 (there is one query)
+        pipeline = self._measured
         for name, runtime in pipeline.runtimes.items():
             before = self._clock() if self._clock else 0.0
             runtime.step()
@@ -134,7 +140,7 @@ class _Measuring(Session):
             raise DataError(
                 "a recording of no events, or of one time, says nothing about rates; give a longer one"
             )
-        graph = self._pipelines["measured"].graph
+        graph = self._measured.graph
         by_type: dict[str, dict[str, float]] = {}
         totals: dict[str, int] = {}
         for (kind, source), count in self._sent.items():
