@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from whimbrel.engine.snapshot import Blocks
 from whimbrel.engine.streams import CASE, WINDOW, RowsFrame, Stream, Surroundings
+from whimbrel.engine.total_order import numbered
 from whimbrel.engine.values import Int64Array, decoded
 from whimbrel.model.schema import Type
 
@@ -136,11 +137,14 @@ class Arrivals:
         }
         depth = max(int(np.diff(lineage.offsets).max(initial=0)) for lineage in lineages)
         refs = np.full((depth, size), -1, np.int64)
+        _, numbers = numbered(self.around.atoms.store, np.concatenate([each.refs for each in lineages]))
+        begin = 0
         for at, values, lineage in zip(places, texts, lineages, strict=True):
             source[at] = [-1 if value is None else ranks[value] for value in values]
             lengths = np.diff(lineage.offsets)
             level = np.arange(len(lineage.refs)) - np.repeat(lineage.offsets[:-1], lengths)
-            refs[level, np.repeat(at, lengths)] = lineage.refs
+            refs[level, np.repeat(at, lengths)] = numbers[begin : begin + len(lineage.refs)]
+            begin += len(lineage.refs)
         return [*self._last_resorts(arrived), *refs[::-1], source]
 
     def _last_resorts(self, arrived: Arrived) -> list[Int64Array]:

@@ -29,9 +29,12 @@ class Deriver:
         self.op = op
         self.around = around
         self.inputs = [streams[case.input] for case in op.cases]
-        in_order = any(stream.keeps_order for stream in self.inputs)
-        self.stream = Stream(op.name, Store(), event_type=op.event_type, keeps_order=in_order)
+        self.stream = Stream(op.name, Store(), event_type=op.event_type, keeps_order=self._keeps_order)
         self._kind_hash = hashes(pa.array([op.event_type]))
+
+    @property
+    def _keeps_order(self) -> bool:
+        return any(stream.keeps_order for stream in self.inputs)
 
     def save(self, blocks: Blocks, name: str) -> None:
         """Write the state: there is none."""
@@ -42,6 +45,7 @@ class Deriver:
     def step(self) -> None:
         """Make an event of everything that is new in any case."""
         self.stream.watermark = min(stream.watermark for stream in self.inputs)
+        self.stream.keeps_order = self._keeps_order  # events from elsewhere tell when they come
         made = []
         for number, (case, stream) in enumerate(zip(self.op.cases, self.inputs, strict=True)):
             if len(stream.new):

@@ -19,6 +19,7 @@ from whimbrel.engine.matcher import Matcher
 from whimbrel.engine.merger import Merger, Union
 from whimbrel.engine.mover import Mover
 from whimbrel.engine.needs import Needs
+from whimbrel.engine.receiver import Receiver
 from whimbrel.engine.repeater import Repeater
 from whimbrel.engine.sequencer import Overdue, Sequencer
 from whimbrel.engine.snapshot import Blocks, load_store, save_store
@@ -205,6 +206,8 @@ class Pipeline:
                 sequencer = self.runtimes[operator.input]
                 assert isinstance(sequencer, Sequencer)
                 return Overdue(operator, sequencer)
+            case Derive(cases=()):
+                return Receiver(operator, self.around)
             case Derive():
                 return Deriver(self.graph, operator, self.streams, self.around)
         raise QueryError(f"the embedded engine cannot run {type(operator).__name__} ({operator.name!r})")

@@ -12,9 +12,10 @@ import pyarrow.compute as pc
 
 from whimbrel.engine.identity import event_ids, row_ids
 from whimbrel.engine.locations import hull_wkb
-from whimbrel.engine.store import Lineage, different, offsets_of
+from whimbrel.engine.store import Lineage, offsets_of
 from whimbrel.engine.streams import Kinds, Stream, Surroundings, members_of, types_of
 from whimbrel.engine.ties import Ties
+from whimbrel.engine.total_order import numbered
 from whimbrel.engine.values import Int64Array, decoded, to_arrow
 from whimbrel.graph.expressions import Attribute
 from whimbrel.model.schema import Coordinates
@@ -30,8 +31,8 @@ def report(stream: Stream, rows: Int64Array, around: Surroundings) -> pa.Table:
     atoms = around.atoms.store
     start, end = stream.store.spans(rows)
     lineage = stream.store.lineage(rows)
-    refs, inverse = different(lineage.refs)
-    ids = event_ids(atoms, refs)
+    events, numbers = numbered(atoms, lineage.refs)
+    ids = event_ids(atoms, events)
     columns = {
         "id": row_ids(around, stream, rows),
         "type": decoded(types_of(stream, rows)),
@@ -42,7 +43,8 @@ def report(stream: Stream, rows: Int64Array, around: Surroundings) -> pa.Table:
     names = [name for name in stream.store.names() if not name.startswith("@")]
     for name in names:
         columns[_free_name(name)] = to_arrow(stream.store.column(Attribute(None, name), rows))
-    columns["events"] = _event_lists(lineage, refs, inverse, ids, keep=stream.keeps_order)
+    below = Lineage(lineage.offsets, numbers)
+    columns["events"] = _event_lists(below, ids, keep=stream.keeps_order)
     table = pa.table(columns)
     if stream.kinds is None:
         return table
@@ -66,23 +68,18 @@ def _free_name(name: str) -> str:
     return f"{name}_" if name in (*FIXED, "events") else name
 
 
-def _event_lists(
-    lineage: Lineage, refs: Int64Array, inverse: Int64Array, ids: pa.Array, *, keep: bool
-) -> pa.Array:
+def _event_lists(below: Lineage, ids: pa.Array, *, keep: bool) -> pa.Array:
     """Give each row's atomic events once: in total order (they are numbered in it), or in their own."""
-    if _is_in_order(lineage) or (keep and not _has_repeated(lineage)):
-        return pa.ListArray.from_arrays(
-            pa.array(lineage.offsets.astype(np.int32)), ids.take(pa.array(inverse))
-        )
-    owner = np.repeat(np.arange(len(lineage)), np.diff(lineage.offsets))
-    order = np.lexsort((lineage.refs, owner))
-    owner, members = owner[order], lineage.refs[order]
+    if _is_in_order(below) or (keep and not _has_repeated(below)):
+        return pa.ListArray.from_arrays(pa.array(below.offsets.astype(np.int32)), ids.take(pa.array(below.refs)))
+    owner = np.repeat(np.arange(len(below)), np.diff(below.offsets))
+    order = np.lexsort((below.refs, owner))
+    owner, members = owner[order], below.refs[order]
     first = np.ones(len(members), np.bool_)
     first[1:] = (members[1:] != members[:-1]) | (owner[1:] != owner[:-1])
     owner, members = owner[first], members[first]
-    offsets = offsets_of(np.bincount(owner, minlength=len(lineage)))
-    texts = ids.take(pa.array(np.searchsorted(refs, members)))
-    return pa.ListArray.from_arrays(pa.array(offsets.astype(np.int32)), texts)
+    offsets = offsets_of(np.bincount(owner, minlength=len(below)))
+    return pa.ListArray.from_arrays(pa.array(offsets.astype(np.int32)), ids.take(pa.array(members)))
 
 
 def _has_repeated(lineage: Lineage) -> bool:

@@ -394,10 +394,14 @@ class Session:
         for stream in pipeline.outputs:
             rows = self._reported(pipeline, stream)
             if len(rows):
-                table = report(stream, rows, pipeline.around)
+                table = self._written(stream, rows, pipeline)
                 if self.names_queries:
                     table = table.append_column("@query", pipeline.queries(stream, rows))
                 yield table
+
+    def _written(self, stream: Stream, rows: Int64Array, pipeline: Pipeline) -> pa.Table:
+        """Write detections as a table."""
+        return report(stream, rows, pipeline.around)
 
     def _reported(self, pipeline: Pipeline, stream: Stream) -> Int64Array:
         """Give the new rows of an output that are this session's to report."""

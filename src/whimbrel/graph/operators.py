@@ -246,7 +246,8 @@ class Derive(Operator):
     """Events of type `event_type` made from the events of `inputs`: the cases of one definition.
 
     Each case has its own input stream and assignments. Without assignments, the new event has the
-    attributes of its only part, or none.
+    attributes of its only part, or none. Without any case, the events come from another session, which runs
+    the part of the query that makes them (`whimbrel.graph.cutting`).
     """
 
     event_type: str

@@ -38,7 +38,8 @@ def drop_impossible(graph: Graph) -> Graph:
     """Give the graph without the operators that can find nothing, as far as that is certain."""
     impossible: set[str] = set()
     for operator in graph.operators:
-        if _is_impossible(graph, operator, impossible):
+        # What stands in its place needs a source; without any, all events come from elsewhere.
+        if _is_impossible(graph, operator, impossible) and sources_below(graph, operator.name):
             impossible.add(operator.name)
     if not impossible:
         return graph
@@ -59,7 +60,8 @@ def _is_impossible(graph: Graph, operator: Operator, impossible: set[str]) -> bo
         case Repeat():
             return operator.input in impossible
         case Merge() | Derive():
-            return all(name in impossible for name in operator.inputs)
+            # A definition without cases has its events from elsewhere.
+            return bool(operator.inputs) and all(name in impossible for name in operator.inputs)
         case Aggregate():
             needed = [part for part in operator.parts if not part.outer]
             one = any(part.input in impossible for part in needed)

@@ -219,6 +219,8 @@ class _Pushing:
         derive = self.operators[stream]
         if not isinstance(derive, Derive) or not _is_harmless(condition) or not self._has_one_reader(stream):
             return False
+        if not derive.cases:  # its events come from elsewhere
+            return False
         copies = [self._copied(case, condition) for case in derive.cases]
         inner = [copy for copy in copies if copy is not None]
         if len(inner) < len(copies):

@@ -1,0 +1,100 @@
+"""A session that runs one piece of a query that was cut: it takes and gives events of definitions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from whimbrel.engine.carried import Carried, carry
+from whimbrel.engine.pipeline import Pipeline
+from whimbrel.engine.receiver import Receiver
+from whimbrel.engine.report import together
+from whimbrel.engine.session import Session
+from whimbrel.engine.streams import Stream
+from whimbrel.engine.values import Int64Array
+from whimbrel.errors import QueryError
+from whimbrel.graph.cutting import Piece
+from whimbrel.model.schema import Coordinates
+
+
+@dataclass
+class Given:
+    """What a piece found in one step, and how far it is."""
+
+    detections: pa.Table
+    """Events of the definitions that the whole query reports."""
+    carried: dict[str, list[Carried]] = field(default_factory=dict)
+    """Events of definitions that other pieces read."""
+    complete: dict[str, int] = field(default_factory=dict)
+    """Up to which time all events of each definition have been given."""
+
+
+class Relay(Session):
+    """One piece of a query at run time.
+
+    Time moves with what `take` says: up to which time everything that the piece reads has come. Events that
+    came later than that are counted as late, derived ones in `late_derived`.
+    """
+
+    shares_work = False
+
+    def __init__(
+        self, piece: Piece, *, coordinates: Coordinates | str | None = None, carries: bool = True
+    ) -> None:
+        super().__init__(lateness=None, coordinates=coordinates)
+        self.piece = piece
+        self.late_derived = 0
+        self._carries = carries
+        self._given = Given(pa.table({}))
+        self.add(piece.query, name=piece.name)
+        self.look_ahead([])  # sources deliver once; ids need not be remembered
+
+    def take(
+        self,
+        events: Iterable[pa.RecordBatch] = (),
+        carried: Mapping[str, Iterable[Carried]] | None = None,
+        watermark: int | None = None,
+    ) -> Given:
+        """Take in events in the common form and events of definitions; give what that completes."""
+        self._given = Given(pa.table({}))
+        self._plan()
+        for batch in events:
+            self._intake.counts.received += batch.num_rows
+            self._intake.accept(batch)
+        for name, several in (carried or {}).items():
+            for each in several:
+                self._receiver(name).accept(self._in_time(each))
+        if watermark is not None:
+            self._intake.advance(watermark)
+        tables = self._run()
+        self._given.detections = together(tables, self._intake.coordinates, self.piece.query.attributes)
+        self._given.complete = {
+            stream.name: stream.watermark for stream in self._pipelines[self.piece.name].outputs
+        }
+        return self._given
+
+    def _receiver(self, name: str) -> Receiver:
+        found = self._pipelines[self.piece.name].runtimes.get(name)
+        if not isinstance(found, Receiver):
+            raise QueryError(f"the piece {self.piece.name!r} does not take events of {name!r}")
+        return found
+
+    def _in_time(self, carried: Carried) -> Carried:
+        late = carried.end <= self.watermark
+        self.late_derived += int(late.sum())
+        return carried.taken(np.flatnonzero(~late)) if late.any() else carried
+
+    def _due_by(self, watermark: int) -> dict[str, None]:
+        """Let the query run in every step, so that it can tell how far it is."""
+        super()._due_by(watermark)
+        return dict.fromkeys(self._pipelines)
+
+    def _written(self, stream: Stream, rows: Int64Array, pipeline: Pipeline) -> pa.Table:
+        if self._carries:
+            self._given.carried.setdefault(stream.name, []).append(carry(stream, rows, pipeline.around))
+        table: Any = super()._written(stream, rows, pipeline)
+        return table if stream.name in self.piece.reports else table.slice(0, 0)
