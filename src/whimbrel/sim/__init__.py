@@ -1,0 +1,1 @@
+"""Networks under a virtual clock: links with contacts, brokers that run pieces of queries, movers, plans in time."""

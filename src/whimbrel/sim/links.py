@@ -1,0 +1,285 @@
+"""Messages over links: they queue, wait for contacts, take time, get lost, and are counted.
+
+A link carries both directions at its full bandwidth each. Brokers store and forward: a message goes on when
+it has arrived whole. While a link is down, messages wait in the order of their priority, then of their coming.
+A message that does not fit the rest of a contact is cut: what fits goes now, the rest with the next contact
+(`cuts=False`: it waits for a contact that it fits, behind it only what has a worse priority). A message that a
+link loses is sent again at once, and counted again, unless it is marked as not reliable.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import partial
+from heapq import heapify, heappop, heappush
+
+from whimbrel.errors import NetworkError
+from whimbrel.plan.network import Link, Network, unknown
+from whimbrel.plan.routes import Routes, Weight, by_latency
+from whimbrel.sim.clock import Clock
+from whimbrel.sim.messages import Message
+from whimbrel.sim.traffic import Drop, Traffic
+
+Receive = Callable[[Message], None]
+_JUST = 1e-9
+"""Seconds by which sums of times may be off."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A broker or a link (both ends) that does not work for a while."""
+
+    start_s: float
+    end_s: float
+    broker: str | None = None
+    link: tuple[str, str] | None = None
+
+    def __post_init__(self) -> None:
+        if (self.broker is None) == (self.link is None):
+            raise NetworkError("a failure is of a broker or of a link", "name one of them")
+        if not self.start_s < self.end_s:
+            raise NetworkError(f"a failure from {self.start_s} s to {self.end_s} s takes no time")
+
+
+class Direction:
+    """One direction of a link: what waits for it, and what is on it."""
+
+    def __init__(self, links: Links, link: Link, start: str, end: str) -> None:
+        self.links = links
+        self.link = link
+        self.ends = (start, end)
+        self.outages: list[tuple[float, float]] = []
+        self.waiting: list[tuple[int, int, float, Message]] = []
+        """Priority, number, bytes still to send, message."""
+        self.waiting_b = 0.0
+        self.busy = False
+        self._number = 0
+        self._woken_at = -math.inf
+        self._random = links.clock.generator(f"loss {start} {end}")
+
+    def put(self, message: Message) -> None:
+        """Let a message wait for its turn."""
+        heappush(self.waiting, (message.priority, self._number, message.size_b, message))
+        self._number += 1
+        self.waiting_b += message.size_b
+        if not self.busy:
+            self._next()
+
+    def drop_worst(self) -> Message:
+        """Part with the message that would go last."""
+        place = max(range(len(self.waiting)), key=lambda number: self.waiting[number][:2])
+        _, _, left, message = self.waiting.pop(place)
+        heapify(self.waiting)
+        self.waiting_b -= left
+        return message
+
+    def take_all(self) -> list[Message]:
+        """Part with everything that waits."""
+        messages = [entry[3] for entry in sorted(self.waiting, key=lambda entry: entry[:2])]
+        self.waiting, self.waiting_b = [], 0.0
+        return messages
+
+    def contact(self, time_s: float) -> tuple[float, float] | None:
+        """Give the time in which the link works, from a time on; None: never again."""
+        while True:
+            found = self.link.contacts.after(time_s)
+            if found is None:
+                return None
+            start, end = max(found[0], time_s), found[1]
+            over = [outage for outage in self.outages if outage[0] <= start < outage[1]]
+            if not over:
+                return start, min([end, *(begin for begin, _ in self.outages if begin > start)])
+            time_s = max(until for _, until in over)
+            if math.isinf(time_s):
+                return None
+
+    def _next(self) -> None:
+        """Begin to send what stands first, or wait until that is possible."""
+        if self.busy or not self.waiting:
+            return
+        now = self.links.clock.now
+        contact = self._contact_for_first(now)
+        if contact is None:
+            return  # it stays here, and is counted as on its way
+        if contact[0] > now:
+            self._wake_at(contact[0])
+            return
+        priority, number, left, message = heappop(self.waiting)
+        room = (contact[1] - now) * self.link.bandwidth_b_s
+        size = left if math.isinf(self.link.bandwidth_b_s) else min(left, room)
+        self.waiting_b -= left
+        self.busy = True
+        self.links.traffic.count(now, self.ends, self.link, message, size)
+        lasts = 0.0 if math.isinf(self.link.bandwidth_b_s) else size / self.link.bandwidth_b_s
+        rest = 0.0 if left - size <= _JUST * left else left - size
+        self.links.clock.after(lasts, partial(self._sent, priority, number, rest, message))
+
+    def _contact_for_first(self, now: float) -> tuple[float, float] | None:
+        contact = self.contact(now)
+        if self.links.cuts or contact is None:
+            return contact
+        needed = self.waiting[0][2] / self.link.bandwidth_b_s
+        for _ in range(_TRIES):
+            if contact[1] - contact[0] >= needed - _JUST:
+                return contact
+            contact = self.contact(contact[1])
+            if contact is None:
+                break
+        _, _, left, message = heappop(self.waiting)
+        self.waiting_b -= left
+        self.links.drop(message, self.ends[0], "fits no contact")
+        return self._contact_for_first(now) if self.waiting else None
+
+    def _wake_at(self, time_s: float) -> None:
+        if self._woken_at != time_s:
+            self._woken_at = time_s
+            self.links.clock.at(time_s, self._next)
+
+    def _sent(self, priority: int, number: int, rest: float, message: Message) -> None:
+        self.busy = False
+        now = self.links.clock.now
+        if rest > 0.0:
+            self._back(priority, number, rest, message)
+        else:
+            is_lost = self.link.loss > 0 and self._random.random() < self.link.loss
+            self.links.traffic.count_message(now, self.ends, message, again=is_lost and message.reliable)
+            if not is_lost:
+                self.links.clock.after(self.link.latency_s, partial(self.links.reach, message, self.ends[1]))
+            elif message.reliable:
+                self._back(priority, number, message.size_b, message)
+            else:
+                self.links.drop(message, self.ends[0], "lost on a link")
+        self._next()
+
+    def _back(self, priority: int, number: int, left: float, message: Message) -> None:
+        """Put a message back to where it stood, with what is left of it."""
+        if self.links.is_down(self.ends[0]):
+            self.links.drop(message, self.ends[0], "broker failed")
+            return
+        heappush(self.waiting, (priority, number, left, message))
+        self.waiting_b += left
+
+
+_TRIES = 1_000
+"""Contacts that are looked at for one that a whole message fits."""
+
+
+class Links:
+    """All links of a network under a clock."""
+
+    def __init__(
+        self,
+        network: Network,
+        clock: Clock,
+        *,
+        weight: Weight = by_latency,
+        failures: Iterable[Failure] = (),
+        queue_b: float = math.inf,
+        cuts: bool = True,
+        interval_s: float = 1.0,
+    ) -> None:
+        self.network = network
+        self.clock = clock
+        self.routes = Routes(network, weight)
+        self.queue_b = queue_b
+        """What may wait for one direction of a link; what waits at a broker is bounded by its storage."""
+        self.cuts = cuts
+        self.traffic = Traffic(interval_s)
+        self.receive: dict[str, Receive] = {}
+        """Who takes the messages that are meant for each broker."""
+        self._next_hop: dict[tuple[str, str], Direction] = {}
+        self._directions: dict[tuple[int, str], Direction] = {}
+        self._at: dict[str, list[Direction]] = defaultdict(list)
+        self._down: set[str] = set()
+        self._planned: list[Failure] = []
+        for failure in failures:
+            self._plan(failure)
+
+    def send(self, message: Message) -> None:
+        """Send a message on its way."""
+        message.sent_s = self.clock.now
+        self.traffic.sent += 1
+        if message.origin == message.target:
+            self.clock.after(0.0, partial(self.reach, message, message.target))
+        else:
+            self._forward(message, message.origin)
+
+    def reach(self, message: Message, broker: str) -> None:
+        """Let a message arrive at a broker."""
+        if broker in self._down:
+            self.drop(message, broker, "broker failed")
+        elif broker == message.target:
+            self.traffic.arrived += 1
+            if broker in self.receive:
+                self.receive[broker](message)
+        else:
+            message.hops += 1
+            self._forward(message, broker)
+
+    def is_down(self, broker: str) -> bool:
+        """Tell whether a broker has failed."""
+        return broker in self._down
+
+    def drop(self, message: Message, at: str, reason: str) -> None:
+        """Count a message that does not arrive."""
+        self.traffic.drops.append(Drop(self.clock.now, at, reason, message))
+
+    def delay_s(self, start: str, end: str) -> float:
+        """Give the sum of latencies between two brokers."""
+        return float(self.routes.from_broker(start).latency_s[self.network.number[end]])
+
+    def _forward(self, message: Message, broker: str) -> None:
+        if broker in self._down:
+            self.drop(message, broker, "broker failed")
+            return
+        direction = self._towards(broker, message.target)
+        direction.put(message)
+        storage = self.network[broker].storage_b
+        while direction.waiting and direction.waiting_b > self.queue_b:
+            self.drop(direction.drop_worst(), broker, "queue full")
+        while sum(each.waiting_b for each in self._at[broker]) > storage:
+            fullest = max(self._at[broker], key=lambda each: each.waiting_b)
+            self.drop(fullest.drop_worst(), broker, "storage full")
+
+    def _towards(self, broker: str, target: str) -> Direction:
+        """Give the direction in which a message leaves a broker."""
+        if (broker, target) not in self._next_hop:
+            link = self.routes.links(broker, target)[0]
+            self._next_hop[broker, target] = self._direction(link, broker)
+        return self._next_hop[broker, target]
+
+    def _direction(self, link: Link, start: str) -> Direction:
+        key = (id(link), start)
+        if key not in self._directions:
+            made = Direction(self, link, start, link.other(start))
+            made.outages = [(f.start_s, f.end_s) for f in self._failures_of(link)]
+            self._directions[key] = made
+            self._at[start].append(made)
+        return self._directions[key]
+
+    # -- failures ----------------------------------------------------------------------------------------
+
+    def _failures_of(self, link: Link) -> list[Failure]:
+        return [f for f in self._planned if f.link is not None and set(f.link) == {link.a, link.b}]
+
+    def _plan(self, failure: Failure) -> None:
+        self._planned.append(failure)
+        if failure.link is not None:
+            if not any(set(failure.link) == {link.a, link.b} for link in self.network.links):
+                raise NetworkError(f"no link joins {failure.link[0]!r} and {failure.link[1]!r}")
+            return
+        broker = str(failure.broker)
+        if broker not in self.network.number:
+            raise unknown("broker", broker, self.network.number, "it is to fail")
+        self.clock.at(failure.start_s, partial(self._fail, broker))
+        if math.isfinite(failure.end_s):
+            self.clock.at(failure.end_s, partial(self._down.discard, broker))
+
+    def _fail(self, broker: str) -> None:
+        self._down.add(broker)
+        for direction in self._at[broker]:
+            for message in direction.take_all():
+                self.drop(message, broker, "broker failed")

@@ -1,0 +1,96 @@
+"""What was sent: bytes, messages, cost and bandwidth-delay product, by link, by kind and over time."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field
+from typing import Any
+
+from whimbrel.plan.network import Link
+from whimbrel.sim.messages import Message
+
+
+@dataclass
+class Used:
+    """What went over one link, or over all."""
+
+    bytes: float = 0.0
+    messages: int = 0
+    cost: float = 0.0
+    bdp: float = 0.0
+    """Bytes times the seconds that they were on their way: the bandwidth-delay product, summed over time."""
+    repeated: int = 0
+    """Messages that were lost on the link and sent again."""
+
+    def add(self, size_b: float, link: Link) -> None:
+        """Count bytes that went over a link."""
+        self.bytes += size_b
+        self.cost += size_b * link.cost
+        self.bdp += size_b * link.latency_s
+
+
+@dataclass(frozen=True, slots=True)
+class Drop:
+    """A message that did not arrive, and why."""
+
+    time_s: float
+    at: str
+    reason: str
+    message: Message
+
+
+@dataclass
+class Traffic:
+    """All that was counted. `interval_s` is the step of the series over time."""
+
+    interval_s: float = 1.0
+    whole: Used = field(default_factory=Used)
+    by_link: dict[tuple[str, str], Used] = field(default_factory=lambda: defaultdict(Used))
+    """By (from, to)."""
+    by_kind: dict[str, Used] = field(default_factory=lambda: defaultdict(Used))
+    by_interval: dict[int, Used] = field(default_factory=lambda: defaultdict(Used))
+    drops: list[Drop] = field(default_factory=list)
+    sent: int = 0
+    arrived: int = 0
+    """Messages that reached the broker they were meant for: sent = arrived + dropped + on their way."""
+
+    def count(self, time_s: float, ends: tuple[str, str], link: Link, message: Message, size_b: float) -> None:
+        """Count bytes that begin to go over a link."""
+        for used in self._concerned(time_s, ends, message.kind):
+            used.add(size_b, link)
+
+    def count_message(self, time_s: float, ends: tuple[str, str], message: Message, *, again: bool) -> None:
+        """Count a message that has gone over a link, or has to go again."""
+        for used in self._concerned(time_s, ends, message.kind):
+            used.messages += 1
+            used.repeated += again
+
+    def _concerned(self, time_s: float, ends: tuple[str, str], kind: str) -> tuple[Used, ...]:
+        step = int(time_s // self.interval_s)
+        return self.whole, self.by_link[ends], self.by_kind[kind], self.by_interval[step]
+
+    @property
+    def on_their_way(self) -> int:
+        """Messages that have neither arrived nor been dropped."""
+        return self.sent - self.arrived - len(self.drops)
+
+    def series(self, what: str = "bdp") -> list[tuple[float, float]]:
+        """Give a count over time: (start of the interval in seconds, amount)."""
+        last = max(self.by_interval, default=-1)
+        return [(n * self.interval_s, float(getattr(self.by_interval[n], what))) for n in range(last + 1)]
+
+    def summary(self) -> dict[str, Any]:
+        """Give the totals as plain data."""
+        return {
+            "bytes": self.whole.bytes,
+            "messages": self.whole.messages,
+            "cost": self.whole.cost,
+            "bdp": self.whole.bdp,
+            "repeated": self.whole.repeated,
+            "sent": self.sent,
+            "arrived": self.arrived,
+            "on_their_way": self.on_their_way,
+            "dropped": dict(Counter(drop.reason for drop in self.drops)),
+            "bytes_by_kind": {kind: used.bytes for kind, used in sorted(self.by_kind.items())},
+            "bdp_by_kind": {kind: used.bdp for kind, used in sorted(self.by_kind.items())},
+        }
