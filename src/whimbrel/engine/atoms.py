@@ -84,7 +84,7 @@ class Atoms:
         """Append released events and find out which tests they pass; give the selections that have any."""
         self.clear()
         released = self._of_types_read(released)
-        held = _columns(released, columns, self.around.coordinates)
+        held = columns_of(released, columns, self.around.coordinates)
         rows = self.stream.store.append(released.start, released.end, held, None)
         for event_type, of_type in self._by_type(released.batch, rows):
             self._touched += self._types[event_type].feed(of_type, self.around)
@@ -124,7 +124,7 @@ class Atoms:
                     yield name, of_type
 
 
-def _columns(
+def columns_of(
     released: Released, wanted: Iterable[str] | None, coordinates: Coordinates | None
 ) -> dict[Expr, Column]:
     """Read the columns of a batch that any query needs."""

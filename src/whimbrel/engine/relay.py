@@ -53,6 +53,12 @@ class Relay(Session):
         self.add(piece.query, name=piece.name)
         self.look_ahead([])  # sources deliver once; ids need not be remembered
 
+    @property
+    def columns(self) -> set[str] | None:
+        """The attributes of atomic events that the piece reads; None: all."""
+        self._plan()
+        return self._columns
+
     def take(
         self,
         events: Iterable[pa.RecordBatch] = (),

@@ -1,0 +1,95 @@
+"""Senders and readers of streams: who takes every packet once and in order, wherever both ends are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from whimbrel.model.time import BEGINNING_OF_TIME
+from whimbrel.sim.packets import Key, Marker, Packet, Redirect
+
+if TYPE_CHECKING:
+    from whimbrel.sim.world import World
+
+
+@dataclass(slots=True)
+class Inlet:
+    """One end of a stream: what has been taken, and what came before its turn."""
+
+    origin: str
+    """The broker that the sender was at when it last sent."""
+    number: int = 0
+    """The packet that comes next."""
+    complete: int = BEGINNING_OF_TIME
+    early: dict[int, Packet] = field(default_factory=dict)
+
+    def put(self, packet: Packet) -> list[Packet]:
+        """Take a packet in; give those whose turn it is."""
+        self.origin = packet.origin
+        self.early[packet.number] = packet
+        found = []
+        while self.number in self.early:
+            found.append(self.early.pop(self.number))
+            self.number += 1
+        if found:
+            self.complete = found[-1].complete
+        return found
+
+
+@dataclass(slots=True)
+class Outlet:
+    """The other end: where the reader is, and how many packets it has been sent."""
+
+    broker: str
+    number: int = 0
+    asked_s: float = 0.0
+    """When the reader last asked for another broker."""
+
+
+class Endpoint:
+    """What sends and reads streams at a broker."""
+
+    def __init__(self, world: World, name: str, broker: str) -> None:
+        self.world = world
+        self.name = name
+        self.broker = broker
+        self.inlets: dict[Key, Inlet] = {}
+        self.outlets: dict[Key, Outlet] = {}
+        """By (stream, reader)."""
+
+    def handle(self, content: Any) -> None:
+        """Do what a message asks for."""
+        if isinstance(content, Packet):
+            taken = self.inlets[content.key].put(content)
+            if taken:
+                self.take(taken)
+        elif isinstance(content, Redirect):
+            self._redirect(content)
+
+    def take(self, packets: list[Packet]) -> None:
+        """Process packets whose turn it is."""
+
+    def send(
+        self, stream: str, reader: str, content: Any, size_b: float, *, complete: int, born_s: float
+    ) -> None:
+        """Send something to a reader of a stream."""
+        outlet = self.outlets[stream, reader]
+        packet = Packet(
+            reader, self.name, stream, outlet.number, content, complete, born_s, self.broker, size_b
+        )
+        outlet.number += 1
+        kind = "heartbeat" if content is None and not size_b else "data"
+        self.world.post(self.broker, outlet.broker, packet, size_b, kind)
+
+    @property
+    def complete(self) -> int:
+        """Up to which event time everything has come."""
+        return min((inlet.complete for inlet in self.inlets.values()), default=BEGINNING_OF_TIME)
+
+    def _redirect(self, order: Redirect) -> None:
+        outlet = self.outlets[order.stream, order.reader]
+        if order.asked_s >= outlet.asked_s:
+            outlet.broker, outlet.asked_s = order.broker, order.asked_s
+        if order.answer_at is not None:
+            marker = Marker(order.reader, (self.name, order.stream), outlet.number)
+            self.world.post(self.broker, order.answer_at, marker, 0.0, "control")

@@ -1,0 +1,112 @@
+"""Tasks at brokers, and how they move from one to another while events flow.
+
+A move has the parts that MigCEP gives it (section 4.3). The fixed state is sent ahead. When it has arrived, the
+old host asks everyone who sends to the task to send to the new one, and goes on working until it has all that
+was sent to it before; each sender says with a marker where that ends. Then it stops, and its state follows. The new
+host keeps what comes in the meantime, and goes on from there. Packets are numbered, so that none is lost and none
+is taken twice, whoever else moves at the same time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from whimbrel.model.time import BEGINNING_OF_TIME, END_OF_TIME
+from whimbrel.sim.endpoints import Endpoint
+from whimbrel.sim.packets import Key, Marker, Packet, Ready, Redirect, State
+from whimbrel.sim.work import Work
+
+if TYPE_CHECKING:
+    from whimbrel.sim.world import World
+
+
+@dataclass
+class Moved:
+    """A move of a task: when it was asked for, and when what happened."""
+
+    task: str
+    source: str
+    target: str
+    asked_s: float
+    ready_s: float | None = None
+    """When the fixed state had arrived."""
+    stopped_s: float | None = None
+    started_s: float | None = None
+    fixed_b: float = 0.0
+    state_b: float = 0.0
+
+    @property
+    def down_s(self) -> float | None:
+        """For how long the task did not run anywhere."""
+        if self.stopped_s is None or self.started_s is None:
+            return None
+        return self.started_s - self.stopped_s
+
+
+class Task(Endpoint):
+    """A task at one broker."""
+
+    def __init__(self, world: World, name: str, broker: str, work: Work) -> None:
+        super().__init__(world, name, broker)
+        self.work = work
+        self.move: Moved | None = None
+        self.markers: dict[Key, int] = {}
+        self.told: dict[str, int] = {}
+        """How far each stream has been told to be."""
+
+    def handle(self, content: Any) -> None:
+        """Do what a message asks for."""
+        if isinstance(content, Ready):
+            self._redirect_inputs()
+        elif isinstance(content, Marker):
+            self.markers[content.key] = content.number
+        else:
+            super().handle(content)
+        self._stop_if_done()
+
+    def take(self, packets: list[Packet]) -> None:
+        """Work on packets, and send what comes of it."""
+        for output in self.work.take(packets, self.complete):
+            if output.content is None and not self._is_worth_telling(output.stream, output.complete):
+                continue
+            self.told[output.stream] = output.complete
+            for stream, reader in self.outlets:
+                if stream == output.stream:
+                    self.send(
+                        stream,
+                        reader,
+                        output.content,
+                        output.size_b,
+                        complete=output.complete,
+                        born_s=output.born_s,
+                    )
+
+    def _is_worth_telling(self, stream: str, complete: int) -> bool:
+        """Tell whether time has moved on so far that readers should know, without events."""
+        told = self.told.get(stream, BEGINNING_OF_TIME)
+        if complete <= told:
+            return False
+        return complete >= END_OF_TIME or complete - told >= self.world.heartbeat_us
+
+    # -- moving ------------------------------------------------------------------------------------------
+
+    def _redirect_inputs(self) -> None:
+        assert self.move is not None
+        self.move.ready_s = self.world.clock.now
+        for (sender, stream), inlet in self.inlets.items():
+            order = Redirect(sender, stream, self.name, self.move.target, self.broker, self.world.clock.now)
+            self.world.post(self.broker, inlet.origin, order, 0.0, "control")
+
+    def _stop_if_done(self) -> None:
+        """Stop and send the state on, once all that was meant for this host has been taken."""
+        move = self.move
+        if move is None or move.ready_s is None or move.stopped_s is not None:
+            return
+        if any(self.markers.get(key) != inlet.number for key, inlet in self.inlets.items()):
+            return
+        saved, size = self.work.save()
+        move.stopped_s, move.state_b = self.world.clock.now, size
+        state = State(self.name, (self.work, saved, self.told), self.inlets, self.outlets)
+        self.world.leave(self.name, self.broker, move.target)
+        self.world.post(self.broker, move.target, state, size, "state")

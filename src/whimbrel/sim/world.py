@@ -1,0 +1,176 @@
+"""A network in which feeds, tasks and consumers send each other streams, and some of them move."""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from whimbrel.errors import NetworkError
+from whimbrel.plan.network import Network, unknown
+from whimbrel.plan.routes import Weight, by_latency
+from whimbrel.sim.clock import Clock
+from whimbrel.sim.endpoints import Endpoint, Inlet, Outlet
+from whimbrel.sim.links import Failure, Links
+from whimbrel.sim.messages import HEADER_B, Message
+from whimbrel.sim.packets import Fixed, Ready, Redirect, State
+from whimbrel.sim.tasks import Moved, Task
+from whimbrel.sim.work import Work
+
+PRIORITY = {"control": 0, "heartbeat": 1, "data": 1, "state": 2, "fixed state": 3}
+"""Orders go first; state that is sent ahead does not hold events up."""
+
+
+@dataclass
+class Coming:
+    """What has arrived for someone who is not here yet."""
+
+    contents: list[Any] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Gone:
+    """Where someone went who was here."""
+
+    broker: str
+
+
+class World:
+    """Endpoints at the brokers of a network."""
+
+    def __init__(
+        self,
+        network: Network,
+        *,
+        seed: int = 0,
+        heartbeat_s: float = 1.0,
+        weight: Weight = by_latency,
+        failures: Iterable[Failure] = (),
+        interval_s: float = 1.0,
+        queue_b: float = float("inf"),
+    ) -> None:
+        self.network = network
+        self.clock = Clock(seed)
+        self.links = Links(
+            network, self.clock, weight=weight, failures=failures, interval_s=interval_s, queue_b=queue_b
+        )
+        for broker in network.brokers:
+            self.links.receive[broker.name] = self._receive
+        self.heartbeat_us = round(heartbeat_s * 1e6)
+        self.where: dict[str, str] = {}
+        """The broker at which everyone is, or is expected."""
+        self.moves: list[Moved] = []
+        self._stands: dict[tuple[str, str], Endpoint | Coming | Gone] = {}
+        self._asked: dict[str, deque[str]] = defaultdict(deque)
+
+    # -- who is where ------------------------------------------------------------------------------------
+
+    def add(self, endpoint: Endpoint) -> None:
+        """Put someone at a broker."""
+        if endpoint.broker not in self.network.number:
+            raise unknown("broker", endpoint.broker, self.network.number, f"the host of {endpoint.name!r}")
+        if endpoint.name in self.where:
+            raise NetworkError(f"two feeds, tasks or consumers are named {endpoint.name!r}")
+        self._stands[endpoint.name, endpoint.broker] = endpoint
+        self.where[endpoint.name] = endpoint.broker
+
+    def connect(self, sender: str, stream: str, reader: str) -> None:
+        """Let someone send a stream to someone, before anything happens."""
+        one, other = self.find(sender), self.find(reader)
+        one.outlets[stream, reader] = Outlet(other.broker)
+        other.inlets[sender, stream] = Inlet(one.broker)
+
+    def find(self, name: str) -> Endpoint:
+        """Give the one of a name, who must not be on the way from one broker to another."""
+        if name not in self.where:
+            raise unknown("feed, task or consumer", name, self.where)
+        found = self._stands[name, self.where[name]]
+        assert isinstance(found, Endpoint)
+        return found
+
+    # -- messages ----------------------------------------------------------------------------------------
+
+    def post(self, origin: str, target: str, content: Any, size_b: float, kind: str) -> None:
+        """Send something to a broker, for the one that it is addressed to."""
+        self.links.send(Message(origin, target, size_b + HEADER_B, content, kind, PRIORITY[kind]))
+
+    def _receive(self, message: Message) -> None:
+        content, broker = message.content, message.target
+        stand = self._stands.get((content.to, broker))
+        if isinstance(content, Fixed):
+            self._stands[content.to, broker] = Coming()
+            self.post(broker, content.answer_at, Ready(content.to), 0.0, "control")
+        elif isinstance(content, State):
+            self._start(content, broker)
+        elif isinstance(stand, Endpoint):
+            stand.handle(content)
+        elif isinstance(stand, Coming):
+            stand.contents.append(content)
+        elif isinstance(stand, Gone):
+            self.links.send(
+                Message(broker, stand.broker, message.size_b, content, message.kind, message.priority)
+            )
+        else:
+            raise NetworkError(f"{content.to!r} is not at {broker!r}, and never was")
+
+    # -- moving ------------------------------------------------------------------------------------------
+
+    def move_at(self, time_s: float, task: str, broker: str) -> None:
+        """Let a task move to a broker at a time; if it is moving then, after that."""
+        if broker not in self.network.number:
+            raise unknown("broker", broker, self.network.number, f"{task!r} is to move there")
+        self.clock.at(time_s, partial(self._ask, task, broker))
+
+    def _ask(self, task: str, broker: str) -> None:
+        self._asked[task].append(broker)
+        stand = self._stands[task, self.where[task]]
+        if isinstance(stand, Task) and stand.move is None:
+            self._begin(stand)
+
+    def _begin(self, task: Task) -> None:
+        while self._asked[task.name]:
+            target = self._asked[task.name].popleft()
+            if target == task.broker:
+                continue
+            task.move = Moved(task.name, task.broker, target, self.clock.now, fixed_b=task.work.fixed_b)
+            self.moves.append(task.move)
+            self.post(task.broker, target, Fixed(task.name, task.broker), task.work.fixed_b, "fixed state")
+            return
+
+    def leave(self, task: str, broker: str, target: str) -> None:
+        """Note that a task has stopped at one broker, and goes on at another."""
+        self._stands[task, broker] = Gone(target)
+        self.where[task] = target
+
+    def _start(self, state: State, broker: str) -> None:
+        coming = self._stands[state.to, broker]
+        assert isinstance(coming, Coming)
+        work, saved, told = state.work
+        restored: Work = work.moved(saved)
+        task = Task(self, state.to, broker, restored)
+        task.inlets, task.outlets, task.told = state.inlets, state.outlets, told
+        self._stands[state.to, broker] = task
+        next(m for m in reversed(self.moves) if m.task == state.to).started_s = self.clock.now
+        for content in coming.contents:
+            task.handle(content)
+        self._begin(task)
+
+    def hand_over_at(self, time_s: float, name: str, broker: str) -> None:
+        """Let a feed or a consumer connect to another broker: a device, which keeps what it knows."""
+        self.clock.at(time_s, partial(self._hand_over, name, broker))
+
+    def _hand_over(self, name: str, broker: str) -> None:
+        endpoint = self.find(name)
+        if endpoint.broker == broker:
+            return
+        self._stands[name, endpoint.broker] = Gone(broker)
+        endpoint.broker = broker
+        self._stands[name, broker] = endpoint
+        self.where[name] = broker
+        for (sender, stream), inlet in endpoint.inlets.items():
+            order = Redirect(sender, stream, name, broker, None, self.clock.now)
+            self.post(broker, inlet.origin, order, 0.0, "control")
+
+
