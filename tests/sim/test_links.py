@@ -13,7 +13,7 @@ from whimbrel.plan.contacts import ALWAYS, ByTurns, Listed
 from whimbrel.plan.network import Broker, Link, Network
 from whimbrel.sim.clock import Clock
 from whimbrel.sim.links import Failure, Links
-from whimbrel.sim.messages import Message
+from whimbrel.sim.messages import Message, message
 
 
 class Line:
@@ -27,17 +27,22 @@ class Line:
         self.last = names[-1]
         self.links = Links(Network(brokers, joined), self.clock, **settings)
         self.arrived = []
-        self.links.receive[self.last] = lambda message: self.arrived.append(
-            (message.content, pytest.approx(self.clock.now))
+        self.links.receive[self.last] = lambda _broker, content, _message: self.arrived.append(
+            (content, pytest.approx(self.clock.now))
         )
 
     def send(self, time_s, size_b, content="m", **about):
-        message = Message("a", self.last, size_b, content, **about)
-        self.clock.at(time_s, lambda: self.links.send(message))
+        made = message("a", self.last, size_b, content, **about)
+        self.clock.at(time_s, lambda: self.links.send(made))
 
     def run(self, until_s=math.inf):
         self.clock.run(until_s)
         return self.arrived
+
+
+def content_of(drop):
+    ((_, content),) = drop.message.legs
+    return content
 
 
 def test_messages_take_turns_and_are_stored_before_they_go_on():
@@ -54,6 +59,20 @@ def test_messages_take_turns_and_are_stored_before_they_go_on():
     assert sum(amount for _, amount in used.series("bytes")) == 600.0
 
 
+def test_a_message_to_several_crosses_each_link_once():
+    brokers = tuple(Broker(name) for name in "abcd")
+    links = (Link("a", "b", latency_s=1.0), Link("b", "c", latency_s=1.0), Link("b", "d", latency_s=2.0))
+    clock, seen = Clock(), []
+    network = Links(Network(brokers, links), clock)
+    for name in "abcd":
+        network.receive[name] = lambda broker, content, _: seen.append((broker, content, clock.now))
+    network.send(Message("a", [("c", 1), ("d", 2), ("b", 3), ("a", 4)], 10.0))
+    clock.run()
+    assert seen == [("a", 4, 0.0), ("b", 3, 1.0), ("c", 1, 2.0), ("d", 2, 3.0)]
+    assert network.traffic.whole.bytes == 30.0
+    assert (network.traffic.sent, network.traffic.arrived, network.traffic.on_their_way) == (4, 4, 0)
+
+
 def test_a_message_waits_for_the_next_contact_and_is_cut_at_its_end():
     line = Line({"bandwidth_b_s": 10.0, "latency_s": 0.25, "contacts": ByTurns(6.0, 4.0, 10.0)})
     line.send(5.0, 60.0)
@@ -68,7 +87,7 @@ def test_a_message_that_is_not_cut_waits_for_a_contact_it_fits():
     line.send(0.0, 30.0, "long")
     line.send(0.0, 50.0, "never")
     assert line.run() == [("long", 8.0)]
-    assert [(drop.message.content, drop.reason) for drop in line.links.traffic.drops] == [
+    assert [(content_of(drop), drop.reason) for drop in line.links.traffic.drops] == [
         ("never", "fits no contact")
     ]
 
@@ -96,7 +115,7 @@ def test_what_does_not_fit_is_dropped_with_a_reason_the_worst_first(settings, re
     for content, priority in (("a", 1), ("b", 1), ("c", 0)):
         line.send(0.0, 10.0, content, priority=priority)
     assert [content for content, _ in line.run()] == ["c", "a"]
-    assert [(drop.message.content, drop.reason) for drop in line.links.traffic.drops] == [("b", reason)]
+    assert [(content_of(drop), drop.reason) for drop in line.links.traffic.drops] == [("b", reason)]
 
 
 def test_a_link_that_fails_delays_and_a_broker_that_fails_loses():
@@ -106,7 +125,7 @@ def test_a_link_that_fails_delays_and_a_broker_that_fails_loses():
     line.send(9.5, 10.0, "gone")
     line.send(12.0, 10.0, "well")
     assert line.run() == [("late", 4.5), ("well", 14.0)]
-    assert [(drop.message.content, drop.at, drop.reason) for drop in line.links.traffic.drops] == [
+    assert [(content_of(drop), drop.at, drop.reason) for drop in line.links.traffic.drops] == [
         ("gone", "b", "broker failed")
     ]
 
@@ -155,6 +174,6 @@ def test_nothing_is_lost_silently(links, messages, queue_b):
     for number, (time, size, reliable) in enumerate(messages):
         line.send(float(time), float(size), number, reliable=reliable)
     arrived = [content for content, _ in line.run()]
-    dropped = [drop.message.content for drop in line.links.traffic.drops]
+    dropped = [content_of(drop) for drop in line.links.traffic.drops]
     assert sorted(arrived + dropped) == list(range(len(messages)))
     assert line.links.traffic.on_their_way == 0

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from whimbrel.model.time import BEGINNING_OF_TIME
+from whimbrel.sim.messages import Leg
 from whimbrel.sim.packets import Key, Marker, Packet, Redirect
 
 if TYPE_CHECKING:
@@ -70,16 +72,31 @@ class Endpoint:
         """Process packets whose turn it is."""
 
     def send(
-        self, stream: str, reader: str, content: Any, size_b: float, *, complete: int, born_s: float
+        self,
+        stream: str,
+        readers: Iterable[str],
+        content: Any,
+        size_b: float,
+        *,
+        complete: int,
+        born_s: float,
     ) -> None:
-        """Send something to a reader of a stream."""
-        outlet = self.outlets[stream, reader]
-        packet = Packet(
-            reader, self.name, stream, outlet.number, content, complete, born_s, self.broker, size_b
-        )
-        outlet.number += 1
-        kind = "heartbeat" if content is None and not size_b else "data"
-        self.world.post(self.broker, outlet.broker, packet, size_b, kind)
+        """Send the same to some readers of a stream."""
+        legs: list[Leg] = []
+        for reader in readers:
+            outlet = self.outlets[stream, reader]
+            packet = Packet(
+                reader, self.name, stream, outlet.number, content, complete, born_s, self.broker, size_b
+            )
+            outlet.number += 1
+            legs.append((outlet.broker, packet))
+        if legs:
+            kind = "heartbeat" if content is None and not size_b else "data"
+            self.world.post_to_all(self.broker, legs, size_b, kind)
+
+    def readers(self, stream: str) -> list[str]:
+        """Name the readers of a stream."""
+        return [reader for name, reader in self.outlets if name == stream]
 
     @property
     def complete(self) -> int:

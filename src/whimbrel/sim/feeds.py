@@ -31,7 +31,8 @@ class EventFeed(Endpoint):
     Parameters
     ----------
     events
-        What each reader can use, in the common form and in order of their ends.
+        What readers can use, in the common form and in order of their ends: for the names of the readers that
+        get the same.
     since_us
         The event time at which the run begins.
     until_us
@@ -46,7 +47,7 @@ class EventFeed(Endpoint):
         name: str,
         broker: str,
         stream: str,
-        events: Mapping[str, pa.RecordBatch],
+        events: Mapping[tuple[str, ...], pa.RecordBatch],
         *,
         since_us: int,
         until_us: int,
@@ -59,11 +60,11 @@ class EventFeed(Endpoint):
         self.since_us = since_us
         self.until_us = until_us
         self.size_b = size_b
-        ends = {reader: _ends(batch) for reader, batch in events.items()}
+        ends = {readers: _ends(batch) for readers, batch in events.items()}
         ticks = [_ticks(each, since_us, step_us) for each in ends.values()]
         self._ticks: Int64Array = np.unique(np.concatenate([np.zeros(0, np.int64), *ticks]))
         self._bounds = {
-            reader: np.searchsorted(each, self._ticks, side="right") for reader, each in ends.items()
+            readers: np.searchsorted(each, self._ticks, side="right") for readers, each in ends.items()
         }
         self._begun = dict.fromkeys(events, 0)
         self._told = BEGINNING_OF_TIME
@@ -88,21 +89,21 @@ class EventFeed(Endpoint):
 
     def _send(self, place: int, complete: int) -> None:
         has_events = place < len(self._ticks) and int(self._ticks[place]) == complete
-        for reader, batch in self.events.items():
-            end = int(self._bounds[reader][place]) if has_events else self._begun[reader]
-            self._send_to(reader, batch.slice(self._begun[reader], end - self._begun[reader]), complete)
-            self._begun[reader] = end
+        for readers, batch in self.events.items():
+            end = int(self._bounds[readers][place]) if has_events else self._begun[readers]
+            self._send_to(readers, batch.slice(self._begun[readers], end - self._begun[readers]), complete)
+            self._begun[readers] = end
         self._told = complete
         if complete < END_OF_TIME:
             self._schedule(place + has_events)
 
-    def _send_to(self, reader: str, part: pa.RecordBatch, complete: int) -> None:
+    def _send_to(self, readers: tuple[str, ...], part: pa.RecordBatch, complete: int) -> None:
         content, size, born = None, 0.0, self.world.clock.now
         if part.num_rows:
             content = part
             size = bytes_of(part) if self.size_b is None else self.size_b * part.num_rows
             born = (int(_ends(part)[-1]) - self.since_us) / 1e6
-        self.send(self.stream, reader, content, size, complete=complete, born_s=born)
+        self.send(self.stream, readers, content, size, complete=complete, born_s=born)
 
 
 def _ends(batch: pa.RecordBatch) -> Int64Array:
@@ -142,7 +143,7 @@ class RateFeed(Endpoint):
     def _send(self) -> None:
         size = self.feed.bytes_s * self.step_s
         now = self.world.clock.now
-        for stream, reader in self.outlets:
-            self.send(stream, reader, "bytes", size, complete=round(now * 1e6), born_s=now)
+        stream = self.feed.name
+        self.send(stream, self.readers(stream), "bytes", size, complete=round(now * 1e6), born_s=now)
         self._numbers += 1
         self._schedule()

@@ -15,15 +15,17 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 from heapq import heapify, heappop, heappush
+from typing import Any
 
 from whimbrel.errors import NetworkError
 from whimbrel.plan.network import Link, Network, unknown
 from whimbrel.plan.routes import Routes, Weight, by_latency
 from whimbrel.sim.clock import Clock
-from whimbrel.sim.messages import Message
+from whimbrel.sim.messages import Leg, Message
 from whimbrel.sim.traffic import Drop, Traffic
 
-Receive = Callable[[Message], None]
+Receive = Callable[[str, Any, Message], None]
+"""Takes what came to a broker, with the message that brought it."""
 _JUST = 1e-9
 """Seconds by which sums of times may be off."""
 
@@ -54,6 +56,8 @@ class Direction:
         self.outages: list[tuple[float, float]] = []
         self.waiting: list[tuple[int, int, float, Message]] = []
         """Priority, number, bytes still to send, message."""
+        self.since: dict[int, float] = {}
+        """When each message, by its number, came here."""
         self.waiting_b = 0.0
         self.busy = False
         self._number = 0
@@ -63,6 +67,7 @@ class Direction:
     def put(self, message: Message) -> None:
         """Let a message wait for its turn."""
         heappush(self.waiting, (message.priority, self._number, message.size_b, message))
+        self.since[self._number] = self.links.clock.now
         self._number += 1
         self.waiting_b += message.size_b
         if not self.busy:
@@ -71,7 +76,8 @@ class Direction:
     def drop_worst(self) -> Message:
         """Part with the message that would go last."""
         place = max(range(len(self.waiting)), key=lambda number: self.waiting[number][:2])
-        _, _, left, message = self.waiting.pop(place)
+        _, number, left, message = self.waiting.pop(place)
+        del self.since[number]
         heapify(self.waiting)
         self.waiting_b -= left
         return message
@@ -79,6 +85,8 @@ class Direction:
     def take_all(self) -> list[Message]:
         """Part with everything that waits."""
         messages = [entry[3] for entry in sorted(self.waiting, key=lambda entry: entry[:2])]
+        for _, number, _, _ in self.waiting:
+            del self.since[number]
         self.waiting, self.waiting_b = [], 0.0
         return messages
 
@@ -128,7 +136,8 @@ class Direction:
             contact = self.contact(contact[1])
             if contact is None:
                 break
-        _, _, left, message = heappop(self.waiting)
+        _, number, left, message = heappop(self.waiting)
+        del self.since[number]
         self.waiting_b -= left
         self.links.drop(message, self.ends[0], "fits no contact")
         return self._contact_for_first(now) if self.waiting else None
@@ -145,18 +154,23 @@ class Direction:
             self._back(priority, number, rest, message)
         else:
             is_lost = self.link.loss > 0 and self._random.random() < self.link.loss
-            self.links.traffic.count_message(now, self.ends, message, again=is_lost and message.reliable)
-            if not is_lost:
-                self.links.clock.after(self.link.latency_s, partial(self.links.reach, message, self.ends[1]))
-            elif message.reliable:
+            again = is_lost and message.reliable
+            took = now + self.link.latency_s - self.since[number]
+            self.links.traffic.count_message(now, self.ends, message, took, again=again)
+            if again:
                 self._back(priority, number, message.size_b, message)
             else:
+                del self.since[number]
+            if not is_lost:
+                self.links.clock.after(self.link.latency_s, partial(self.links.reach, message, self.ends[1]))
+            elif not again:
                 self.links.drop(message, self.ends[0], "lost on a link")
         self._next()
 
     def _back(self, priority: int, number: int, left: float, message: Message) -> None:
         """Put a message back to where it stood, with what is left of it."""
         if self.links.is_down(self.ends[0]):
+            del self.since[number]
             self.links.drop(message, self.ends[0], "broker failed")
             return
         heappush(self.waiting, (priority, number, left, message))
@@ -200,24 +214,27 @@ class Links:
 
     def send(self, message: Message) -> None:
         """Send a message on its way."""
-        message.sent_s = self.clock.now
-        self.traffic.sent += 1
-        if message.origin == message.target:
-            self.clock.after(0.0, partial(self.reach, message, message.target))
-        else:
-            self._forward(message, message.origin)
+        self.traffic.sent += len(message.legs)
+        here = [leg for leg in message.legs if leg[0] == message.origin]
+        away = [leg for leg in message.legs if leg[0] != message.origin]
+        if here:
+            self.clock.after(0.0, partial(self.reach, message.part(here), message.origin))
+        if away:
+            self._forward(message.part(away), message.origin)
 
     def reach(self, message: Message, broker: str) -> None:
-        """Let a message arrive at a broker."""
+        """Let a message arrive at a broker: what is meant for it is taken, the rest goes on."""
         if broker in self._down:
             self.drop(message, broker, "broker failed")
-        elif broker == message.target:
-            self.traffic.arrived += 1
-            if broker in self.receive:
-                self.receive[broker](message)
-        else:
-            message.hops += 1
-            self._forward(message, broker)
+            return
+        onward = [leg for leg in message.legs if leg[0] != broker]
+        if onward:
+            self._forward(message.part(onward), broker)
+        for target, content in message.legs:
+            if target == broker:
+                self.traffic.arrived += 1
+                if broker in self.receive:
+                    self.receive[broker](broker, content, message)
 
     def is_down(self, broker: str) -> bool:
         """Tell whether a broker has failed."""
@@ -235,12 +252,15 @@ class Links:
         if broker in self._down:
             self.drop(message, broker, "broker failed")
             return
-        direction = self._towards(broker, message.target)
-        direction.put(message)
+        parted: dict[Direction, list[Leg]] = {}
+        for leg in message.legs:
+            parted.setdefault(self._towards(broker, leg[0]), []).append(leg)
+        for direction, legs in parted.items():
+            direction.put(message.part(legs))
+            while direction.waiting and direction.waiting_b > self.queue_b:
+                self.drop(direction.drop_worst(), broker, "queue full")
         storage = self.network[broker].storage_b
-        while direction.waiting and direction.waiting_b > self.queue_b:
-            self.drop(direction.drop_worst(), broker, "queue full")
-        while sum(each.waiting_b for each in self._at[broker]) > storage:
+        while storage < math.inf and sum(each.waiting_b for each in self._at[broker]) > storage:
             fullest = max(self._at[broker], key=lambda each: each.waiting_b)
             self.drop(fullest.drop_worst(), broker, "storage full")
 

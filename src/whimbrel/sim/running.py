@@ -36,6 +36,8 @@ Ints = npt.NDArray[np.int64]
 Move = tuple[float, str, str]
 """(time in seconds, task, broker)."""
 ARRIVAL = "@arrival"
+_Usable = tuple[npt.NDArray[np.bool_], set[str] | None]
+"""Which events a reader can use, and which columns of them; None: all."""
 _ALWAYS_SENT = {"id", "type", "source", "start", "end", "x", "y", "geometry", ARRIVAL}
 
 
@@ -168,6 +170,11 @@ def _brokers_of(network: Network, source: Source | None, events: pa.RecordBatch,
     return Areas(network).serving(x, y)
 
 
+def _first_place(network: Network, source: Source | None) -> int:
+    """Give the broker that tells of the end of a type which has no events."""
+    return network.number[source.at] if source is not None and source.at in network.number else 0
+
+
 def _followed(network: Network, mover: Mover, events: pa.RecordBatch, since_us: int) -> Ints:
     connected = attachments(mover, network)
     times = np.array([each.time_s for each in connected])
@@ -187,13 +194,13 @@ def _add_feeds(
     sources = {source.event_type: source for source in world.network.sources}
     for kind, reading in readers.items():
         events = given.events if kind == "*" else _of_type(given.events, kind)
-        usable = {piece.name: _usable(events, piece, kind, given, settings) for piece in reading}
+        usable = _shared({piece.name: _usable(events, piece, kind, given, settings) for piece in reading})
         brokers = _brokers_of(world.network, sources.get(kind), events, given.since_us)
-        for number in np.unique(brokers).tolist() or [0]:
+        for number in np.unique(brokers).tolist() or [_first_place(world.network, sources.get(kind))]:
             broker = world.network.brokers[number].name
             here = {
-                name: _projected(events.filter(pa.array(mask & (brokers == number))), columns)
-                for name, (mask, columns) in usable.items()
+                names: _projected(events.filter(pa.array(mask & (brokers == number))), columns)
+                for names, (mask, columns) in usable.items()
             }
             source = sources.get(kind)
             size = settings.sizes.get(kind, None if source is None else source.size_b)
@@ -209,8 +216,9 @@ def _add_feeds(
                 size_b=size,
             )
             world.add(feed)
-            for name in here:
-                world.connect(feed.name, kind, name)
+            for names in here:
+                for name in names:
+                    world.connect(feed.name, kind, name)
             feeds.append(feed)
     return feeds
 
@@ -223,7 +231,7 @@ def _of_type(events: pa.RecordBatch, kind: str) -> pa.RecordBatch:
 
 def _usable(
     events: pa.RecordBatch, piece: Piece, kind: str, given: _Given, settings: Settings
-) -> tuple[npt.NDArray[np.bool_], set[str] | None]:
+) -> _Usable:
     """Mark the events of a type that a task can use; name the columns that it reads."""
     everything = np.ones(events.num_rows, np.bool_)
     if not settings.filters_at_source:
@@ -233,6 +241,15 @@ def _usable(
     if not found or condition is None:
         return everything, columns
     return passing(events, condition, piece.query.functions, given.coordinates), columns
+
+
+def _shared(usable: Mapping[str, _Usable]) -> dict[tuple[str, ...], _Usable]:
+    """Put readers together that can use the same events and columns."""
+    groups: dict[tuple[bytes, frozenset[str] | None], list[str]] = {}
+    for name, (mask, columns) in usable.items():
+        key = (mask.tobytes(), None if columns is None else frozenset(columns))
+        groups.setdefault(key, []).append(name)
+    return {tuple(names): usable[names[0]] for names in groups.values()}
 
 
 def _projected(events: pa.RecordBatch, columns: set[str] | None) -> pa.RecordBatch:

@@ -71,16 +71,14 @@ class Task(Endpoint):
             if output.content is None and not self._is_worth_telling(output.stream, output.complete):
                 continue
             self.told[output.stream] = output.complete
-            for stream, reader in self.outlets:
-                if stream == output.stream:
-                    self.send(
-                        stream,
-                        reader,
-                        output.content,
-                        output.size_b,
-                        complete=output.complete,
-                        born_s=output.born_s,
-                    )
+            self.send(
+                output.stream,
+                self.readers(output.stream),
+                output.content,
+                output.size_b,
+                complete=output.complete,
+                born_s=output.born_s,
+            )
 
     def _is_worth_telling(self, stream: str, complete: int) -> bool:
         """Tell whether time has moved on so far that readers should know, without events."""

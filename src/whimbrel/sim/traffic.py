@@ -18,7 +18,9 @@ class Used:
     messages: int = 0
     cost: float = 0.0
     bdp: float = 0.0
-    """Bytes times the seconds that they were on their way: the bandwidth-delay product, summed over time."""
+    """Bytes times the latency of the links they crossed: the bandwidth-delay product, summed over time."""
+    held: float = 0.0
+    """Bytes times the seconds that they really took, with waiting for turns and contacts."""
     repeated: int = 0
     """Messages that were lost on the link and sent again."""
 
@@ -52,18 +54,22 @@ class Traffic:
     drops: list[Drop] = field(default_factory=list)
     sent: int = 0
     arrived: int = 0
-    """Messages that reached the broker they were meant for: sent = arrived + dropped + on their way."""
+    """Messages that reached the broker they were meant for: sent = arrived + dropped + on their way. A message to
+    several brokers counts once for each."""
 
     def count(self, time_s: float, ends: tuple[str, str], link: Link, message: Message, size_b: float) -> None:
         """Count bytes that begin to go over a link."""
         for used in self._concerned(time_s, ends, message.kind):
             used.add(size_b, link)
 
-    def count_message(self, time_s: float, ends: tuple[str, str], message: Message, *, again: bool) -> None:
+    def count_message(
+        self, time_s: float, ends: tuple[str, str], message: Message, took_s: float, *, again: bool
+    ) -> None:
         """Count a message that has gone over a link, or has to go again."""
         for used in self._concerned(time_s, ends, message.kind):
             used.messages += 1
             used.repeated += again
+            used.held += 0.0 if again else message.size_b * took_s
 
     def _concerned(self, time_s: float, ends: tuple[str, str], kind: str) -> tuple[Used, ...]:
         step = int(time_s // self.interval_s)
@@ -72,7 +78,7 @@ class Traffic:
     @property
     def on_their_way(self) -> int:
         """Messages that have neither arrived nor been dropped."""
-        return self.sent - self.arrived - len(self.drops)
+        return self.sent - self.arrived - sum(len(drop.message.legs) for drop in self.drops)
 
     def series(self, what: str = "bdp") -> list[tuple[float, float]]:
         """Give a count over time: (start of the interval in seconds, amount)."""
@@ -86,11 +92,12 @@ class Traffic:
             "messages": self.whole.messages,
             "cost": self.whole.cost,
             "bdp": self.whole.bdp,
+            "held": self.whole.held,
             "repeated": self.whole.repeated,
             "sent": self.sent,
             "arrived": self.arrived,
             "on_their_way": self.on_their_way,
-            "dropped": dict(Counter(drop.reason for drop in self.drops)),
+            "dropped": dict(Counter(drop.reason for drop in self.drops for _ in drop.message.legs)),
             "bytes_by_kind": {kind: used.bytes for kind, used in sorted(self.by_kind.items())},
             "bdp_by_kind": {kind: used.bdp for kind, used in sorted(self.by_kind.items())},
         }

@@ -14,7 +14,7 @@ from whimbrel.plan.routes import Weight, by_latency
 from whimbrel.sim.clock import Clock
 from whimbrel.sim.endpoints import Endpoint, Inlet, Outlet
 from whimbrel.sim.links import Failure, Links
-from whimbrel.sim.messages import HEADER_B, Message
+from whimbrel.sim.messages import HEADER_B, Leg, Message
 from whimbrel.sim.packets import Fixed, Ready, Redirect, State
 from whimbrel.sim.tasks import Moved, Task
 from whimbrel.sim.work import Work
@@ -94,10 +94,14 @@ class World:
 
     def post(self, origin: str, target: str, content: Any, size_b: float, kind: str) -> None:
         """Send something to a broker, for the one that it is addressed to."""
-        self.links.send(Message(origin, target, size_b + HEADER_B, content, kind, PRIORITY[kind]))
+        self.post_to_all(origin, [(target, content)], size_b, kind)
 
-    def _receive(self, message: Message) -> None:
-        content, broker = message.content, message.target
+    def post_to_all(self, origin: str, legs: list[Leg], size_b: float, kind: str) -> None:
+        """Send the same to several brokers, on ways that they share as far as they can."""
+        size = size_b + HEADER_B * len(legs)
+        self.links.send(Message(origin, legs, size, kind, PRIORITY[kind]))
+
+    def _receive(self, broker: str, content: Any, message: Message) -> None:
         stand = self._stands.get((content.to, broker))
         if isinstance(content, Fixed):
             self._stands[content.to, broker] = Coming()
@@ -109,9 +113,8 @@ class World:
         elif isinstance(stand, Coming):
             stand.contents.append(content)
         elif isinstance(stand, Gone):
-            self.links.send(
-                Message(broker, stand.broker, message.size_b, content, message.kind, message.priority)
-            )
+            leg = (stand.broker, content)
+            self.links.send(Message(broker, [leg], message.size_b, message.kind, message.priority))
         else:
             raise NetworkError(f"{content.to!r} is not at {broker!r}, and never was")
 
