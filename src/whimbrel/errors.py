@@ -10,6 +10,7 @@ WhimbrelError
 ├── DataError             events that cannot be read
 ├── StateError            a snapshot that does not fit
 ├── NetworkError          a network or workload that makes no sense
+├── SimulationError       a scenario that does not exist, or a parameter that it cannot take
 ├── NoPlanError           nothing satisfies what was asked of a plan
 └── MissingDependency     an optional package that this feature needs
 """
@@ -111,6 +112,10 @@ class NetworkError(WhimbrelError, ValueError):
         super().__init__(f"{message}; {hint}" if hint else message)
         self.message = message
         self.hint = hint
+
+
+class SimulationError(WhimbrelError, ValueError):
+    """A scenario that does not exist, or a parameter that it cannot take."""
 
 
 class NoPlanError(WhimbrelError, ValueError):

@@ -16,6 +16,7 @@ from whimbrel.cli.explain import explain
 from whimbrel.cli.fmt import fmt
 from whimbrel.cli.options import Command
 from whimbrel.cli.plan import plan
+from whimbrel.cli.simulate import simulate
 from whimbrel.cli.store import store
 from whimbrel.cli.stream import stream
 from whimbrel.cli.test import run as test
@@ -81,5 +82,5 @@ def main() -> None:
     """
 
 
-for _command in (backtest, check, detect, explain, fmt, plan, store, stream, test, translate, why):
+for _command in (backtest, check, detect, explain, fmt, plan, simulate, store, stream, test, translate, why):
     main.add_command(_command)

@@ -22,9 +22,15 @@ class ProgressBar:
     follows the reading, has no measure of its own: there the seconds go on. At the end it wipes itself away.
     """
 
-    def __init__(self, out: IO[str] | None = None, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        out: IO[str] | None = None,
+        clock: Callable[[], float] = time.monotonic,
+        doing: tuple[str, str] = ("reading", "detecting"),
+    ) -> None:
         self._out = sys.stderr if out is None else out
         self._clock = clock
+        self._doing = doing
         self._began = clock()
         self._read: tuple[int, int | None] = (0, None)
         self._width = 0
@@ -39,7 +45,7 @@ class ProgressBar:
         """Show how far it is, if it takes long enough."""
         seconds = self._clock() - self._began
         if seconds >= PATIENCE_S:
-            self._write(f"{stage(*self._read)}  {seconds:.0f} s")
+            self._write(f"{stage(*self._read, *self._doing)}  {seconds:.0f} s")
 
     def _write(self, text: str) -> None:
         self._out.write("\r" + text.ljust(self._width))
@@ -67,15 +73,15 @@ class ProgressBar:
             self._out.flush()
 
 
-def stage(done: int, total: int | None) -> str:
+def stage(done: int, total: int | None, doing: str = "reading", then: str = "detecting") -> str:
     """Say what is going on when `done` of `total` has been read.
 
     >>> stage(50, 200)
     'reading [########                      ]  25%'
     """
     if not total:
-        return f"reading: {done:,} so far" if done else "reading"
+        return f"{doing}: {done:,} so far" if done else doing
     if done >= total:
-        return "detecting"
+        return then
     share = done / total
-    return f"reading [{'#' * round(share * _WIDTH):<{_WIDTH}}] {share:4.0%}"
+    return f"{doing} [{'#' * round(share * _WIDTH):<{_WIDTH}}] {share:4.0%}"

@@ -1,0 +1,102 @@
+"""Results of a scenario as files: figures as JSON, a table as text, plots."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from whimbrel import __version__
+from whimbrel.errors import MissingDependency
+from whimbrel.sim.scenarios.registry import Plot, Results
+
+
+def write_report(
+    name: str, parameters: Mapping[str, Any], results: Results, out: Path, *, plots: bool = True
+) -> list[Path]:
+    """Write `results.json`, `table.txt` and one picture a plot into a folder; give the files."""
+    out.mkdir(parents=True, exist_ok=True)
+    content = {
+        "scenario": name,
+        "whimbrel": __version__,
+        "parameters": dict(parameters),
+        "rows": results.rows,
+        "notes": dict(results.notes),
+    }
+    files = [out / "results.json", out / "table.txt"]
+    files[0].write_text(json.dumps(content, indent=1, default=_plain) + "\n", encoding="utf-8")
+    files[1].write_text(table(results.rows) + "\n", encoding="utf-8")
+    if plots:
+        files += [_draw(plot, results.rows, out) for plot in results.plots]
+    return files
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if hasattr(value, "item") else str(value)
+
+
+def table(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Lay rows out as a table of text, numbers to the right.
+
+    >>> print(table([{"plan": "static", "bytes": 1200}, {"plan": "moving", "bytes": 90.25}]))
+    plan    bytes
+    static  1,200
+    moving  90.25
+    """
+    if not rows:
+        return "no results"
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    texts = [[_text(row.get(name)) for name in names] for row in rows]
+    widths = [max(len(name), *(len(text[n]) for text in texts)) for n, name in enumerate(names)]
+    is_number = [all(not isinstance(row.get(name), str) for row in rows) for name in names]
+
+    def line(cells: Sequence[str]) -> str:
+        laid = [
+            cell.rjust(width) if number else cell.ljust(width)
+            for cell, width, number in zip(cells, widths, is_number, strict=True)
+        ]
+        return "  ".join(laid).rstrip()
+
+    return "\n".join(line(cells) for cells in [names, *texts])
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return "-"
+    if isinstance(value, float):
+        return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
+
+
+def _draw(plot: Plot, rows: Sequence[Mapping[str, Any]], out: Path) -> Path:
+    try:
+        import matplotlib as mpl
+    except ImportError as error:
+        raise MissingDependency("matplotlib", "drawing results", "plan") from error
+    mpl.use("Agg")
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(figsize=(7, 4.2), layout="constrained")
+    groups = list(dict.fromkeys(row.get(plot.by) for row in rows)) if plot.by else [None]
+    for number, group in enumerate(groups):
+        chosen = [row for row in rows if plot.by is None or row.get(plot.by) == group]
+        chosen = [row for row in chosen if row.get(plot.y) is not None]
+        x, y = [row[plot.x] for row in chosen], [row[plot.y] for row in chosen]
+        if plot.kind == "bar":
+            width = 0.8 / len(groups)
+            axes.bar([place + number * width for place in range(len(x))], y, width, label=group)
+            axes.set_xticks([place + 0.4 - width / 2 for place in range(len(x))], [str(each) for each in x])
+        else:
+            axes.plot(x, y, marker="o", markersize=4, label=group)
+    axes.set(title=plot.title, xlabel=plot.x, ylabel=plot.y)
+    axes.set_ylim(bottom=None if plot.logarithmic else 0)
+    if plot.logarithmic:
+        axes.set_yscale("log")
+    if plot.by:
+        axes.legend(title=plot.by)
+    axes.grid(visible=True, alpha=0.3)
+    file = out / f"{plot.name}.png"
+    figure.savefig(file, dpi=120)
+    plt.close(figure)
+    return file

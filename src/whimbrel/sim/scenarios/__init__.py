@@ -1,0 +1,18 @@
+"""Scenarios that can be run by name: `whimbrel simulate SCENARIO`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from whimbrel.sim.scenarios import hierarchy, nursing_home
+from whimbrel.sim.scenarios.registry import SCENARIOS, Progress, Results, Scenario, Value, find
+
+__all__ = ["SCENARIOS", "Results", "Scenario", "hierarchy", "nursing_home", "simulate"]
+
+
+def simulate(
+    name: str, parameters: Mapping[str, str | Value] | None = None, progress: Progress | None = None
+) -> Results:
+    """Run a scenario by its name, with other parameters than its defaults where they are given."""
+    found = find(name)
+    return found.run(found.settings(parameters or {}), progress or (lambda _done, _total: None))

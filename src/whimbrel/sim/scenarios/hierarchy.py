@@ -1,0 +1,105 @@
+"""Cars in a town under a hierarchy of brokers: where tasks run, with the real engine on real events."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from whimbrel.graph.query import Query
+from whimbrel.plan.network import Box, Broker, Consumer, Link, Network
+from whimbrel.sim.mobility import positions, street_grid
+from whimbrel.sim.outcome import Outcome
+from whimbrel.sim.running import Settings, run_query
+from whimbrel.sim.scenarios.registry import Plot, Progress, Results, scenario
+
+import numpy as np
+
+QUERY = """
+define Slow(speed, place)
+  detect Position(speed < 3) as p
+  group by source
+  assign speed = p.speed, place = floor(p.x / 500)
+define Standing(place)
+  detect Slow as a then Slow as b within 10 s
+  group by source
+  assign place = b.place
+define Jam(cars)
+  every 30 s
+  detect Standing
+  group by place
+  assign cars = distinct(Standing.source)
+"""
+
+
+def quad_tree(
+    box: Box, depth: int, *, latency_s: float = 0.01, bandwidth_b_s: float = 1e6, cost: float = 1.0
+) -> tuple[tuple[Broker, ...], tuple[Link, ...]]:
+    """Make a tree of brokers: each serves its box, and the four below it a quarter of that each."""
+    brokers = [Broker("cloud", area=box)]
+    links: list[Link] = []
+    level = [("cloud", box)]
+    for _ in range(depth):
+        below: list[tuple[str, Box]] = []
+        for parent, (x0, y0, x1, y1) in level:
+            x, y = (x0 + x1) / 2, (y0 + y1) / 2
+            quarters: tuple[Box, ...] = ((x0, y0, x, y), (x, y0, x1, y), (x0, y, x, y1), (x, y, x1, y1))
+            for number, quarter in enumerate(quarters):
+                name = f"{'' if parent == 'cloud' else parent}{number}"
+                name = f"fog{name}" if parent == "cloud" else name
+                brokers.append(Broker(name, parent=parent, area=quarter))
+                links.append(Link(parent, name, bandwidth_b_s, latency_s, cost))
+                below.append((name, quarter))
+        level = below
+    return tuple(brokers), tuple(links)
+
+
+@scenario(
+    "hierarchy",
+    "jams among cars in a town, with all tasks in the cloud, at a middle broker or at a leaf (real engine)",
+    cars=(40, "how many cars"),
+    seconds=(120.0, "how long they drive"),
+    depth=(2, "levels of brokers below the cloud"),
+    latency_ms=(10.0, "latency of each link"),
+)
+def run_hierarchy(parameters: Mapping[str, Any], progress: Progress) -> Results:
+    """Compare places for the tasks of one query; detections are the same for all of them."""
+    from whimbrel.lang.wbl import compile_text
+
+    box = (0.0, 0.0, 2000.0, 2000.0)
+    random = np.random.default_rng(parameters["seed"])
+    moving = street_grid(
+        parameters["cars"], box, until_s=parameters["seconds"], speed_m_s=(1.0, 14.0), random=random
+    )
+    events = positions(moving, until_s=parameters["seconds"])
+    brokers, links = quad_tree(box, parameters["depth"], latency_s=parameters["latency_ms"] / 1000)
+    network = Network(brokers, links, consumers=(Consumer("control room", "cloud"),))
+    query = compile_text(QUERY)
+    places = ["cloud", *dict.fromkeys(("fog0", brokers[-1].name))]
+    rows = []
+    for number, place in enumerate(places):
+        progress(number, len(places))
+        found = _run(query, events, network, place, parameters["seed"])
+        rows.append({"tasks at": place, **_figures(found)})
+    same = len({row["detections"] for row in rows}) == 1
+    return Results(
+        rows,
+        (Plot("bdp", "Bytes on their way, by where tasks run", "tasks at", "bdp", kind="bar"),),
+        {"detections are the same everywhere": same},
+    )
+
+
+def _run(query: Query, events: Any, network: Network, place: str, seed: int) -> Outcome:
+    placement = dict.fromkeys(("Slow", "Standing", "Jam"), place)
+    return run_query(query, events, network, placement, settings=Settings(seed=seed, step_s=1.0))
+
+
+def _figures(found: Outcome) -> dict[str, Any]:
+    summary = found.summary()
+    return {
+        "detections": summary["detections"],
+        "bytes": summary["bytes"],
+        "bdp": summary["bdp"],
+        "messages": summary["messages"],
+        "median delay s": summary["delay_s"]["median"],
+        "dropped": sum(summary["dropped"].values()),
+    }
