@@ -1,0 +1,153 @@
+"""Partial and whole detections: events of different leaves within a window, in order or not."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+Atom = tuple[float, str, str]
+"""A primitive event: (time in seconds, leaf, id)."""
+Interval = tuple[float, float]
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Part:
+    """Some events that may become a detection, or are one, in order of time."""
+
+    start: float
+    end: float
+    atoms: tuple[Atom, ...]
+    size_b: float = field(compare=False, default=0.0)
+
+    def joined(self, other: Part) -> Part:
+        """Give both together."""
+        atoms = tuple(sorted(self.atoms + other.atoms))
+        return Part(atoms[0][0], atoms[-1][0], atoms, self.size_b + other.size_b)
+
+
+class Rule:
+    """What makes a detection: the window, and the places of leaves in a sequence, if it is one."""
+
+    def __init__(self, window_s: float, order: Sequence[str] | None) -> None:
+        self.window_s = window_s
+        self.place = None if order is None else {name: number for number, name in enumerate(order)}
+
+    def fits(self, part: Part) -> bool:
+        """Tell whether events can be part of one detection."""
+        if part.end - part.start > self.window_s:
+            return False
+        if self.place is None:
+            return True
+        atoms = part.atoms
+        return all(
+            one[0] < other[0] and self.place[one[1]] < self.place[other[1]]
+            for one, other in zip(atoms, atoms[1:], strict=False)
+        )
+
+    def around(self, part: Part) -> Interval:
+        """Give when further events of a detection may happen."""
+        return part.end - self.window_s, part.start + self.window_s
+
+    def between(self, part: Part, leaf: str) -> Interval:
+        """Give when an event that must not occur would spoil a detection: strictly between these times."""
+        if self.place is None:
+            return part.start, part.end
+        place = self.place[leaf]
+        before = [time for time, name, _ in part.atoms if self.place[name] < place]
+        after = [time for time, name, _ in part.atoms if self.place[name] > place]
+        return max(before), min(after)
+
+
+class Parts:
+    """Parts of one kind, in order of their starts."""
+
+    def __init__(self) -> None:
+        self._parts: list[Part] = []
+        self.most = 0
+
+    def __len__(self) -> int:
+        return len(self._parts)
+
+    def add(self, part: Part) -> None:
+        """Keep a part."""
+        insort(self._parts, part)
+        self.most = max(self.most, len(self._parts))
+
+    def within(self, low: float, high: float) -> list[Part]:
+        """Give the parts that lie wholly in an interval, its ends included."""
+        first = bisect_left(self._parts, low, key=lambda part: part.start)
+        last = bisect_right(self._parts, high, key=lambda part: part.start)
+        return [part for part in self._parts[first:last] if part.end <= high]
+
+    def forget_before(self, time_s: float) -> None:
+        """Drop what began before a time."""
+        del self._parts[: bisect_left(self._parts, time_s, key=lambda part: part.start)]
+
+
+def joins(rule: Rule, begun: Part, others: Sequence[Parts]) -> Iterator[Part]:
+    """Give every way to join a part with one part of each of the others."""
+    if not others:
+        yield begun
+        return
+    for part in others[0].within(*rule.around(begun)):
+        both = begun.joined(part)
+        if rule.fits(both):
+            yield from joins(rule, both, others[1:])
+
+
+def all_detections(
+    rule: Rule, events: Mapping[str, Sequence[Atom]], negated: Sequence[str] = ()
+) -> set[tuple[Atom, ...]]:
+    """Find all detections in all events: what plans are judged by."""
+    stores: dict[str, Parts] = {}
+    for name, atoms in events.items():
+        stores[name] = Parts()
+        for atom in atoms:
+            stores[name].add(Part(atom[0], atom[0], (atom,)))
+    first, *others = [name for name in events if name not in negated]
+    found = set()
+    for atom in events[first]:
+        for part in joins(rule, Part(atom[0], atom[0], (atom,)), [stores[name] for name in others]):
+            spoiled = any(
+                low < other.start < high
+                for name in negated
+                for low, high in [rule.between(part, name)]
+                for other in stores[name].within(low, high)
+            )
+            if not spoiled:
+                found.add(part.atoms)
+    return found
+
+
+class Asked:
+    """The times that have been asked for, so that nothing is asked for twice."""
+
+    def __init__(self) -> None:
+        self.intervals: list[Interval] = []
+
+    def new_parts(self, low: float, high: float) -> list[Interval]:
+        """Give the parts of an interval that have not been asked for, and take note of them."""
+        found, at = [], low
+        for start, end in self.intervals:
+            if end < at or start > high:
+                continue
+            if start > at:
+                found.append((at, start))
+            at = max(at, end)
+        if at < high or (at == low == high and not found):
+            found.append((at, high))
+        if found:
+            self._add(low, high)
+        return found
+
+    def _add(self, low: float, high: float) -> None:
+        apart = [each for each in self.intervals if each[1] < low or each[0] > high]
+        touching = [each for each in self.intervals if not (each[1] < low or each[0] > high)]
+        low = min([low, *(start for start, _ in touching)])
+        high = max([high, *(end for _, end in touching)])
+        self.intervals = sorted([*apart, (low, high)])
+
+    def covers(self, part: Part) -> bool:
+        """Tell whether a part lies wholly in what has been asked for."""
+        return any(low <= part.start and part.end <= high for low, high in self.intervals)
