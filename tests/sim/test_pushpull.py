@@ -48,7 +48,7 @@ def test_a_pull_goes_down_and_the_reply_comes_up():
     # c hears the request at 15, when it happens; the sink has it at 16, a second after the last event.
     assert found.delays_s.tolist() == pytest.approx([1.0])
     assert found.traffic.by_kind["request"].messages == 2
-    # Up: a (140), b (140), the pair (240), c (140); down: two requests of 56.
+    # Up: a (140), b (140), both (240), c (140); down: two requests of 56.
     assert found.traffic.whole.bytes == 140 * 3 + 240 + 2 * 56
 
 

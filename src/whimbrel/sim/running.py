@@ -59,6 +59,8 @@ class Settings:
     """The step of series over time."""
     queue_b: float = math.inf
     """What may wait for one direction of a link."""
+    shares_links: bool = False
+    """Whether a stream crosses a link once for all brokers beyond that read it; else once for each of them."""
     sizes: Mapping[str, float] = field(default_factory=dict)
     """Bytes of an event of a type or definition; those that are not named are measured."""
     fixed_b: Mapping[str, float] = field(default_factory=dict)
@@ -100,6 +102,7 @@ def run_query(
         failures=settings.failures,
         interval_s=settings.interval_s,
         queue_b=settings.queue_b,
+        shares_links=settings.shares_links,
     )
     for piece in pieces:
         if piece.name not in placement:
@@ -340,6 +343,7 @@ def run_workload(
         failures=settings.failures,
         interval_s=settings.interval_s,
         queue_b=settings.queue_b,
+        shares_links=settings.shares_links,
     )
     feeds = []
     phases = world.clock.generator("phases").random(len(workload.feeds))

@@ -50,8 +50,10 @@ class World:
         failures: Iterable[Failure] = (),
         interval_s: float = 1.0,
         queue_b: float = float("inf"),
+        shares_links: bool = False,
     ) -> None:
         self.network = network
+        self.shares_links = shares_links
         self.clock = Clock(seed)
         self.links = Links(
             network, self.clock, weight=weight, failures=failures, interval_s=interval_s, queue_b=queue_b
@@ -97,9 +99,11 @@ class World:
         self.post_to_all(origin, [(target, content)], size_b, kind)
 
     def post_to_all(self, origin: str, legs: list[Leg], size_b: float, kind: str) -> None:
-        """Send the same to several brokers, on ways that they share as far as they can."""
-        size = size_b + HEADER_B * len(legs)
-        self.links.send(Message(origin, legs, size, kind, PRIORITY[kind]))
+        """Send the same to several brokers: once to each, or on ways that they share as far as they can."""
+        together = {"": legs} if self.shares_links else _by_broker(legs)
+        for some in together.values():
+            size = size_b + HEADER_B * len(some)
+            self.links.send(Message(origin, some, size, kind, PRIORITY[kind]))
 
     def _receive(self, broker: str, content: Any, message: Message) -> None:
         stand = self._stands.get((content.to, broker))
@@ -177,3 +181,8 @@ class World:
             self.post(broker, inlet.origin, order, 0.0, "control")
 
 
+def _by_broker(legs: list[Leg]) -> dict[str, list[Leg]]:
+    found: dict[str, list[Leg]] = {}
+    for leg in legs:
+        found.setdefault(leg[0], []).append(leg)
+    return found

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 Atom = tuple[float, str, str]
 """A primitive event: (time in seconds, leaf, id)."""
@@ -18,12 +18,11 @@ class Part:
     start: float
     end: float
     atoms: tuple[Atom, ...]
-    size_b: float = field(compare=False, default=0.0)
 
     def joined(self, other: Part) -> Part:
         """Give both together."""
         atoms = tuple(sorted(self.atoms + other.atoms))
-        return Part(atoms[0][0], atoms[-1][0], atoms, self.size_b + other.size_b)
+        return Part(atoms[0][0], atoms[-1][0], atoms)
 
 
 class Rule:
@@ -45,9 +44,15 @@ class Rule:
             for one, other in zip(atoms, atoms[1:], strict=False)
         )
 
-    def around(self, part: Part) -> Interval:
-        """Give when further events of a detection may happen."""
-        return part.end - self.window_s, part.start + self.window_s
+    def around(self, part: Part, leaves: Collection[str] = ()) -> Interval:
+        """Give when further events of a detection may happen: of any leaf, or of these."""
+        low, high = part.end - self.window_s, part.start + self.window_s
+        if self.place is None or not leaves:
+            return low, high
+        places = [self.place[name] for name in leaves]
+        before = [time for time, name, _ in part.atoms if self.place[name] < min(places)]
+        after = [time for time, name, _ in part.atoms if self.place[name] > max(places)]
+        return max([low, *before]), min([high, *after])
 
     def between(self, part: Part, leaf: str) -> Interval:
         """Give when an event that must not occur would spoil a detection: strictly between these times."""

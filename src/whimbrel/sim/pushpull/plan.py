@@ -78,6 +78,10 @@ class PushPullPlan:
                     "push one of its inputs, or pull from it",
                 )
         for leaf, each in self.leaves():
+            if each.negated and each not in self.root.inputs:
+                raise NetworkError(
+                    f"{leaf.name!r} must not occur, which only the root can tell", "make it an input of the root"
+                )
             if each.negated and self.order is not None and leaf.name in (self.order[0], self.order[-1]):
                 raise NetworkError(f"{leaf.name!r} must not occur, and so cannot be first or last")
 
@@ -88,6 +92,11 @@ class PushPullPlan:
     def junctions(self) -> Iterator[Junction]:
         """Give every junction, from the root down."""
         yield from _junctions(self.root)
+
+
+def leaves_of(node: Leaf | Junction) -> tuple[str, ...]:
+    """Name the leaves below a node, or itself."""
+    return (node.name,) if isinstance(node, Leaf) else tuple(leaf.name for leaf, _ in _leaves(node))
 
 
 def _leaves(junction: Junction) -> Iterator[tuple[Leaf, Input]]:

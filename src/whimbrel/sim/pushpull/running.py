@@ -17,7 +17,7 @@ from whimbrel.sim.clock import Clock
 from whimbrel.sim.links import Links
 from whimbrel.sim.messages import HEADER_B, message
 from whimbrel.sim.pushpull.joining import Asked, Atom, Interval, Part, Parts, Rule, all_detections, joins
-from whimbrel.sim.pushpull.plan import PUSH, Input, Junction, Leaf, PushPullPlan
+from whimbrel.sim.pushpull.plan import PUSH, Input, Junction, Leaf, PushPullPlan, leaves_of
 from whimbrel.sim.traffic import Traffic
 
 
@@ -89,6 +89,7 @@ class _Run:
         for broker in network.brokers:
             self.links.receive[broker.name] = _handle
         self.found: dict[tuple[Atom, ...], float] = {}
+        self.sizes = {leaf.name: leaf.size_b for leaf, _ in plan.leaves()}
         self.keep_s = self._keep_s() if plan.keep_s is None else plan.keep_s
         self.nodes: list[_Node] = []
         self.root = _Joint(self, plan.root, None)
@@ -166,6 +167,7 @@ class _Node:
         self.kept = Parts()
         self.asked = Asked()
         self.sent: set[tuple[Atom, ...]] = set()
+        self.passed_on: set[Atom] = set()
         run.nodes.append(self)
 
     @property
@@ -198,7 +200,10 @@ class _Node:
             return
         self.sent.update(part.atoms for part in parts)
         take = partial(self.parent.take, self.input_number, parts)
-        size = HEADER_B + sum(part.size_b for part in parts)
+        # An event goes up once; what else it is part of only names it.
+        new = {atom for part in parts for atom in part.atoms} - self.passed_on
+        self.passed_on |= new
+        size = HEADER_B + sum(self.run.sizes[leaf] for _, leaf, _ in new)
         self.run.links.send(message(self.broker, self.parent.broker, size, take, kind=kind))
 
 
@@ -211,7 +216,7 @@ class _Source(_Node):
 
     def happen(self, atom: Atom) -> None:
         """Let an event happen."""
-        self.give(Part(atom[0], atom[0], (atom,), self.leaf.size_b))
+        self.give(Part(atom[0], atom[0], (atom,)))
 
 
 class _Joint(_Node):
@@ -225,6 +230,7 @@ class _Joint(_Node):
         self.turns = junction.turns
         self.stores = [Parts() for _ in junction.inputs]
         self.requested = [Asked() for _ in junction.inputs]
+        self.leaves = [leaves_of(each.child) for each in junction.inputs]
         self.below: list[_Node] = []
         for number, each in enumerate(junction.inputs):
             child = each.child
@@ -258,9 +264,10 @@ class _Joint(_Node):
                 for whole in found:
                     self._complete(whole)
             else:
-                around = [self.run.rule.around(each) for each in found]
                 for other in self.turns[until + 1]:
-                    self._request(other, around)
+                    leaves = self.leaves[other]
+                    around = [self.run.rule.around(each, leaves) for each in found]
+                    self._request(other, [(low, high) for low, high in around if low <= high])
 
     def ask(self, intervals: list[Interval]) -> None:
         """Be asked; a junction to which nothing is pushed looks for something only then."""
