@@ -143,7 +143,7 @@ _COMMON: dict[str, tuple[Value, str]] = {
     "minutes": (600.0, "how long events occur"),
     "tolerances_min": (_TOLERANCES, "how late a detection may be"),
     "most_min": (1.0, "events a minute of the most frequent source"),
-    "window_s": (120.0, "how far apart the events of a detection may be"),
+    "window_s": (180.0, "how far apart the events of a detection may be"),
 }
 _HIGH = (300.0, 300.0, 300.0)
 _MIXED = (300.0, 150.0, 30.0)

@@ -1,0 +1,118 @@
+"""Scenarios run by name, say the same twice, and leave results that can be read."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from click.testing import CliRunner
+
+from whimbrel.cli.main import main
+from whimbrel.errors import SimulationError
+from whimbrel.sim.estimates import against_costs, compared
+from whimbrel.sim.report import table
+from whimbrel.sim.scenarios import SCENARIOS, simulate
+
+SMALL = {
+    "hierarchy": {"cars": 6, "seconds": 40.0, "depth": 1},
+    "nursing-home": {"floors": 1, "rooms": 1, "seconds": 5.0},
+    "radius": {"floors": 1, "rooms": 1, "seconds": 5.0, "radii": (1.0, 3.0)},
+    "comet-depth": {"minutes": 60.0, "depths": (1.0, 2.0), "sources": 4},
+}
+COMET = {"minutes": 60.0, "tolerances_min": (60.0,)}
+
+
+@pytest.mark.parametrize("name", sorted(SCENARIOS))
+def test_every_scenario_runs_and_drops_nothing(name):
+    results = simulate(name, SMALL.get(name, COMET if name.startswith("comet") else {}))
+    assert results.rows
+    for row in results.rows:
+        assert row.get("dropped", 0) == 0
+        assert row.get("missed", 0) == 0
+    assert all(plot.x in results.rows[0] and plot.y in results.rows[0] for plot in results.plots)
+
+
+def test_the_same_seed_gives_the_same_figures():
+    first, second = (simulate("hierarchy", SMALL["hierarchy"]) for _ in range(2))
+    assert first.rows == second.rows
+    assert first.notes["detections are the same everywhere"]
+    assert simulate("hierarchy", {**SMALL["hierarchy"], "seed": 1}).rows != first.rows
+
+
+def test_planning_by_flow_sends_less_than_the_centre_and_as_much_as_estimated():
+    results = simulate("nursing-home", {"floors": 1, "rooms": 2, "seconds": 20.0})
+    measured = {row["planner"]: row["measured B/s"] for row in results.rows}
+    assert measured["flow-based"] * 5 < measured["centralised"]
+    assert all(abs(row["off by"]) < 0.06 for row in results.rows)
+
+
+def test_the_command_writes_figures_a_table_and_plots(tmp_path):
+    given = [f"--set={key}={value}" for key, value in SMALL["nursing-home"].items()]
+    done = CliRunner().invoke(main, ["simulate", "nursing-home", *given, "--out", str(tmp_path)])
+    assert done.exit_code == 0, done.output
+    results = json.loads((tmp_path / "results.json").read_text())
+    assert results["parameters"]["seconds"] == 5.0
+    assert [row["planner"] for row in results["rows"]] == [
+        "centralised",
+        "hop-based",
+        "volume-based",
+        "flow-based",
+    ]
+    assert (tmp_path / "table.txt").read_text().splitlines()[0].startswith("planner")
+    assert (tmp_path / "flow.png").stat().st_size > 1000
+
+
+def test_the_list_names_scenarios_and_parameters():
+    done = CliRunner().invoke(main, ["simulate", "--list"])
+    assert "nursing-home: a smart nursing home" in done.output
+    assert "    cars=40  how many cars" in done.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["hierachy"], "no scenario is named 'hierachy'; did you mean 'hierarchy'?"),
+        (["hierarchy", "--set", "car=3"], "has no parameter 'car'; did you mean 'cars'?"),
+        (["hierarchy", "--set", "cars=many"], "cars='many' is not of type int"),
+    ],
+)
+def test_what_cannot_be_run_is_told(arguments, message):
+    done = CliRunner().invoke(main, ["simulate", *arguments])
+    assert done.exit_code == 1
+    assert message in done.stderr
+
+
+def test_no_scenario_is_wrong_usage():
+    done = CliRunner().invoke(main, ["simulate"])
+    assert done.exit_code == 2
+    assert "--list" in done.stderr
+
+
+def test_values_are_read_as_the_defaults_are():
+    settings = SCENARIOS["radius"].settings({"radii": "2, 3", "seconds": "7"})
+    assert (settings["radii"], settings["seconds"]) == ((2.0, 3.0), 7.0)
+    with pytest.raises(SimulationError, match="numbers with commas"):
+        SCENARIOS["radius"].settings({"radii": "2;3"})
+
+
+def test_an_empty_table_says_so():
+    assert table([]) == "no results"
+
+
+def test_estimates_stand_beside_what_was_measured():
+    from tests.sim.test_running import line
+
+    from whimbrel.plan.workload import Delivery, Feed, Task, Workload
+    from whimbrel.sim.running import run_workload
+
+    workload = Workload(
+        (Feed("sensor", 1.0, 1000.0, "edge"),),
+        (Task("all", ("sensor",), 1.0, 1000.0),),
+        (Delivery("all", "cloud"),),
+    )
+    found = run_workload(workload, line(latency_s=0.2, cost=3.0), {"all": "edge"}, until_s=50.0)
+    figures = against_costs(found, 50.0, bdp_b=200.0, flow_b_s=1000.0, cost_s=3000.0, delays_s=[0.2])
+    assert [each.what for each in figures] == ["bdp B", "flow B/s", "cost /s", "delay s: all to cloud (0)"]
+    assert [each.off_by for each in figures] == pytest.approx([0.04, 0.04, 0.04, 0.0])  # headers
+    (nothing,) = compared({"delay": 1.0}, {})
+    assert nothing.off_by is None
