@@ -62,7 +62,9 @@ def run_pieces(
                 on_its_way[name] = [Carried.from_bytes(each.to_bytes()) for each in carried]
             found.append(given.detections)
         before = time
-    assert not any(relay.counts.late or relay.late_derived or relay.counts.waiting for relay in relays.values())
+    assert not any(
+        relay.counts.late or relay.late_derived or relay.counts.waiting for relay in relays.values()
+    )
     return rows(found)
 
 

@@ -152,7 +152,9 @@ def test_lost_messages_are_sent_again_if_they_are_reliable():
 
 contacts = st.one_of(
     st.just(ALWAYS),
-    st.builds(ByTurns, st.integers(0, 5).map(float), st.integers(1, 5).map(float), st.integers(0, 5).map(float)),
+    st.builds(
+        ByTurns, st.integers(0, 5).map(float), st.integers(1, 5).map(float), st.integers(0, 5).map(float)
+    ),
 )
 some_links = st.fixed_dictionaries(
     {

@@ -60,10 +60,14 @@ def test_positions_are_events():
 
 def test_recorded_traces_become_movers(tmp_path):
     pq.write_table(
-        pa.table({"object_id": ["a", "b", "a"], "t": [1.0, 0.0, 0.0], "lon": [11.0, 12.0, 10.0], "lat": [44.0] * 3}),
+        pa.table(
+            {"object_id": ["a", "b", "a"], "t": [1.0, 0.0, 0.0], "lon": [11.0, 12.0, 10.0], "lat": [44.0] * 3}
+        ),
         tmp_path / "traces.parquet",
     )
-    assert recorded(tmp_path / "traces.parquet", ["a"]) == (Mover("a", ((0.0, 10.0, 44.0), (1.0, 11.0, 44.0))),)
+    assert recorded(tmp_path / "traces.parquet", ["a"]) == (
+        Mover("a", ((0.0, 10.0, 44.0), (1.0, 11.0, 44.0))),
+    )
 
 
 def test_sumo_moves_cars_through_a_grid_that_it_makes():

@@ -36,7 +36,9 @@ def plan(turns=(0, 0, 0, 0), negated=False, **about):
 
 
 def given_events(**times):
-    return {name: [(float(t), name, f"{name}{n}") for n, t in enumerate(each)] for name, each in times.items()}
+    return {
+        name: [(float(t), name, f"{name}{n}") for n, t in enumerate(each)] for name, each in times.items()
+    }
 
 
 def test_a_pull_goes_down_and_the_reply_comes_up():
@@ -44,7 +46,7 @@ def test_a_pull_goes_down_and_the_reply_comes_up():
     found = run_plan(plan((0, 1, 0, 1)), tree(), events)
     assert {tuple(id for _, _, id in atoms) for atoms in found.found} == {("a0", "b0", "c0")}
     assert not found.missed
-    # a at the middle at 11, asks b, which hears it at 12 and answers (b happens then): 13; with a to the sink: 14.
+    # a reaches the middle at 11; b hears of it at 12, when it happens; it is back at 13, at the sink at 14.
     # c hears the request at 15, when it happens; the sink has it at 16, a second after the last event.
     assert found.delays_s.tolist() == pytest.approx([1.0])
     assert found.traffic.by_kind["request"].messages == 2
@@ -69,7 +71,9 @@ def test_every_plan_finds_all_there_is(a, b, c, turns, contacts, order):
     assert found.traffic.on_their_way == 0
 
 
-@given(some_times, some_times, some_times, st.integers(0, 2), schedules, st.sampled_from([None, ("a", "c", "b")]))
+@given(
+    some_times, some_times, some_times, st.integers(0, 2), schedules, st.sampled_from([None, ("a", "c", "b")])
+)
 def test_what_must_not_occur_is_waited_for(a, b, c, turn, contacts, order):
     made = plan((0, turn, 0, 1), negated=True, order=order)
     found = run_plan(made, tree(contacts), given_events(a=a, b=b, c=c))
@@ -79,13 +83,17 @@ def test_what_must_not_occur_is_waited_for(a, b, c, turn, contacts, order):
         assert not any(start < time < end for time in c)
 
 
-@pytest.mark.parametrize(("order", "pattern"), [(None, "a and b and c"), (("a", "b", "c"), "a then b then c")])
+@pytest.mark.parametrize(
+    ("order", "pattern"), [(None, "a and b and c"), (("a", "b", "c"), "a then b then c")]
+)
 def test_detections_are_those_of_a_query(order, pattern):
     events = poisson_events({"a": 4.0, "b": 6.0, "c": 8.0}, 600.0, np.random.default_rng(1))
     found = run_plan(plan((0, 1, 0, 1), order=order), tree(ByTurns(20.0, 5.0)), events)
     query = compile_text(f"define X detect {pattern} within 20 s")
     rows = [
-        {"id": id_, "type": name, "time": round(time, 6)} for each in events.values() for time, name, id_ in each
+        {"id": id_, "type": name, "time": round(time, 6)}
+        for each in events.values()
+        for time, name, id_ in each
     ]
     expected = {frozenset(ids) for ids in detect(query, rows).column("events").to_pylist()}
     assert len(expected) > 20

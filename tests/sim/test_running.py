@@ -1,4 +1,4 @@
-"""Wherever tasks run and whenever they move, consumers get what one process finds: nothing lost, nothing twice."""
+"""Wherever tasks run and whenever they move, consumers get what one process finds: each detection, once."""
 
 from __future__ import annotations
 
@@ -107,7 +107,9 @@ def test_detecting_at_the_source_sends_less_and_delays_are_those_of_the_links():
     }
     assert placed["edge"].traffic.by_kind["data"].bytes < placed["cloud"].traffic.by_kind["data"].bytes
     assert placed["edge"].detections["app"].equals(placed["cloud"].detections["app"])
-    assert placed["edge"].delays_s["app"].tolist() == pytest.approx([0.5] * len(placed["edge"].delays_s["app"]))
+    assert placed["edge"].delays_s["app"].tolist() == pytest.approx(
+        [0.5] * len(placed["edge"].delays_s["app"])
+    )
 
 
 def test_a_move_is_measured():

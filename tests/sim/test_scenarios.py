@@ -71,7 +71,7 @@ def test_the_list_names_scenarios_and_parameters():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["hierachy"], "no scenario is named 'hierachy'; did you mean 'hierarchy'?"),
+        (["hierarch"], "no scenario is named 'hierarch'; did you mean 'hierarchy'?"),
         (["hierarchy", "--set", "car=3"], "has no parameter 'car'; did you mean 'cars'?"),
         (["hierarchy", "--set", "cars=many"], "cars='many' is not of type int"),
     ],

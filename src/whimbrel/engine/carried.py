@@ -26,8 +26,8 @@ MADE_OF = "@made_of"
 """The column that lists, for every derived event, its atomic events as places in the second batch."""
 
 OWN_TIMES = (Attribute(None, "@start"), Attribute(None, "@end"))
-"""Where the store of atomic events keeps the times of those that were brought along. They are remembered for as
-long as the derived events that brought them, and so have the time of these where others have their own."""
+"""Where the store of atomic events keeps the times of those that were brought along. They are remembered for
+as long as the derived events that brought them, and so have the time of these where others have their own."""
 
 _ATOM = (Attribute(None, "source"), Attribute(None, "x"), Attribute(None, "y"), SHAPE)
 _IN_ORDER = b"whimbrel.in_order"

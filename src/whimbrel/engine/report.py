@@ -71,7 +71,9 @@ def _free_name(name: str) -> str:
 def _event_lists(below: Lineage, ids: pa.Array, *, keep: bool) -> pa.Array:
     """Give each row's atomic events once: in total order (they are numbered in it), or in their own."""
     if _is_in_order(below) or (keep and not _has_repeated(below)):
-        return pa.ListArray.from_arrays(pa.array(below.offsets.astype(np.int32)), ids.take(pa.array(below.refs)))
+        return pa.ListArray.from_arrays(
+            pa.array(below.offsets.astype(np.int32)), ids.take(pa.array(below.refs))
+        )
     owner = np.repeat(np.arange(len(below)), np.diff(below.offsets))
     order = np.lexsort((below.refs, owner))
     owner, members = owner[order], below.refs[order]

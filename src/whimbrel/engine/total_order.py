@@ -1,8 +1,8 @@
 """The total order of atomic events by their row numbers, also where some came along with derived events.
 
-A session numbers the events that it takes in by their order, so that comparing numbers compares events. Events
-that were brought along (`engine.carried`) come when they come, perhaps twice: they are ranked by what the order
-is made of.
+A session numbers the events that it takes in by their order, so that comparing numbers compares events.
+Events that were brought along (`engine.carried`) come when they come, perhaps twice: they are ranked by what
+the order is made of.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from whimbrel.model.schema import Type
 
 
 def numbered(atoms: Store, refs: Int64Array) -> tuple[Int64Array, Int64Array]:
-    """Number the different atomic events in total order: a row of each, and the number of every ref."""
+    """Give a row of each different atomic event, in total order, and the place there of every ref."""
     rows, places = different(refs)
     if not has_brought_along(atoms) or not len(rows):
         return rows, places

@@ -1,8 +1,9 @@
 """Cut a query into pieces that run in different places: each finds the events of some definitions.
 
-A piece is a query of its own. Where it reads a definition of another piece, it has a definition without cases,
-whose events come from there. What stands between definitions (filters, patterns, windows) goes with the one
-that reads it; what two pieces read is in both, so that pieces hand on events of definitions and nothing else.
+A piece is a query of its own. Where it reads a definition of another piece, it has a definition without
+cases, whose events come from there. What stands between definitions (filters, patterns, windows) goes with
+the one that reads it; what two pieces read is in both, so that pieces hand on events of definitions and
+nothing else.
 """
 
 from __future__ import annotations

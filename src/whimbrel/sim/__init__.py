@@ -1,1 +1,1 @@
-"""Networks under a virtual clock: links with contacts, brokers that run pieces of queries, movers, plans in time."""
+"""Networks under a virtual clock: links that come and go, brokers that run pieces of queries, movers."""

@@ -122,7 +122,14 @@ class RateFeed(Endpoint):
     """Bytes at a rate, as a workload says."""
 
     def __init__(
-        self, world: World, feed: PlannedFeed, broker: str, *, until_s: float, step_s: float, phase_s: float = 0.0
+        self,
+        world: World,
+        feed: PlannedFeed,
+        broker: str,
+        *,
+        until_s: float,
+        step_s: float,
+        phase_s: float = 0.0,
     ) -> None:
         super().__init__(world, feed.name, broker)
         self.feed = feed

@@ -1,10 +1,10 @@
 """Messages over links: they queue, wait for contacts, take time, get lost, and are counted.
 
 A link carries both directions at its full bandwidth each. Brokers store and forward: a message goes on when
-it has arrived whole. While a link is down, messages wait in the order of their priority, then of their coming.
-A message that does not fit the rest of a contact is cut: what fits goes now, the rest with the next contact
-(`cuts=False`: it waits for a contact that it fits, behind it only what has a worse priority). A message that a
-link loses is sent again at once, and counted again, unless it is marked as not reliable.
+it has arrived whole. While a link is down, messages wait in the order of their priority, then of their
+coming. A message that does not fit the rest of a contact is cut: what fits goes now, the rest with the next
+contact (`cuts=False`: it waits for a contact that it fits, and so does what stands behind it). A message that
+a link loses is sent again at once, and counted again, unless it is marked as not reliable.
 """
 
 from __future__ import annotations

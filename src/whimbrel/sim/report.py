@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from whimbrel import __version__
 from whimbrel.errors import MissingDependency
 from whimbrel.sim.scenarios.registry import Plot, Results
 
@@ -19,7 +18,6 @@ def write_report(
     out.mkdir(parents=True, exist_ok=True)
     content = {
         "scenario": name,
-        "whimbrel": __version__,
         "parameters": dict(parameters),
         "rows": results.rows,
         "notes": dict(results.notes),

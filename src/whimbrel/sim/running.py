@@ -60,7 +60,7 @@ class Settings:
     queue_b: float = math.inf
     """What may wait for one direction of a link."""
     shares_links: bool = False
-    """Whether a stream crosses a link once for all brokers beyond that read it; else once for each of them."""
+    """Whether a stream crosses a link once for all brokers beyond it that read it; else once for each."""
     sizes: Mapping[str, float] = field(default_factory=dict)
     """Bytes of an event of a type or definition; those that are not named are measured."""
     fixed_b: Mapping[str, float] = field(default_factory=dict)
@@ -82,8 +82,8 @@ def run_query(
     Parameters
     ----------
     events
-        All events, with ids of their own. Those of a type go to the broker or mover of the network's source of
-        that type; those of other types to the leaf that serves their place.
+        All events, with ids of their own. Those of a type go to the broker or mover of the network's source
+        of that type; those of other types to the leaf that serves their place.
     placement
         The broker of each task: a definition, or several that stay together, named after the last.
     moves
@@ -153,9 +153,7 @@ def _conformed(query: Query, events: Any) -> _Given:
     ends = batch.column("end").to_numpy(zero_copy_only=False)
     batch = batch.take(pa.array(np.argsort(ends, kind="stable")))
     starts = batch.column("start").to_numpy(zero_copy_only=False)
-    return _Given(
-        batch, session.coordinates, int(starts.min()), int(ends.max()) + 1, session.counts.rejected
-    )
+    return _Given(batch, session.coordinates, int(starts.min()), int(ends.max()) + 1, session.counts.rejected)
 
 
 def _brokers_of(network: Network, source: Source | None, events: pa.RecordBatch, since_us: int) -> Ints:
@@ -186,9 +184,7 @@ def _followed(network: Network, mover: Mover, events: pa.RecordBatch, since_us: 
     return hosts[np.maximum(np.searchsorted(times, seconds, side="right") - 1, 0)]
 
 
-def _add_feeds(
-    world: World, pieces: Iterable[Piece], given: _Given, settings: Settings
-) -> list[EventFeed]:
+def _add_feeds(world: World, pieces: Iterable[Piece], given: _Given, settings: Settings) -> list[EventFeed]:
     feeds: list[EventFeed] = []
     readers: dict[str, list[Piece]] = {}
     for piece in pieces:
@@ -232,9 +228,7 @@ def _of_type(events: pa.RecordBatch, kind: str) -> pa.RecordBatch:
     return events.filter(pa.compute.equal(types, kind))
 
 
-def _usable(
-    events: pa.RecordBatch, piece: Piece, kind: str, given: _Given, settings: Settings
-) -> _Usable:
+def _usable(events: pa.RecordBatch, piece: Piece, kind: str, given: _Given, settings: Settings) -> _Usable:
     """Mark the events of a type that a task can use; name the columns that it reads."""
     everything = np.ones(events.num_rows, np.bool_)
     if not settings.filters_at_source:

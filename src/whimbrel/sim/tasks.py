@@ -1,10 +1,10 @@
 """Tasks at brokers, and how they move from one to another while events flow.
 
-A move has the parts that MigCEP gives it (section 4.3). The fixed state is sent ahead. When it has arrived, the
-old host asks everyone who sends to the task to send to the new one, and goes on working until it has all that
-was sent to it before; each sender says with a marker where that ends. Then it stops, and its state follows. The new
-host keeps what comes in the meantime, and goes on from there. Packets are numbered, so that none is lost and none
-is taken twice, whoever else moves at the same time.
+A move has the parts that MigCEP gives it (section 4.3). The fixed state is sent ahead. When it has arrived,
+the old host asks everyone who sends to the task to send to the new one, and goes on working until it has all
+that was sent to it before; each sender says with a marker where that ends. Then it stops, and its state
+follows. The new host keeps what comes in the meantime, and goes on from there. Packets are numbered, so that
+none is lost and none is taken twice, whoever else moves at the same time.
 """
 
 from __future__ import annotations

@@ -54,10 +54,12 @@ class Traffic:
     drops: list[Drop] = field(default_factory=list)
     sent: int = 0
     arrived: int = 0
-    """Messages that reached the broker they were meant for: sent = arrived + dropped + on their way. A message to
-    several brokers counts once for each."""
+    """Messages that reached the broker they were meant for: sent = arrived + dropped + on their way. A
+    message to several brokers counts once for each."""
 
-    def count(self, time_s: float, ends: tuple[str, str], link: Link, message: Message, size_b: float) -> None:
+    def count(
+        self, time_s: float, ends: tuple[str, str], link: Link, message: Message, size_b: float
+    ) -> None:
         """Count bytes that begin to go over a link."""
         for used in self._concerned(time_s, ends, message.kind):
             used.add(size_b, link)

@@ -34,7 +34,10 @@ class Output:
 class Work(Protocol):
     """What a task does; it can be stopped at one broker and go on at another."""
 
-    fixed_b: float
+    @property
+    def fixed_b(self) -> float:
+        """The size of the state that does not change."""
+        ...
 
     def take(self, packets: list[Packet], complete: int) -> list[Output]:
         """Process packets, knowing that everything up to a time has come."""

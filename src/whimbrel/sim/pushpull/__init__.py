@@ -1,1 +1,1 @@
-"""Carry out push and pull plans for delay-tolerant networks, and measure what they cost and how late they are."""
+"""Push and pull plans for delay-tolerant networks, carried out: what they cost, how late they are."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 Atom = tuple[float, str, str]
 """A primitive event: (time in seconds, leaf, id)."""
@@ -40,8 +41,7 @@ class Rule:
             return True
         atoms = part.atoms
         return all(
-            one[0] < other[0] and self.place[one[1]] < self.place[other[1]]
-            for one, other in zip(atoms, atoms[1:], strict=False)
+            one[0] < other[0] and self.place[one[1]] < self.place[other[1]] for one, other in pairwise(atoms)
         )
 
     def around(self, part: Part, leaves: Collection[str] = ()) -> Interval:

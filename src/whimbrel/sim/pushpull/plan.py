@@ -1,4 +1,4 @@
-"""What a push and pull plan says: a tree, and for every input of a junction whether it is pushed, or when it is asked for.
+"""What a push and pull plan says: a tree, and for every input whether it is pushed, or when it is asked for.
 
 Planners may have plans of their own; this is all that the simulator has to know of one.
 """
@@ -25,7 +25,7 @@ class Leaf:
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """An input of a junction: it is pushed (turn 0), or pulled in a turn; those of one turn are pulled together.
+    """An input of a junction: pushed (turn 0), or pulled in a turn; those of one turn are pulled together.
 
     A turn comes only when what has come by then can still be part of a detection.
     """
@@ -54,7 +54,7 @@ class Junction:
 
 @dataclass(frozen=True)
 class PushPullPlan:
-    """A tree of junctions over leaves, and what is to be found: all leaves within a window, in order or not."""
+    """A tree of junctions over leaves; what is to be found: all leaves within a window, in order or not."""
 
     root: Junction
     window_s: float
@@ -80,7 +80,8 @@ class PushPullPlan:
         for leaf, each in self.leaves():
             if each.negated and each not in self.root.inputs:
                 raise NetworkError(
-                    f"{leaf.name!r} must not occur, which only the root can tell", "make it an input of the root"
+                    f"{leaf.name!r} must not occur, which only the root can tell",
+                    "make it an input of the root",
                 )
             if each.negated and self.order is not None and leaf.name in (self.order[0], self.order[-1]):
                 raise NetworkError(f"{leaf.name!r} must not occur, and so cannot be first or last")

@@ -20,7 +20,6 @@ from whimbrel.sim.pushpull.joining import Asked, Atom, Interval, Part, Parts, Ru
 from whimbrel.sim.pushpull.plan import PUSH, Input, Junction, Leaf, PushPullPlan, leaves_of
 from whimbrel.sim.traffic import Traffic
 
-
 AFTER_ALL_S = 1e-6
 """Who waits for the longest delay waits a moment more, so that what takes just as long has come."""
 

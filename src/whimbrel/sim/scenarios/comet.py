@@ -1,10 +1,11 @@
-"""Plans for delay-tolerant networks, carried out: what they cost a minute, and how late detections are (Comet, V)."""
+"""Plans for delay-tolerant networks (Comet, section V): what they cost a minute, how late detections are."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -44,8 +45,8 @@ def dtn_tree(
 ) -> tuple[Network, list[str]]:
     """Make a tree of nodes over `depth` levels of links; give its leaves, too.
 
-    `down_s` are the longest times that links at the sink, in between and at the sources are down; links come up at
-    times of their own. A byte costs the time that it takes, or the same everywhere.
+    `down_s` is for how long links are down at the sink, in between and at the sources; each comes up at times
+    of its own. A byte costs the time that it takes, or the same everywhere.
     """
     brokers, links, level = [Broker("sink")], [], ["sink"]
     for number in range(depth):
@@ -171,7 +172,7 @@ def run_uniform(parameters: Mapping[str, Any], progress: Progress) -> Results:
 
 @scenario("comet-latency", "cost by delay tolerance: links near the sink are down for longer", **_COMMON)
 def run_latency(parameters: Mapping[str, Any], progress: Progress) -> Results:
-    """Compare the planners, and the two ways to order conversions, where links are down for different times."""
+    """Compare the planners, and two ways to order conversions, where links are down for different times."""
 
     def by_saving(composite: Composite, network: Network) -> PushPullPlan:
         return plan_comet(composite, network, gain=saving)
@@ -213,7 +214,7 @@ def run_depth(parameters: Mapping[str, Any], progress: Progress) -> Results:
         progress(number, len(depths))
         random = np.random.default_rng(parameters["seed"])
         degree = max(2, math.ceil(parameters["sources"] ** (1 / depth) - 1e-9))
-        network, leaves = dtn_tree(depth, lambda degree=degree: degree, _HIGH, uniform_cost=False, random=random)  # type: ignore[misc]
+        network, leaves = dtn_tree(depth, partial(int, degree), _HIGH, uniform_cost=False, random=random)
         composite = composite_of(
             leaves[: parameters["sources"]], parameters["most_min"], parameters["window_s"]
         )

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from whimbrel.graph.query import Query
 from whimbrel.plan.network import Box, Broker, Consumer, Link, Network
 from whimbrel.sim.mobility import positions, street_grid
 from whimbrel.sim.outcome import Outcome
 from whimbrel.sim.running import Settings, run_query
 from whimbrel.sim.scenarios.registry import Plot, Progress, Results, scenario
-
-import numpy as np
 
 QUERY = """
 define Slow(speed, place)

@@ -1,4 +1,4 @@
-"""A smart nursing home: three buildings, cameras, sensors and wearables, four requests (place-and-play, 6.2 and 6.3)."""
+"""A smart nursing home: three buildings, cameras, sensors, wearables, four requests (place-and-play, 6.3)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Planner = Callable[[Workload, Network], dict[str, str]]
 
 
 def nursing_home(floors: int, rooms: int, clip_b: float = CLIP_B) -> tuple[Network, Workload]:
-    """Make the home: a server and a gateway; in each building a switch; on each floor an access point and rooms.
+    """Make the home: server and gateway; in each building a switch; on each floor an access point and rooms.
 
     Requests: what moves in front of any camera, to the server; faces in building A, to the gateway; the mean
     climate of each floor, to its air flow controller; heart rates that look wrong, to a nurse on the floor.
@@ -44,7 +44,9 @@ def nursing_home(floors: int, rooms: int, clip_b: float = CLIP_B) -> tuple[Netwo
         brokers.append(Broker(building))
         links.append(Link(building, "server", WIRE_B_S, 0.001))
         for floor in range(floors):
-            _add_floor(f"{building}.{floor}", building, rooms, clip_b, brokers, links, feeds, tasks, deliveries)
+            _add_floor(
+                f"{building}.{floor}", building, rooms, clip_b, brokers, links, feeds, tasks, deliveries
+            )
     return Network(tuple(brokers), tuple(links)), Workload(tuple(feeds), tuple(tasks), tuple(deliveries))
 
 
@@ -114,7 +116,14 @@ def run_nursing_home(parameters: Mapping[str, Any], progress: Progress) -> Resul
     least = min(row["measured B/s"] for row in rows)
     for row in rows:
         row["times the least"] = row["measured B/s"] / least
-    plot = Plot("flow", "Bytes a second, counted on every link", "planner", "measured B/s", kind="bar", logarithmic=True)
+    plot = Plot(
+        "flow",
+        "Bytes a second, counted on every link",
+        "planner",
+        "measured B/s",
+        kind="bar",
+        logarithmic=True,
+    )
     return Results(rows, (plot,))
 
 
@@ -134,7 +143,9 @@ def run_radius(parameters: Mapping[str, Any], progress: Progress) -> Results:
         progress(number, len(parameters["radii"]))
         settled = settle(workload, network, int(radius))
         measured = _measure(workload, network, settled.hosts, parameters)
-        rows.append({"radius": int(radius), "steps": len(settled.history), "messages": settled.messages, **measured})
+        rows.append(
+            {"radius": int(radius), "steps": len(settled.history), "messages": settled.messages, **measured}
+        )
     best = _measure(workload, network, place_by_flow(workload, network), parameters)
     return Results(
         rows,

@@ -24,8 +24,8 @@ class Parameter:
         """Read a value that was given as text: as the default is, lists with commas."""
         try:
             if isinstance(self.default, tuple):
-                kind = type(self.default[0]) if self.default else str
-                return tuple(kind(part.strip()) for part in text.split(",") if part.strip())
+                texts = tuple(part.strip() for part in text.split(",") if part.strip())
+                return texts if isinstance(self.default[0], str) else tuple(map(float, texts))
             return type(self.default)(text)
         except ValueError:
             many = isinstance(self.default, tuple)
