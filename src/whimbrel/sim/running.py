@@ -27,6 +27,7 @@ from whimbrel.plan.workload import Workload
 from whimbrel.sim.consumers import Receiver
 from whimbrel.sim.feeds import EventFeed, RateFeed
 from whimbrel.sim.links import Failure
+from whimbrel.sim.messages import HEADER_B
 from whimbrel.sim.outcome import Outcome
 from whimbrel.sim.tasks import Task
 from whimbrel.sim.work import DETECTIONS, EngineWork, RateWork
@@ -61,6 +62,8 @@ class Settings:
     """What may wait for one direction of a link."""
     shares_links: bool = False
     """Whether a stream crosses a link once for all brokers beyond it that read it; else once for each."""
+    header_b: float = HEADER_B
+    """Bytes that every packet has besides its content; orders and heartbeats always have them."""
     sizes: Mapping[str, float] = field(default_factory=dict)
     """Bytes of an event of a type or definition; those that are not named are measured."""
     fixed_b: Mapping[str, float] = field(default_factory=dict)
@@ -103,6 +106,7 @@ def run_query(
         interval_s=settings.interval_s,
         queue_b=settings.queue_b,
         shares_links=settings.shares_links,
+        header_b=settings.header_b,
     )
     for piece in pieces:
         if piece.name not in placement:
@@ -338,6 +342,7 @@ def run_workload(
         interval_s=settings.interval_s,
         queue_b=settings.queue_b,
         shares_links=settings.shares_links,
+        header_b=settings.header_b,
     )
     feeds = []
     phases = world.clock.generator("phases").random(len(workload.feeds))

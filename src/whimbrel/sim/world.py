@@ -51,8 +51,10 @@ class World:
         interval_s: float = 1.0,
         queue_b: float = float("inf"),
         shares_links: bool = False,
+        header_b: float = HEADER_B,
     ) -> None:
         self.network = network
+        self.header_b = header_b
         self.shares_links = shares_links
         self.clock = Clock(seed)
         self.links = Links(
@@ -102,7 +104,8 @@ class World:
         """Send the same to several brokers: once to each, or on ways that they share as far as they can."""
         together = {"": legs} if self.shares_links else _by_broker(legs)
         for some in together.values():
-            size = size_b + HEADER_B * len(some)
+            header = HEADER_B if kind in ("control", "heartbeat") else self.header_b
+            size = size_b + header * len(some)
             self.links.send(Message(origin, some, size, kind, PRIORITY[kind]))
 
     def _receive(self, broker: str, content: Any, message: Message) -> None:
