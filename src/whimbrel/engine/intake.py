@@ -86,12 +86,12 @@ class SetAside:
 class RecentIds:
     """Ids of processed events, for as long as the same event may come again."""
 
-    def __init__(self, wait: int) -> None:
+    def __init__(self, wait: int, room: int = 1024) -> None:
         self.wait = wait
-        self.high = np.zeros(1024, np.uint64)
-        self.low = np.zeros(1024, np.uint64)
-        self.end = np.zeros(1024, np.int64)
-        self.used = np.zeros(1024, np.uint8)
+        self.high = np.zeros(room, np.uint64)
+        self.low = np.zeros(room, np.uint64)
+        self.end = np.zeros(room, np.int64)
+        self.used = np.zeros(room, np.uint8)
         self.size = 0
 
     def repeated(self, high: HashArray, low: HashArray, end: Int64Array, watermark: int) -> np.ndarray:

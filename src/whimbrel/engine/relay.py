@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from whimbrel.engine.carried import Carried, carry
+from whimbrel.engine.intake import RecentIds
 from whimbrel.engine.pipeline import Pipeline
 from whimbrel.engine.receiver import Receiver
 from whimbrel.engine.report import together
@@ -19,6 +20,7 @@ from whimbrel.engine.values import Int64Array
 from whimbrel.errors import QueryError
 from whimbrel.graph.cutting import Piece
 from whimbrel.model.schema import Coordinates
+from whimbrel.model.time import END_OF_TIME
 
 
 @dataclass
@@ -51,7 +53,9 @@ class Relay(Session):
         self._carries = carries
         self._given = Given(pa.table({}))
         self.add(piece.query, name=piece.name)
-        self.look_ahead([])  # sources deliver once; ids need not be remembered
+        # Senders deliver once, so that ids need not be remembered, nor be sent along when the piece moves.
+        self.look_ahead([])
+        self._intake.recent = RecentIds(END_OF_TIME, room=1)
 
     @property
     def columns(self) -> set[str] | None:
