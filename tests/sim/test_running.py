@@ -51,6 +51,7 @@ how = st.builds(
     step_s=st.sampled_from([0.0, 1.0]),
     heartbeat_s=st.sampled_from([0.7, 5.0]),
     filters_at_source=st.booleans(),
+    shares_links=st.booleans(),
 )
 
 
@@ -144,6 +145,26 @@ def test_a_consumer_that_drives_on_takes_its_detections_along():
     assert rows([found.detections["driver"]]) == rows([detect(QUERY, cars())])
     assert found.traffic.by_kind["control"].messages > 0
     assert found.traffic.by_link["cloud", "east"].bytes > 0
+
+
+def test_a_source_that_drives_on_sends_from_where_it_is():
+    brokers = (
+        Broker("cloud"),
+        Broker("west", parent="cloud", area=(0.0, 0.0, 10.0, 10.0)),
+        Broker("east", parent="cloud", area=(10.0, 0.0, 20.0, 10.0)),
+    )
+    network = Network(
+        brokers,
+        (Link("cloud", "west"), Link("cloud", "east")),
+        (Source("cars", "Pos", "bus"),),
+        (Consumer("app", "cloud"),),
+        (Mover("bus", ((0.0, 1.0, 5.0), (19.0, 19.0, 5.0))),),
+    )
+    found = run_query(QUERY, cars(), network, {"Fast": "cloud", "Pair": "cloud"})
+    assert rows([found.detections["app"]]) == rows([detect(QUERY, cars())])
+    sent = {start: used.bytes for (start, _), used in found.traffic.by_link.items()}
+    assert sent["west"] > 0
+    assert sent["east"] > 0
 
 
 def test_what_a_broker_loses_when_it_fails_is_told():
