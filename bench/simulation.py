@@ -56,9 +56,7 @@ def steps_of_workload(feeds: int = 40, seconds: float = 120.0) -> float:
 
 def events_of_query(cars: int = 200, seconds: float = 60.0) -> float:
     """Find jams among cars, tasks at different brokers; give how many events there were."""
-    moving = street_grid(
-        cars, BOX, until_s=seconds, speed_m_s=(1.0, 14.0), random=np.random.default_rng(0)
-    )
+    moving = street_grid(cars, BOX, until_s=seconds, speed_m_s=(1.0, 14.0), random=np.random.default_rng(0))
     events = positions(moving, until_s=seconds)
     brokers, links = quad_tree(BOX, 1)
     network = Network(brokers, links, consumers=(Consumer("room", "cloud"),))

@@ -147,6 +147,19 @@ def test_a_consumer_that_drives_on_takes_its_detections_along():
     assert found.traffic.by_link["cloud", "east"].bytes > 0
 
 
+def test_events_of_any_type_come_from_the_source_of_their_own():
+    query = compile_text("define Next detect A as a then * as b within 2 s")
+    network = Network(
+        (Broker("edge"), Broker("cloud")),
+        (Link("edge", "cloud", latency_s=0.3),),
+        (Source("as", "A", "edge"), Source("bs", "B", "cloud")),
+    )
+    events = [{"id": f"e{n}", "type": "AB"[n % 2], "time": n} for n in range(6)]
+    found = run_query(query, events, network, {"Next": "cloud"})
+    assert rows([found.detections["consumer"]]) == rows([detect(query, events)])
+    assert found.traffic.by_link["edge", "cloud"].bytes > 0
+
+
 def test_a_source_that_drives_on_sends_from_where_it_is():
     brokers = (
         Broker("cloud"),

@@ -17,6 +17,7 @@ from whimbrel.engine.report import together
 from whimbrel.engine.session import Session
 from whimbrel.errors import DataError, NetworkError
 from whimbrel.graph.cutting import Piece, condition_at_source, cut
+from whimbrel.graph.operators import ANY
 from whimbrel.graph.query import Compilable, Query, compiled
 from whimbrel.model.frames import batches
 from whimbrel.model.schema import Coordinates
@@ -160,6 +161,20 @@ def _conformed(query: Query, events: Any) -> _Given:
     return _Given(batch, session.coordinates, int(starts.min()), int(ends.max()) + 1, session.counts.rejected)
 
 
+def _brokers_of_types(
+    network: Network, sources: Mapping[str, Source], events: pa.RecordBatch, since_us: int
+) -> Ints:
+    """Give the number of the broker that each event reaches first, by the sources of their types."""
+    types = events.column("type").dictionary_encode()
+    codes = types.indices.to_numpy(zero_copy_only=False)
+    found = np.zeros(events.num_rows, np.int64)
+    for code, kind in enumerate(types.dictionary.cast(pa.string()).to_pylist()):
+        at = np.flatnonzero(codes == code)
+        if len(at):
+            found[at] = _brokers_of(network, sources.get(kind), events.take(pa.array(at)), since_us)
+    return found
+
+
 def _brokers_of(network: Network, source: Source | None, events: pa.RecordBatch, since_us: int) -> Ints:
     """Give the number of the broker that each event of a type reaches first."""
     if source is not None and source.at in network.number:
@@ -192,13 +207,13 @@ def _add_feeds(world: World, pieces: Iterable[Piece], given: _Given, settings: S
     feeds: list[EventFeed] = []
     readers: dict[str, list[Piece]] = {}
     for piece in pieces:
-        for kind in piece.reads:
+        for kind in (ANY,) if ANY in piece.reads else piece.reads:
             readers.setdefault(kind, []).append(piece)
     sources = {source.event_type: source for source in world.network.sources}
     for kind, reading in readers.items():
-        events = given.events if kind == "*" else _of_type(given.events, kind)
+        events = given.events if kind == ANY else _of_type(given.events, kind)
         usable = _shared({piece.name: _usable(events, piece, kind, given, settings) for piece in reading})
-        brokers = _brokers_of(world.network, sources.get(kind), events, given.since_us)
+        brokers = _brokers_of_types(world.network, sources, events, given.since_us)
         for number in np.unique(brokers).tolist() or [_first_place(world.network, sources.get(kind))]:
             broker = world.network.brokers[number].name
             here = {
@@ -235,7 +250,7 @@ def _of_type(events: pa.RecordBatch, kind: str) -> pa.RecordBatch:
 def _usable(events: pa.RecordBatch, piece: Piece, kind: str, given: _Given, settings: Settings) -> _Usable:
     """Mark the events of a type that a task can use; name the columns that it reads."""
     everything = np.ones(events.num_rows, np.bool_)
-    if not settings.filters_at_source:
+    if not settings.filters_at_source or kind == ANY:
         return everything, None
     columns = Relay(piece, coordinates=given.coordinates).columns
     found, condition = condition_at_source(piece, kind)
