@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from whimbrel.engine.atoms import columns_of
-from whimbrel.engine.index import rows_passing
+from whimbrel.engine.forms import rows_passing
 from whimbrel.engine.intake import Released
 from whimbrel.engine.store import Store
 from whimbrel.engine.streams import Stream, Surroundings

@@ -19,6 +19,7 @@ from whimbrel.engine.streams import Stream
 from whimbrel.engine.values import Int64Array
 from whimbrel.errors import QueryError
 from whimbrel.graph.cutting import Piece
+from whimbrel.graph.query import Query
 from whimbrel.model.schema import Coordinates
 from whimbrel.model.time import END_OF_TIME
 
@@ -82,13 +83,20 @@ class Relay(Session):
             self._intake.advance(watermark)
         tables = self._run()
         self._given.detections = together(tables, self._intake.coordinates, self.piece.query.attributes)
-        self._given.complete = {
-            stream.name: stream.watermark for stream in self._pipelines[self.piece.name].outputs
-        }
+        self._given.complete = {stream.name: stream.watermark for stream in self._pipeline.outputs}
         return self._given
 
+    def _deployed(self, query: Query, name: str) -> Pipeline:
+        return Pipeline(query, self._atoms, name)
+
+    @property
+    def _pipeline(self) -> Pipeline:
+        found = self._pipelines[self.piece.name]
+        assert isinstance(found, Pipeline)
+        return found
+
     def _receiver(self, name: str) -> Receiver:
-        found = self._pipelines[self.piece.name].runtimes.get(name)
+        found = self._pipeline.runtimes.get(name)
         if not isinstance(found, Receiver):
             raise QueryError(f"the piece {self.piece.name!r} does not take events of {name!r}")
         return found

@@ -4,10 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from whimbrel.sim.scenarios import comet, hierarchy, nursing_home
+from whimbrel.sim.scenarios import comet, hierarchy, migcep, nursing_home
 from whimbrel.sim.scenarios.registry import SCENARIOS, Progress, Results, Scenario, Value, find
 
-__all__ = ["SCENARIOS", "Results", "Scenario", "comet", "hierarchy", "nursing_home", "simulate"]
+__all__ = [
+    "SCENARIOS",
+    "Results",
+    "Scenario",
+    "comet",
+    "hierarchy",
+    "migcep",
+    "nursing_home",
+    "simulate",
+]
 
 
 def simulate(
