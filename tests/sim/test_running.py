@@ -160,6 +160,19 @@ def test_events_of_any_type_come_from_the_source_of_their_own():
     assert found.traffic.by_link["edge", "cloud"].bytes > 0
 
 
+def test_time_points_pass_at_every_broker():
+    query = compile_text("""
+        define Early detect time '1970-01-01T00:00:02Z' then A as a within 5 s
+        define Pair detect Early as e then B as b within 5 s
+    """)
+    events = [{"id": f"e{n}", "type": "AB"[n % 2], "time": n} for n in range(12)]
+    sources = (Source("as", "A", "edge"), Source("bs", "B", "cloud"))
+    network = Network((Broker("edge"), Broker("cloud")), (Link("edge", "cloud", latency_s=0.3),), sources)
+    found = run_query(query, events, network, {"Early": "edge", "Pair": "cloud"})
+    assert found.detections["consumer"].num_rows == 3
+    assert rows([found.detections["consumer"]]) == rows([detect(query, events)])
+
+
 def test_a_source_that_drives_on_sends_from_where_it_is():
     brokers = (
         Broker("cloud"),
