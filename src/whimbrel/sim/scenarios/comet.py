@@ -13,6 +13,7 @@ import numpy as np
 from whimbrel.errors import NoPlanError
 from whimbrel.plan.contacts import ByTurns
 from whimbrel.plan.network import Broker, Link, Network
+from whimbrel.plan.pushpull.best import plan_pushpull
 from whimbrel.plan.pushpull.centralised import plan_all_push, plan_centralised, plan_centralised_greedily
 from whimbrel.plan.pushpull.comet import plan_comet, saving
 from whimbrel.plan.pushpull.composite import Composite, Part
@@ -27,6 +28,7 @@ PLANNERS: Mapping[str, Planner] = {
     "centralised heuristic": plan_centralised_greedily,
     "centralised optimal": plan_centralised,
     "comet": plan_comet,
+    "whimbrel": plan_pushpull,
 }
 LOW_B_S, MEDIUM_B_S, HIGH_B_S = 16_000.0, 32_000.0, 150_000.0
 """128 and 256 kbit/s, 1.2 Mbit/s."""
@@ -177,9 +179,8 @@ def run_latency(parameters: Mapping[str, Any], progress: Progress) -> Results:
     def by_saving(composite: Composite, network: Network) -> PushPullPlan:
         return plan_comet(composite, network, gain=saving)
 
-    planners = {**PLANNERS, "comet by saving": by_saving}
-    ordered = {name: planners[name] for name in (*list(PLANNERS)[:-1], "comet by saving", "comet")}
-    return _sweep(parameters, progress, *_regular(parameters, _MIXED, uniform_cost=False), ordered)
+    planners = {"comet by saving": by_saving, **PLANNERS}
+    return _sweep(parameters, progress, *_regular(parameters, _MIXED, uniform_cost=False), planners)
 
 
 @scenario("comet-skewed", "cost by delay tolerance: junctions have one to three inputs", **_COMMON)
