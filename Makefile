@@ -5,7 +5,7 @@
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo check test suite faults bench bench-spark bench-peers bench-subscriptions bench-logistics bench-devices flink soak fuzz docs format golden constraints clean lint types contracts
+.PHONY: help demo check test suite faults bench bench-spark bench-peers bench-subscriptions bench-logistics bench-planning bench-devices flink soak fuzz docs format golden constraints clean lint types contracts
 
 PYTHON ?=
 OLDEST ?= python3.11
@@ -43,8 +43,10 @@ suite: $(DEV)  ## every test of the shared suite on every backend, Spark include
 faults: $(DEV)  ## kill a streaming driver 20 times, and workers of a cluster (a quarter of an hour)
 	@WHIMBREL_KILLS=$${WHIMBREL_KILLS:-20} $(PY) -m pytest -v tests/spark/faults $(ARGS)
 
-bench: $(DEV)  ## measure speed, as ratios
+bench: $(DEV)  ## measure speed, as ratios: the engine, then subscriptions (a quarter of an hour)
 	@$(PY) bench/run.py $(ARGS)
+	@$(PY) bench/subscriptions/run.py $(filter --write,$(ARGS))
+	@$(PY) bench/logistics.py $(filter --write,$(ARGS))
 
 bench-spark: $(DEV)  ## measure speed on Spark against Spark's own ceiling (half an hour)
 	@$(PY) bench/spark/run.py $(ARGS)
@@ -57,6 +59,9 @@ bench-subscriptions: $(DEV)  ## measure subscriptions against NumPy and Shapely'
 
 bench-logistics: $(DEV)  ## measure 15,000 composite subscriptions (five minutes)
 	@$(PY) bench/logistics.py $(ARGS)
+
+bench-planning: $(DEV)  ## measure how far plans are from the optimum, and how long planning takes (a quarter of an hour)
+	@for each in flow_gap pushpull_gap migration_gap migration_speed; do $(PY) bench/planning/$$each.py || exit 1; done
 
 bench-devices: $(DEV)  ## measure what safe regions save and cost (a quarter of an hour)
 	@$(PY) bench/safe_regions.py $(ARGS)
