@@ -141,3 +141,9 @@ def test_languages_load_on_first_use():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
+
+
+@pytest.mark.parametrize("amount", ["5\ns", "5 \n  seconds"])
+def test_a_line_may_end_between_a_number_and_its_unit(amount):
+    text = "define A detect B then C within {}"
+    assert compile_text(text.format(amount)).graph == compile_text(text.format("5 s")).graph

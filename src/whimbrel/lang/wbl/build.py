@@ -119,17 +119,17 @@ class Builder(Transformer[Token, Any]):
         return t.NamedAmount(str(name), None if unit is None else short_unit(str(unit)), at=meta_span(meta))
 
     def counted(self, meta: Meta, items: list[Any]) -> t.Quantity | t.Count:
-        number, unit = items
+        count, unit = items
         at = meta_span(meta)
         if unit is None:
             raise QuerySyntaxError(
-                f"the number {number} needs a unit here",
+                f"the number {count} needs a unit here",
                 at,
-                f"write for example '{number} s' or '{number} min'",
+                f"write for example '{count} s' or '{count} min'",
             )
         if unit.lower() in ("event", "events"):
-            return t.Count(whole(number), at=at)
-        return t.Quantity(((number(number), short_unit(str(unit))),), at=at)
+            return t.Count(whole(count), at=at)
+        return t.Quantity(((number(count), short_unit(str(unit))),), at=at)
 
     # Clauses
 
