@@ -6,7 +6,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from tests.plan.migration.naive import all_plans
 
@@ -34,17 +34,18 @@ PLANNERS = {
 
 
 @given(SEEDS, st.booleans(), st.booleans())
+@example(seed=739306156, limited=True, late=True)
 def test_no_planner_is_better_than_the_optimum_and_all_keep_the_rules(seed, limited, late):
     problem = random_problem(seed, limited=limited, late=late)
     best = plan_jointly(problem, {}, problem.tasks)
     least = problem.score(best)
     for name, planner in PLANNERS.items():
         hosts = planner(problem)
-        assert problem.score(hosts) >= least * (1 - 1e-9), name
         for task, row in {**hosts}.items():
             _keeps_the_rules(problem, task, row)
-        if name != "greedy":
-            assert fits(problem, hosts), name
+        is_possible = fits(problem, hosts)
+        assert is_possible or name == "greedy"  # which looks at each task alone, and may overload a broker
+        assert problem.score(hosts) >= least * (1 - 1e-9) or not is_possible, name
 
 
 @given(SEEDS, st.booleans())

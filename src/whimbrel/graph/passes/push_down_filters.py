@@ -80,11 +80,22 @@ class _Pushing:
     def finish(self) -> Graph:
         if not self.has_changed:
             return self.graph
-        operators: list[Operator] = []
+        every = {name: reading(operator, self.passed_on) for name, operator in self.operators.items()}
+        every |= {new.name: new for after in self.filters.values() for new in after}
+        placed: dict[str, Operator] = {}
+
+        def place(name: str) -> None:
+            """Put what an operator reads before it: a filter that was there may have come after it."""
+            if name not in placed:
+                for below in every[name].inputs:
+                    place(below)
+                placed[name] = every[name]
+
         for old in self.graph.operators:
-            operators.append(reading(self.operators[old.name], self.passed_on))
-            operators += self.filters.get(old.name, ())
-        return drop_unused(replace(self.graph, operators=tuple(operators)))
+            place(old.name)
+            for new in self.filters.get(old.name, ()):
+                place(new.name)
+        return drop_unused(replace(self.graph, operators=tuple(placed.values())))
 
     def visit(self, name: str) -> None:
         operator = self.operators[name]
