@@ -98,17 +98,7 @@ def run_query(
     query = compiled(query)
     given = _conformed(query, events)
     pieces = cut(query, tasks)
-    world = World(
-        network,
-        seed=settings.seed,
-        heartbeat_s=settings.heartbeat_s,
-        weight=settings.weight,
-        failures=settings.failures,
-        interval_s=settings.interval_s,
-        queue_b=settings.queue_b,
-        shares_links=settings.shares_links,
-        header_b=settings.header_b,
-    )
+    world = _world(network, settings)
     for piece in pieces:
         if piece.name not in placement:
             raise NetworkError(f"the task {piece.name!r} has no broker", "name one in the placement")
@@ -138,6 +128,20 @@ class _Given:
     since_us: int
     until_us: int
     rejected: int
+
+
+def _world(network: Network, settings: Settings) -> World:
+    return World(
+        network,
+        seed=settings.seed,
+        heartbeat_s=settings.heartbeat_s,
+        weight=settings.weight,
+        failures=settings.failures,
+        interval_s=settings.interval_s,
+        queue_b=settings.queue_b,
+        shares_links=settings.shares_links,
+        header_b=settings.header_b,
+    )
 
 
 def _conformed(query: Query, events: Any) -> _Given:
@@ -349,16 +353,7 @@ def run_workload(
     step_s
         What a feed has to send in this time is one packet, or a single event if there are fewer.
     """
-    world = World(
-        network,
-        seed=settings.seed,
-        weight=settings.weight,
-        failures=settings.failures,
-        interval_s=settings.interval_s,
-        queue_b=settings.queue_b,
-        shares_links=settings.shares_links,
-        header_b=settings.header_b,
-    )
+    world = _world(network, settings)
     feeds = []
     phases = world.clock.generator("phases").random(len(workload.feeds))
     for feed, phase in zip(workload.feeds, phases.tolist(), strict=True):
