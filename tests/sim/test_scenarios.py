@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 from click.testing import CliRunner
@@ -10,8 +11,9 @@ from click.testing import CliRunner
 from whimbrel.cli.main import main
 from whimbrel.errors import SimulationError
 from whimbrel.sim.estimates import against_costs, compared
-from whimbrel.sim.report import table
+from whimbrel.sim.report import table, write_report
 from whimbrel.sim.scenarios import SCENARIOS, simulate
+from whimbrel.sim.scenarios.registry import Plot, Published, Results
 
 SMALL = {
     "hierarchy": {"cars": 6, "seconds": 40.0, "depth": 1},
@@ -129,3 +131,16 @@ def test_estimates_stand_beside_what_was_measured():
     assert [each.off_by for each in figures] == pytest.approx([0.04, 0.04, 0.04, 0.0])  # headers
     (nothing,) = compared({"delay": 1.0}, {})
     assert nothing.off_by is None
+
+
+def test_what_a_paper_prints_is_drawn_and_written_beside_ours(tmp_path):
+    rows = [{"way": "a", "share": 0.2}, {"way": "b", "share": 0.4}]
+    bars = Plot("bars", "Shares", "way", "share", kind="bar", published=(
+        Published("paper", (("a", 0.3), ("b", 0.5)), "Table 1"), Published("goal", 0.25, "Section 2"),
+    ))  # fmt: skip
+    plain = replace(bars, name="plain", published=())
+    write_report("test", {}, Results(rows, (bars, plain)), tmp_path)
+    published = json.loads((tmp_path / "results.json").read_text())["published"]
+    assert [each["what"] for each in published] == ["paper", "goal"]
+    assert published[0]["values"] == [["a", 0.3], ["b", 0.5]]
+    assert (tmp_path / "bars.png").read_bytes() != (tmp_path / "plain.png").read_bytes()

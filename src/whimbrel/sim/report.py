@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
 from whimbrel.errors import MissingDependency
-from whimbrel.sim.scenarios.registry import Plot, Results
+from whimbrel.sim.scenarios.registry import Plot, Published, Results
 
 
 def write_report(
@@ -21,6 +22,11 @@ def write_report(
         "parameters": dict(parameters),
         "rows": results.rows,
         "notes": dict(results.notes),
+        "published": [
+            {"plot": plot.name, "what": each.what, "values": each.values, "where": each.where}
+            for plot in results.plots
+            for each in plot.published
+        ],
     }
     files = [out / "results.json", out / "table.txt"]
     files[0].write_text(json.dumps(content, indent=1, default=_plain) + "\n", encoding="utf-8")
@@ -76,6 +82,7 @@ def _draw(plot: Plot, rows: Sequence[Mapping[str, Any]], out: Path) -> Path:
     import matplotlib.pyplot as plt
 
     figure, axes = plt.subplots(figsize=(7, 4.2), layout="constrained")
+    ticks: list[Any] | None = None
     groups = list(dict.fromkeys(row.get(plot.by) for row in rows)) if plot.by else [None]
     for number, group in enumerate(groups):
         chosen = [row for row in rows if plot.by is None or row.get(plot.by) == group]
@@ -84,17 +91,34 @@ def _draw(plot: Plot, rows: Sequence[Mapping[str, Any]], out: Path) -> Path:
         if plot.kind == "bar":
             width = 0.8 / len(groups)
             axes.bar([place + number * width for place in range(len(x))], y, width, label=group)
+            ticks = x
             axes.set_xticks([place + 0.4 - width / 2 for place in range(len(x))], [str(each) for each in x])
         else:
             axes.plot(x, y, marker="o", markersize=4, label=group)
+    for each, style in zip(plot.published, cycle(_STYLES)):
+        _draw_published(axes, each, style, ticks)
     axes.set(title=plot.title, xlabel=plot.x, ylabel=plot.y)
     axes.set_ylim(bottom=None if plot.logarithmic else 0)
     if plot.logarithmic:
         axes.set_yscale("log")
-    if plot.by:
-        axes.legend(title=plot.by)
+    if plot.by or plot.published:
+        axes.legend(title=plot.by, fontsize="small")
     axes.grid(visible=True, alpha=0.3)
     file = out / f"{plot.name}.png"
     figure.savefig(file, dpi=120)
     plt.close(figure)
     return file
+
+
+_STYLES = ("--", ":", "-.")
+
+
+def _draw_published(axes: Any, published: Published, style: str, ticks: list[Any] | None) -> None:
+    """Draw what a paper prints in grey: a line across the plot, or its points; bars stand at places."""
+    label = f"{published.what} ({published.where})"
+    if isinstance(published.values, float | int):
+        axes.axhline(published.values, color="0.45", linestyle=style, label=label)
+        return
+    x = [ticks.index(x) if ticks else x for x, _ in published.values]
+    y = [y for _, y in published.values]
+    axes.plot(x, y, color="0.45", linestyle=" " if ticks else style, marker="D", markersize=5, label=label)
