@@ -21,6 +21,7 @@ from whimbrel.plan.generate import grid, hierarchy
 from whimbrel.plan.greedy import place_greedily
 from whimbrel.plan.near import near
 from whimbrel.plan.network import Broker, Link, Network
+from whimbrel.plan.picture import shown
 from whimbrel.plan.planners import plan_centralised, plan_exact, plan_flow, plan_greedy
 from whimbrel.plan.routes import Routes
 from whimbrel.plan.workload import Delivery, Feed, Task, Workload
@@ -176,3 +177,20 @@ def test_ten_thousand_brokers_are_planned(planner):
         assert (plan.hosts["a"], plan.hosts["b"]) == (workload.feeds[0].at, workload.feeds[1].at)
     if planner is plan_exact:
         assert plan.notes == ("34 of 10582 brokers were looked at: those nearby",)
+
+
+def test_of_a_large_network_the_part_that_a_plan_is_about_is_drawn(tmp_path):
+    network = hierarchy(TIERS)
+    plan = plan_greedy(yard(network), network)
+    part = shown(plan)
+    assert set(plan.hosts.values()) <= set(part.number)
+    assert {end for link in plan.costs.traffic_b_s for end in (link.a, link.b)} <= set(part.number)
+    # Two corners, six levels up from each to what serves both, and the cloud above that.
+    assert len(part.brokers) == 7 + 6 + 1
+    plan.draw(str(tmp_path / "plan.svg"))
+    assert "14 of 10,582 brokers" in (tmp_path / "plan.svg").read_text(encoding="utf-8")
+
+
+def test_of_a_small_network_everything_is_drawn():
+    network = hierarchy()
+    assert shown(plan_greedy(yard(network), network)) is network

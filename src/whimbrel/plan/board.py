@@ -16,7 +16,7 @@ from functools import cached_property
 import numpy as np
 
 from whimbrel.errors import NoPlanError
-from whimbrel.plan.cost import Objective, Timeline, at_time, crossed, room
+from whimbrel.plan.cost import Objective, Timeline, at_time, crossed, is_more, room
 from whimbrel.plan.network import Link, Network
 from whimbrel.plan.routes import Floats, Ints, Routes
 from whimbrel.plan.workload import Feed, Task, Workload
@@ -212,8 +212,13 @@ class Board:
 
     @cached_property
     def has_narrow_links(self) -> bool:
-        """Whether any link can be too narrow."""
-        return any(room(link) < float("inf") for link in self.network.links)
+        """Whether any link can be too narrow: if everything crossed it, on the way to each who wants it."""
+        most = sum(
+            stream.bytes_s
+            * (len(self.workload.readers[name]) + max(len(s.ends) for s in self.situations[name]))
+            for name, stream in self.streams.items()
+        )
+        return any(is_more(most, room(link)) for link in self.network.links)
 
     @cached_property
     def has_deadlines(self) -> bool:

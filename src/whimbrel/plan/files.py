@@ -47,7 +47,14 @@ def write_network(network: Network, path: str | PathLike[str]) -> None:
     if file.suffix.lower() == ".json":
         text = json.dumps(content, indent=2, ensure_ascii=False) + "\n"
     else:
-        text = _yaml().safe_dump(content, sort_keys=False, allow_unicode=True, default_flow_style=None)
+        yaml = _yaml()
+        text = yaml.dump(
+            content,
+            Dumper=_quick(yaml, "SafeDumper"),
+            sort_keys=False,
+            allow_unicode=True,
+            default_flow_style=None,
+        )
     file.write_text(text, encoding="utf-8")
 
 
@@ -83,11 +90,30 @@ def _yaml() -> Any:
     return yaml
 
 
+def _quick(yaml: Any, name: str) -> Any:
+    """Give a loader or dumper in C, many times as fast, where PyYAML was built with it."""
+    return getattr(yaml, f"C{name}", None) or getattr(yaml, name)
+
+
 def _from_yaml(text: str) -> Any:
     yaml = _yaml()
+    try:
+        return yaml.load(text, _without_twin_keys(_quick(yaml, "SafeLoader")))
+    except yaml.YAMLError:
+        pass
+    try:
+        # Of what is wrong, the slow loader tells the place better.
+        return yaml.load(text, _without_twin_keys(yaml.SafeLoader))
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        where = f"line {mark.line + 1}, col {mark.column + 1}: " if mark else ""
+        problem = getattr(error, "problem", None) or error
+        raise NetworkError(f"{where}this is not YAML: {problem}") from error
 
-    class Loader(yaml.SafeLoader):  # type: ignore[name-defined,misc]  # it has no types
-        """The safe loader, which refuses keys that are given twice instead of taking the last."""
+
+def _without_twin_keys(base: Any) -> Any:
+    class Loader(base):  # type: ignore[misc]  # it has no types
+        """A safe loader, which refuses keys that are given twice instead of taking the last."""
 
         def construct_mapping(self, node: Any, deep: bool = False) -> Any:
             seen: list[Any] = []
@@ -101,13 +127,7 @@ def _from_yaml(text: str) -> Any:
                 seen.append(key)
             return super().construct_mapping(node, deep)
 
-    try:
-        return yaml.load(text, Loader)
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        where = f"line {mark.line + 1}, col {mark.column + 1}: " if mark else ""
-        problem = getattr(error, "problem", None) or error
-        raise NetworkError(f"{where}this is not YAML: {problem}") from error
+    return Loader
 
 
 # -- reading ------------------------------------------------------------------------------------------------
