@@ -18,7 +18,7 @@ from whimbrel.plan.contacts import ALWAYS, Always, ByTurns, Contacts, Listed
 from whimbrel.plan.network import Box, Broker, Consumer, Link, Mover, Network, Source, unknown
 from whimbrel.plan.units import Kind, quantity
 
-KINDS = ("name", "notes", "brokers", "links", "sources", "consumers", "movers")
+KINDS = ("name", "notes", "brokers", "links", "traces", "sources", "consumers", "movers")
 
 
 def read_network(path: str | PathLike[str]) -> Network:
@@ -185,6 +185,8 @@ def network_of(content: Any, folder: Path = Path()) -> Network:
     top = _Item("", content)
     top.check_keys(KINDS)
     brokers = tuple(_broker(item) for item in _items(content, "brokers"))
+    met = tuple(link for item in _items(content, "traces") for link in _met(item, folder))
+    brokers += _newcomers(brokers, met)
     movers = tuple(mover for item in _items(content, "movers") for mover in _movers(item, folder))
     names = {broker.name for broker in brokers}
     places = names | {mover.name for mover in movers}
@@ -193,7 +195,7 @@ def network_of(content: Any, folder: Path = Path()) -> Network:
         raise NetworkError("notes: this is no mapping", "write for example notes: {owner: the port}")
     return Network(
         brokers,
-        tuple(_link(item, names) for item in _items(content, "links")),
+        (*(_link(item, names) for item in _items(content, "links")), *met),
         tuple(_source(item, places) for item in _items(content, "sources")),
         tuple(_consumer(item, places) for item in _items(content, "consumers")),
         movers,
@@ -274,14 +276,40 @@ LINK_KEYS = (
 def _link(item: _Item, names: set[str]) -> Link:
     item.check_keys(LINK_KEYS)
     a, b = _ends(item, names)
+    bandwidth, latency, cost, loss = _measures(item)
+    return Link(a, b, bandwidth, latency, cost, _contacts(item), loss)
+
+
+def _measures(item: _Item) -> tuple[float, float, float, float]:
+    """Give bandwidth, latency, cost and loss of a link."""
     bandwidth = item.number("bandwidth", Kind.BANDWIDTH, math.inf)
     if not bandwidth:
         raise NetworkError(f"{item.at('bandwidth')}: nothing can pass", "leave the link out")
     loss = item.number("loss", Kind.NUMBER, 0.0)
     if not loss < 1:
         raise NetworkError(f"{item.at('loss')}: everything is lost", "give a share below 1, such as 0.01")
-    latency = item.number("latency", Kind.TIME, 0.0)
-    return Link(a, b, bandwidth, latency, item.number("cost", Kind.NUMBER, 1.0), _contacts(item), loss)
+    return bandwidth, item.number("latency", Kind.TIME, 0.0), item.number("cost", Kind.NUMBER, 1.0), loss
+
+
+def _met(item: _Item, folder: Path) -> Iterator[Link]:
+    """Make links of contacts that were recorded in a file; all else is the same for all of them."""
+    item.check_keys(("file", "bandwidth", "latency", "cost", "loss"))
+    from whimbrel.plan.traces import read_contacts
+
+    try:
+        found = read_contacts(folder / item.text("file", "contacts.csv"))
+    except (NetworkError, OSError) as error:
+        raise NetworkError(f"{item.at('file')}: {error}") from error
+    bandwidth, latency, cost, loss = _measures(item)
+    for (a, b), contacts in found.items():
+        yield Link(a, b, bandwidth, latency, cost, contacts, loss)
+
+
+def _newcomers(brokers: tuple[Broker, ...], links: tuple[Link, ...]) -> tuple[Broker, ...]:
+    """Give the brokers that are met, and nothing else is said of."""
+    known = {broker.name for broker in brokers}
+    ends = dict.fromkeys(end for link in links for end in (link.a, link.b))
+    return tuple(Broker(name) for name in ends if name not in known)
 
 
 def _ends(item: _Item, names: set[str]) -> tuple[str, str]:
