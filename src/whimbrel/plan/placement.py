@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+
 from whimbrel.plan.board import Board
 from whimbrel.plan.cost import Costs, Objective, evaluate, room, violations
 from whimbrel.plan.network import Link, Network
@@ -136,12 +138,11 @@ class Placement:
         """Compare with the best other broker for this task, if all others stay."""
         mine = self._board.cost(self.hosts)
         rest = mine - self._board.cost_around(task, self.hosts)
-        options = [
-            (rest + self._board.cost_around(task, {**self.hosts, task.name: broker}), number, broker)
-            for number, broker in enumerate(self._board.candidates)
-            if broker != self.hosts[task.name]
-        ]
-        for cost, _, broker in sorted(options):
+        costs = rest + self._board.costs_around((task,), self.hosts)
+        for place in np.argsort(costs, kind="stable").tolist():
+            cost, broker = float(costs[place]), self._board.candidates[place]
+            if broker == self.hosts[task.name]:
+                continue
             if not self._board.excess({**self.hosts, task.name: broker}):
                 if cost <= mine * (1 + 1e-9):
                     return f"{broker} would do as well"
