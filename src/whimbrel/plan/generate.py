@@ -22,11 +22,25 @@ from dataclasses import replace
 import numpy as np
 
 from whimbrel.errors import NetworkError
-from whimbrel.plan.buildings import Scenario as Scenario
-from whimbrel.plan.buildings import logical_test as logical_test
-from whimbrel.plan.buildings import nursing_home as nursing_home
+from whimbrel.plan.buildings import Scenario, logical_test, nursing_home
 from whimbrel.plan.contacts import ByTurns
 from whimbrel.plan.network import Box, Broker, Consumer, Link, Mover, Network, Source
+
+__all__ = [
+    "MIGCEP_AREA",
+    "Scenario",
+    "deep_tree",
+    "flat",
+    "grid",
+    "hierarchy",
+    "logical_test",
+    "nursing_home",
+    "poisson_events",
+    "quad_tree",
+    "skewed_tree",
+    "wandering",
+    "zipf_rates",
+]
 
 MIGCEP_AREA: Box = (0.0, 0.0, 7_700.0, 3_500.0)
 """7.7 x 3.5 km, in metres."""
