@@ -183,8 +183,13 @@ LOGICAL_NOTES = {
 }
 
 
-def logical_test(rate_hz: float = 100.0) -> Scenario:
-    """Make the logical test of place-and-play, section 6.2, for a rate of 100 to 300 in the paper."""
+def logical_test(every: float = 100.0) -> Scenario:
+    """Make the logical test of place-and-play, section 6.2, for what the paper calls a rate of 100 to 300.
+
+    The volumes that are printed fall while that rate grows: it must be a time between events. Here a source
+    sends 10,000 / `every` events a second.
+    """
+    rate_hz = 10_000.0 / every
     names = ("Stair", "In-building", "Hall", "Yard", "Mobile", "Monitor")
     spots = ((0, 0), (1, 0), (2, 0), (3, 0), (3, 1), (2, 1))
     brokers = (
