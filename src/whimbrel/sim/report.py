@@ -101,6 +101,8 @@ def _draw(plot: Plot, rows: Sequence[Mapping[str, Any]], out: Path) -> Path:
     axes.set_ylim(bottom=None if plot.logarithmic else 0)
     if plot.logarithmic:
         axes.set_yscale("log")
+    if plot.x_logarithmic:
+        axes.set_xscale("log")
     if plot.by or plot.published:
         axes.legend(title=plot.by, fontsize="small")
     axes.grid(visible=True, alpha=0.3)

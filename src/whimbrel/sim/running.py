@@ -65,6 +65,9 @@ class Settings:
     """Whether a stream crosses a link once for all brokers beyond it that read it; else once for each."""
     header_b: float = HEADER_B
     """Bytes that every packet has besides its content; orders and heartbeats always have them."""
+    reliable: bool = True
+    """Whether a packet that a link loses is sent again, and readers wait for those that are missing. If not,
+    they go on without, also where a queue was full; tasks should not move then."""
     sizes: Mapping[str, float] = field(default_factory=dict)
     """Bytes of an event of a type or definition; those that are not named are measured."""
     fixed_b: Mapping[str, float] = field(default_factory=dict)
@@ -141,6 +144,7 @@ def _world(network: Network, settings: Settings) -> World:
         queue_b=settings.queue_b,
         shares_links=settings.shares_links,
         header_b=settings.header_b,
+        reliable=settings.reliable,
     )
 
 

@@ -52,9 +52,11 @@ class World:
         queue_b: float = float("inf"),
         shares_links: bool = False,
         header_b: float = HEADER_B,
+        reliable: bool = True,
     ) -> None:
         self.network = network
         self.header_b = header_b
+        self.reliable = reliable
         self.shares_links = shares_links
         self.clock = Clock(seed)
         self.links = Links(
@@ -84,7 +86,7 @@ class World:
         """Let someone send a stream to someone, before anything happens."""
         one, other = self.find(sender), self.find(reader)
         one.outlets[stream, reader] = Outlet(other.broker)
-        other.inlets[sender, stream] = Inlet(one.broker)
+        other.inlets[sender, stream] = Inlet(one.broker, skips=not self.reliable)
 
     def find(self, name: str) -> Endpoint:
         """Give the one of a name, who must not be on the way from one broker to another."""
@@ -106,7 +108,8 @@ class World:
         for some in together.values():
             header = HEADER_B if kind in ("control", "heartbeat") else self.header_b
             size = size_b + header * len(some)
-            self.links.send(Message(origin, some, size, kind, PRIORITY[kind]))
+            reliable = self.reliable or kind != "data"
+            self.links.send(Message(origin, some, size, kind, PRIORITY[kind], reliable))
 
     def _receive(self, broker: str, content: Any, message: Message) -> None:
         stand = self._stands.get((content.to, broker))
