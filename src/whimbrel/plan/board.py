@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from whimbrel.errors import NoPlanError
-from whimbrel.plan.cost import Objective, Timeline, at_time, crossed, room
+from whimbrel.plan.cost import Objective, crossed, room
 from whimbrel.plan.network import Link, Network
 from whimbrel.plan.routes import Routes
+from whimbrel.plan.timeline import Timeline, at_time
 from whimbrel.plan.workload import Feed, Task, Workload
 
 Fixed = Mapping[str, str]
