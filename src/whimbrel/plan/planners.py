@@ -10,6 +10,7 @@ from whimbrel.plan.board import Board
 from whimbrel.plan.cost import Objective, evaluate, violations
 from whimbrel.plan.network import Network
 from whimbrel.plan.placement import Placement
+from whimbrel.plan.repair import repaired
 from whimbrel.plan.workload import Task, Workload
 
 
@@ -39,6 +40,7 @@ STARTS = 3
 Planner = Callable[[Workload, Network, Objective], Plan]
 
 
+@repaired
 def plan_centralised(workload: Workload, network: Network, objective: Objective = Objective.BDP) -> Placement:
     """Run everything on one broker: the one where that costs the least.
 
@@ -76,6 +78,7 @@ def _best(board: Board, options: list[tuple[float, dict[str, str]]], count: int)
     return fits or [ranked[number] for _, number in sorted(others)[:count]]
 
 
+@repaired
 def plan_greedy(workload: Workload, network: Network, objective: Objective = Objective.BDP) -> Placement:
     """Put each task where it costs the least at the time, then move single tasks as long as that helps.
 
@@ -142,6 +145,7 @@ def _improve(board: Board, hosts: dict[str, str]) -> bool:
     return is_better
 
 
+@repaired
 def plan_exact(workload: Workload, network: Network, objective: Objective = Objective.BDP) -> Placement:
     """Find hosts that no others beat, as a mixed integer program; see `whimbrel.plan.exact`."""
     from whimbrel.plan.exact import solve
@@ -151,6 +155,7 @@ def plan_exact(workload: Workload, network: Network, objective: Objective = Obje
     return _checked(board, hosts, "exact", "nothing satisfies everything", notes)
 
 
+@repaired
 def plan_flow(workload: Workload, network: Network, objective: Objective = Objective.FLOW) -> Placement:
     """Search hosts for which the least flows, by tabu search; see `whimbrel.plan.flow`.
 
@@ -177,7 +182,7 @@ def _checked(
     problems = violations(board.workload, board.network, costs)
     if problems:
         lines = "".join(f"\n  - {problem}" for problem in problems)
-        raise NoPlanError(f"{trouble}; with the least trouble (planner {planner}):{lines}")
+        raise NoPlanError(f"{trouble}; with the least trouble (planner {planner}):{lines}", costs)
     return Placement(board.workload, board.network, hosts, board.objective, planner, costs, notes)
 
 
