@@ -16,9 +16,10 @@ from functools import cached_property
 import numpy as np
 
 from whimbrel.errors import NoPlanError
-from whimbrel.plan.cost import Objective, Timeline, at_time, crossed, is_more, room
+from whimbrel.plan.cost import Objective, crossed, is_more, room
 from whimbrel.plan.network import Link, Network
 from whimbrel.plan.routes import Floats, Ints, Routes
+from whimbrel.plan.timeline import Timeline, at_time
 from whimbrel.plan.workload import Feed, Task, Workload
 
 Fixed = Mapping[str, str]
@@ -233,7 +234,7 @@ class Board:
         if self.has_deadlines:
             delays = self.delays(hosts)
             found += sum(
-                _over(delays[number], each.latency_s) for number, each in enumerate(self.workload.deliveries)
+                _over(delays[number], each.planned_s) for number, each in enumerate(self.workload.deliveries)
             )
         return found
 
@@ -269,7 +270,11 @@ class Board:
         for task in self.workload.tasks:
             if task.name in hosts:
                 ready[task.name] = max(
-                    (self._arrival(each, hosts, (hosts[task.name],), ready) for each in task.inputs),
+                    (
+                        self._arrival(each, hosts, (hosts[task.name],), ready)
+                        + self.network[hosts[task.name]].takes_s(self.workload.work_on(task, each))
+                        for each in task.inputs
+                    ),
                     default=0.0,
                 )
         return [
@@ -284,9 +289,9 @@ class Board:
             origins = (hosts[stream],)
         else:
             return 0.0
-        number = self.network.number
+        size = self.streams[stream].size_b
         return ready.get(stream, 0.0) + max(
-            float(self.routes.from_broker(origin).delay_s[number[end]]) for origin in origins for end in ends
+            self.routes.time_s(origin, end, size) for origin in origins for end in ends
         )
 
 

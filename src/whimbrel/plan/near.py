@@ -11,9 +11,9 @@ from heapq import heapify, heappop, heappush
 
 import numpy as np
 
-from whimbrel.plan.cost import Timeline
 from whimbrel.plan.network import Network
 from whimbrel.plan.routes import Routes, Ways
+from whimbrel.plan.timeline import Timeline
 from whimbrel.plan.workload import Workload
 
 SMALL = 200

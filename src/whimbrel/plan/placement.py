@@ -45,7 +45,9 @@ class Placement:
             self._reasons(),
             [
                 self._arrives(*each)
-                for each in zip(self.workload.deliveries, self.costs.delays_s, strict=True)
+                for each in zip(
+                    self.workload.deliveries, self.costs.delays_s, self.costs.bounds_s, strict=True
+                )
             ],
             self._busiest(),
             [f"Note: {note}." for note in self.notes],
@@ -157,9 +159,11 @@ class Placement:
         costs = evaluate(self.workload, self.network, tried, self.objective)
         return next(iter(violations(self.workload, self.network, costs)), "movers might ask too much of it")
 
-    def _arrives(self, delivery: Delivery, delay_s: float) -> str:
+    def _arrives(self, delivery: Delivery, delay_s: float, bound_s: float) -> str:
         limit = "" if math.isinf(delivery.latency_s) else f", and may take {in_seconds(delivery.latency_s)}"
-        return f"{delivery.stream} reaches {delivery.at} within {in_seconds(delay_s)}{limit}."
+        within, most = in_seconds(delay_s), in_seconds(bound_s)
+        busy = "" if within == most else f", at most {most} when links and brokers are busy"
+        return f"{delivery.stream} reaches {delivery.at} within {within}{busy}{limit}."
 
     def _busiest(self) -> list[str]:
         fullest: tuple[float, Link | None] = (0.0, None)
@@ -193,8 +197,10 @@ class Placement:
             for task in self.workload.tasks
         ]  # fmt: skip
         deliveries = [
-            [each.stream, each.at, in_seconds(delay), in_seconds(each.latency_s)]
-            for each, delay in zip(self.workload.deliveries, self.costs.delays_s, strict=True)
+            [each.stream, each.at, in_seconds(delay), in_seconds(bound), in_seconds(each.latency_s)]
+            for each, delay, bound in zip(
+                self.workload.deliveries, self.costs.delays_s, self.costs.bounds_s, strict=True
+            )
         ]
         links = [
             [f"{link.a} - {link.b}", f"{in_bytes(load)}/s", _share(load, room(link))]
@@ -204,7 +210,7 @@ class Placement:
             [
                 *_aligned(["task", "runs on", "makes", "sends", "work", "state"], tasks),
                 "",
-                *_aligned(["delivery", "to", "within", "at most"], deliveries),
+                *_aligned(["delivery", "to", "within", "when busy", "may take"], deliveries),
                 "",
                 *_aligned(["link", "traffic", "of its room"], links),
                 "",
@@ -223,9 +229,11 @@ class Placement:
             "feeds": [_data(feed, "name", "at", "rate_hz", "size_b") for feed in self.workload.feeds],
             "tasks": [self._task_data(task) for task in self.workload.tasks],
             "deliveries": [
-                {"stream": each.stream, "at": each.at, "delay_s": _finite(delay)}
+                {"stream": each.stream, "at": each.at, "delay_s": _finite(delay), "bound_s": _finite(bound)}
                 | {"latency_s": _finite(each.latency_s)}
-                for each, delay in zip(self.workload.deliveries, self.costs.delays_s, strict=True)
+                for each, delay, bound in zip(
+                    self.workload.deliveries, self.costs.delays_s, self.costs.bounds_s, strict=True
+                )
             ],
             "links": [
                 {"between": [link.a, link.b], "traffic_b_s": load, "room_b_s": _finite(room(link))}

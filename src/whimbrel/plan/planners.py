@@ -12,6 +12,7 @@ from whimbrel.plan.greedy import all_on_one, place_greedily
 from whimbrel.plan.near import MORE, near
 from whimbrel.plan.network import Network
 from whimbrel.plan.placement import Placement
+from whimbrel.plan.repair import repaired
 from whimbrel.plan.routes import Routes
 from whimbrel.plan.workload import Workload
 
@@ -45,6 +46,7 @@ FEW = 20
 Planner = Callable[[Workload, Network, Objective], Plan]
 
 
+@repaired
 def plan_centralised(workload: Workload, network: Network, objective: Objective = Objective.BDP) -> Placement:
     """Run everything on one broker: the one where that costs the least.
 
@@ -57,6 +59,7 @@ def plan_centralised(workload: Workload, network: Network, objective: Objective 
     return _checked(board, all_on_one(board, 1)[0], "centralised", "no broker can run everything")
 
 
+@repaired
 def plan_greedy(workload: Workload, network: Network, objective: Objective = Objective.BDP) -> Placement:
     """Put each task where it costs the least at the time, then move tasks as long as that helps.
 
@@ -91,6 +94,7 @@ def _wider(workload: Workload, routes: Routes) -> Iterator[tuple[str, ...] | Non
     yield None
 
 
+@repaired
 def plan_exact(workload: Workload, network: Network, objective: Objective = Objective.BDP) -> Placement:
     """Find hosts that no others beat, as a mixed integer program; see `whimbrel.plan.exact`.
 
@@ -108,6 +112,7 @@ def plan_exact(workload: Workload, network: Network, objective: Objective = Obje
     return _checked(board, hosts, "exact", "nothing satisfies everything", notes)
 
 
+@repaired
 def plan_flow(workload: Workload, network: Network, objective: Objective = Objective.FLOW) -> Placement:
     """Search hosts for which the least flows, by tabu search; see `whimbrel.plan.flow`.
 
@@ -138,7 +143,7 @@ def _checked(
     problems = violations(board.workload, board.network, costs)
     if problems:
         lines = "".join(f"\n  - {problem}" for problem in problems)
-        raise NoPlanError(f"{trouble}; with the least trouble (planner {planner}):{lines}")
+        raise NoPlanError(f"{trouble}; with the least trouble (planner {planner}):{lines}", costs)
     return Placement(board.workload, board.network, hosts, board.objective, planner, costs, notes)
 
 

@@ -33,6 +33,11 @@ def by_delay(link: Link) -> float:
     return link.delay_s
 
 
+def by_mean_delay(link: Link) -> float:
+    """Weigh a link by its delay on average, waiting included."""
+    return link.mean_delay_s
+
+
 def by_cost(link: Link) -> float:
     """Weigh a link by what a byte costs on it."""
     return link.cost
@@ -66,6 +71,7 @@ class Routes:
         self.network = network
         self.weigh = weight
         self._ways: dict[int, Ways] = {}
+        self._times: dict[tuple[str, str], tuple[float, float]] = {}
 
     def from_broker(self, name: str) -> Ways:
         """Give the shortest ways from one broker to all others."""
@@ -98,6 +104,17 @@ class Routes:
         """Give the links on the way from one broker to another."""
         path = self.path(start, end)
         return tuple(self._best[a, b] for a, b in pairwise(path))
+
+    def time_s(self, start: str, end: str, size_b: float) -> float:
+        """Give how long a message of a size takes from one broker to another at the most, if all is idle."""
+        if (start, end) not in self._times:
+            links = self.links(start, end)
+            self._times[start, end] = (
+                sum(link.delay_s for link in links),
+                sum(1 / link.bandwidth_b_s for link in links),
+            )
+        delay, per_byte = self._times[start, end]
+        return delay + size_b * per_byte
 
     def between(self, starts: Ints, ends: Ints) -> Between:
         """Give delay and bandwidth of the ways from some brokers to others, all by number.
