@@ -61,7 +61,7 @@ bench-logistics: $(DEV)  ## measure 15,000 composite subscriptions (five minutes
 	@$(PY) bench/logistics.py $(ARGS)
 
 bench-planning: $(DEV)  ## measure how far plans are from the optimum, and how long planning takes (a quarter of an hour)
-	@for each in flow_gap pushpull_gap migration_gap migration_speed; do $(PY) bench/planning/$$each.py || exit 1; done
+	@for each in flow_gap pushpull_gap migration_gap migration_speed estimates; do $(PY) bench/planning/$$each.py || exit 1; done
 
 bench-devices: $(DEV)  ## measure what safe regions save and cost (a quarter of an hour)
 	@$(PY) bench/safe_regions.py $(ARGS)
