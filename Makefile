@@ -62,6 +62,7 @@ bench-logistics: $(DEV)  ## measure 15,000 composite subscriptions (five minutes
 
 bench-planning: $(DEV)  ## measure how far plans are from the optimum, and how long planning takes (ten minutes)
 	@$(PY) bench/planning/run.py $(ARGS)
+	@$(PY) bench/planning/estimates.py
 
 bench-devices: $(DEV)  ## measure what safe regions save and cost (a quarter of an hour)
 	@$(PY) bench/safe_regions.py $(ARGS)

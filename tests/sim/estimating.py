@@ -33,14 +33,22 @@ class Problem:
         }
 
 
-def draw_problem(seed: int, *, turns: bool = True, movers: bool = True, moves: bool = False) -> Problem:
-    """Draw links of all bandwidths, of which none has more to carry than it can."""
+def draw_problem(
+    seed: int,
+    *,
+    turns: bool = True,
+    movers: bool = True,
+    moves: bool = False,
+    wide: bool = False,
+    until_s: float = UNTIL_S,
+) -> Problem:
+    """Draw links of all bandwidths, of which none has more to carry than it can; or all of any bandwidth."""
     rng = random.Random(seed)
     objective = rng.choice(list(Objective))
     count = rng.randrange(2, 6)
     names = [f"b{n}" for n in range(count)]
     tracks = [
-        Mover(f"m{n}", tuple((time, rng.uniform(0, count), 0.5) for time in (0.0, 25.0, UNTIL_S)))
+        Mover(f"m{n}", tuple((time, rng.uniform(0, count), 0.5) for time in (0.0, 0.4 * until_s, until_s)))
         for n in range(rng.randrange(1, 3) if movers else 0)
     ]
     places = [*names, *(mover.name for mover in tracks)]
@@ -51,27 +59,27 @@ def draw_problem(seed: int, *, turns: bool = True, movers: bool = True, moves: b
     brokers = tuple(Broker(name, area=(n, 0, n + 1, 1)) for n, name in enumerate(names))
     hosts = {task.name: rng.choice(names) for task in workload.tasks}
     moved = [
-        (rng.uniform(5, UNTIL_S - 10), task, rng.choice(names))
+        (rng.uniform(0.1, 0.8) * until_s, task, rng.choice(names))
         for task in hosts
         if moves and rng.random() < 0.7
     ]
-    wide = Problem(
+    problem = Problem(
         workload, Network(brokers, links, movers=tuple(tracks)), hosts, objective, tuple(sorted(moved))
     )
-    return _narrowed(rng, wide)
+    return problem if wide else _narrowed(rng, problem, until_s)
 
 
 def _link(rng: random.Random, a: str, b: str, turns: bool) -> Link:
     contacts: Contacts = ALWAYS
     if turns and rng.random() < 0.4:
-        contacts = ByTurns(rng.choice([0.7, 2.3, 5.1]), rng.choice([0.9, 3.7]), rng.uniform(0, 5))
+        contacts = ByTurns(rng.uniform(0.5, 5), rng.uniform(0.5, 5), rng.uniform(0, 5))
     return Link(a, b, latency_s=rng.choice([0.0, 0.02, 0.3]), cost=rng.randrange(1, 4), contacts=contacts)
 
 
-def _narrowed(rng: random.Random, problem: Problem) -> Problem:
+def _narrowed(rng: random.Random, problem: Problem, until_s: float) -> Problem:
     """Give links so much room that some are nearly full when most has to be carried."""
     costs = evaluate(
-        problem.workload, problem.network, problem.hosts_over_time, problem.objective, until_s=UNTIL_S
+        problem.workload, problem.network, problem.hosts_over_time, problem.objective, until_s=until_s
     )
     links = tuple(
         replace(
