@@ -14,18 +14,16 @@ import pyarrow as pa
 from whimbrel.engine.passing import passing
 from whimbrel.engine.relay import Relay
 from whimbrel.engine.report import together
-from whimbrel.engine.session import Session
-from whimbrel.errors import DataError, NetworkError
+from whimbrel.errors import NetworkError
 from whimbrel.graph.cutting import Piece, condition_at_source, cut
 from whimbrel.graph.operators import ANY
 from whimbrel.graph.query import Compilable, Query, compiled
-from whimbrel.model.frames import batches
-from whimbrel.model.schema import Coordinates
-from whimbrel.plan.areas import Areas, attachments
-from whimbrel.plan.network import Consumer, Mover, Network, Source
+from whimbrel.plan.areas import attachments
+from whimbrel.plan.network import Consumer, Network
 from whimbrel.plan.routes import Weight, by_latency
 from whimbrel.plan.workload import Workload
 from whimbrel.sim.consumers import Receiver
+from whimbrel.sim.events import ARRIVAL, Recording, conformed, first_brokers, first_place, of_types
 from whimbrel.sim.feeds import EventFeed, RateFeed
 from whimbrel.sim.links import Failure
 from whimbrel.sim.messages import HEADER_B
@@ -34,10 +32,8 @@ from whimbrel.sim.tasks import Task
 from whimbrel.sim.work import DETECTIONS, EngineWork, RateWork
 from whimbrel.sim.world import World
 
-Ints = npt.NDArray[np.int64]
 Move = tuple[float, str, str]
 """(time in seconds, task, broker)."""
-ARRIVAL = "@arrival"
 _Usable = tuple[npt.NDArray[np.bool_], set[str] | None]
 """Which events a reader can use, and which columns of them; None: all."""
 _ALWAYS_SENT = {"id", "type", "source", "start", "end", "x", "y", "geometry", ARRIVAL}
@@ -96,7 +92,7 @@ def run_query(
         Which definitions stay together.
     """
     query = compiled(query)
-    given = _conformed(query, events)
+    given = conformed(query, events)
     pieces = cut(query, tasks)
     world = _world(network, settings)
     for piece in pieces:
@@ -118,18 +114,6 @@ def run_query(
     return _outcome(world, receivers, pieces, given)
 
 
-# -- events -----------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class _Given:
-    events: pa.RecordBatch
-    coordinates: Coordinates | None
-    since_us: int
-    until_us: int
-    rejected: int
-
-
 def _world(network: Network, settings: Settings) -> World:
     return World(
         network,
@@ -144,88 +128,26 @@ def _world(network: Network, settings: Settings) -> World:
     )
 
 
-def _conformed(query: Query, events: Any) -> _Given:
-    """Bring all events into the common form, in order of their ends, numbered by their arrival."""
-    session = Session(query, lateness=None)
-    parts = [session.conform(batch).events for batch in batches(events, rows=1_000_000)]
-    if not parts or not sum(part.num_rows for part in parts):
-        raise DataError("there are no events to run the query on")
-    whole = pa.concat_tables([pa.Table.from_batches([part]) for part in parts], promote_options="permissive")
-    batch = whole.combine_chunks().to_batches()[0]
-    names = batch.schema.names
-    ids = batch.column("id") if "id" in names else None
-    if ids is None or ids.null_count or len(ids.unique()) < len(ids):
-        raise DataError(
-            "events that are sent through a network need ids of their own, each once; add a column `id`"
-        )
-    batch = batch.append_column(ARRIVAL, pa.array(np.arange(batch.num_rows)))
-    ends = batch.column("end").to_numpy(zero_copy_only=False)
-    batch = batch.take(pa.array(np.argsort(ends, kind="stable")))
-    starts = batch.column("start").to_numpy(zero_copy_only=False)
-    return _Given(batch, session.coordinates, int(starts.min()), int(ends.max()) + 1, session.counts.rejected)
-
-
-def _brokers_of_types(
-    network: Network, sources: Mapping[str, Source], events: pa.RecordBatch, since_us: int
-) -> Ints:
-    """Give the number of the broker that each event reaches first, by the sources of their types."""
-    types = events.column("type").dictionary_encode()
-    codes = types.indices.to_numpy(zero_copy_only=False)
-    found = np.zeros(events.num_rows, np.int64)
-    for code, kind in enumerate(types.dictionary.cast(pa.string()).to_pylist()):
-        at = np.flatnonzero(codes == code)
-        if len(at):
-            found[at] = _brokers_of(network, sources.get(kind), events.take(pa.array(at)), since_us)
-    return found
-
-
-def _brokers_of(network: Network, source: Source | None, events: pa.RecordBatch, since_us: int) -> Ints:
-    """Give the number of the broker that each event of a type reaches first."""
-    if source is not None and source.at in network.number:
-        return np.full(events.num_rows, network.number[source.at])
-    if source is not None:
-        return _followed(network, network.mover[source.at], events, since_us)
-    if "x" not in events.schema.names:
-        raise NetworkError(
-            "events have neither a source in the network nor a place",
-            "name a source of their type, or give them x and y and brokers areas",
-        )
-    x, y = (events.column(axis).to_numpy(zero_copy_only=False) for axis in "xy")
-    return Areas(network).serving(x, y)
-
-
-def _first_place(network: Network, source: Source | None) -> int:
-    """Give the broker that tells of the end of a type which has no events."""
-    return network.number[source.at] if source is not None and source.at in network.number else 0
-
-
-def _followed(network: Network, mover: Mover, events: pa.RecordBatch, since_us: int) -> Ints:
-    connected = attachments(mover, network)
-    times = np.array([each.time_s for each in connected])
-    hosts = np.array([network.number[each.broker] for each in connected])
-    seconds = (events.column("end").to_numpy(zero_copy_only=False) - since_us) / 1e6
-    return hosts[np.maximum(np.searchsorted(times, seconds, side="right") - 1, 0)]
-
-
-def _add_feeds(world: World, pieces: Iterable[Piece], given: _Given, settings: Settings) -> list[EventFeed]:
+def _add_feeds(
+    world: World, pieces: Iterable[Piece], given: Recording, settings: Settings
+) -> list[EventFeed]:
     feeds: list[EventFeed] = []
     readers: dict[str, list[Piece]] = {}
     for piece in pieces:
         for kind in (ANY,) if ANY in piece.reads else piece.reads:
             readers.setdefault(kind, []).append(piece)
-    sources = {source.event_type: source for source in world.network.sources}
+    sizes = {source.event_type: source.size_b for source in world.network.sources}
     for kind, reading in readers.items():
-        events = given.events if kind == ANY else _of_type(given.events, kind)
+        events = given.events if kind == ANY else of_types(given.events, (kind,))
         usable = _shared({piece.name: _usable(events, piece, kind, given, settings) for piece in reading})
-        brokers = _brokers_of_types(world.network, sources, events, given.since_us)
-        for number in np.unique(brokers).tolist() or [_first_place(world.network, sources.get(kind))]:
+        brokers = first_brokers(world.network, events, given.since_us)
+        for number in np.unique(brokers).tolist() or [first_place(world.network, kind)]:
             broker = world.network.brokers[number].name
             here = {
                 names: _projected(events.filter(pa.array(mask & (brokers == number))), columns)
                 for names, (mask, columns) in usable.items()
             }
-            source = sources.get(kind)
-            size = settings.sizes.get(kind, None if source is None else source.size_b)
+            size = settings.sizes.get(kind, sizes.get(kind))
             feed = EventFeed(
                 world,
                 f"{kind} at {broker}",
@@ -245,13 +167,7 @@ def _add_feeds(world: World, pieces: Iterable[Piece], given: _Given, settings: S
     return feeds
 
 
-def _of_type(events: pa.RecordBatch, kind: str) -> pa.RecordBatch:
-    types = events.column("type")
-    types = types.cast(pa.string()) if pa.types.is_dictionary(types.type) else types
-    return events.filter(pa.compute.equal(types, kind))
-
-
-def _usable(events: pa.RecordBatch, piece: Piece, kind: str, given: _Given, settings: Settings) -> _Usable:
+def _usable(events: pa.RecordBatch, piece: Piece, kind: str, given: Recording, settings: Settings) -> _Usable:
     """Mark the events of a type that a task can use; name the columns that it reads."""
     everything = np.ones(events.num_rows, np.bool_)
     if not settings.filters_at_source or kind == ANY:
@@ -284,7 +200,7 @@ def _projected(events: pa.RecordBatch, columns: set[str] | None) -> pa.RecordBat
 # -- consumers --------------------------------------------------------------------------------------------
 
 
-def _add_receivers(world: World, pieces: Iterable[Piece], given: _Given) -> list[Receiver]:
+def _add_receivers(world: World, pieces: Iterable[Piece], given: Recording) -> list[Receiver]:
     network = world.network
     consumers = network.consumers or (Consumer("consumer", network.brokers[0].name),)
     found = []
@@ -312,7 +228,7 @@ def _place(world: World, item: Consumer) -> str:
     return first.broker
 
 
-def _outcome(world: World, receivers: list[Receiver], pieces: Iterable[Piece], given: _Given) -> Outcome:
+def _outcome(world: World, receivers: list[Receiver], pieces: Iterable[Piece], given: Recording) -> Outcome:
     late = 0
     for piece in pieces:
         task = world.find(piece.name)
