@@ -32,6 +32,8 @@ class Outcome:
     """Events that came to a task after their time; in a run without drops there are none."""
     rejected: int = 0
     """Rows that are no events."""
+    work: Mapping[str, float] = field(default_factory=dict)
+    """What tasks did at each broker, in units of capacity times seconds."""
     notes: Mapping[str, Any] = field(default_factory=dict)
 
     def summary(self) -> dict[str, Any]:

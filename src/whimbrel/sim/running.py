@@ -94,7 +94,7 @@ def run_query(
     query = compiled(query)
     given = conformed(query, events)
     pieces = cut(query, tasks)
-    world = _world(network, settings)
+    world = world_of(network, settings)
     for piece in pieces:
         if piece.name not in placement:
             raise NetworkError(f"the task {piece.name!r} has no broker", "name one in the placement")
@@ -111,10 +111,11 @@ def run_query(
     for feed in feeds:
         feed.start()
     world.clock.run()
-    return _outcome(world, receivers, pieces, given)
+    return outcome_of(world, receivers, given)
 
 
-def _world(network: Network, settings: Settings) -> World:
+def world_of(network: Network, settings: Settings) -> World:
+    """Make an empty world."""
     return World(
         network,
         seed=settings.seed,
@@ -205,7 +206,7 @@ def _add_receivers(world: World, pieces: Iterable[Piece], given: Recording) -> l
     consumers = network.consumers or (Consumer("consumer", network.brokers[0].name),)
     found = []
     for consumer in consumers:
-        receiver = Receiver(world, consumer.name, _place(world, consumer), since_us=given.since_us)
+        receiver = Receiver(world, consumer.name, first_broker(world, consumer), since_us=given.since_us)
         world.add(receiver)
         for piece in pieces:
             for name in piece.reports:
@@ -215,7 +216,7 @@ def _add_receivers(world: World, pieces: Iterable[Piece], given: Recording) -> l
     return found
 
 
-def _place(world: World, item: Consumer) -> str:
+def first_broker(world: World, item: Consumer) -> str:
     """Give the first broker of a consumer, and let it change brokers when it moves."""
     if item.at in world.network.number:
         return item.at
@@ -228,13 +229,9 @@ def _place(world: World, item: Consumer) -> str:
     return first.broker
 
 
-def _outcome(world: World, receivers: list[Receiver], pieces: Iterable[Piece], given: Recording) -> Outcome:
-    late = 0
-    for piece in pieces:
-        task = world.find(piece.name)
-        assert isinstance(task, Task)
-        assert isinstance(task.work, EngineWork)
-        late += task.work.relay.counts.late + task.work.relay.late_derived
+def outcome_of(world: World, receivers: Iterable[Receiver], given: Recording) -> Outcome:
+    """Put together what came of a run of a query."""
+    works = [task.work for task in world.tasks() if isinstance(task.work, EngineWork)]
     return Outcome(
         detections={each.name: together(each.tables, given.coordinates) for each in receivers},
         delays_s={each.name: each.delays_s for each in receivers},
@@ -242,7 +239,7 @@ def _outcome(world: World, receivers: list[Receiver], pieces: Iterable[Piece], g
         moves=tuple(world.moves),
         seconds=world.clock.now,
         steps=world.clock.done,
-        late=late,
+        late=sum(work.relay.counts.late + work.relay.late_derived for work in works),
         rejected=given.rejected,
     )
 
@@ -269,11 +266,11 @@ def run_workload(
     step_s
         What a feed has to send in this time is one packet, or a single event if there are fewer.
     """
-    world = _world(network, settings)
+    world = world_of(network, settings)
     feeds = []
     phases = world.clock.generator("phases").random(len(workload.feeds))
     for feed, phase in zip(workload.feeds, phases.tolist(), strict=True):
-        broker = _place(world, Consumer(feed.name, feed.at))
+        broker = first_broker(world, Consumer(feed.name, feed.at))
         made = RateFeed(world, feed, broker, until_s=until_s, step_s=step_s, phase_s=phase * step_s)
         world.add(made)
         feeds.append(made)
@@ -288,7 +285,7 @@ def run_workload(
     receivers = []
     for number, delivery in enumerate(workload.deliveries):
         name = f"{delivery.stream} to {delivery.at} ({number})"
-        receiver = Receiver(world, name, _place(world, Consumer(name, delivery.at)))
+        receiver = Receiver(world, name, first_broker(world, Consumer(name, delivery.at)))
         world.add(receiver)
         world.connect(delivery.stream, delivery.stream, name)
         receivers.append(receiver)

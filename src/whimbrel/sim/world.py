@@ -94,6 +94,10 @@ class World:
         assert isinstance(found, Endpoint)
         return found
 
+    def tasks(self) -> list[Task]:
+        """Give the tasks that run; those on their way between brokers are left out."""
+        return [each for each in self._stands.values() if isinstance(each, Task)]
+
     # -- messages ----------------------------------------------------------------------------------------
 
     def post(self, origin: str, target: str, content: Any, size_b: float, kind: str) -> None:
