@@ -58,7 +58,7 @@ def against_plan(
     names
         The receivers in the order of the plan's deliveries; none: as they come in the outcome.
     added_s
-        What is added to the estimated delay of each delivery: what the run adds by itself, such as heartbeats.
+        What is added to the estimated delay of each delivery: what a run adds by itself, as heartbeats do.
     """
     data, total = outcome.traffic.of(*DATA), costs.total
     found = [

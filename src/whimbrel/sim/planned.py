@@ -244,10 +244,28 @@ class _Planned:
             world.add(feed)
             feeds.append(feed)
         for task in self.workload.tasks:
+            if not task.inputs:
+                feeds.append(self._time(world, task.name, recording))
             for name in dict.fromkeys(task.inputs):
                 stream = name if name in self.workload.feed else self.stream(name)
                 world.connect(name, stream, task.name)
         return feeds
+
+    def _time(self, world: World, task: str, recording: Recording) -> EventFeed:
+        """Let time pass for a task that reads nothing but time points."""
+        name = f"time for {task}"
+        feed = EventFeed(
+            world,
+            name,
+            self.hosts[task],
+            name,
+            {(task,): recording.events.slice(0, 0)},
+            since_us=recording.since_us,
+            until_us=recording.until_us,
+        )
+        world.add(feed)
+        world.connect(name, name, task)
+        return feed
 
     def stream(self, task: str) -> str:
         """Give the name of the stream that a task sends."""

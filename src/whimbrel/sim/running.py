@@ -65,6 +65,8 @@ class Settings:
     """Bytes of an event of a type or definition; those that are not named are measured."""
     fixed_b: Mapping[str, float] = field(default_factory=dict)
     """State of each task that does not change."""
+    work: Mapping[str, float] = field(default_factory=dict)
+    """What each event that a task reads takes of a capacity of 1, in seconds; nothing unless it is named."""
 
 
 def run_query(
@@ -99,7 +101,8 @@ def run_query(
         if piece.name not in placement:
             raise NetworkError(f"the task {piece.name!r} has no broker", "name one in the placement")
         fixed = settings.fixed_b.get(piece.name, 0.0)
-        work = EngineWork(piece, given.coordinates, fixed, settings.sizes)
+        work_s = settings.work.get(piece.name, 0.0)
+        work = EngineWork(piece, given.coordinates, fixed, settings.sizes, work_s=work_s)
         world.add(Task(world, piece.name, placement[piece.name], work))
     feeds = _add_feeds(world, pieces, given, settings)
     receivers = _add_receivers(world, pieces, given)
@@ -241,6 +244,7 @@ def outcome_of(world: World, receivers: Iterable[Receiver], given: Recording) ->
         steps=world.clock.done,
         late=sum(work.relay.counts.late + work.relay.late_derived for work in works),
         rejected=given.rejected,
+        work={name: host.work for name, host in world.hosts.items()},
     )
 
 
@@ -278,7 +282,8 @@ def run_workload(
         if task.name not in placement:
             raise NetworkError(f"the task {task.name!r} has no broker", "name one in the placement")
         comes = sum(workload.stream(name).bytes_s for name in task.inputs)
-        work = RateWork(task, task.bytes_s / comes if comes else 0.0)
+        share, work_b = (each / comes if comes else 0.0 for each in (task.bytes_s, task.work))
+        work = RateWork(task, share, work_b)
         world.add(Task(world, task.name, placement[task.name], work))
         for name in task.inputs:
             world.connect(name, name, task.name)
@@ -301,4 +306,5 @@ def run_workload(
         moves=tuple(world.moves),
         seconds=world.clock.now,
         steps=world.clock.done,
+        work={name: host.work for name, host in world.hosts.items()},
     )

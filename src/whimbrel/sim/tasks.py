@@ -10,10 +10,12 @@ none is lost and none is taken twice, whoever else moves at the same time.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from whimbrel.model.time import BEGINNING_OF_TIME, END_OF_TIME
 from whimbrel.sim.endpoints import Endpoint
+from whimbrel.sim.hosts import Job
 from whimbrel.sim.packets import Key, Marker, Packet, Ready, Redirect, State
 from whimbrel.sim.work import Work
 
@@ -66,8 +68,13 @@ class Task(Endpoint):
         self._stop_if_done()
 
     def take(self, packets: list[Packet]) -> None:
-        """Work on packets, and send what comes of it."""
-        for output in self.work.take(packets, self.complete):
+        """Let the broker work on packets when it has time."""
+        host = self.world.hosts[self.broker]
+        host.submit(Job(self.name, self.work.cost(packets), partial(self._done, packets, self.complete)))
+
+    def _done(self, packets: list[Packet], complete: int) -> None:
+        """Send what comes of packets."""
+        for output in self.work.take(packets, complete):
             if output.content is None and not self._is_worth_telling(output.stream, output.complete):
                 continue
             self.told[output.stream] = output.complete
@@ -79,6 +86,7 @@ class Task(Endpoint):
                 complete=output.complete,
                 born_s=output.born_s,
             )
+        self._stop_if_done()
 
     def _is_worth_telling(self, stream: str, complete: int) -> bool:
         """Tell whether time has moved on so far that readers should know, without events."""
@@ -102,6 +110,8 @@ class Task(Endpoint):
         if move is None or move.ready_s is None or move.stopped_s is not None:
             return
         if any(self.markers.get(key) != inlet.number for key, inlet in self.inlets.items()):
+            return
+        if self.world.hosts[self.broker].has_jobs_for(self.name):
             return
         saved, size = self.work.save()
         move.stopped_s, move.state_b = self.world.clock.now, size

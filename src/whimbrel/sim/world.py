@@ -13,6 +13,7 @@ from whimbrel.plan.network import Network, unknown
 from whimbrel.plan.routes import Weight, by_latency
 from whimbrel.sim.clock import Clock
 from whimbrel.sim.endpoints import Endpoint, Inlet, Outlet
+from whimbrel.sim.hosts import Host
 from whimbrel.sim.links import Failure, Links
 from whimbrel.sim.messages import HEADER_B, Leg, Message
 from whimbrel.sim.packets import Fixed, Ready, Redirect, State
@@ -62,6 +63,7 @@ class World:
         )
         for broker in network.brokers:
             self.links.receive[broker.name] = self._receive
+        self.hosts = {broker.name: Host(self.clock, broker.capacity) for broker in network.brokers}
         self.heartbeat_us = round(heartbeat_s * 1e6)
         self.where: dict[str, str] = {}
         """The broker at which everyone is, or is expected."""
