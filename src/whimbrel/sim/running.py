@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -25,8 +25,8 @@ from whimbrel.plan.workload import Workload
 from whimbrel.sim.consumers import Receiver
 from whimbrel.sim.events import ARRIVAL, Recording, conformed, first_brokers, first_place, of_types
 from whimbrel.sim.feeds import EventFeed, RateFeed
-from whimbrel.sim.links import Failure
 from whimbrel.sim.messages import HEADER_B
+from whimbrel.sim.outages import Failure
 from whimbrel.sim.outcome import Outcome
 from whimbrel.sim.tasks import Task
 from whimbrel.sim.work import DETECTIONS, EngineWork, RateWork
@@ -53,6 +53,12 @@ class Settings:
     weight: Weight = by_latency
     """What the ways of messages are chosen by."""
     failures: tuple[Failure, ...] = ()
+    recovers: bool = True
+    """Whether brokers keep state and messages on stable storage, and go on from there after a failure."""
+    notice_s: float = 1.0
+    """How long after a link or broker begins to fail messages go round it; infinite: never."""
+    checkpoint_s: float | None = None
+    """How often tasks save their state; None: every 10 s if a broker is to fail, else never."""
     interval_s: float = 1.0
     """The step of series over time."""
     queue_b: float = math.inf
@@ -129,6 +135,9 @@ def world_of(network: Network, settings: Settings) -> World:
         queue_b=settings.queue_b,
         shares_links=settings.shares_links,
         header_b=settings.header_b,
+        recovers=settings.recovers,
+        notice_s=settings.notice_s,
+        checkpoint_s=settings.checkpoint_s,
     )
 
 
@@ -245,6 +254,8 @@ def outcome_of(world: World, receivers: Iterable[Receiver], given: Recording) ->
         late=sum(work.relay.counts.late + work.relay.late_derived for work in works),
         rejected=given.rejected,
         work={name: host.work for name, host in world.hosts.items()},
+        capacity={name: host.capacity for name, host in world.hosts.items()},
+        notes={"stable": asdict(world.stable)} if world.links.outages.has_brokers else {},
     )
 
 
@@ -307,4 +318,6 @@ def run_workload(
         seconds=world.clock.now,
         steps=world.clock.done,
         work={name: host.work for name, host in world.hosts.items()},
+        capacity={name: host.capacity for name, host in world.hosts.items()},
+        notes={"stable": asdict(world.stable)} if world.links.outages.has_brokers else {},
     )

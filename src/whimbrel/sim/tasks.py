@@ -17,7 +17,7 @@ from whimbrel.model.time import BEGINNING_OF_TIME, END_OF_TIME
 from whimbrel.sim.endpoints import Endpoint
 from whimbrel.sim.hosts import Job
 from whimbrel.sim.packets import Key, Marker, Packet, Ready, Redirect, State
-from whimbrel.sim.work import Work
+from whimbrel.sim.work import Work, events_in
 
 if TYPE_CHECKING:
     from whimbrel.sim.world import World
@@ -56,6 +56,10 @@ class Task(Endpoint):
         self.markers: dict[Key, int] = {}
         self.told: dict[str, int] = {}
         """How far each stream has been told to be."""
+        self.saved: tuple[Any, float] | None = None
+        """On stable storage: the state of the work, and when that was saved."""
+        self.log: list[tuple[list[Packet], int]] = []
+        """On stable storage: what has been worked on since."""
 
     def handle(self, content: Any) -> None:
         """Do what a message asks for."""
@@ -74,6 +78,8 @@ class Task(Endpoint):
 
     def _done(self, packets: list[Packet], complete: int) -> None:
         """Send what comes of packets."""
+        if self.world.checkpoint_s is not None:
+            self._remember(packets, complete, self.world.checkpoint_s)
         for output in self.work.take(packets, complete):
             if output.content is None and not self._is_worth_telling(output.stream, output.complete):
                 continue
@@ -86,6 +92,39 @@ class Task(Endpoint):
                 complete=output.complete,
                 born_s=output.born_s,
             )
+        self._stop_if_done()
+
+    # -- failing -----------------------------------------------------------------------------------------
+
+    def _remember(self, packets: list[Packet], complete: int, checkpoint_s: float) -> None:
+        """Write packets down before they are worked on; from time to time, the state instead."""
+        now, stable = self.world.clock.now, self.world.stable
+        if now - (self.saved[1] if self.saved else 0.0) >= checkpoint_s:
+            state, size = self.work.save()
+            self.saved, self.log = (state, now), []
+            stable.checkpoints += 1
+            stable.checkpoints_b += size
+        self.log.append((packets, complete))
+        stable.log_b += sum(packet.size_b for packet in packets)
+
+    def forget(self) -> None:
+        """Lose what is not on stable storage."""
+        self.work = self.work.anew()
+
+    def replay_work(self) -> float:
+        """Give the work that it takes to come to where it was."""
+        return sum(self.work.cost(packets) for packets, _ in self.log)
+
+    def recover(self) -> None:
+        """Come to where it was: from the state that was saved, with what was written down since.
+
+        What comes of that has been sent before, and is on its way or there.
+        """
+        if self.saved is not None:
+            self.work = self.work.moved(self.saved[0])
+        for packets, complete in self.log:
+            self.work.take(packets, complete)
+            self.world.stable.replayed += events_in(packets)
         self._stop_if_done()
 
     def _is_worth_telling(self, stream: str, complete: int) -> bool:
