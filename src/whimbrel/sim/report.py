@@ -13,9 +13,18 @@ from whimbrel.sim.scenarios.registry import Plot, Published, Results
 
 
 def write_report(
-    name: str, parameters: Mapping[str, Any], results: Results, out: Path, *, plots: bool = True
+    name: str,
+    parameters: Mapping[str, Any],
+    results: Results,
+    out: Path,
+    *,
+    plots: bool = True,
+    drawn: Sequence[tuple[Plot, Sequence[Mapping[str, Any]]]] = (),
 ) -> list[Path]:
-    """Write `results.json`, `table.txt` and one picture a plot into a folder; give the files."""
+    """Write `results.json`, `table.txt` and one picture a plot into a folder; give the files.
+
+    `drawn` are plots of other rows than those of the results.
+    """
     out.mkdir(parents=True, exist_ok=True)
     content = {
         "scenario": name,
@@ -32,7 +41,9 @@ def write_report(
     files[0].write_text(json.dumps(content, indent=1, default=_plain) + "\n", encoding="utf-8")
     files[1].write_text(table(results.rows) + "\n", encoding="utf-8")
     if plots:
-        files += [_draw(plot, results.rows, out) for plot in results.plots]
+        files += [
+            _draw(plot, rows, out) for plot, rows in [*((p, results.rows) for p in results.plots), *drawn]
+        ]
     return files
 
 
