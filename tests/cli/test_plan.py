@@ -56,6 +56,40 @@ def test_operators_are_timed_on_the_recording(site):
     assert (without.exit_code, "give one with --events" in without.stderr) == (2, True)
 
 
+BAD_ROWS = "e4,Leave,soon,truck-4,3,4,1\ne5,Leave,later,truck-5,3,4,1\n"
+
+
+def test_rows_of_a_recording_that_are_no_events_are_told(site):
+    site.write("bad.csv", (site.path / "trips.csv").read_text() + BAD_ROWS)
+    site.write("more.csv", "id,type,time,source\n,Leave,2024-05-01T09:00:00Z,t\ne9,,2024-05-01T09:00:00Z,t\n")
+    args = ["plan", "late.wbl", "--network", "site.yaml", "--events", "bad.csv", "more.csv"]
+    done = site.run(*args, "--rejected", "no.jsonl")
+    assert done.exit_code == 0
+    lines = done.stderr.splitlines()
+    assert lines[:2] == ["4 rows rejected (no.jsonl)", "  2 x time is not a readable time"]
+    event = '{"id": "e4", "type": "Leave", "time": "soon", "source": "truck-4", "x": 3, "y": 4, "load": 1.0}'
+    assert lines[-4] == f"  bad.csv, row 4: time is not a readable time: 'soon': {event}"
+    assert lines[-2].startswith("  more.csv, row 1: ")
+    assert lines[-1] == "  and 1 other row"
+    assert len(site.read("no.jsonl").splitlines()) == 4
+    assert site.run(*args, "--quiet").stderr == ""
+
+
+def test_a_recording_in_which_no_row_is_an_event_is_told_with_the_reasons(site):
+    site.write("bad.csv", "id,type,time,source,x,y,load\n" + BAD_ROWS)
+    done = site.run("plan", "late.wbl", "--network", "site.yaml", "--events", "bad.csv")
+    assert (done.exit_code, done.stdout) == (1, "")
+    assert "  2 x time is not a readable time" in done.stderr
+    assert "give a longer one; 2 of 2 rows were rejected" in done.stderr
+
+
+def test_what_is_read_is_not_overwritten(site):
+    done = site.run(
+        "plan", "late.wbl", "--network", "site.yaml", "--events", "trips.csv", "--out", "trips.csv"
+    )
+    assert (done.exit_code, "--out trips.csv would overwrite a file that is read" in done.stderr) == (2, True)
+
+
 @pytest.mark.parametrize(
     ("args", "status", "words"),
     [

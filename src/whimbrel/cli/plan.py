@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from whimbrel.cli.detect import announce_compiling
+from whimbrel.cli.detect import announce_compiling, refuse_overwriting
 from whimbrel.cli.options import (
     ManyEvents,
     Rate,
@@ -19,8 +20,11 @@ from whimbrel.cli.options import (
     type_option,
 )
 from whimbrel.cli.queries import read_query, show_warnings
+from whimbrel.cli.summary import refusals
 
 if TYPE_CHECKING:
+    from whimbrel.graph.query import Query
+    from whimbrel.plan.demand import Statistics
     from whimbrel.plan.planners import Planner
 
 
@@ -57,6 +61,11 @@ if TYPE_CHECKING:
 )  # fmt: skip
 @click.option("--out", metavar="PLAN", help="Where the plan goes, as JSON; - is standard output.")
 @click.option("--picture", metavar="FILE", help="Draw the plan: a .png or .svg file.")
+@click.option(
+    "--rejected", metavar="FILE",
+    help="Where rows of the recording go that are no events, as JSON with the reason. The first of them, and "
+    "how many there are, is told in any case.",
+)  # fmt: skip
 @click.option("--table", is_flag=True, help="Print tables of tasks, deliveries and links instead of words.")
 @type_option
 @time_unit_option
@@ -73,6 +82,7 @@ def plan(
     timed: bool,
     out: str | None,
     picture: str | None,
+    rejected: str | None,
     table: bool,
     default_type: str | None,
     time_unit: str,
@@ -107,6 +117,7 @@ def plan(
         raise click.UsageError("--timed times the operators on a recording; give one with --events")
     chosen = _planner(planner_name)
     compiled = read_query(query, **compiling)
+    refuse_overwriting(query, events, {"--out": out, "--picture": picture, "--rejected": rejected})
     if not quiet:
         show_warnings(compiled, query)
     from whimbrel.plan.cost import Objective
@@ -118,16 +129,8 @@ def plan(
     if events:
         if not quiet:
             announce_compiling()
-        from whimbrel.trial.measure import measure
-
-        statistics = measure(
-            compiled,
-            list(events),
-            clock=time.process_time if timed else None,
-            coordinates=coordinates,
-            time_unit=time_unit,
-            default_type=default_type,
-        )
+        settings = {"coordinates": coordinates, "time_unit": time_unit, "default_type": default_type}
+        statistics = _measured(compiled, events, rejected, timed=timed, quiet=quiet, settings=settings)
     workload = workload_of(compiled, network, statistics, dict(rates))
     found = chosen(workload, network, Objective(objective))
     if picture is not None:
@@ -136,6 +139,30 @@ def plan(
         _write(found.to_dict(), out)
     if out != "-":
         click.echo(found.table() if table else found.words(), nl=False)
+
+
+def _measured(
+    query: Query,
+    events: tuple[str, ...],
+    rejected: str | None,
+    *,
+    timed: bool,
+    quiet: bool,
+    settings: dict[str, Any],
+) -> Statistics:
+    """Count the events of a recording, and say which rows of it are none, also where too few are left."""
+    from whimbrel.io.rejected import RejectedWriter
+    from whimbrel.trial.measure import measure
+
+    if rejected is not None:
+        Path(rejected).unlink(missing_ok=True)
+    with RejectedWriter(rejected) as writer:
+        try:
+            clock = time.process_time if timed else None
+            return measure(query, list(events), clock=clock, rejected=writer, **settings)
+        finally:
+            if writer.total and not quiet:
+                click.echo(refusals(writer), err=True)
 
 
 def _planner(name: str) -> Planner:
