@@ -11,6 +11,7 @@ import click
 
 from whimbrel.cli.detect import announce_compiling, refuse_overwriting
 from whimbrel.cli.options import (
+    Duration,
     ManyEvents,
     Rate,
     compile_options,
@@ -37,7 +38,8 @@ if TYPE_CHECKING:
 @click.option(
     "--planner", "planner_name", default="greedy", show_default=True, metavar="NAME",
     help="centralised: all on one broker, the best; greedy (or static): each task where it costs the least; "
-    "exact: the best there is, for small networks; flow: tabu search for the least flow.",
+    "exact: the best there is, for small networks; flow: tabu search for the least flow; migrate: tasks move "
+    "along with movers.",
 )  # fmt: skip
 @click.option(
     "--objective", type=click.Choice(["bdp", "flow", "cost"]), default="bdp", show_default=True,
@@ -58,6 +60,15 @@ if TYPE_CHECKING:
     "--timed", is_flag=True,
     help="Time the operators on the recording, in seconds of one core of this machine, instead of estimating "
     "their work.",
+)  # fmt: skip
+@click.option(
+    "--step", type=Duration(), metavar="DURATION",
+    help="For the planner migrate: how long a time step is, at whose beginning tasks may move, such as 5s. "
+    "By default there are at most 300.",
+)  # fmt: skip
+@click.option(
+    "--ahead", type=Duration(), metavar="DURATION",
+    help="For the planner migrate: how far to look ahead. By default to the end of the last track.",
 )  # fmt: skip
 @click.option("--out", metavar="PLAN", help="Where the plan goes, as JSON; - is standard output.")
 @click.option("--picture", metavar="FILE", help="Draw the plan: a .png or .svg file.")
@@ -80,6 +91,8 @@ def plan(
     events: tuple[str, ...],
     rates: tuple[tuple[str, float], ...],
     timed: bool,
+    step: str | None,
+    ahead: str | None,
     out: str | None,
     picture: str | None,
     rejected: str | None,
@@ -116,6 +129,7 @@ def plan(
     if timed and not events:
         raise click.UsageError("--timed times the operators on a recording; give one with --events")
     chosen = _planner(planner_name)
+    moving = _moving(planner_name, step, ahead)
     compiled = read_query(query, **compiling)
     refuse_overwriting(query, events, {"--out": out, "--picture": picture, "--rejected": rejected})
     if not quiet:
@@ -132,13 +146,24 @@ def plan(
         settings = {"coordinates": coordinates, "time_unit": time_unit, "default_type": default_type}
         statistics = _measured(compiled, events, rejected, timed=timed, quiet=quiet, settings=settings)
     workload = workload_of(compiled, network, statistics, dict(rates))
-    found = chosen(workload, network, Objective(objective))
+    found = chosen(workload, network, Objective(objective), **moving)
     if picture is not None:
         found.draw(picture)
     if out is not None:
         _write(found.to_dict(), out)
     if out != "-":
         click.echo(found.table() if table else found.words(), nl=False)
+
+
+def _moving(planner: str, step: str | None, ahead: str | None) -> dict[str, float]:
+    """Give the settings of the planner migrate, in seconds."""
+    from whimbrel.model.time import SECOND, duration
+
+    given = {"step_s": step, "ahead_s": ahead}
+    found = {name: duration(text) / SECOND for name, text in given.items() if text is not None}
+    if found and planner != "migrate":
+        raise click.UsageError("--step and --ahead are for --planner migrate")
+    return found
 
 
 def _measured(

@@ -14,7 +14,6 @@ import pyarrow as pa
 from whimbrel.errors import DataError
 from whimbrel.model.faults import kind_of_reason
 
-
 KEPT = 3
 """How many rejected rows are kept to be shown."""
 

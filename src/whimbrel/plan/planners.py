@@ -36,7 +36,8 @@ class Plan(Protocol):
 STARTS = 3
 """From how many brokers with everything on them the greedy planner begins, too."""
 
-Planner = Callable[[Workload, Network, Objective], Plan]
+Planner = Callable[..., Plan]
+"""Takes a workload, a network and an objective; some take settings of their own, too."""
 
 
 def plan_centralised(workload: Workload, network: Network, objective: Objective = Objective.BDP) -> Placement:
@@ -170,6 +171,15 @@ def plan_flow(workload: Workload, network: Network, objective: Objective = Objec
     return _checked(board, place_by_flow(workload, network), "flow", "no plan was found", notes)
 
 
+def plan_migrate(
+    workload: Workload, network: Network, objective: Objective = Objective.BDP, **settings: float | None
+) -> Plan:
+    """Move tasks along with movers, where that pays; settings are those of `plan_moving`."""
+    from whimbrel.plan.moving import plan_moving
+
+    return plan_moving(workload, network, objective, **settings)
+
+
 def _checked(
     board: Board, hosts: dict[str, str], planner: str, trouble: str, notes: tuple[str, ...] = ()
 ) -> Placement:
@@ -187,6 +197,7 @@ PLANNERS: dict[str, Planner] = {
     "static": plan_greedy,
     "exact": plan_exact,
     "flow": plan_flow,
+    "migrate": plan_migrate,
 }
 """`static` is another name of `greedy`: hosts that stay."""
 
