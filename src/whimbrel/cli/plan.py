@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     "--planner", "planner_name", default="greedy", show_default=True, metavar="NAME",
     help="centralised: all on one broker, the best; greedy (or static): each task where it costs the least; "
     "exact: the best there is, for small networks; flow: tabu search for the least flow; migrate: tasks move "
-    "along with movers.",
+    "along with movers; pushpull: events are sent at once or when asked for, where links come and go.",
 )  # fmt: skip
 @click.option(
     "--objective", type=click.Choice(["bdp", "flow", "cost"]), default="bdp", show_default=True,

@@ -180,6 +180,15 @@ def plan_migrate(
     return plan_moving(workload, network, objective, **settings)
 
 
+def plan_pushes_and_pulls(
+    workload: Workload, network: Network, objective: Objective = Objective.COST
+) -> Plan:
+    """Send some events at once and others when asked for; see `whimbrel.plan.pulling`."""
+    from whimbrel.plan.pulling import plan_pulling
+
+    return plan_pulling(workload, network, objective)
+
+
 def _checked(
     board: Board, hosts: dict[str, str], planner: str, trouble: str, notes: tuple[str, ...] = ()
 ) -> Placement:
@@ -198,6 +207,7 @@ PLANNERS: dict[str, Planner] = {
     "exact": plan_exact,
     "flow": plan_flow,
     "migrate": plan_migrate,
+    "pushpull": plan_pushes_and_pulls,
 }
 """`static` is another name of `greedy`: hosts that stay."""
 
