@@ -161,6 +161,19 @@ def test_rejected_rows_go_to_a_file_beside_the_output(folder):
     assert "  1 x attribute 'load' is not a number" in reasons
 
 
+def test_rejected_rows_are_numbered_within_their_files(folder):
+    folder.write("one.csv", TRIPS + "e5,Leave,soon,t,3,4,1\n")
+    folder.write("two.csv", TRIPS + "e6,Leave,then,t,3,4,1\n")
+    row = '{"id": "e%d", "type": "Leave", "time": "%s", "source": "t"}\n'
+    folder.write("three.jsonl", row % (7, "2024-05-01") + "broken\n" + row % (8, "never"))
+    done = folder.run("detect", "late.wbl", "--events", "one.csv", "two.csv", "three.jsonl", "--out", "o.csv")
+    assert done.exit_code == 0
+    lines = found_in(folder.read("o.rejected.jsonl"))
+    assert [(line["file"], line["row"]) for line in lines] == [
+        ("one.csv", 4), ("two.csv", 4), ("three.jsonl", 2), ("three.jsonl", 3),
+    ]  # fmt: skip
+
+
 def test_rejected_rows_of_standard_output_go_to_the_current_folder(folder):
     folder.write("bad.csv", TRIPS + "e5,Leave,soon,t,3,4,1\n")
     for _ in range(2):

@@ -56,6 +56,40 @@ def test_operators_are_timed_on_the_recording(site):
     assert (without.exit_code, "give one with --events" in without.stderr) == (2, True)
 
 
+BAD_ROWS = "e4,Leave,soon,truck-4,3,4,1\ne5,Leave,later,truck-5,3,4,1\n"
+
+
+def test_rows_of_a_recording_that_are_no_events_are_told(site):
+    site.write("bad.csv", (site.path / "trips.csv").read_text() + BAD_ROWS)
+    site.write("more.csv", "id,type,time,source\n,Leave,2024-05-01T09:00:00Z,t\ne9,,2024-05-01T09:00:00Z,t\n")
+    args = ["plan", "late.wbl", "--network", "site.yaml", "--events", "bad.csv", "more.csv"]
+    done = site.run(*args, "--rejected", "no.jsonl")
+    assert done.exit_code == 0
+    lines = done.stderr.splitlines()
+    assert lines[:2] == ["4 rows rejected (no.jsonl)", "  2 x time is not a readable time"]
+    event = '{"id": "e4", "type": "Leave", "time": "soon", "source": "truck-4", "x": 3, "y": 4, "load": 1.0}'
+    assert lines[-4] == f"  bad.csv, row 4: time is not a readable time: 'soon': {event}"
+    assert lines[-2].startswith("  more.csv, row 1: ")
+    assert lines[-1] == "  and 1 other row"
+    assert len(site.read("no.jsonl").splitlines()) == 4
+    assert site.run(*args, "--quiet").stderr == ""
+
+
+def test_a_recording_in_which_no_row_is_an_event_is_told_with_the_reasons(site):
+    site.write("bad.csv", "id,type,time,source,x,y,load\n" + BAD_ROWS)
+    done = site.run("plan", "late.wbl", "--network", "site.yaml", "--events", "bad.csv")
+    assert (done.exit_code, done.stdout) == (1, "")
+    assert "  2 x time is not a readable time" in done.stderr
+    assert "give a longer one; 2 of 2 rows were rejected" in done.stderr
+
+
+def test_what_is_read_is_not_overwritten(site):
+    done = site.run(
+        "plan", "late.wbl", "--network", "site.yaml", "--events", "trips.csv", "--out", "trips.csv"
+    )
+    assert (done.exit_code, "--out trips.csv would overwrite a file that is read" in done.stderr) == (2, True)
+
+
 @pytest.mark.parametrize(
     ("args", "status", "words"),
     [
@@ -92,3 +126,67 @@ def test_a_network_has_to_be_there(site):
     missing = site.run("plan", "late.wbl", "--network", "nowhere.yaml")
     assert (missing.exit_code, "nowhere.yaml: No such file" in missing.stderr) == (1, True)
     assert site.run("plan", "late.wbl").exit_code == 2
+
+
+@pytest.fixture
+def examples(folder):
+    for file in EXAMPLE.iterdir():
+        shutil.copy(file, folder.path)
+    return folder
+
+
+def test_tasks_move_with_movers(examples):
+    args = ["plan", "ferry.wbl", "--network", "strait.yaml", "--events", "ferry.csv", "--planner", "migrate"]
+    done = examples.run(
+        *args, "--out", "plan.json", "--picture", "plan.png", "--step", "20s", "--ahead", "6min"
+    )
+    assert (done.exit_code, done.stderr) == (0, "")
+    assert "over 6 min, in steps of 20 s." in done.stdout
+    assert "Strain starts on islet at 100 s: its fixed state (646 B) leaves west at" in done.stdout
+    plan = json.loads(examples.read("plan.json"))
+    assert plan["hosts"]["Strain"] == [[0.0, "west"], [100.0, "islet"], [200.0, "east"]]
+    assert [each["do"] for each in plan["schedule"] if each["task"] == "Strain"][:2] == [
+        "send_fixed",
+        "send_window",
+    ]
+    assert (examples.path / "plan.png").read_bytes().startswith(b"\x89PNG")
+    table = examples.run(*args, "--table")
+    assert "send window" in table.stdout
+
+
+def test_events_are_pushed_and_pulled(examples):
+    args = ["plan", "river.wbl", "--network", "valley.yaml", "--planner", "pushpull"]
+    done = examples.run(*args, "--out", "plan.json", "--picture", "plan.svg")
+    assert (done.exit_code, done.stderr) == (0, "")
+    assert "ridge then asks for Rain[amount > 20] at gauge-1" in done.stdout
+    assert len(json.loads(examples.read("plan.json"))["composites"]) == 2
+    assert examples.read("plan.svg").startswith("<?xml")
+    assert "pulled (1)" in examples.run(*args, "--table").stdout
+
+
+@pytest.mark.parametrize(
+    ("args", "status", "words"),
+    [
+        (["ferry", "strait", "--step", "5s"], 2, "--step and --ahead are for --planner migrate"),
+        (["ferry", "strait", "--planner", "migrate", "--step", "soon"], 2, "soon"),
+        (["ferry", "strait", "--planner", "migrate", "--step", "1ms"], 1, "take longer steps (--step)"),
+        (["ferry", "strait", "--planner", "pushpull"], 1, "the mover ferry; use --planner migrate"),
+        (
+            ["yard", "site", "--planner", "pushpull"],
+            1,
+            "error: Danger cannot be detected by pushing and pulling",
+        ),
+    ],
+)
+def test_what_new_planners_cannot_do_is_told(examples, args, status, words):
+    query, network, *others = args
+    done = examples.run("plan", f"{query}.wbl", "--network", f"{network}.yaml", *others)
+    assert (done.exit_code, done.stdout) == (status, "")
+    assert words in done.stderr
+
+
+def test_without_movers_nothing_moves(examples):
+    done = examples.run(
+        "plan", "yard.wbl", "--network", "site.yaml", "--events", "recording.csv", "--planner", "migrate"
+    )
+    assert "Note: nothing that sends or receives moves, so tasks stay where they are." in done.stdout

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from whimbrel.cli.detect import announce_compiling
+from whimbrel.cli.detect import announce_compiling, refuse_overwriting
 from whimbrel.cli.options import (
+    Duration,
     ManyEvents,
     Rate,
     compile_options,
@@ -19,8 +21,11 @@ from whimbrel.cli.options import (
     type_option,
 )
 from whimbrel.cli.queries import read_query, show_warnings
+from whimbrel.cli.summary import refusals
 
 if TYPE_CHECKING:
+    from whimbrel.graph.query import Query
+    from whimbrel.plan.demand import Statistics
     from whimbrel.plan.planners import Planner
 
 
@@ -33,7 +38,8 @@ if TYPE_CHECKING:
 @click.option(
     "--planner", "planner_name", default="greedy", show_default=True, metavar="NAME",
     help="centralised: all on one broker, the best; greedy (or static): each task where it costs the least; "
-    "exact: the best there is, for small networks; flow: tabu search for the least flow.",
+    "exact: the best there is, for small networks; flow: tabu search for the least flow; migrate: tasks move "
+    "along with movers; pushpull: events are sent at once or when asked for, where links come and go.",
 )  # fmt: skip
 @click.option(
     "--objective", type=click.Choice(["bdp", "flow", "cost"]), default="bdp", show_default=True,
@@ -55,8 +61,22 @@ if TYPE_CHECKING:
     help="Time the operators on the recording, in seconds of one core of this machine, instead of estimating "
     "their work.",
 )  # fmt: skip
+@click.option(
+    "--step", type=Duration(), metavar="DURATION",
+    help="For the planner migrate: how long a time step is, at whose beginning tasks may move, such as 5s. "
+    "By default there are at most 300.",
+)  # fmt: skip
+@click.option(
+    "--ahead", type=Duration(), metavar="DURATION",
+    help="For the planner migrate: how far to look ahead. By default to the end of the last track.",
+)  # fmt: skip
 @click.option("--out", metavar="PLAN", help="Where the plan goes, as JSON; - is standard output.")
 @click.option("--picture", metavar="FILE", help="Draw the plan: a .png or .svg file.")
+@click.option(
+    "--rejected", metavar="FILE",
+    help="Where rows of the recording go that are no events, as JSON with the reason. The first of them, and "
+    "how many there are, is told in any case.",
+)  # fmt: skip
 @click.option("--table", is_flag=True, help="Print tables of tasks, deliveries and links instead of words.")
 @type_option
 @time_unit_option
@@ -71,8 +91,11 @@ def plan(
     events: tuple[str, ...],
     rates: tuple[tuple[str, float], ...],
     timed: bool,
+    step: str | None,
+    ahead: str | None,
     out: str | None,
     picture: str | None,
+    rejected: str | None,
     table: bool,
     default_type: str | None,
     time_unit: str,
@@ -106,7 +129,9 @@ def plan(
     if timed and not events:
         raise click.UsageError("--timed times the operators on a recording; give one with --events")
     chosen = _planner(planner_name)
+    moving = _moving(planner_name, step, ahead)
     compiled = read_query(query, **compiling)
+    refuse_overwriting(query, events, {"--out": out, "--picture": picture, "--rejected": rejected})
     if not quiet:
         show_warnings(compiled, query)
     from whimbrel.plan.cost import Objective
@@ -118,24 +143,51 @@ def plan(
     if events:
         if not quiet:
             announce_compiling()
-        from whimbrel.trial.measure import measure
-
-        statistics = measure(
-            compiled,
-            list(events),
-            clock=time.process_time if timed else None,
-            coordinates=coordinates,
-            time_unit=time_unit,
-            default_type=default_type,
-        )
+        settings = {"coordinates": coordinates, "time_unit": time_unit, "default_type": default_type}
+        statistics = _measured(compiled, events, rejected, timed=timed, quiet=quiet, settings=settings)
     workload = workload_of(compiled, network, statistics, dict(rates))
-    found = chosen(workload, network, Objective(objective))
+    found = chosen(workload, network, Objective(objective), **moving)
     if picture is not None:
         found.draw(picture)
     if out is not None:
         _write(found.to_dict(), out)
     if out != "-":
         click.echo(found.table() if table else found.words(), nl=False)
+
+
+def _moving(planner: str, step: str | None, ahead: str | None) -> dict[str, float]:
+    """Give the settings of the planner migrate, in seconds."""
+    from whimbrel.model.time import SECOND, duration
+
+    given = {"step_s": step, "ahead_s": ahead}
+    found = {name: duration(text) / SECOND for name, text in given.items() if text is not None}
+    if found and planner != "migrate":
+        raise click.UsageError("--step and --ahead are for --planner migrate")
+    return found
+
+
+def _measured(
+    query: Query,
+    events: tuple[str, ...],
+    rejected: str | None,
+    *,
+    timed: bool,
+    quiet: bool,
+    settings: dict[str, Any],
+) -> Statistics:
+    """Count the events of a recording, and say which rows of it are none, also where too few are left."""
+    from whimbrel.io.rejected import RejectedWriter
+    from whimbrel.trial.measure import measure
+
+    if rejected is not None:
+        Path(rejected).unlink(missing_ok=True)
+    with RejectedWriter(rejected) as writer:
+        try:
+            clock = time.process_time if timed else None
+            return measure(query, list(events), clock=clock, rejected=writer, **settings)
+        finally:
+            if writer.total and not quiet:
+                click.echo(refusals(writer), err=True)
 
 
 def _planner(name: str) -> Planner:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from whimbrel.engine.detect import Outcome
-    from whimbrel.engine.intake import Counts
+    from whimbrel.io.rejected import RejectedWriter
 
 MOST_FREQUENT = 3
+LONGEST = 120
+"""Letters of a rejected row that are shown."""
 
 
 def summary(outcome: Outcome, rejected: Path) -> str:
@@ -20,18 +23,33 @@ def summary(outcome: Outcome, rejected: Path) -> str:
         f"{_many(counts.received, 'event')} read, {_many(found, 'detection')}, {counts.late:,} late, "
         f"{counts.duplicate:,} duplicate, {counts.rejected:,} rejected{where}"
     )
-    return "\n".join([line, *_reasons(counts)])
+    return "\n".join([line, *_reasons(counts.reasons)])
+
+
+def refusals(rejected: RejectedWriter) -> str:
+    """Say how many rows were rejected and why, with the first of them."""
+    where = f" ({rejected.path})" if rejected.path is not None else ""
+    lines = [f"{_many(rejected.total, 'row')} rejected{where}", *_reasons(rejected.counts)]
+    for entry in rejected.first:
+        file = f"{entry['file']}, " if entry["file"] else ""
+        lines.append(f"  {file}row {entry['row']}: {entry['reason']}: {_short(entry['event'])}")
+    more = rejected.total - len(rejected.first)
+    return "\n".join([*lines, f"  and {_many(more, 'other row')}"] if more else lines)
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
 
 
 def _many(count: int, what: str) -> str:
     return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
 
 
-def _reasons(counts: Counts) -> list[str]:
+def _reasons(reasons: Mapping[str, int]) -> list[str]:
     """List the most frequent reasons."""
     from whimbrel.model.faults import kinds_of_reasons
 
-    kinds = kinds_of_reasons(counts.reasons)
+    kinds = kinds_of_reasons(reasons)
     lines = [f"  {count:,} x {reason}" for reason, count in kinds.most_common(MOST_FREQUENT)]
     more = len(kinds) - MOST_FREQUENT
     return [*lines, f"  and {_many(more, 'other reason')}"] if more > 0 else lines

@@ -102,6 +102,7 @@ def _files(
     paths = [events] if isinstance(events, str | os.PathLike) else list(events)
     files = read_events([Path(path) for path in paths], schemas=session.schemas)
     for piece in files.pieces():
+        before = session.counts.received
         try:
             conformed = session.conform(piece.batch)
         except DataError as error:
@@ -109,7 +110,7 @@ def _files(
         if piece.rejected is not None and piece.rejected.num_rows:
             session.count_rejected(piece.rejected)
             writer.write(piece.rejected, piece.file)
-        writer.write(piece.numbered(conformed.rejected), piece.file)
+        writer.write(piece.numbered(conformed.rejected, before), piece.file)
         if progress is not None:
             progress(files.bytes_read, files.bytes_total)
         yield conformed.events

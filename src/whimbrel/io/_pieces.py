@@ -43,9 +43,12 @@ class Piece:
     numbers: npt.NDArray[np.int64] | None = None
     rejected: pa.RecordBatch | None = None
 
-    def numbered(self, rejected: pa.RecordBatch) -> pa.RecordBatch:
-        """Replace positions in `batch` (what `conform` gives by default) by row numbers in the file."""
-        positions = rejected.column("row").to_numpy(zero_copy_only=False)
+    def numbered(self, rejected: pa.RecordBatch, before: int = 0) -> pa.RecordBatch:
+        """Replace positions in `batch` (what `conform` gives by default) by row numbers in the file.
+
+        `before` is how many rows were counted before those of `batch`, where `rejected` counts them, too.
+        """
+        positions = rejected.column("row").to_numpy(zero_copy_only=False) - before
         rows = positions + self.first_row if self.numbers is None else self.numbers[positions]
         return rejected.set_column(0, "row", pa.array(rows, pa.int64()))
 

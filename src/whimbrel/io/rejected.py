@@ -7,24 +7,29 @@ from collections import Counter
 from os import PathLike, fspath
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Self
+from typing import IO, Any, Self
 
 import pyarrow as pa
 
 from whimbrel.errors import DataError
 from whimbrel.model.faults import kind_of_reason
 
+KEPT = 3
+"""How many rejected rows are kept to be shown."""
+
 
 class RejectedWriter:
     """Append rejected rows to a file as JSON lines: {"file", "row", "reason", "event"}.
 
     The file is made when the first row is rejected, so a clean run leaves none. Without a path, rows are only
-    counted. `counts` holds the number of rows by reason, without the values in it (what follows the colon).
+    counted. `counts` holds the number of rows by reason, without the values in it (what follows the colon),
+    `first` the first few rows as they are written.
     """
 
     def __init__(self, path: str | PathLike[str] | None = None) -> None:
         self.path = None if path is None else Path(fspath(path))
         self.counts: Counter[str] = Counter()
+        self.first: list[dict[str, Any]] = []
         self._file: IO[str] | None = None
 
     @property
@@ -39,7 +44,10 @@ class RejectedWriter:
         lines = []
         for entry in rejected.to_pylist():
             self.counts[kind_of_reason(entry["reason"])] += 1
-            lines.append(json.dumps({"file": fspath(file), **entry}, ensure_ascii=False))
+            named = {"file": fspath(file), **entry}
+            if len(self.first) < KEPT:
+                self.first.append(named)
+            lines.append(json.dumps(named, ensure_ascii=False))
         if self.path is not None:
             self._opened(self.path).write("\n".join(lines) + "\n")
 

@@ -124,7 +124,7 @@ class _Cutter:
             if operator.name in needed
             for task in self._tasks(operator)
         ]
-        return Workload(tuple(feeds), tuple(tasks), tuple(deliveries))
+        return Workload(tuple(feeds), tuple(tasks), tuple(deliveries), self.graph)
 
     # -- who sends, who wants --------------------------------------------------------------------------------
 

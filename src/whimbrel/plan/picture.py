@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -36,18 +38,31 @@ def draw_placement(plan: Placement, path: str) -> None:
     NetworkError
         If the file is of another kind.
     """
+    with picture(path) as axes:
+        network = shown(plan)
+        spots = spread(network)
+        _draw_links(axes, plan, network, spots)
+        _draw_brokers(axes, plan, network, spots)
+        _finish(axes, plan, network)
+
+
+@contextmanager
+def picture(path: str, size: tuple[float, float] = (9, 6)) -> Iterator[Any]:
+    """Give axes to draw on; what was drawn goes to a PNG or SVG file.
+
+    Raises
+    ------
+    NetworkError
+        If the file is of another kind.
+    """
     if Path(path).suffix.lower() not in (".png", ".svg"):
         raise NetworkError(f"{path}: this is no picture", "name a file that ends with .png or .svg")
     pyplot = _pyplot()
     # The same plan gives the same file: no date, no random names, texts as texts.
     with pyplot.rc_context({"svg.hashsalt": "whimbrel", "svg.fonttype": "none", "font.size": 9}):
-        figure, axes = pyplot.subplots(figsize=(9, 6), layout="constrained")
+        figure, axes = pyplot.subplots(figsize=size, layout="constrained")
         try:
-            network = shown(plan)
-            spots = spread(network)
-            _draw_links(axes, plan, network, spots)
-            _draw_brokers(axes, plan, network, spots)
-            _finish(axes, plan, network)
+            yield axes
             metadata = {"Date": None} if path.lower().endswith(".svg") else {}
             figure.savefig(path, dpi=130, metadata=metadata)
         finally:

@@ -14,6 +14,18 @@ from whimbrel.plan.board import Board
 from whimbrel.plan.cost import Costs, Objective, evaluate, room, violations
 from whimbrel.plan.network import Link, Network
 from whimbrel.plan.units import in_bytes, in_seconds
+from whimbrel.plan.wording import (
+    aligned,
+    amount,
+    compared,
+    counted,
+    fields,
+    finite,
+    listed,
+    percent,
+    rate,
+    share_of,
+)
 from whimbrel.plan.workload import Delivery, Feed, Task, Workload
 
 MOST = 0.5
@@ -59,7 +71,7 @@ class Placement:
         measures = {
             Objective.BDP: f"{in_bytes(total.bdp_b)} on their way at any time",
             Objective.FLOW: f"{in_bytes(total.flow_b_s)}/s, counted on every link",
-            Objective.COST: f"{_amount(total.cost_s)} a second for traffic",
+            Objective.COST: f"{amount(total.cost_s)} a second for traffic",
         }
         others = "; ".join(words for each, words in measures.items() if each is not self.objective)
         return (
@@ -72,13 +84,13 @@ class Placement:
         ends = frozenset(place for each in self.workload.deliveries for place in self._board.places(each.at))
         if len(ends) != 1 or not self.workload.tasks:
             tasks, brokers = len(self.workload.tasks), len(set(self.hosts.values()))
-            return f"{_number(tasks, 'task')} on {_number(brokers, 'broker')}."
+            return f"{counted(tasks, 'task')} on {counted(brokers, 'broker')}."
         (end,) = ends
         central = self._board.cost(dict.fromkeys(self.workload.task, end))
         mine = self._board.cost(self.hosts)
         if not central:
             return f"Everything happens on {end}."
-        return f"Running everything on {end} would cost {_compared(central, mine)}."
+        return f"Running everything on {end} would cost {compared(central, mine)}."
 
     def _reasons(self) -> list[str]:
         """Say for every task why it runs where it does; conditions that run at their sources in one line."""
@@ -100,7 +112,7 @@ class Placement:
         by_host: dict[str, list[str]] = {}
         for task in tasks:
             by_host.setdefault(self.hosts[task.name], []).extend(task.inputs)
-        places = "; ".join(f"{_listed(inputs)} on {host}" for host, inputs in by_host.items())
+        places = "; ".join(f"{listed(inputs)} on {host}" for host, inputs in by_host.items())
         return f"{tasks[0].operators[-1]} runs where its events come from: {places}."
 
     def _why(self, task: Task) -> str:
@@ -110,18 +122,18 @@ class Placement:
     def _reason(self, task: Task, host: str) -> str:
         shares = self._read_from(task)
         if shares.get(host, 0.0) >= MOST:
-            return f"because {_percent(shares[host])} of what it reads comes from there"
+            return f"because {percent(shares[host])} of what it reads comes from there"
         places = [each for each in self.workload.deliveries if each.stream == task.name]
         if any(host in self._board.places(each.at) for each in places):
             return "because what it makes is wanted there"
         readers = [each.name for each in self.workload.readers[task.name] if self.hosts[each.name] == host]
         if readers:
-            return f"because {_listed(readers)} reads it there"
+            return f"because {listed(readers)} reads it there"
         heaviest = [name for name, _ in sorted(shares.items(), key=lambda each: -each[1])][:3]
         ends = {self.hosts[each.name] for each in self.workload.readers[task.name]}
         ends |= {place for each in places for place in self._board.places(each.at)}
         if heaviest:
-            return f"on the way from {_listed(heaviest)} to {_listed(sorted(ends))}"
+            return f"on the way from {listed(heaviest)} to {listed(sorted(ends))}"
         return "though it reads nothing"
 
     def _read_from(self, task: Task) -> dict[str, float]:
@@ -148,7 +160,7 @@ class Placement:
             if not self._board.excess({**self.hosts, task.name: broker}):
                 if cost <= mine * (1 + 1e-9):
                     return f"{broker} would do as well"
-                return f"on {broker}, the next best, the plan would cost {_compared(cost, mine)}"
+                return f"on {broker}, the next best, the plan would cost {compared(cost, mine)}"
             if cost < mine * (1 - 1e-9):
                 return f"{broker} would be cheaper, but then {self._trouble(task, broker)}"
         return "it could run nowhere else"
@@ -175,7 +187,7 @@ class Placement:
         found = []
         if busy is not None:
             load = self.costs.traffic_b_s[busy]
-            of_room = f"{in_bytes(load)}/s of {in_bytes(room(busy))}/s ({_percent(share)})"
+            of_room = f"{in_bytes(load)}/s of {in_bytes(room(busy))}/s ({percent(share)})"
             found = [f"The fullest link is {busy.a} - {busy.b}: {of_room}."]
         loads = [
             (work / self.network[name].capacity, name)
@@ -184,7 +196,7 @@ class Placement:
         ]
         if loads:
             share, name = max(loads)
-            found.append(f"The busiest broker is {name}: {_percent(share)} of what it can do.")
+            found.append(f"The busiest broker is {name}: {percent(share)} of what it can do.")
         return found
 
     # -- table, data, picture --------------------------------------------------------------------------------
@@ -192,7 +204,7 @@ class Placement:
     def table(self) -> str:
         """Show tasks, deliveries and links as tables of text."""
         tasks = [
-            [task.name, self.hosts[task.name], _rate(task.rate_hz), f"{in_bytes(task.bytes_s)}/s",
+            [task.name, self.hosts[task.name], rate(task.rate_hz), f"{in_bytes(task.bytes_s)}/s",
              f"{task.work:.3g}", in_bytes(task.fixed_b + task.window_b)]
             for task in self.workload.tasks
         ]  # fmt: skip
@@ -203,16 +215,16 @@ class Placement:
             )
         ]
         links = [
-            [f"{link.a} - {link.b}", f"{in_bytes(load)}/s", _share(load, room(link))]
+            [f"{link.a} - {link.b}", f"{in_bytes(load)}/s", share_of(load, room(link))]
             for link, load in self.costs.traffic_b_s.items()
         ]
         return "\n".join(
             [
-                *_aligned(["task", "runs on", "makes", "sends", "work", "state"], tasks),
+                *aligned(["task", "runs on", "makes", "sends", "work", "state"], tasks),
                 "",
-                *_aligned(["delivery", "to", "within", "when busy", "may take"], deliveries),
+                *aligned(["delivery", "to", "within", "when busy", "may take"], deliveries),
                 "",
-                *_aligned(["link", "traffic", "of its room"], links),
+                *aligned(["link", "traffic", "of its room"], links),
                 "",
             ]
         )
@@ -226,17 +238,17 @@ class Placement:
             "network": self.network.name,
             "hosts": dict(self.hosts),
             "costs": {"bdp_b": total.bdp_b, "flow_b_s": total.flow_b_s, "cost_s": total.cost_s},
-            "feeds": [_data(feed, "name", "at", "rate_hz", "size_b") for feed in self.workload.feeds],
+            "feeds": [fields(feed, "name", "at", "rate_hz", "size_b") for feed in self.workload.feeds],
             "tasks": [self._task_data(task) for task in self.workload.tasks],
             "deliveries": [
-                {"stream": each.stream, "at": each.at, "delay_s": _finite(delay), "bound_s": _finite(bound)}
-                | {"latency_s": _finite(each.latency_s)}
+                {"stream": each.stream, "at": each.at, "delay_s": finite(delay), "bound_s": finite(bound)}
+                | {"latency_s": finite(each.latency_s)}
                 for each, delay, bound in zip(
                     self.workload.deliveries, self.costs.delays_s, self.costs.bounds_s, strict=True
                 )
             ],
             "links": [
-                {"between": [link.a, link.b], "traffic_b_s": load, "room_b_s": _finite(room(link))}
+                {"between": [link.a, link.b], "traffic_b_s": load, "room_b_s": finite(room(link))}
                 for link, load in self.costs.traffic_b_s.items()
             ],
             "brokers": [
@@ -248,7 +260,7 @@ class Placement:
         }
 
     def _task_data(self, task: Task) -> dict[str, Any]:
-        said = _data(task, "name", "rate_hz", "size_b", "work", "fixed_b", "window_b")
+        said = fields(task, "name", "rate_hz", "size_b", "work", "fixed_b", "window_b")
         lists = {"inputs": list(task.inputs), "operators": list(task.operators)}
         return {**said, **lists, "host": self.hosts[task.name]}
 
@@ -257,58 +269,3 @@ class Placement:
         from whimbrel.plan.picture import draw_placement
 
         draw_placement(self, path)
-
-
-def _data(item: object, *names: str) -> dict[str, Any]:
-    return {name: getattr(item, name) for name in names}
-
-
-def _finite(number: float) -> float | None:
-    return number if math.isfinite(number) else None
-
-
-def _rate(rate_hz: float) -> str:
-    for per_second, unit in ((1.0, "s"), (60.0, "min"), (3600.0, "h"), (86400.0, "day")):
-        if rate_hz * per_second >= 1 or unit == "day":
-            return f"{rate_hz * per_second:.3g}/{unit}"
-    raise AssertionError("a day is the last")
-
-
-def _share(load: float, limit: float) -> str:
-    return "" if math.isinf(limit) else _percent(load / limit)
-
-
-def _amount(number: float) -> str:
-    return f"{number:,.0f}" if abs(number) >= 1000 else f"{number:.3g}"
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.3g} %"
-
-
-def _number(count: int, what: str) -> str:
-    return f"{count} {what}" if count == 1 else f"{count} {what}s"
-
-
-def _compared(other: float, mine: float) -> str:
-    """Say how much more, or less, something costs."""
-    if not mine:
-        return f"{_amount(other)} instead of nothing"
-    ratio = other / mine
-    if ratio >= 2:
-        return f"{ratio:.3g} times as much"
-    if abs(ratio - 1) < 5e-4:
-        return "hardly more" if ratio > 1 else "as much"
-    return f"{_percent(abs(ratio - 1))} {'more' if ratio > 1 else 'less'}"
-
-
-def _listed(names: list[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
-
-
-def _aligned(heads: list[str], rows: list[list[str]]) -> list[str]:
-    widths = [max(len(row[column]) for row in [heads, *rows]) for column in range(len(heads))]
-    return [
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in [heads, ["-" * width for width in widths], *rows]
-    ]

@@ -43,7 +43,8 @@ WIDER = 10
 FEW = 20
 """How many brokers besides those on the ways planners look at that take long for each."""
 
-Planner = Callable[[Workload, Network, Objective], Plan]
+Planner = Callable[..., Plan]
+"""Takes a workload, a network and an objective; some take settings of their own, too."""
 
 
 @repaired
@@ -136,6 +137,24 @@ def plan_flow(workload: Workload, network: Network, objective: Objective = Objec
     )
 
 
+def plan_migrate(
+    workload: Workload, network: Network, objective: Objective = Objective.BDP, **settings: float | None
+) -> Plan:
+    """Move tasks along with movers, where that pays; settings are those of `plan_moving`."""
+    from whimbrel.plan.moving import plan_moving
+
+    return plan_moving(workload, network, objective, **settings)
+
+
+def plan_pushes_and_pulls(
+    workload: Workload, network: Network, objective: Objective = Objective.COST
+) -> Plan:
+    """Send some events at once and others when asked for; see `whimbrel.plan.pulling`."""
+    from whimbrel.plan.pulling import plan_pulling
+
+    return plan_pulling(workload, network, objective)
+
+
 def _checked(
     board: Board, hosts: dict[str, str], planner: str, trouble: str, notes: tuple[str, ...] = ()
 ) -> Placement:
@@ -153,6 +172,8 @@ PLANNERS: dict[str, Planner] = {
     "static": plan_greedy,
     "exact": plan_exact,
     "flow": plan_flow,
+    "migrate": plan_migrate,
+    "pushpull": plan_pushes_and_pulls,
 }
 """`static` is another name of `greedy`: hosts that stay."""
 

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from whimbrel.errors import NetworkError
-from whimbrel.plan.cost import Costs, Hosts, Objective, evaluate
+from whimbrel.plan.cost import Costs, Objective, evaluate
 from whimbrel.plan.network import Network
+from whimbrel.plan.timeline import Hosts
 from whimbrel.plan.workload import Delivery, Feed, Task, Workload
 
 

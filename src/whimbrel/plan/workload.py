@@ -7,10 +7,11 @@ statistics of its events; scenarios and tests write theirs by hand.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from whimbrel.errors import NetworkError
+from whimbrel.graph.operators import Graph
 from whimbrel.plan.network import unknown
 
 
@@ -84,6 +85,8 @@ class Workload:
     feeds: tuple[Feed, ...]
     tasks: tuple[Task, ...]
     deliveries: tuple[Delivery, ...]
+    graph: Graph | None = field(default=None, compare=False, repr=False)
+    """The operators that the tasks name, if they were cut out of a query."""
 
     def __post_init__(self) -> None:
         seen: set[str] = set()

@@ -22,6 +22,7 @@ from whimbrel.errors import DataError
 from whimbrel.graph.operators import ANY, Derive, Source
 from whimbrel.graph.query import Compilable, Query, compiled
 from whimbrel.io.files import read_events
+from whimbrel.io.rejected import RejectedWriter
 from whimbrel.model.frames import batches
 from whimbrel.model.time import SECOND
 from whimbrel.plan.demand import Statistics
@@ -33,7 +34,12 @@ Clock = Callable[[], float]
 
 
 def measure(
-    query: Query | Compilable, events: Any, *, clock: Clock | None = None, **settings: Any
+    query: Query | Compilable,
+    events: Any,
+    *,
+    clock: Clock | None = None,
+    rejected: RejectedWriter | None = None,
+    **settings: Any,
 ) -> Statistics:
     """Count the events of every stream of a query in a recording.
 
@@ -43,6 +49,8 @@ def measure(
         As for `whimbrel.detect`: paths, Arrow, pandas, polars or a list of dicts.
     clock
         Times the operators, if given. Without it planners estimate their work, which is the same every time.
+    rejected
+        Is told the rows that are no events, and why.
     settings
         `coordinates`, `time_unit` and `default_type` as for `whimbrel.run`.
 
@@ -52,20 +60,31 @@ def measure(
         If the recording has no events, or all at one time, so that it says nothing about rates.
     """
     session = _Measuring(compiled(query), clock, **settings)
-    run_bounded(session, session.tallied(_source(session, events)))
+    run_bounded(session, session.tallied(_source(session, events, rejected or RejectedWriter())))
     return session.statistics()
 
 
-def _source(session: Session, events: Any) -> Iterator[pa.RecordBatch]:
+def _source(session: Session, events: Any, rejected: RejectedWriter) -> Iterator[pa.RecordBatch]:
     if isinstance(events, str | os.PathLike):
         events = [events]
     is_paths = isinstance(events, Sequence) and all(isinstance(each, str | os.PathLike) for each in events)
     if is_paths and len(events) > 0:
         for piece in read_events([Path(each) for each in events], schemas=session.schemas).pieces():
-            yield session.conform(piece.batch).events
+            before = session.counts.received
+            try:
+                conformed = session.conform(piece.batch)
+            except DataError as error:
+                raise DataError(f"{piece.file}: {error}") from error
+            if piece.rejected is not None:
+                session.count_rejected(piece.rejected)
+                rejected.write(piece.rejected, piece.file)
+            rejected.write(piece.numbered(conformed.rejected, before), piece.file)
+            yield conformed.events
         return
     for batch in batches(events, rows=session.slice_rows):
-        yield session.conform(batch).events
+        conformed = session.conform(batch)
+        rejected.write(conformed.rejected)
+        yield conformed.events
 
 
 class _Counted(Pipeline):
@@ -137,8 +156,10 @@ class _Measuring(Session):
         """Give what was counted, a second of the events' time."""
         seconds = (self._span[1] - self._span[0]) / SECOND
         if seconds <= 0:
+            refused = self.counts.rejected
+            left = f"; {refused:,} of {self.counts.received:,} rows were rejected" if refused else ""
             raise DataError(
-                "a recording of no events, or of one time, says nothing about rates; give a longer one"
+                f"a recording of no events, or of one time, says nothing about rates; give a longer one{left}"
             )
         graph = self._measured.graph
         by_type: dict[str, dict[str, float]] = {}
