@@ -10,11 +10,12 @@ another nothing is kept.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import product
 
 from whimbrel.plan.pushpull.composite import Composite
-from whimbrel.plan.pushpull.plans import Planned, Stages, crossing
-from whimbrel.plan.pushpull.tree import Junction
+from whimbrel.plan.pushpull.plans import Planned, Stages, crossing, waiting_for
+from whimbrel.plan.pushpull.tree import Junction, is_negated
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,23 +50,25 @@ class Fronts:
         return self._known[id(junction)][1]
 
     def _worked_out(self, junction: Junction) -> list[Point]:
-        coming = self._coming(junction)
-        every = (1 << len(junction.inputs)) - 1
+        wanted = tuple(n for n, each in enumerate(junction.inputs) if not is_negated(each))
+        costs = _Costs(self._composite, junction)
+        coming = self._coming(junction, wanted)
         found: dict[int, list[Point]] = {}
-        for have in range(1, every + 1):
+        for have in _growing(wanted):
             found[have] = self._best(
                 each
                 for stage in _subsets(have)
-                for each in self._longer(
-                    junction, found.get(have & ~stage), have & ~stage, stage, coming[stage]
-                )
+                for each in self._longer(costs, found.get(have & ~stage), have & ~stage, stage, coming[stage])
             )
-        return found[every]
+        points = found[sum(1 << number for number in wanted)]
+        if len(wanted) < len(junction.inputs):
+            points = self._best(_unless(self._composite, junction, points))
+        return points
 
-    def _coming(self, junction: Junction) -> dict[int, list[Point]]:
+    def _coming(self, junction: Junction, wanted: tuple[int, ...]) -> dict[int, list[Point]]:
         """Give, for every set of inputs, the choices of plans below, with when all would have been pushed."""
         found: dict[int, list[Point]] = {0: [NOTHING]}
-        for stage in range(1, 1 << len(junction.inputs)):
+        for stage in _growing(wanted):
             number = stage.bit_length() - 1
             each = junction.inputs[number]
             points = self.of(each) if isinstance(each, Junction) else [NOTHING]
@@ -83,21 +86,16 @@ class Fronts:
         return found
 
     def _longer(
-        self, junction: Junction, shorter: list[Point] | None, have: int, stage: int, coming: list[Point]
+        self, costs: _Costs, shorter: list[Point] | None, have: int, stage: int, coming: list[Point]
     ) -> Iterator[_Draft]:
         """Add a stage to plans that have come so far."""
         numbers = _members(stage)
-        known = {name for number in _members(have) for name in junction.inputs[number].parts}
-        cost = sum(
-            junction.inputs[n].cost
-            * crossing(self._composite, junction.inputs[n], known, is_pulled=shorter is not None)
-            for n in numbers
-        )
+        cost = sum(costs.of(number, have) for number in numbers)
         if shorter is None:
             for each in coming:
                 yield cost + each.cost_s, each.delay_s, NOTHING, each.below, (numbers,)
             return
-        there_and_back = 2 * max(junction.inputs[number].delay_s for number in numbers)
+        there_and_back = 2 * max(costs.junction.inputs[number].delay_s for number in numbers)
         for point in shorter:
             for each in coming:
                 delay = max(point.delay_s + there_and_back, each.delay_s)
@@ -118,6 +116,41 @@ class Fronts:
         ]
 
 
+class _Costs:
+    """What each input of a junction costs when some of the others have come, each worked out once."""
+
+    def __init__(self, composite: Composite, junction: Junction) -> None:
+        self._composite, self.junction = composite, junction
+        self._known: dict[tuple[int, int], float] = {}
+
+    def of(self, number: int, have: int) -> float:
+        """Give what an input costs, a second: pushed if nothing has come before, else pulled."""
+        if (number, have) not in self._known:
+            each = self.junction.inputs[number]
+            known = frozenset().union(*(self.junction.inputs[other].parts for other in _members(have)))
+            way = crossing(self._composite, each, known, is_pulled=have > 0)
+            self._known[number, have] = each.cost * way
+        return self._known[number, have]
+
+
+def _unless(composite: Composite, junction: Junction, points: list[Point]) -> Iterator[_Draft]:
+    """Add parts that must not occur to plans: pushed, or asked for when all others have come."""
+    names = frozenset(part.name for part in composite.wanted)
+    spoiling = [number for number, each in enumerate(junction.inputs) if is_negated(each)]
+    for choice in product((False, True), repeat=len(spoiling)):
+        cost = wait = 0.0
+        for number, is_pulled in zip(spoiling, choice, strict=True):
+            each = junction.inputs[number]
+            cost += each.cost * crossing(composite, each, names, is_pulled=is_pulled)
+            wait = max(wait, waiting_for(each, is_pulled=is_pulled))
+        pulled = tuple(number for number, is_pulled in zip(spoiling, choice, strict=True) if is_pulled)
+        pushed = tuple(number for number in spoiling if number not in pulled)
+        for point in points:
+            stages = ((*point.stages[0], *pushed), *point.stages[1:], *([pulled] if pulled else []))
+            before = replace(point, stages=())
+            yield point.cost_s + cost, point.delay_s + wait, before, (), stages
+
+
 _Draft = tuple[float, float, Point, tuple[tuple[int, Point], ...], Stages]
 """Cost, delay, the plan that is made longer, and what is added: points below, and stages."""
 
@@ -128,6 +161,12 @@ def _cost_and_delay(draft: _Draft) -> tuple[float, float]:
 
 def _members(bits: int) -> tuple[int, ...]:
     return tuple(number for number in range(bits.bit_length()) if bits >> number & 1)
+
+
+def _growing(numbers: tuple[int, ...]) -> Iterator[int]:
+    """Give all sets of some numbers but the empty one, each after the sets within it."""
+    for chosen in range(1, 1 << len(numbers)):
+        yield sum(1 << numbers[place] for place in _members(chosen))
 
 
 def _subsets(bits: int) -> Iterator[int]:

@@ -11,13 +11,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 
 from whimbrel.errors import NoPlanError
 from whimbrel.plan.network import Link, Network
 from whimbrel.plan.pushpull.best import plan_pushpull
 from whimbrel.plan.pushpull.composite import Composite
 from whimbrel.plan.pushpull.plans import Planned, PushPullPlan, make_plan
-from whimbrel.plan.pushpull.tree import Input
+from whimbrel.plan.pushpull.tree import Input, delay_on
 
 Hop = tuple[str, str]
 Load = dict[tuple[Hop, str], float]
@@ -26,36 +27,88 @@ CHEAP = 1e-3
 """What is sent anyway counts so much of its cost when another plan could use it."""
 
 
-def load_of(plan: PushPullPlan) -> Load:
-    """Give what a plan sends over each hop, by part; requests count for the composite event itself."""
-    found: Load = {}
+@dataclass(frozen=True, slots=True)
+class Need:
+    """Why events of a part cross a hop for a plan: they may complete its composite event with some parts."""
+
+    composite: Composite
+    names: frozenset[str]
+    """The part itself, and all that it has to meet."""
+
+    def share(self, name: str, names: frozenset[str] | None = None) -> float:
+        """Give the share of a part's events that meet all of these, or some of them."""
+        some = self.names if names is None else names
+        if not self.composite.part[name].is_negated:
+            return self.composite.shares(some | {name})[name]
+        return self.composite.spoiling if len(some) > 1 else 1.0
+
+
+Needs = dict[tuple[Hop, str], list[Need]]
+
+
+def _needs_of(plan: PushPullPlan) -> tuple[Needs, Load]:
+    """Give why each part's events cross each hop in a plan, and what its requests need."""
+    composite = plan.composite
+    needs: Needs = {}
+    requests: Load = {}
     for planned in plan.root.all():
-        known: set[str] = set()
+        known: frozenset[str] = frozenset()
         for place, stage in enumerate(planned.stages):
             for number in stage:
-                _add(found, plan.composite, planned.junction.inputs[number], known, place > 0)
-            for number in stage:
-                known |= planned.junction.inputs[number].parts
-    return found
+                each = planned.junction.inputs[number]
+                for hop in pairwise(each.path):
+                    for name in each.parts:
+                        needs.setdefault((hop, name), []).append(Need(composite, each.parts | known))
+                    if place:
+                        key, size = (
+                            (hop[::-1], composite.name),
+                            composite.request_b * composite.rate_hz(known),
+                        )
+                        requests[key] = requests.get(key, 0.0) + size
+            known = known.union(*(planned.junction.inputs[number].parts for number in stage))
+    return needs, requests
 
 
-def _add(found: Load, composite: Composite, each: Input, known: set[str], is_pulled: bool) -> None:
-    for hop in zip(each.path, each.path[1:], strict=False):
-        for name in each.parts:
-            share = composite.share((each.parts - {name}) | known)
-            found[hop, name] = found.get((hop, name), 0.0) + composite.part[name].bytes_s * share
-        if is_pulled:
-            requests = composite.request_b * composite.rate_hz(known)
-            found[hop, composite.name] = found.get((hop, composite.name), 0.0) + requests
+def load_of(plan: PushPullPlan) -> Load:
+    """Give what a plan sends over each hop, by part; requests count for the composite event itself."""
+    return load_together([plan])
 
 
-def together(loads: Iterable[Load]) -> Load:
-    """Put the loads of plans together: of one part, the largest share that any plan needs."""
+def load_together(plans: Iterable[PushPullPlan]) -> Load:
+    """Give what plans send over each hop together: an event that several of them need there goes once."""
+    needs: Needs = {}
     found: Load = {}
-    for load in loads:
-        for key, rate in load.items():
-            found[key] = max(found.get(key, 0.0), rate)
+    for plan in plans:
+        its, requests = _needs_of(plan)
+        for key, some in its.items():
+            needs.setdefault(key, []).extend(some)
+        found.update(requests)
+    for (hop, name), some in needs.items():
+        found[hop, name] = some[0].composite.part[name].bytes_s * _share_of_any(name, some)
     return found
+
+
+def _share_of_any(name: str, needs: Sequence[Need]) -> float:
+    """Give the share of a part's events that at least one plan needs.
+
+    Whether it meets what one plan wants and what another wants depends on each other by what both want.
+    """
+    found, before = 0.0, list[Need]()
+    for need in sorted(set(needs), key=lambda each: -each.share(name)):
+        fresh = need.share(name)
+        for other in before:
+            fresh *= 1.0 - _share_of_both(name, need, other) / need.share(name) if fresh else 0.0
+        found += fresh
+        before.append(need)
+    return min(found, 1.0)
+
+
+def _share_of_both(name: str, one: Need, other: Need) -> float:
+    """Give the share of a part's events that two plans need, taken as independent but for what both want."""
+    shares = (one.share(name), other.share(name))
+    common = (one.names & other.names) | {name}
+    either = max(one.share(name, common), other.share(name, common))
+    return min(*shares, shares[0] * shares[1] / either) if either else 0.0
 
 
 def cost_of(load: Load, network: Network) -> float:
@@ -85,7 +138,7 @@ class Plans:
     @property
     def load(self) -> Load:
         """What all plans send together."""
-        return together(load_of(plan) for plan in self.plans.values())
+        return load_together(self.plans.values())
 
     @property
     def cost_s(self) -> float:
@@ -127,7 +180,7 @@ def plan_several(
 
 def _with_others(plans: Plans, name: str) -> PushPullPlan:
     """Plan one again; links that already carry its parts for others are cheap for it."""
-    others = together(load_of(plan) for other, plan in plans.plans.items() if other != name)
+    others = load_together(plan for other, plan in plans.plans.items() if other != name)
     composite = plans.plans[name].composite
     names = {part.name for part in composite.parts}
     shared = {hop: sum(others.get((hop, part), 0.0) for part in names) for hop, _ in others}
@@ -159,9 +212,9 @@ def priced(plan: PushPullPlan, network: Network) -> PushPullPlan:
     links = _by_hop(network)
 
     def again(each: Input) -> Input:
-        hops = [links[hop] for hop in zip(each.path, each.path[1:], strict=False)]
-        cost, delay = sum(link.cost for link in hops), sum(link.delay_s for link in hops)
-        return replace(each, cost=cost, delay_s=delay)
+        hops = [links[hop] for hop in pairwise(each.path)]
+        cost = sum(link.cost for link in hops)
+        return replace(each, cost=cost, delay_s=sum(delay_on(link, plan.composite) for link in hops))
 
     def rebuilt(planned: Planned) -> Planned:
         below = {number: rebuilt(under) for number, under in planned.below.items()}

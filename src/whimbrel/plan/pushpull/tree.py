@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 
@@ -76,6 +77,8 @@ def h_value(network: Network, balance: float = BALANCE) -> Weight:
 def detection_tree(network: Network, composite: Composite, balance: float = BALANCE) -> Junction:
     """Put the best ways from all parts together to a tree, and find its junctions.
 
+    Parts that must not occur go to the uppermost junction by themselves: only what is whole can be spoiled.
+
     Raises
     ------
     NetworkError
@@ -102,9 +105,35 @@ def _grown(at: str, composite: Composite, above: dict[str, str], links: dict[str
     for node in sorted(node for node, up in above.items() if up == at):
         below = _grown(node, composite, above, links)
         way, link = (node, at), links[node]
-        only = below.inputs[0] if len(below.inputs) == 1 else replace(below, path=(node,))
-        inputs.append(_extended(only, way, link.cost, link.delay_s))
+        delay_s = delay_on(link, composite)
+        inputs += [_extended(each, way, link.cost, delay_s) for each in _going_on(below)]
     return Junction(at, tuple(inputs))
+
+
+def _going_on(below: Junction) -> list[Input]:
+    """Give what goes up from a broker: what is found there, and past it what must not occur."""
+    spoiling = [each for each in below.inputs if is_negated(each)]
+    rest = tuple(each for each in below.inputs if not is_negated(each))
+    if len(rest) > 1:
+        return [replace(below, inputs=rest, path=(below.at,)), *spoiling]
+    return [*rest, *spoiling]
+
+
+def is_negated(each: Input) -> bool:
+    """Tell whether an input is a part that must not occur."""
+    return isinstance(each, Leaf) and each.part.is_negated
+
+
+def delay_on(link: Link, composite: Composite) -> float:
+    """Give the longest time that a message takes over a link: the wait, the way, and what goes before it.
+
+    All events of the composite event that occur during the longest wait may go first: as many as come by
+    chance in all but about one of 30,000 cases (four standard deviations above the mean).
+    """
+    waiting = sum(part.rate_hz for part in composite.parts) * link.contacts.longest_wait_s
+    largest = max(part.size_b for part in composite.parts)
+    events = waiting + 4 * math.sqrt(waiting) + 1 if math.isfinite(waiting) else 0.0
+    return link.delay_s + events * largest / link.bandwidth_b_s
 
 
 def _extended(each: Input, way: tuple[str, ...], cost: float, delay_s: float) -> Input:
