@@ -10,6 +10,7 @@ from functools import cached_property
 import numpy as np
 
 from whimbrel.errors import NetworkError
+from whimbrel.plan.network import Network
 from whimbrel.plan.pushpull.chances import share_amid, share_between, shares_in_order, shares_together
 
 OPERATORS = ("and", "seq", "or")
@@ -81,15 +82,19 @@ class Composite:
     def _shares(self) -> dict[frozenset[str], dict[str, float]]:
         return {}
 
+    @cached_property
+    def _known(self) -> dict[tuple[frozenset[str], frozenset[str] | None], float]:
+        return {}
+
     def shares(self, names: Iterable[str]) -> Mapping[str, float]:
         """Give, for each of these parts, the share of its events that can complete it with all the others.
 
         These are the events that have one of each other part within a common window, and in order in a
-        sequence. Alternatives leave everything in question, and so does a part that must not occur.
+        sequence. Alternatives leave everything in question, and parts that must not occur are passed over.
         """
-        some = frozenset(name for name in names if not self.part[name].is_negated)
+        some = frozenset(names)
         if some not in self._shares:
-            ordered = sorted(some)
+            ordered = sorted(name for name in some if not self.part[name].is_negated)
             if self.operator == "or" or len(ordered) < 2:
                 self._shares[some] = dict.fromkeys(ordered, 1.0)
             else:
@@ -108,18 +113,29 @@ class Composite:
 
     def rate_hz(self, names: Iterable[str]) -> float:
         """Estimate how often these parts occur together: as often as the rarest of them stays in question."""
-        return min(
-            (self.part[name].rate_hz * share for name, share in self.shares(names).items()), default=0.0
-        )
+        key = (frozenset(names), None)
+        if key not in self._known:
+            rates = (self.part[name].rate_hz * share for name, share in self.shares(key[0]).items())
+            self._known[key] = min(rates, default=0.0)
+        return self._known[key]
 
-    def bytes_s(self, names: Iterable[str], of: Iterable[str] | None = None) -> float:
-        """Give the bytes a second of these parts' events that stay in question once all of them are known.
+    def bytes_s(self, names: Iterable[str], of: Iterable[str]) -> float:
+        """Give the bytes a second of some parts' events that stay in question once all these are known."""
+        key = (frozenset(names), frozenset(of))
+        if key not in self._known:
+            shares = self.shares(key[0])
+            sizes = (self.part[name].bytes_s * shares[name] for name in key[1] if name in shares)
+            self._known[key] = sum(sizes)
+        return self._known[key]
 
-        Parameters
-        ----------
-        of
-            Count only the events of these.
-        """
-        shares = self.shares(names)
-        some = shares if of is None else [name for name in of if name in shares]
-        return sum(self.part[name].bytes_s * shares[name] for name in some)
+
+def of_sources(
+    network: Network, window_s: float, operator: str = "and", name: str = "composite"
+) -> Composite:
+    """Make the composite event of what all sources of a network send, wanted by its first consumer."""
+    wants = network.consumers[0]
+    parts = tuple(
+        Part(source.name, source.at, source.rate_hz or 0.0, source.size_b or 0.0)
+        for source in network.sources
+    )
+    return Composite(name, operator, parts, window_s, wants.at, wants.latency_s)

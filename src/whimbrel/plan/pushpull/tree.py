@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from whimbrel.plan.network import Link, Network, unknown
 from whimbrel.plan.pushpull.composite import Composite, Part
@@ -25,11 +25,11 @@ class Leaf:
     """The longest time that a message takes."""
     path: tuple[str, ...] = ()
     """The brokers on the way, both ends included."""
+    parts: frozenset[str] = field(init=False, compare=False, repr=False)
+    """The names of the parts that come from here."""
 
-    @property
-    def parts(self) -> frozenset[str]:
-        """The names of the parts that come from here."""
-        return frozenset({self.part.name})
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "parts", frozenset({self.part.name}))
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +41,11 @@ class Junction:
     cost: float = 0.0
     delay_s: float = 0.0
     path: tuple[str, ...] = ()
+    parts: frozenset[str] = field(init=False, compare=False, repr=False)
+    """The names of the parts that come together here."""
 
-    @property
-    def parts(self) -> frozenset[str]:
-        """The names of the parts that come together here."""
-        return frozenset().union(*(each.parts for each in self.inputs))
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "parts", frozenset().union(*(each.parts for each in self.inputs)))
 
     def below(self) -> Iterator[Junction]:
         """Give the junctions below this one, the lowest first."""
@@ -150,12 +150,19 @@ class Shortings:
     def __init__(self, tree: Junction) -> None:
         self.tree = tree
         self.names = tuple(junction.at for junction in tree.below())
-        self._below = {each.at: frozenset(one.at for one in each.below()) for each in (tree, *tree.below())}
+        self._junctions = {each.at: each for each in (tree, *tree.below())}
+        self._below = {at: frozenset(one.at for one in each.below()) for at, each in self._junctions.items()}
+        self.above = dict(_ways_up(tree, ()))
+        """For each junction, those above it, from the next one to the uppermost."""
         self._known: dict[tuple[str, frozenset[str]], Junction] = {}
 
     def without(self, away: Collection[str]) -> Junction:
         """Give the tree without these junctions."""
         return self._without(self.tree, frozenset(away))
+
+    def at(self, name: str, away: frozenset[str]) -> Junction:
+        """Give the tree from one junction on, without these."""
+        return self._without(self._junctions[name], away)
 
     def _without(self, junction: Junction, away: frozenset[str]) -> Junction:
         key = (junction.at, away & self._below[junction.at])
@@ -188,3 +195,10 @@ def _depths(tree: Junction, depth: int) -> Iterator[tuple[int, Junction]]:
     for each in tree.inputs:
         if isinstance(each, Junction):
             yield from _depths(each, depth + 1)
+
+
+def _ways_up(tree: Junction, above: tuple[str, ...]) -> Iterator[tuple[str, tuple[str, ...]]]:
+    yield tree.at, above
+    for each in tree.inputs:
+        if isinstance(each, Junction):
+            yield from _ways_up(each, (tree.at, *above))
