@@ -26,7 +26,7 @@ from whimbrel.plan.pushpull.comet import plan_comet
 from whimbrel.plan.pushpull.composite import Composite, Part
 from whimbrel.plan.pushpull.fronts import Fronts
 from whimbrel.plan.pushpull.plans import Planned, all_pushed, estimate
-from whimbrel.plan.pushpull.several import load_of, overloaded, plan_several, priced, replan
+from whimbrel.plan.pushpull.several import load_of
 from whimbrel.plan.pushpull.tree import Junction, Leaf, Shortings, detection_tree
 
 # The sink is above mid, and mid above a, where much occurs, and above b, where little does.
@@ -267,73 +267,3 @@ def test_centralised_plans_pull_at_the_sink_alone():
     plan = plan_centralised(composite, network)
     assert not plan.root.below
     assert plan.root.junction == star(network, composite)
-
-
-# -- several -----------------------------------------------------------------------------------------------
-
-THIRD = Part("third", "b", 0.002, 100)
-OTHER = Composite("other", "and", (OFTEN, THIRD), 10, "sink", 360)
-
-
-def test_what_two_plans_send_alike_counts_once():
-    twin = replace(BOTH, name="twin")
-    plans = plan_several([BOTH, twin], FORK)
-    single = plan_several([BOTH], FORK)
-    requests = 56 * 0.001
-    assert plans.cost_s == pytest.approx(single.cost_s + requests)
-
-
-def test_a_plan_uses_what_is_sent_anyway():
-    eager = replace(BOTH, tolerance_s=360)
-    together = plan_several([eager, replace(OTHER, tolerance_s=3600)], FORK)
-    apart = plan_several([eager], FORK).cost_s + plan_several([replace(OTHER, tolerance_s=3600)], FORK).cost_s
-    assert together.cost_s < apart
-
-
-def test_what_does_not_fit_is_left_out_by_priority():
-    narrow = replace(FORK, links=(replace(FORK.links[0], bandwidth_b_s=3.6), *FORK.links[1:]))
-    # On so narrow a link what waited for it takes some 1,490 s; there is no time for pulls.
-    urgent, other = replace(BOTH, tolerance_s=1_880), replace(OTHER, tolerance_s=1_880)
-    plans = plan_several([urgent, other], narrow, priority={"other": 1.0})
-    assert set(plans.plans) == {"other"}
-    assert "the link mid-sink would carry" in plans.left_out["both"]
-    assert overloaded(plans) == []
-    assert set(plan_several([urgent, other], narrow, priority={"both": 1.0}).plans) == {"both"}
-
-
-def test_what_cannot_be_planned_is_told_and_the_rest_is_planned():
-    plans = plan_several([BOTH, replace(OTHER, tolerance_s=10)], FORK)
-    assert set(plans.plans) == {"both"}
-    assert "cannot be known within 10 s" in plans.left_out["other"]
-
-
-def test_only_what_is_touched_is_planned_again():
-    rng = random.Random(5)
-    network = draw_tree(rng, 12)
-    several = [draw_composite(rng, network, 3, name=f"ce{n}") for n in range(4)]
-    several = [replace(each, tolerance_s=9000) for each in several]
-    plans = plan_several(several, network, rounds=0)
-    used = {frozenset(hop) for hop, _ in load_of(plans.plans["ce0"])}
-    dearer = replace(
-        network,
-        links=tuple(
-            replace(link, cost=link.cost * 3) if frozenset((link.a, link.b)) in used else link
-            for link in network.links
-        ),
-    )
-    again = replan(plans, dearer)
-    for name, plan in plans.plans.items():
-        is_touched = any(frozenset(hop) in used for hop, _ in load_of(plan))
-        assert (again.plans[name] is plan) == (not is_touched)
-        fresh = plan_pushpull(plan.composite, dearer)
-        assert again.plans[name].estimate.cost_s == pytest.approx(fresh.estimate.cost_s)
-    fewer = replan(again, dearer, remove=["ce1"], add=[replace(BOTH, at="v0", parts=several[0].parts)])
-    assert set(fewer.plans) == {"ce0", "ce2", "ce3", "both"}
-    assert all(fewer.plans[name] is again.plans[name] for name in ("ce0", "ce2", "ce3"))
-
-
-def test_a_plan_can_be_priced_for_another_network():
-    plan = plan_pushpull(BOTH, FORK)
-    double = replace(FORK, links=tuple(replace(link, cost=2 * link.cost) for link in FORK.links))
-    assert priced(plan, FORK) == plan
-    assert priced(plan, double).estimate.cost_s == pytest.approx(2 * plan.estimate.cost_s)
