@@ -22,7 +22,8 @@ SMALL = {
     "migcep-state-size": {"graphs": 1, "seconds": 60.0, "states_b": (0.0, 20_000.0)},
     "migcep-event-size": {"graphs": 1, "seconds": 60.0, "events_b": (50.0, 1_000.0)},
     "migcep-time-steps": {"graphs": 1, "seconds": 60.0, "steps_s": (1.0, 10.0)},
-    "comet-depth": {"minutes": 60.0, "depths": (1.0, 2.0), "sources": 4},
+    "comet-depth": {"minutes": 60.0, "depths": (1.0, 2.0)},
+    "comet-window": {"minutes": 60.0, "tolerances_min": (60.0,), "windows_s": (10.0, 60.0)},
 }
 MIGCEP = {"graphs": 1, "seconds": 60.0}
 COMET = {"minutes": 60.0, "tolerances_min": (60.0,)}

@@ -173,8 +173,8 @@ LOW_S, MEDIUM_S, HIGH_S = 30.0, 150.0, 300.0
 """The three disconnection periods of Comet."""
 TREE_NOTES = {
     "chosen": "links are up for 1 min at a time, each from a random moment on; a link takes 30 s, so that "
-    "three links of 5 min take the 16.5 min that are printed as the least; events of 100 bytes; the "
-    "commonest source sends one a minute, the k-th one a k-th of that",
+    "three links of 5 min take the 16.5 min that are printed as the least; events of 1,000 bytes; the "
+    "commonest source sends one a minute, the k-th one a k-th of that to the power of an exponent",
 }
 
 
@@ -183,22 +183,19 @@ def skewed_tree(
     *,
     levels: int = 3,
     degree: tuple[int, int] = (1, 3),
-    is_uniform: bool = True,
     **settings: float,
 ) -> Network:
     """Make a delay-tolerant tree in which every junction has a random number of children."""
     rng = np.random.default_rng(seed)
     tree = _grown(levels, lambda: int(rng.integers(degree[0], degree[1] + 1)))
-    return _dtn(tree, rng, is_uniform=is_uniform, name="skewed tree", **settings)
+    return _dtn(tree, rng, name="skewed tree", **settings)
 
 
-def deep_tree(
-    seed: int, *, levels: int = 3, children: int = 2, is_uniform: bool = True, **settings: float
-) -> Network:
+def deep_tree(seed: int, *, levels: int = 3, children: int = 2, **settings: float) -> Network:
     """Make a delay-tolerant tree in which every junction has the same number of children."""
     rng = np.random.default_rng(seed)
     tree = _grown(levels, lambda: children)
-    return _dtn(tree, rng, is_uniform=is_uniform, name="deep tree", **settings)
+    return _dtn(tree, rng, name="deep tree", **settings)
 
 
 def _grown(levels: int, children: Callable[[], int]) -> list[list[tuple[str, str]]]:
@@ -219,19 +216,21 @@ def _dtn(
     tree: list[list[tuple[str, str]]],
     rng: np.random.Generator,
     *,
-    is_uniform: bool,
     name: str,
+    is_uniform: float = True,
+    is_cost_uniform: float = False,
     up_s: float = 60.0,
     latency_s: float = 30.0,
-    size_b: float = 100.0,
+    size_b: float = 1_000.0,
     most_hz: float = 1 / 60,
     exponent: float = 1.0,
     tolerance_s: float = math.inf,
 ) -> Network:
     """Give links their bandwidths and contacts, and sources their rates.
 
-    A byte costs the inverse of the bandwidth, as in the paper. `is_uniform`: every link is down for 5 min at
-    a time; else 5 min at the sink, 2.5 min between and 30 s at the sources.
+    A byte costs the inverse of the bandwidth, as in the paper; `is_cost_uniform`: that of a medium one on
+    every link. `is_uniform`: every link is down for 5 min at a time; else 5 min at the sink, 2.5 min between
+    and 30 s at the sources.
     """
     brokers, links = [Broker("sink")], []
     last = len(tree) - 1
@@ -241,7 +240,8 @@ def _dtn(
         for child, parent in pairs:
             phase = float(rng.uniform(0, down + up_s))
             brokers.append(Broker(child, parent=parent))
-            links.append(Link(child, parent, bandwidth, latency_s, 1 / bandwidth, ByTurns(down, up_s, phase)))
+            cost = 1 / BETWEEN_B_S if is_cost_uniform else 1 / bandwidth
+            links.append(Link(child, parent, bandwidth, latency_s, cost, ByTurns(down, up_s, phase)))
     ends = [child for child, _ in tree[-1]]
     rates = rng.permutation(zipf_rates(len(ends), most_hz, exponent)).tolist()
     sources = tuple(
