@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -69,6 +69,8 @@ class Settings:
     """Bytes of an event of a type or definition; those that are not named are measured."""
     fixed_b: Mapping[str, float] = field(default_factory=dict)
     """State of each task that does not change."""
+    factors: Mapping[str, Callable[[float], float]] = field(default_factory=dict)
+    """For a feed of a workload, by what its bytes are multiplied at a time: by 1, if nothing is said."""
 
 
 def run_query(
@@ -359,6 +361,7 @@ def run_workload(
     for feed, phase in zip(workload.feeds, phases.tolist(), strict=True):
         broker = _place(world, Consumer(feed.name, feed.at))
         made = RateFeed(world, feed, broker, until_s=until_s, step_s=step_s, phase_s=phase * step_s)
+        made.factor = settings.factors.get(feed.name, made.factor)
         world.add(made)
         feeds.append(made)
     for task in workload.tasks:

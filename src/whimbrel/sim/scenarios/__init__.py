@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from whimbrel.sim.scenarios import comet, hierarchy, migcep, nursing_home
+from whimbrel.sim.scenarios import comet, hierarchy, migcep, migcep_queries, migcep_rates, nursing_home
 from whimbrel.sim.scenarios.registry import SCENARIOS, Progress, Results, Scenario, Value, find
 
 __all__ = [
@@ -14,6 +14,8 @@ __all__ = [
     "comet",
     "hierarchy",
     "migcep",
+    "migcep_queries",
+    "migcep_rates",
     "nursing_home",
     "simulate",
 ]
