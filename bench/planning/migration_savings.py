@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import argparse
 
-from whimbrel.plan.migration import coordinate, find_optimum, stay
+from whimbrel.plan.migration import coordinate, stay
 from whimbrel.plan.migration.following import POLICIES, follow_predictions
 from whimbrel.sim.scenarios.driving import TIERS, Town
-from whimbrel.sim.scenarios.migcep import LINES, greedily, predictors_of, problems
+from whimbrel.sim.scenarios.migcep import LINES, best_of_all, greedily, predictors_of, problems
 
 SETTING = {"mobility": "streets", "vehicles": 1000, "seconds": 1000.0, "seed": 1}
 
@@ -31,7 +31,7 @@ def certain(brokers: str, count: int, *, optimum: bool) -> None:
             static = sum(problem.value(stay(problem)).cost for problem in some)
             greedy = sum(problem.value(dict(greedily(problem))).cost for problem in some)
             planned = sum(p.value(each.hosts).cost for p, each in zip(some, agreed, strict=True))
-            best = sum(p.value(find_optimum(p)).cost for p in some) if optimum else None
+            best = sum(p.value(best_of_all(p)).cost for p in some) if optimum else None
             sent = sum(each.sent for each in agreed) / (3 * count)
             print(
                 f"| {event_b} B | {state_b:,} B | {1 - planned / static:.1%} | {1 - planned / greedy:.1%} "

@@ -21,6 +21,7 @@ from whimbrel.plan.migration import (
     UncertainPlan,
     dead_reckoning,
     navigation,
+    stay,
 )
 from whimbrel.plan.migration.policies import (
     chances_to_be_cheapest,
@@ -29,9 +30,11 @@ from whimbrel.plan.migration.policies import (
     plan_naively,
     plan_skewed,
     plan_with_shifts,
+    ways_apart,
 )
 from whimbrel.plan.migration.policies.naive import combinations_of
 from whimbrel.plan.migration.predict import _erf
+from whimbrel.plan.migration.samples import random_problem
 from whimbrel.plan.migration.schedule import choose_course
 from whimbrel.plan.migration.uncertain import Course, from_courses
 from whimbrel.plan.network import Broker, Link, Mover, Network
@@ -288,3 +291,28 @@ def test_dead_reckoning_knows_where_a_mover_is_attached():
     assert (
         chances_of(dead_reckoning("car", Horizon(2), [(0.0, 390.0, 50.0)], finder, at=second))[0][second] == 1
     )
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(1, 6))
+def test_ways_apart_are_ways_and_the_first_is_the_shortest(seed, k):
+    problem = random_problem(seed)
+    graph = problem.time_graph("t0", stay(problem))
+    found = ways_apart(graph, k, 0.5)
+    assert 1 <= len(found) <= k
+    assert len({way.hosts.tobytes() for way in found}) == len(found)
+    assert found[0].score == pytest.approx(graph.shortest().score)
+    cheapest = graph.k_shortest(k)
+    for n, way in enumerate(found):
+        assert way.score == pytest.approx(graph.score_of(way.hosts))
+        # None is better than the k cheapest ones, which are found in another way.
+        assert n >= len(cheapest) or way.score >= cheapest[n].score - 1e-6 * (1 + way.score)
+
+
+def test_ways_apart_lead_elsewhere():
+    # The car is at b2 in the end; the k cheapest ways all go there, at different times.
+    courses = [Course(np.array([0] * 4 + [1] * 16), 1.0)]
+    problem = follow(fixed_b=30, plan=from_courses("car", Horizon(20), courses))
+    cheapest = plan_k_shortest(problem, "t", {}, k=3, deviation=1.0).courses(9)
+    apart = plan_k_shortest(problem, "t", {}, k=3, deviation=1.0, apart=True).courses(9)
+    assert {int(course.hosts[-1]) for course in cheapest} == {1}
+    assert {int(course.hosts[-1]) for course in apart} == {0, 1}

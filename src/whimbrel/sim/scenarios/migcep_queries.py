@@ -99,7 +99,7 @@ class _Queries:
         return [
             {
                 "application": application,
-                "state kB": state_b / 1000,
+                "state": f"{state_b / 1000:,.0f} kB",
                 "event B": event_b,
                 "line": f"{application}, {name}",
                 **figures,
@@ -134,7 +134,7 @@ def run_queries_state(parameters: Mapping[str, Any], progress: Progress) -> Resu
         progress(number, len(pairs))
         rows += queries.rows(name, 1000 * state, parameters[f"{name}_b"])
     note = "planning saves more, the larger the state; the delay of greedy is lower (thesis, 4.6)"
-    return Results(rows, _plots("state kB"), {"thesis": note})
+    return Results(rows, _plots("state"), {"thesis": note})
 
 
 @scenario(
