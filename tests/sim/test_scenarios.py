@@ -15,23 +15,28 @@ from whimbrel.sim.report import table, write_report
 from whimbrel.sim.scenarios import SCENARIOS, simulate
 from whimbrel.sim.scenarios.registry import Plot, Published, Results
 
+MIGCEP = {"graphs": 1, "seconds": 60.0, "vehicles": 60}
 SMALL = {
     "hierarchy": {"cars": 6, "seconds": 40.0, "depth": 1},
     "nursing-home": {"floors": 1, "rooms": 1, "seconds": 5.0},
     "radius": {"floors": 1, "rooms": 1, "seconds": 5.0, "radii": (1.0, 3.0)},
-    "migcep-state-size": {"graphs": 1, "seconds": 60.0, "states_b": (0.0, 20_000.0)},
-    "migcep-event-size": {"graphs": 1, "seconds": 60.0, "events_b": (50.0, 1_000.0)},
-    "migcep-time-steps": {"graphs": 1, "seconds": 60.0, "steps_s": (1.0, 10.0)},
+    "migcep-state-size": {**MIGCEP, "states_b": (0.0, 20_000.0), "events_b": (250.0,)},
+    "migcep-event-size": {**MIGCEP, "events_b": (50.0, 250.0)},
+    "migcep-time-steps": {**MIGCEP, "steps_s": (1.0, 10.0)},
+    "migcep-horizon": {**MIGCEP, "sizes": (10.0, 50.0), "ranges_m": (0.0, 5_000.0)},
+    "migcep-uncertainty": {**MIGCEP, "states_b": (5_000.0,), "ahead_s": 60.0},
+    "migcep-k-shortest": {**MIGCEP, "ks": (1.0, 4.0), "changes_s": (5.0,), "ahead": 20},
+    "migcep-queries-state": {**MIGCEP, "states_kb": (0.0, 1_000.0), "ahead_s": 60.0},
+    "migcep-queries-events": {**MIGCEP, "events_b": (10.0, 100.0), "ahead_s": 60.0},
     "comet-depth": {"minutes": 60.0, "depths": (1.0, 2.0)},
     "comet-window": {"minutes": 60.0, "tolerances_min": (60.0,), "windows_s": (10.0, 60.0)},
 }
-MIGCEP = {"graphs": 1, "seconds": 60.0}
 COMET = {"minutes": 60.0, "tolerances_min": (60.0,)}
 
 
 @pytest.mark.parametrize("name", sorted(SCENARIOS))
 def test_every_scenario_runs_and_drops_nothing(name):
-    results = simulate(name, SMALL.get(name, COMET if name.startswith("comet") else MIGCEP))
+    results = simulate(name, SMALL.get(name, COMET))
     assert results.rows
     for row in results.rows:
         assert row.get("dropped", 0) == 0
@@ -51,15 +56,6 @@ def test_planning_by_flow_sends_less_than_the_centre_and_as_much_as_estimated():
     measured = {row["planner"]: row["measured B/s"] for row in results.rows}
     assert measured["flow-based"] * 5 < measured["centralised"]
     assert all(abs(row["off by"]) < 0.06 for row in results.rows)
-
-
-def test_planned_migrations_cost_less_than_none_and_what_was_estimated():
-    results = simulate("migcep-state-size", {"graphs": 1, "seconds": 120.0, "states_b": (5_000.0,)})
-    measured = {row["way"]: row for row in results.rows}
-    assert measured["planned"]["B s"] < measured["static"]["B s"] / 2
-    for row in results.rows:
-        # Movers change brokers between steps; plans know steps only.
-        assert abs(row["B s"] - row["estimated B s"]) < 0.02 * measured["static"]["B s"]
 
 
 def test_the_command_writes_figures_a_table_and_plots(tmp_path):

@@ -70,7 +70,7 @@ def hierarchy(
     NetworkError
         If the columns or rows of a tier do not divide those of the tier below it.
     """
-    brokers, links = [Broker("cloud", x=_middle(area)[0], y=area[3])], []
+    brokers, links = [Broker("cloud", area=area, x=_middle(area)[0], y=area[3])], []
     above: tuple[int, int] | None = None
     for tier, (nx, ny) in enumerate(tiers):
         if above is not None and (nx % above[0] or ny % above[1]):

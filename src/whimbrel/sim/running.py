@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -76,6 +76,8 @@ class Settings:
     """State of each task that does not change."""
     work: Mapping[str, float] = field(default_factory=dict)
     """What each event that a task reads takes of a capacity of 1, in seconds; nothing unless it is named."""
+    factors: Mapping[str, Callable[[float], float]] = field(default_factory=dict)
+    """For a feed of a workload, by what its bytes are multiplied at a time: by 1, if nothing is said."""
 
 
 def run_query(
@@ -291,6 +293,7 @@ def run_workload(
     for feed, phase in zip(workload.feeds, phases.tolist(), strict=True):
         broker = first_broker(world, Consumer(feed.name, feed.at))
         made = RateFeed(world, feed, broker, until_s=until_s, step_s=step_s, phase_s=phase * step_s)
+        made.factor = settings.factors.get(feed.name, made.factor)
         world.add(made)
         feeds.append(made)
     for task in workload.tasks:

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from whimbrel.sim.scenarios import comet, hierarchy, migcep, nursing_home, radius
+from whimbrel.sim.scenarios import (
+    comet,
+    hierarchy,
+    migcep,
+    migcep_queries,
+    migcep_rates,
+    nursing_home,
+    radius,
+)
 from whimbrel.sim.scenarios.registry import SCENARIOS, Progress, Results, Scenario, Value, find
 
 __all__ = [
@@ -14,6 +22,8 @@ __all__ = [
     "comet",
     "hierarchy",
     "migcep",
+    "migcep_queries",
+    "migcep_rates",
     "nursing_home",
     "radius",
     "simulate",
