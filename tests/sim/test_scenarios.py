@@ -18,7 +18,9 @@ from whimbrel.sim.scenarios.registry import Plot, Published, Results
 SMALL = {
     "hierarchy": {"cars": 6, "seconds": 40.0, "depth": 1},
     "nursing-home": {"floors": 1, "rooms": 1, "seconds": 5.0},
-    "radius": {"floors": 1, "rooms": 1, "seconds": 5.0, "radii": (1.0, 3.0)},
+    "nursing-home-clips": {"floors": 1, "rooms": 1, "left": (0.1, 0.5)},
+    "nursing-home-loss": {"floors": 1, "rooms": 2, "mbit_s": (54.0,), "seconds": 0.5, "packet_b": 13_500.0},
+    "radius": {"every": (100.0,), "radii": (1.0, 4.0)},
     "migcep-state-size": {"graphs": 1, "seconds": 60.0, "states_b": (0.0, 20_000.0)},
     "migcep-event-size": {"graphs": 1, "seconds": 60.0, "events_b": (50.0, 1_000.0)},
     "migcep-time-steps": {"graphs": 1, "seconds": 60.0, "steps_s": (1.0, 10.0)},
@@ -50,6 +52,20 @@ def test_planning_by_flow_sends_less_than_the_centre_and_as_much_as_estimated():
     measured = {row["planner"]: row["measured B/s"] for row in results.rows}
     assert measured["flow-based"] * 5 < measured["centralised"]
     assert all(abs(row["off by"]) < 0.06 for row in results.rows)
+
+
+def test_by_flow_at_most_half_as_much_is_lost_on_narrow_links_as_by_the_centre():
+    rows = simulate("nursing-home-loss", SMALL["nursing-home-loss"]).rows
+    lost = {row["planner"]: row["lost"] for row in rows}
+    assert len({row["due"] for row in rows}) == 1
+    assert 0 < lost["flow-based"] <= lost["centralised"] / 2
+    assert lost["flow-based"] <= lost["hop-based"]
+
+
+def test_what_is_left_of_videos_decides_how_many_times_less_flows():
+    rows = simulate("nursing-home-clips", {"left": (0.05, 0.15, 0.2)}).rows
+    times = {row["left"]: row["times less"] for row in rows if row["planner"] == "flow-based"}
+    assert times[0.05] > 3 * 6 > times[0.15] > 6.6 > times[0.2]
 
 
 def test_planned_migrations_cost_less_than_none_and_what_was_estimated():
@@ -104,8 +120,8 @@ def test_no_scenario_is_wrong_usage():
 
 
 def test_values_are_read_as_the_defaults_are():
-    settings = SCENARIOS["radius"].settings({"radii": "2, 3", "seconds": "7"})
-    assert (settings["radii"], settings["seconds"]) == ((2.0, 3.0), 7.0)
+    settings = SCENARIOS["radius"].settings({"radii": "2, 3", "seed": "7"})
+    assert (settings["radii"], settings["seed"]) == ((2.0, 3.0), 7)
     with pytest.raises(SimulationError, match="numbers with commas"):
         SCENARIOS["radius"].settings({"radii": "2;3"})
 
