@@ -17,6 +17,7 @@ from whimbrel.sim.scenarios.registry import Plot, Published, Results
 
 SMALL = {
     "hierarchy": {"cars": 6, "seconds": 40.0, "depth": 1},
+    "deployment": {"minutes": 4.0},
     "nursing-home": {"floors": 1, "rooms": 1, "seconds": 5.0},
     "nursing-home-clips": {"floors": 1, "rooms": 1, "left": (0.1, 0.5)},
     "nursing-home-loss": {"floors": 1, "rooms": 2, "mbit_s": (54.0,), "seconds": 0.5, "packet_b": 13_500.0},
@@ -60,6 +61,15 @@ def test_by_flow_at_most_half_as_much_is_lost_on_narrow_links_as_by_the_centre()
     assert len({row["due"] for row in rows}) == 1
     assert 0 < lost["flow-based"] <= lost["centralised"] / 2
     assert lost["flow-based"] <= lost["hop-based"]
+
+
+def test_brokers_of_the_laboratory_find_what_one_process_finds_and_send_less():
+    results = simulate("deployment", {"minutes": 12.0})
+    assert results.notes["detections are those of one process"]
+    assert min(results.notes["detections"].get(name, 0) for name in ("User1-1", "User1-2", "User1-3")) > 0
+    assert results.notes["times less in all"] > 100
+    change = {row["broker"]: row["change"] for row in results.rows if row["way"] == "by flow"}
+    assert all(change[broker] < -0.6 for broker in "346")
 
 
 def test_what_is_left_of_videos_decides_how_many_times_less_flows():
