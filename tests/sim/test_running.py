@@ -230,3 +230,21 @@ def test_a_workload_sends_what_it_says():
     (move,) = moved.moves
     assert (move.fixed_b, move.state_b, move.down_s) == (500.0, 300.0, pytest.approx(0.1))
     assert len(moved.delays_s["halve to cloud (0)"]) == len(found.delays_s["halve to cloud (0)"])
+
+
+def test_best_effort_does_without_what_is_lost():
+    network = Network((Broker("edge"), Broker("cloud")), (Link("edge", "cloud", loss=0.3),))
+    workload = Workload(
+        (Feed("sensor", 10.0, 100.0, "edge"),),
+        (Task("all", ("sensor",), 10.0, 100.0),),
+        (Delivery("all", "cloud"),),
+    )
+    given = {"until_s": 20.0, "step_s": 0.0}
+    kept = run_workload(workload, network, {"all": "cloud"}, **given)
+    found = run_workload(workload, network, {"all": "cloud"}, settings=Settings(reliable=False), **given)
+    (every,), (some,) = (each.delays_s.values() for each in (kept, found))
+    lost = found.traffic.summary()["dropped"]["lost on a link"]
+    assert (len(every), kept.traffic.drops) == (200, [])
+    assert len(some) + lost == 200
+    assert 30 < lost < 90
+    assert (kept.traffic.whole.repeated > 0, found.traffic.whole.repeated) == (True, 0)

@@ -25,9 +25,10 @@ from whimbrel.plan.workload import Workload
 PATIENCE = 20
 """The search ends after so many moves without a better assignment."""
 
-KICKS, KICKED, KICK_PATIENCE = 800, (2, 8), 1
+KICKS, KICKED, KICK_PATIENCE = (10, 100, 800), (2, 8), 1
 """The search begins again from the best assignment with a few tasks moved at random (from, to), until nothing
-better was found so many times in a row, divided by the number of tasks: small problems are packed tight."""
+better was found so many times in a row: at least, at most, and between them the third divided by the number
+of tasks, since small problems are packed tight."""
 WIDTH, ENOUGH = 16, 2
 """Brokers that are tried for each group in a move: those where least would flow, until for so many of them
 nothing is overloaded."""
@@ -78,8 +79,9 @@ def search_widely(
     starts = [start] if start is not None else list(_starts(ground, brokers))
     found = min((search(ground, hosts, brokers, patience) for hosts in starts), key=lambda pair: pair[1])
     shaken = np.random.default_rng(len(ground.tasks))
-    failed, most = 0, max(10, KICKS // max(len(ground.tasks), 1)) if ground.tasks else 0
-    while failed < most:
+    least, most, shared = KICKS
+    failed, enough = 0, min(most, max(least, shared // len(ground.tasks))) if ground.tasks else 0
+    while failed < enough:
         tried = search(ground, _kicked(found[0], ground, brokers, shaken), brokers, KICK_PATIENCE)
         failed = 0 if tried[1].beats(found[1]) else failed + 1
         found = min(found, tried, key=lambda pair: pair[1])

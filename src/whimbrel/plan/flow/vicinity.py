@@ -74,6 +74,7 @@ def settle(
         (forwards[broker], forwards[broker] * _told_b(ground, hands, broker)) for broker in range(len(near))
     ]
     seen: set[tuple[int, ...]] = set()
+    moves: list[dict[int, int]] = []
     while len(history) < STEPS:
         moves = [
             _moves(ground, hands, broker, near[broker], patience, everything) for broker in range(len(near))
@@ -91,7 +92,8 @@ def settle(
         if not any(moves) or tuple(hands.at) in seen:
             break
         seen.add(tuple(hands.at))
-    best = min(history, key=Flows.value)
+    # Who comes back to where it was goes round for ever: what is best on the way counts then.
+    best = history[-1] if not any(moves) else min(history, key=Flows.value)
     volumes = tuple(flows.value().volume_b_s for flows in history)
     packets, sizes = zip(*told, strict=True)
     return Settled(best.hosts, best.value(), volumes, sum(packets), sum(sizes))

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from whimbrel.sim.scenarios import (
     comet,
+    deployment,
     hierarchy,
     migcep,
     migcep_queries,
@@ -20,6 +21,7 @@ __all__ = [
     "Results",
     "Scenario",
     "comet",
+    "deployment",
     "hierarchy",
     "migcep",
     "migcep_queries",

@@ -146,7 +146,7 @@ def run_clips(parameters: Mapping[str, Any], progress: Progress) -> Results:
     loss=(0.002, "the share of packets that are lost on each link"),
     queue_b=(150_000.0, "bytes that may wait for a link: a hundred packets of 1,500"),
     packet_b=(4_500.0, "bytes that are sent together"),
-    seconds=(10.0, "how long it runs"),
+    seconds=(3.0, "how long it runs"),
 )
 def run_loss(parameters: Mapping[str, Any], progress: Progress) -> Results:
     """Measure what is lost. Nothing is sent again: a packet that is lost is a result that does not come."""
