@@ -106,6 +106,8 @@ def _draw(plot: Plot, rows: Sequence[Mapping[str, Any]], out: Path) -> Path:
             axes.bar([place + number * width for place in range(len(x))], y, width, label=group)
             ticks = x
             axes.set_xticks([place + 0.4 - width / 2 for place in range(len(x))], [str(each) for each in x])
+            if sum(len(str(each)) for each in x) > _ROOM:
+                axes.tick_params(axis="x", labelrotation=20)
         else:
             axes.plot(x, y, marker="o", markersize=4, label=group)
     for each, style in zip(plot.published, cycle(_STYLES)):
@@ -125,6 +127,8 @@ def _draw(plot: Plot, rows: Sequence[Mapping[str, Any]], out: Path) -> Path:
     return file
 
 
+_ROOM = 60
+"""Characters that fit below the bars of a plot side by side."""
 _STYLES = ("--", ":", "-.")
 
 
