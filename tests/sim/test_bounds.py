@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tests.sim.estimating import UNTIL_S, Problem, draw_problem
 
@@ -54,6 +54,7 @@ def check_delays(costs: Costs, found: Outcome) -> None:
         assert measured.max(initial=0.0) <= bound * (1 + 1e-9) + 1e-9
 
 
+@example(2429, False, True, 40.0).via("what is sent on has the headers of all who were sent to")
 @given(SEEDS, st.booleans(), st.booleans(), st.sampled_from([0.0, 40.0]))
 def test_no_delay_is_above_the_bound(seed, turns, movers, header):
     check_delays(*carried_out(draw_problem(seed, turns=turns, movers=movers), UNTIL_S, header))
