@@ -167,3 +167,16 @@ def test_what_a_paper_prints_is_drawn_and_written_beside_ours(tmp_path):
     assert [each["what"] for each in published] == ["paper", "goal"]
     assert published[0]["values"] == [["a", 0.3], ["b", 0.5]]
     assert (tmp_path / "bars.png").read_bytes() != (tmp_path / "plain.png").read_bytes()
+
+
+def test_a_logarithmic_plot_shows_what_is_drawn(tmp_path, monkeypatch):
+    import matplotlib.pyplot as plt
+
+    shown = []
+    monkeypatch.setattr(plt, "close", lambda figure: shown.append(figure.axes[0].get_ylim()))
+    rows = [{"x": 1.0, "y": 3.0}, {"x": 2.0, "y": 80_000.0}]
+    plot = Plot("log", "Over five decades", "x", "y", logarithmic=True, x_logarithmic=True)
+    write_report("test", {}, Results(rows, (plot,)), tmp_path)
+    ((low, high),) = shown
+    assert 0.1 < low < 3.0
+    assert 80_000 < high < 1e6

@@ -113,9 +113,10 @@ def _draw(plot: Plot, rows: Sequence[Mapping[str, Any]], out: Path) -> Path:
     for each, style in zip(plot.published, cycle(_STYLES)):
         _draw_published(axes, each, style, ticks)
     axes.set(title=plot.title, xlabel=plot.x, ylabel=plot.y)
-    axes.set_ylim(bottom=None if plot.logarithmic else 0)
     if plot.logarithmic:
         axes.set_yscale("log")
+    else:
+        axes.set_ylim(bottom=0)
     if plot.x_logarithmic:
         axes.set_xscale("log")
     if plot.by or plot.published:
