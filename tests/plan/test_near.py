@@ -158,6 +158,22 @@ def test_where_those_nearby_have_no_room_more_are_looked_at():
     assert plan_greedy(workload, network).hosts == {"t": far}
 
 
+def test_a_delay_that_no_host_can_keep_is_told_at_once(monkeypatch):
+    network = grid(16, 16)
+    workload = replace(yard(network), deliveries=(Delivery("c", "15-15", latency_s=0.001),))
+    looked = []
+    monkeypatch.setattr(
+        "whimbrel.plan.planners.place_greedily", lambda board: looked.append(board) or place_greedily(board)
+    )
+    with pytest.raises(NoPlanError, match="c would reach 15-15 after 150 ms, and has to after 1 ms"):
+        plan_greedy(workload, network)
+    assert [board.is_whole for board in looked] == [False]
+    with pytest.raises(
+        NoPlanError, match=r"nothing satisfies everything with the nearest \d+ of 256 brokers"
+    ):
+        plan_exact(workload, network)
+
+
 def test_parts_of_a_large_network_that_are_not_connected_are_named():
     network = replace(grid(16, 16), links=grid(16, 16).links[:-2])
     with pytest.raises(NoPlanError, match="no way leads from"):
