@@ -310,7 +310,8 @@ def run_horizon(parameters: Mapping[str, Any], progress: Progress) -> Results:
         progress(number, len(pairs))
 
         def way(problem: MigrationProblem, area: float = area, size: int = size) -> Hosts:
-            return follow_predictions(problem, predict, 20.0, size, range_m=area).hosts
+            policy = POLICIES["weighted sum"]
+            return follow_predictions(problem, predict, 20.0, size, policy, range_m=area).hosts
 
         found = carry_out(town, some, way)
         rows.append({"steps": size, "range": f"{area:.0f} m", **found, "of greedy": found["B s"] / greedy})
