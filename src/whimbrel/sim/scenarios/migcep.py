@@ -388,7 +388,8 @@ def run_uncertainty(parameters: Mapping[str, Any], progress: Progress) -> Result
     for number, state in enumerate(parameters["states_b"]):
         some = problems(town, parameters, parameters["event_b"], state, **graph)
         greedy = carry_out(town, some, greedily)
-        rows.append({"state B": state, "line": "greedy", **greedy, "of greedy": 1.0})
+        sizes = {"state": f"{state:,.0f} B", "state B": state}
+        rows.append({**sizes, "line": "greedy", **greedy, "of greedy": 1.0})
         static = carry_out(town, some, stay)["B s"]
         for n, line in enumerate(parameters["lines"]):
             progress(number * len(parameters["lines"]) + n, total)
@@ -400,7 +401,7 @@ def run_uncertainty(parameters: Mapping[str, Any], progress: Progress) -> Result
                 ).hosts
 
             found = carry_out(town, some, way)
-            rows.append({"state B": state, "line": line, **found, "of greedy": found["B s"] / greedy["B s"]})
+            rows.append({**sizes, "line": line, **found, "of greedy": found["B s"] / greedy["B s"]})
         for row in rows:
             if row["state B"] == state:
                 row["saved % of greedy"] = saved(row["B s"], greedy["B s"])
@@ -412,7 +413,7 @@ def run_uncertainty(parameters: Mapping[str, Any], progress: Progress) -> Result
             Plot(
                 "bdp",
                 f"Byte seconds, as a share of greedy ({parameters['brokers']})",
-                "state B",
+                "state",
                 "of greedy",
                 "line",
                 published=(goal,),
