@@ -95,6 +95,9 @@ def _draw(plot: Plot, rows: Sequence[Mapping[str, Any]], out: Path) -> Path:
     figure, axes = plt.subplots(figsize=(7, 4.2), layout="constrained")
     ticks: list[Any] | None = None
     groups = list(dict.fromkeys(row.get(plot.by) for row in rows)) if plot.by else [None]
+    if len(groups) > _FEW:
+        many: Any = mpl.colormaps["tab20"]
+        axes.set_prop_cycle(color=many.colors)
     for number, group in enumerate(groups):
         chosen = [row for row in rows if plot.by is None or row.get(plot.by) == group]
         chosen = [row for row in chosen if row.get(plot.y) is not None]
@@ -120,7 +123,11 @@ def _draw(plot: Plot, rows: Sequence[Mapping[str, Any]], out: Path) -> Path:
     if plot.x_logarithmic:
         axes.set_xscale("log")
     if plot.by or plot.published:
-        axes.legend(title=plot.by, fontsize="small")
+        # Many lines leave no room among them.
+        beside: dict[str, Any] = (
+            {"loc": "center left", "bbox_to_anchor": (1.0, 0.5)} if len(groups) > _FEW else {}
+        )
+        axes.legend(title=plot.by, fontsize="small", **beside)
     axes.grid(visible=True, alpha=0.3)
     file = out / f"{plot.name}.png"
     figure.savefig(file, dpi=120)
@@ -131,6 +138,8 @@ def _draw(plot: Plot, rows: Sequence[Mapping[str, Any]], out: Path) -> Path:
 _ROOM = 60
 """Characters that fit below the bars of a plot side by side."""
 _STYLES = ("--", ":", "-.")
+_FEW = 8
+"""Up to so many lines have colours of their own, and a legend among them."""
 
 
 def _draw_published(axes: Any, published: Published, style: str, ticks: list[Any] | None) -> None:
