@@ -87,6 +87,8 @@ def _draw(plot: Plot, rows: Sequence[Mapping[str, Any]], out: Path) -> Path:
     for number, group in enumerate(groups):
         chosen = [row for row in rows if plot.by is None or row.get(plot.by) == group]
         chosen = [row for row in chosen if row.get(plot.y) is not None]
+        if plot.by and not chosen:
+            continue
         x, y = [row[plot.x] for row in chosen], [row[plot.y] for row in chosen]
         if plot.kind == "bar":
             width = 0.8 / len(groups)
@@ -98,9 +100,10 @@ def _draw(plot: Plot, rows: Sequence[Mapping[str, Any]], out: Path) -> Path:
     for each, style in zip(plot.published, cycle(_STYLES)):
         _draw_published(axes, each, style, ticks)
     axes.set(title=plot.title, xlabel=plot.x, ylabel=plot.y)
-    axes.set_ylim(bottom=None if plot.logarithmic else 0)
     if plot.logarithmic:
         axes.set_yscale("log")
+    else:
+        axes.set_ylim(bottom=0)
     if plot.by or plot.published:
         axes.legend(title=plot.by, fontsize="small")
     axes.grid(visible=True, alpha=0.3)
