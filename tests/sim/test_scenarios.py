@@ -180,3 +180,20 @@ def test_a_logarithmic_plot_shows_what_is_drawn(tmp_path, monkeypatch):
     ((low, high),) = shown
     assert 0.1 < low < 3.0
     assert 80_000 < high < 1e6
+
+
+def test_a_logarithmic_plot_shows_all_there_is(tmp_path, monkeypatch):
+    figure = pytest.importorskip("matplotlib.figure")
+    seen = []
+    save = figure.Figure.savefig
+    monkeypatch.setattr(
+        figure.Figure,
+        "savefig",
+        lambda self, *a, **b: (seen.append((self.axes[0].get_ylim(), self.axes[0])), save(self, *a, **b)),
+    )
+    rows = [{"x": x, "y": y, "by": by} for x, y, by in ((1, 0.4, "a"), (2, 0.008, "a"), (1, None, "b"))]
+    write_report("x", {}, Results(rows, (Plot("p", "t", "x", "y", "by", logarithmic=True),)), tmp_path)
+    ((low, high), axes), *_ = seen
+    assert 0.001 < low < 0.008
+    assert high > 0.4
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["a"]

@@ -101,7 +101,7 @@ def _draw(plot: Plot, rows: Sequence[Mapping[str, Any]], out: Path) -> Path:
     for number, group in enumerate(groups):
         chosen = [row for row in rows if plot.by is None or row.get(plot.by) == group]
         chosen = [row for row in chosen if row.get(plot.y) is not None]
-        if not chosen:
+        if plot.by and not chosen:
             continue
         x, y = [row[plot.x] for row in chosen], [row[plot.y] for row in chosen]
         if plot.kind == "bar":
