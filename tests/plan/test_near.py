@@ -116,7 +116,8 @@ def yard(network: Network, *, work: float = 0.0) -> Workload:
         Task("b", ("g",), 1, 200, work),
         Task("c", ("a", "b"), 1, 50, work),
     )
-    return Workload(feeds, tasks, (Delivery("c", last, 1.0),))
+    # Each task works for up to half a second on what comes.
+    return Workload(feeds, tasks, (Delivery("c", last, 3.0),))
 
 
 def test_what_is_looked_at_are_ways_those_above_and_the_nearest():
