@@ -55,6 +55,9 @@ def tightened(workload: Workload, costs: Costs | None) -> Workload | None:
     """Let planners spare what late deliveries waited; None if that is not what is wrong."""
     if costs is None:
         return None
+    idle = zip(workload.deliveries, costs.delays_s, strict=True)
+    if any(is_more(delay, delivery.latency_s) for delivery, delay in idle):
+        return None  # less time would not help
     found = []
     for delivery, delay, bound in zip(workload.deliveries, costs.delays_s, costs.bounds_s, strict=True):
         spare = delivery.spare_s
