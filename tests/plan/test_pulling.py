@@ -93,6 +93,16 @@ def test_rates_are_those_behind_the_conditions_on_single_events():
     assert [part.rate_hz for part in made.parts] == [passed, pytest.approx(1 / 60)]
 
 
+def test_what_must_not_occur_holds_nothing_back():
+    # A at 0 s, C at 5 s, B at 8 s is none, but C at 0 s, A at 5 s, B at 8 s is one: B alone cannot tell.
+    (made,) = composites(
+        "define X detect A as a then not C then B as b within 10 s", net("A at a", "B at b", "C at c")
+    )
+    assert made.share(["C"]) == 1
+    assert made.bytes_s(["B", "C"]) == made.part["B"].bytes_s + made.part["C"].bytes_s * made.share(["B"])
+    assert made.share(["A"]) < 1
+
+
 def test_there_is_a_composite_event_for_each_choice_of_sources():
     network = net("A at a1", "A at a2", "B at b1", "B at b2", "C at c1", "C at c2")
     made = composites("define X detect A as a then not C then B as b within 5 min", network)

@@ -7,7 +7,8 @@ there, events are held back only if the window says that they cannot matter.
 
 Where several sources send one kind of events, a detection has one event of one of them: what is detected is
 the union of what is detected with each source alone, so there is a composite event for each way to choose the
-sources. What must not occur must not come from any of them.
+sources. What must not occur must not come from any of them; it is looked for near the others, and holds none
+of those back, as only who knows all of them can tell whether it lies between them.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise, product
 
 from whimbrel.errors import NetworkError, NoPlanError
@@ -56,6 +58,21 @@ _WHY_NOT: dict[type[Operator], str] = {
     Match: "it has a pattern inside of a pattern",
     Merge: "it has alternatives inside of alternatives",
 }
+
+
+@dataclass(frozen=True)
+class Certain(Composite):
+    """A composite event of a query: what must not occur holds nothing back.
+
+    Whether it rules a combination out depends on where it lies between the other events, on groups and on
+    conditions, so that only who has all of them can tell. What is still of use is the reverse: of events that
+    must not occur, only those near others matter.
+    """
+
+    @cached_property
+    def passing(self) -> dict[str, float]:
+        """For each part, the share of the others' events that it leaves in question."""
+        return {name: 1.0 if self.part[name].is_negated else share for name, share in super().passing.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +134,7 @@ class _Extractor:
                 f"there are {len(found)} ways to choose sources for it, and {MOST_CHOICES} can be planned",
             )
         return [
-            Composite(
+            Certain(
                 name if len(found) == 1 else f"{name} ({number})",
                 operator,
                 parts,
