@@ -60,8 +60,9 @@ bench-subscriptions: $(DEV)  ## measure subscriptions against NumPy and Shapely'
 bench-logistics: $(DEV)  ## measure 15,000 composite subscriptions (five minutes)
 	@$(PY) bench/logistics.py $(ARGS)
 
-bench-planning: $(DEV)  ## measure how far plans are from the optimum, and how long planning takes (a quarter of an hour)
-	@for each in flow_gap pushpull_gap migration_gap migration_speed; do $(PY) bench/planning/$$each.py || exit 1; done
+bench-planning: $(DEV)  ## measure how far plans are from the optimum, and how long planning takes (ten minutes)
+	@$(PY) bench/planning/run.py $(ARGS)
+	@$(PY) bench/planning/estimates.py
 
 bench-devices: $(DEV)  ## measure what safe regions save and cost (a quarter of an hour)
 	@$(PY) bench/safe_regions.py $(ARGS)

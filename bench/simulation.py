@@ -8,14 +8,14 @@ from collections.abc import Callable
 import numpy as np
 
 from whimbrel.lang.wbl import compile_text
-from whimbrel.plan.network import Broker, Consumer, Link, Network
+from whimbrel.plan.network import Broker, Link, Network
 from whimbrel.plan.workload import Delivery, Feed, Task, Workload
 from whimbrel.sim.clock import Clock
 from whimbrel.sim.links import Links
 from whimbrel.sim.messages import message
 from whimbrel.sim.mobility import positions, street_grid
 from whimbrel.sim.running import Settings, run_query, run_workload
-from whimbrel.sim.scenarios.hierarchy import QUERY, quad_tree
+from whimbrel.sim.scenarios.hierarchy import QUERY, town
 
 BOX = (0.0, 0.0, 2000.0, 2000.0)
 REPEATS = 3
@@ -41,9 +41,8 @@ def hops_over_links(count: int = 20_000, hops: int = 4) -> float:
 
 def steps_of_workload(feeds: int = 40, seconds: float = 120.0) -> float:
     """Run tasks that follow feeds, some of which move; give how many things happened."""
-    brokers, links = quad_tree(BOX, 2)
-    network = Network(brokers, links)
-    leaves = [broker.name for broker in brokers if len(broker.name) > 4]
+    network = town(BOX, 2)
+    leaves = [broker.name for broker in network.brokers if broker.name.startswith("fog-2")]
     workload = Workload(
         tuple(Feed(f"f{n}", 1.0, 500.0, leaves[n % len(leaves)]) for n in range(feeds)),
         tuple(Task(f"t{n}", (f"f{n}",), 0.1, 50.0, window_b=5000.0) for n in range(feeds)),
@@ -58,10 +57,8 @@ def events_of_query(cars: int = 200, seconds: float = 60.0) -> float:
     """Find jams among cars, tasks at different brokers; give how many events there were."""
     moving = street_grid(cars, BOX, until_s=seconds, speed_m_s=(1.0, 14.0), random=np.random.default_rng(0))
     events = positions(moving, until_s=seconds)
-    brokers, links = quad_tree(BOX, 1)
-    network = Network(brokers, links, consumers=(Consumer("room", "cloud"),))
-    placement = {"Slow": "fog0", "Standing": "fog1", "Jam": "cloud"}
-    run_query(compile_text(QUERY), events, network, placement, settings=Settings(step_s=1.0))
+    placement = {"Slow": "fog-1-0-0", "Standing": "fog-1-1-0", "Jam": "cloud"}
+    run_query(compile_text(QUERY), events, town(BOX, 1), placement, settings=Settings(step_s=1.0))
     return float(events.num_rows)
 
 

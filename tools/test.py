@@ -1,4 +1,4 @@
-"""Run the tests in three processes at once: two cores share them out, however unequal they are.
+"""Run the tests in four processes at once: two cores share them out, however unequal they are.
 
 Takes pytest's arguments. What the first processes say is shown when the last is through.
 """
@@ -13,10 +13,11 @@ from contextlib import ExitStack
 SPARK = "(spark or suite)"
 BESIDE = {
     "The shared suite and the tests with Spark": SPARK,
-    "The generated tests": f"property and not {SPARK}",
+    "The generated tests": f"property and not programs and not {SPARK}",
+    "The tests that start programs": f"programs and not {SPARK}",
 }
 """What runs beside the other tests: a title, and the marks of the tests."""
-OTHERS = f"not property and not {SPARK}"
+OTHERS = f"not property and not programs and not {SPARK}"
 
 NOTHING_CHOSEN = 5
 """The status of pytest if no test was chosen."""

@@ -5,16 +5,19 @@ python bench/planning/migration_speed.py
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import replace
 
+import numpy as np
+
+from whimbrel.plan.generate import MIGCEP_AREA, hierarchy
 from whimbrel.plan.migration import Horizon, MigrationProblem, attach, coordinate, nearby, stay
-from whimbrel.plan.migration.experiment import AREA_M, tiers
 from whimbrel.plan.migration.improve import improve
-from whimbrel.plan.migration.traffic import street_grid
 from whimbrel.plan.network import Network
 from whimbrel.plan.workload import Delivery, Feed, Task, Workload
+from whimbrel.sim.mobility import street_trips
 
 
 def best_of(run: Callable[[], object], times: int = 5) -> float:
@@ -34,12 +37,15 @@ def chain(operators: int) -> Workload:
         Task(f"t{n}", ("a",) if n == 0 else (f"t{n - 1}",), 1.0, 50.0, fixed_b=5_000)
         for n in range(operators)
     ]
-    return Workload((Feed("a", 1.0, 200.0, "car0"),), tuple(tasks), (Delivery(tasks[-1].name, "car1"),))
+    return Workload((Feed("a", 1.0, 200.0, "car-0"),), tuple(tasks), (Delivery(tasks[-1].name, "car-1"),))
 
 
 def problem(shapes: list[tuple[int, int]], steps: int, operators: int) -> MigrationProblem:
     """Make a problem with two vehicles over a cloud and tiers of brokers."""
-    network = replace(tiers(shapes), movers=street_grid(2, steps, AREA_M, seed=3))
+    network = replace(
+        hierarchy(shapes, capacity=math.inf, bandwidth_b_s=1e6),
+        movers=street_trips(2, MIGCEP_AREA, until_s=steps, random=np.random.default_rng(3)),
+    )
     horizon, workload = Horizon(steps), chain(operators)
     start = {
         task.name: network.brokers[n % len(network.brokers)].name for n, task in enumerate(workload.tasks)
@@ -77,14 +83,14 @@ def all_operators() -> None:
 
 
 def large_hierarchy() -> None:
-    network: Network = tiers(
-        [(1, 1), (2, 2), (4, 4), (8, 8), (16, 16), (32, 32), (92, 92)], area_m=(50_000, 50_000)
-    )
+    area = (0.0, 0.0, 50_000.0, 50_000.0)
+    tiers = [(1, 1), (2, 2), (4, 4), (8, 8), (16, 16), (32, 32), (96, 96)]
+    network: Network = hierarchy(tiers, area, capacity=math.inf, bandwidth_b_s=1e6)
     horizon, workload = Horizon(500), chain(1)
-    network = replace(network, movers=street_grid(2, 600, (50_000, 50_000), seed=5))
+    network = replace(network, movers=street_trips(2, area, until_s=600, random=np.random.default_rng(5)))
     start = time.process_time()
     attachments = attach(network, horizon)
-    at = int(attachments["car0"].hosts[0])
+    at = int(attachments["car-0"].hosts[0])
     print(f"\n{len(network.brokers)} brokers; attachments: {1000 * (time.process_time() - start):.0f} ms")
     print("\n| range | brokers looked at | whole set-up and plan | plan alone |")
     print("|---|---|---|---|")

@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from difflib import get_close_matches
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +120,14 @@ class SimulationError(WhimbrelError, ValueError):
 
 
 class NoPlanError(WhimbrelError, ValueError):
-    """No plan satisfies what was asked: capacities, latencies, tolerances. The message says which one."""
+    """No plan satisfies what was asked: capacities, latencies, tolerances. The message says which one.
+
+    `costs` are those of the plan with the least trouble (`whimbrel.plan.cost.Costs`), if there was any plan.
+    """
+
+    def __init__(self, message: str, costs: Any = None) -> None:
+        super().__init__(message)
+        self.costs = costs
 
 
 class MissingDependency(WhimbrelError, ImportError):

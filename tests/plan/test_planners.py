@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 from tests.plan.worlds import random_network, random_workload
 
 from whimbrel.errors import NetworkError, NoPlanError
+from whimbrel.plan.board import Board
 from whimbrel.plan.cost import Objective, evaluate, violations
+from whimbrel.plan.exact import solve
 from whimbrel.plan.flow.volume import Flows, Ground
 from whimbrel.plan.network import Broker, Link, Network
 from whimbrel.plan.planners import (
@@ -45,23 +47,31 @@ def test_the_exact_planner_finds_what_trying_everything_finds(seed, objective, h
     workload = random_workload(rng, network, rng.randrange(4))
     if has_limits:
         network, workload = limited(rng, network, workload)
-    costs = []
+    idle, busy = [], []
     for hosts in itertools.product(network.number, repeat=len(workload.tasks)):
         named = dict(zip(workload.task, hosts, strict=True))
         tried = evaluate(workload, network, named, objective)
+        if not violations(workload, network, replace(tried, bounds_s=tried.delays_s)):
+            idle.append(tried.total.of(objective))
         if not violations(workload, network, tried):
-            costs.append(tried.total.of(objective))
-    if not costs:
+            busy.append(tried.total.of(objective))
+    if idle:
+        hosts, _ = solve(Board(workload, network, objective))
+        found = evaluate(workload, network, hosts, objective)
+        assert found.total.of(objective) == pytest.approx(min(idle), rel=1e-6, abs=1e-6)
+    if not busy:
         with pytest.raises(NoPlanError, match="nothing satisfies everything"):
             plan_exact(workload, network, objective)
         return
-    best = cost_of(plan_exact(workload, network, objective))
-    assert best == pytest.approx(min(costs), rel=1e-6, abs=1e-6)
-    for planner in (plan_greedy, plan_centralised):
+    for planner in (plan_exact, plan_greedy, plan_centralised):
         try:
-            assert cost_of(planner(workload, network, objective)) >= best - 1e-6
+            plan = planner(workload, network, objective)
         except NoPlanError:
             assert has_limits
+            continue
+        assert plan.workload == workload
+        assert not violations(workload, network, plan.costs)
+        assert cost_of(plan) >= min(busy) - 1e-6
 
 
 SITE = Network(
@@ -89,7 +99,7 @@ def test_every_planner_runs_the_task_where_its_input_is(name):
         ({"tasks": (replace(FILTER, work=3),)}, "link edge - cloud would have to carry 10 kB/s, and can"),
         (
             {"deliveries": (Delivery("Face", "cloud", 0.05),)},
-            "Face would reach cloud after 100 ms, and has to",
+            "Face would reach cloud after 170 ms, or 171 ms when links and brokers are busy, and has to",
         ),
     ],
 )
@@ -97,6 +107,37 @@ def test_every_planner_runs_the_task_where_its_input_is(name):
 def test_what_cannot_be_satisfied_is_named(name, change, words):
     with pytest.raises(NoPlanError, match=words):
         planner_named(name)(replace(CAMERA, **change), SITE, Objective.BDP)
+
+
+STAR = Network(
+    (Broker("edge", capacity=0), Broker("east"), Broker("west")),
+    (
+        Link("edge", "east", 1_000, latency_s=0.05, cost=1),
+        Link("edge", "west", 1_000, cost=2),
+    ),
+)
+SHARED = Workload(
+    (Feed("in", 1, 100, "edge"), Feed("other", 0.1, 500, "edge")),
+    (Task("t", ("in",), 1, 10, work=1),),
+    (Delivery("t", "edge", 0.3), Delivery("other", "east")),
+)
+
+
+@pytest.mark.parametrize("planner", [plan_greedy, plan_exact])
+def test_what_is_late_only_when_links_are_busy_is_planned_again(planner):
+    # In the east it is cheaper, and in time unless 500 bytes of what else is sent there are in the way.
+    calm = replace(SHARED, deliveries=(Delivery("t", "edge", 0.8), Delivery("other", "east")))
+    plan = planner(calm, STAR, Objective.COST)
+    assert plan.hosts == {"t": "east"}
+    assert plan.costs.delays_s[0] == pytest.approx(0.21)
+    assert plan.costs.bounds_s[0] == pytest.approx(0.71, rel=0.01)
+    again = planner(SHARED, STAR, Objective.COST)
+    assert again.hosts == {"t": "west"}
+    assert again.workload == SHARED
+    assert "some plans would be late when links or brokers are busy" in again.words()
+    late = replace(SHARED, deliveries=(Delivery("t", "edge", 0.1), Delivery("other", "east")))
+    with pytest.raises(NoPlanError, match=r"t would reach edge after \d+ ms, or \d+ ms when links"):
+        planner(late, STAR, Objective.COST)
 
 
 def test_the_flow_planner_says_by_how_much_it_fails():

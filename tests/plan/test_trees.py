@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from whimbrel.plan.migration.experiment import tiers
+from whimbrel.plan.generate import hierarchy
 from whimbrel.plan.network import Broker, Link, Network
 from whimbrel.plan.routes import Routes, by_delay
 from whimbrel.plan.trees import tree_of
@@ -36,6 +36,6 @@ def test_a_ring_and_what_is_not_connected_are_no_trees():
 
 
 def test_a_large_hierarchy_is_a_tree():
-    network = tiers([(2, 2), (4, 4), (8, 8)])
+    network = hierarchy([(2, 2), (4, 4), (8, 8)])
     assert len(network.brokers) == 85
     assert tree_of(network) is not None

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import random
 
+from whimbrel.plan.contacts import ALWAYS, ByTurns
 from whimbrel.plan.network import Broker, Link, Mover, Network
 from whimbrel.plan.workload import Delivery, Feed, Task, Workload
 
 
-def random_network(rng: random.Random, brokers: int, *, movers: int = 0, capacity: bool = False) -> Network:
+def random_network(
+    rng: random.Random, brokers: int, *, movers: int = 0, capacity: bool = False, narrow: bool = False
+) -> Network:
     """A connected network; leaves lie in a row of squares, so that movers find them."""
     made = tuple(
         Broker(f"b{n}", area=(n, 0, n + 1, 1), capacity=rng.choice([1, 2, 3]) if capacity else float("inf"))
@@ -16,8 +19,17 @@ def random_network(rng: random.Random, brokers: int, *, movers: int = 0, capacit
     )
     pairs = [(n, rng.randrange(n)) for n in range(1, brokers)]
     pairs += [tuple(rng.sample(range(brokers), 2)) for _ in range(rng.randrange(3))] if brokers > 1 else []
+    turns = [ALWAYS, ALWAYS, ByTurns(2, 1)]
     links = tuple(
-        Link(f"b{a}", f"b{b}", latency_s=rng.randrange(4), cost=rng.randrange(1, 4)) for a, b in pairs
+        Link(
+            f"b{a}",
+            f"b{b}",
+            rng.choice([100, 1000, float("inf")]) if narrow else float("inf"),
+            rng.randrange(4),
+            rng.randrange(1, 4),
+            rng.choice(turns) if narrow else ALWAYS,
+        )
+        for a, b in pairs
     )
     tracks = [
         Mover(f"m{n}", tuple((10.0 * k, rng.uniform(0, brokers), 0.5) for k in range(rng.randrange(1, 4))))

@@ -12,8 +12,9 @@ from whimbrel.errors import NetworkError
 from whimbrel.plan.contacts import ALWAYS, ByTurns, Listed
 from whimbrel.plan.network import Broker, Link, Network
 from whimbrel.sim.clock import Clock
-from whimbrel.sim.links import Failure, Links
+from whimbrel.sim.links import Links
 from whimbrel.sim.messages import Message, message
+from whimbrel.sim.outages import Failure
 
 
 class Line:
@@ -120,7 +121,7 @@ def test_what_does_not_fit_is_dropped_with_a_reason_the_worst_first(settings, re
 
 def test_a_link_that_fails_delays_and_a_broker_that_fails_loses():
     failures = [Failure(0.5, 3.0, link=("b", "a")), Failure(10.0, 11.0, broker="b")]
-    line = Line({"bandwidth_b_s": 10.0}, {"latency_s": 1.0}, failures=failures)
+    line = Line({"bandwidth_b_s": 10.0}, {"latency_s": 1.0}, failures=failures, recovers=False)
     line.send(0.0, 10.0, "late")
     line.send(9.5, 10.0, "gone")
     line.send(12.0, 10.0, "well")

@@ -1,22 +1,33 @@
-"""`whimbrel simulate`: run a named scenario on a simulated network."""
+"""`whimbrel simulate`: run a named scenario on a simulated network, or a plan of the user's own."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from whimbrel.cli.options import Command, Pair, quiet_option
+from whimbrel.cli.options import (
+    ManyEvents,
+    Pair,
+    compile_options,
+    coordinates_option,
+    quiet_option,
+    time_unit_option,
+    type_option,
+)
 from whimbrel.cli.progress import ProgressBar
+from whimbrel.cli.queries import read_query, show_warnings
 
 if TYPE_CHECKING:
     from whimbrel.sim.scenarios import Scenario
+    from whimbrel.sim.scenarios.registry import Results
 
 
-@click.command(cls=Command, short_help="Run a scenario on a simulated network.")
-@click.argument("name", metavar="SCENARIO", required=False)
+@click.command(cls=ManyEvents, short_help="Run a scenario, or a plan of yours, on a simulated network.")
+@click.argument("name", metavar="[SCENARIO]", required=False)
 @click.option(
     "--set", "given", type=Pair(), multiple=True, metavar="KEY=VALUE",
     help="Another value for a parameter, such as cars=100; lists with commas. May be repeated.",
@@ -25,21 +36,53 @@ if TYPE_CHECKING:
     "--out", metavar="DIR", type=click.Path(file_okay=False, path_type=Path),
     help="The folder for results.json, table.txt and plots. Without it, the table is printed.",
 )  # fmt: skip
+@click.option("--query", metavar="QUERY", help="A query of your own, to carry out a plan for it.")
+@click.option("--network", "network_file", metavar="FILE", help="The network that the plan is for.")
+@click.option("--plan", "plan_file", metavar="PLAN", help="The plan, as `whimbrel plan --out PLAN` wrote it.")
+@click.option(
+    "--events", multiple=True, metavar="FILE...",
+    help="Recorded events; each comes from the source of the network that its `source` names.",
+)  # fmt: skip
+@click.option(
+    "--heartbeat", type=click.FloatRange(0.001), default=1.0, show_default=True, metavar="SECONDS",
+    help="How often quiet sources and tasks tell that time goes on.",
+)  # fmt: skip
+@click.option(
+    "--weigh", is_flag=True,
+    help="Send packets as large as Arrow makes them, headers included, instead of as the plan says.",
+)  # fmt: skip
+@type_option
+@time_unit_option
+@coordinates_option
+@compile_options
 @click.option("--list", "lists", is_flag=True, help="List the scenarios and their parameters.")
 @quiet_option
 @click.pass_context
 def simulate(
     ctx: click.Context, /, name: str | None, given: tuple[tuple[str, str], ...], out: Path | None,
-    *, lists: bool, quiet: bool,
+    *, query: str | None, network_file: str | None, plan_file: str | None, events: tuple[str, ...],
+    heartbeat: float, weigh: bool, lists: bool, quiet: bool, **reading: Any,
 ) -> None:  # fmt: skip
-    """Run a scenario on a simulated network: brokers, links with schedules, movers, plans.
+    """Run a scenario on a simulated network, or a query of your own as a plan says.
 
       whimbrel simulate --list
       whimbrel simulate hierarchy --set cars=100 --out results/
+      whimbrel simulate --query yard.wbl --network site.yaml --plan plan.json --events recording.csv
+
+    A plan is carried out with the real engine on recorded events. What the plan estimated stands beside
+    what was measured: traffic, delays, work, and whether the detections are those of one process.
 
     The same parameters and the same seed give the same figures.
     """
-    from whimbrel.sim.report import table, write_report
+    own = {"--query": query, "--network": network_file, "--plan": plan_file, "--events": events}
+    if any(own.values()):
+        _check_own(ctx, name, given, own, lists=lists)
+        _simulate_plan(
+            str(query), str(network_file), str(plan_file), events, out,
+            heartbeat=heartbeat, weigh=weigh, quiet=quiet, **reading,
+        )  # fmt: skip
+        return
+    from whimbrel.sim.report import write_report
     from whimbrel.sim.scenarios import SCENARIOS
     from whimbrel.sim.scenarios.registry import find
 
@@ -48,20 +91,104 @@ def simulate(
             click.echo(_described(each))
         return
     if name is None:
-        raise click.UsageError("say which scenario; `whimbrel simulate --list` lists them", ctx)
+        raise click.UsageError(
+            "say which scenario (`whimbrel simulate --list` lists them), or give a plan of your own with "
+            "--query, --network, --plan and --events",
+            ctx,
+        )
     chosen = find(name)
     settings = chosen.settings(dict(given))
     bar = ProgressBar(doing=("simulating", "writing"))
     with nullcontext() if quiet else bar:
         results = chosen.run(settings, bar)
+    _tell(results, out, quiet=quiet)
+    if out is not None:
+        _tell_files(write_report(name, settings, results, out), quiet=quiet)
+
+
+def _tell(results: Results, out: Path | None, *, quiet: bool) -> None:
+    from whimbrel.sim.report import table
+
     if out is None or not quiet:
         click.echo(table(results.rows))
         for text, value in results.notes.items():
             click.echo(f"{text}: {value}")
+
+
+def _tell_files(files: list[Path], *, quiet: bool) -> None:
+    if not quiet:
+        click.echo(f"written: {', '.join(str(file) for file in files)}", err=True)
+
+
+def _check_own(
+    ctx: click.Context,
+    name: str | None,
+    given: tuple[tuple[str, str], ...],
+    own: Mapping[str, Any],
+    *,
+    lists: bool,
+) -> None:
+    """Refuse what does not go together with a plan of the user's own."""
+    if name is not None or given or lists:
+        what = "--list" if lists else "--set" if given else f"the scenario {name!r}"
+        raise click.UsageError(f"{what} does not go with a plan of your own ({', '.join(own)})", ctx)
+    missing = [option for option, value in own.items() if not value]
+    if missing:
+        raise click.UsageError(f"to carry out a plan, give {' and '.join(missing)}, too", ctx)
+
+
+def _simulate_plan(
+    query: str,
+    network_file: str,
+    plan_file: str,
+    events: tuple[str, ...],
+    out: Path | None,
+    *,
+    heartbeat: float,
+    weigh: bool,
+    quiet: bool,
+    coordinates: str | None,
+    time_unit: str,
+    default_type: str | None,
+    **compiling: Any,
+) -> None:
+    from whimbrel.plan.files import read_network
+    from whimbrel.plan.reading import read_plan
+    from whimbrel.sim.judged import drawn, judged
+    from whimbrel.sim.messages import HEADER_B
+    from whimbrel.sim.planned import carry_out
+    from whimbrel.sim.report import write_report
+    from whimbrel.sim.running import Settings
+
+    compiled = read_query(query, **compiling)
+    if not quiet:
+        show_warnings(compiled, query)
+    plan = read_plan(plan_file, read_network(network_file))
+    bar = ProgressBar(doing=("simulating", "writing"))
+    with nullcontext() if quiet else bar:
+        found = carry_out(
+            compiled,
+            list(events),
+            plan,
+            settings=Settings(heartbeat_s=heartbeat, header_b=HEADER_B if weigh else 0.0),
+            weighs=weigh,
+            progress=bar,
+            coordinates=coordinates,
+            time_unit=time_unit,
+            default_type=default_type,
+        )
+    results = judged(found)
+    _tell(results, out, quiet=quiet)
     if out is not None:
-        files = write_report(name, settings, results, out)
-        if not quiet:
-            click.echo(f"written: {', '.join(str(file) for file in files)}", err=True)
+        given: dict[str, Any] = {
+            "query": query,
+            "network": network_file,
+            "plan": plan_file,
+            "events": list(events),
+        }
+        given |= {"heartbeat": heartbeat, "weigh": weigh, "planner": plan.planner}
+        files = write_report("plan", given, results, out, drawn=drawn(found))
+        _tell_files(files, quiet=quiet)
 
 
 def _described(scenario: Scenario) -> str:

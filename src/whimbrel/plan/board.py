@@ -1,21 +1,25 @@
 """A workload on a network, ready for trying out fixed hosts: what each stream costs for where its ends are.
 
-Planners ask for the same costs again and again, so ways are kept. Where movers are among the ends,
-costs are averages over the time, and loads and delays those of each stream's own worst moment, which is at
-least what `whimbrel.plan.cost.evaluate` finds for all of them together.
+Planners ask for the same costs again and again, so ways are kept, and tasks are tried on all candidates at
+once. Where movers are among the ends, costs are averages over the time, and loads and delays those of each
+stream's own worst moment, which is at least what `whimbrel.plan.cost.evaluate` finds for all of them
+together.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
 
+import numpy as np
+
 from whimbrel.errors import NoPlanError
-from whimbrel.plan.cost import Objective, Timeline, at_time, crossed, room
+from whimbrel.plan.cost import Objective, crossed, is_more, room
 from whimbrel.plan.network import Link, Network
-from whimbrel.plan.routes import Routes
+from whimbrel.plan.routes import Floats, Ints, Routes
+from whimbrel.plan.timeline import Timeline, at_time
 from whimbrel.plan.workload import Feed, Task, Workload
 
 Fixed = Mapping[str, str]
@@ -34,15 +38,30 @@ class Situation:
 class Board:
     """Tries out fixed hosts.
 
+    Parameters
+    ----------
+    candidates
+        The brokers that may run tasks; None: all that can be reached.
+    routes
+        The ways by the objective, if they are there already.
+
     Raises
     ------
     NoPlanError
         If parts of the network that have to work together are not connected.
     """
 
-    def __init__(self, workload: Workload, network: Network, objective: Objective = Objective.BDP) -> None:
+    def __init__(
+        self,
+        workload: Workload,
+        network: Network,
+        objective: Objective = Objective.BDP,
+        candidates: Sequence[str] | None = None,
+        routes: Routes | None = None,
+    ) -> None:
         self.workload, self.network, self.objective = workload, network, objective
-        self.routes = Routes(network, objective.weight)
+        self.routes = routes or Routes(network, objective.weight)
+        self._allowed = candidates
         self.line = Timeline(workload, network, {})
         self.streams: dict[str, Feed | Task] = {**workload.feed, **workload.task}
         self._crossed: dict[tuple[str, frozenset[str]], tuple[Link, ...]] = {}
@@ -62,12 +81,23 @@ class Board:
 
     @cached_property
     def candidates(self) -> tuple[str, ...]:
-        """The brokers that can reach those where feeds and deliveries are."""
+        """The brokers that may run tasks, and can reach those where feeds and deliveries are."""
+        if self._allowed is not None:
+            return tuple(self._allowed)
         places = sorted({broker for each in self.situations.values() for s in each for broker in _ends(s)})
         if not places:
             return tuple(self.network.number)
         ways = self.routes.from_broker(places[0])
         return tuple(name for name, n in self.network.number.items() if ways.hops[n] >= 0)
+
+    @cached_property
+    def _numbers(self) -> Ints:
+        return np.array([self.network.number[name] for name in self.candidates], np.int64)
+
+    @cached_property
+    def place(self) -> dict[str, int]:
+        """The place of each candidate among them."""
+        return {name: number for number, name in enumerate(self.candidates)}
 
     @cached_property
     def situations(self) -> dict[str, tuple[Situation, ...]]:
@@ -136,12 +166,60 @@ class Board:
             if name in self.workload.feed or name in hosts
         )
 
+    # -- costs for all candidates at once --------------------------------------------------------------------
+
+    def distances(self, end: str) -> Floats:
+        """Give what a byte a second adds on the way between each candidate and a broker."""
+        return self.routes.from_broker(end).weight[self._numbers]
+
+    def costs_around(self, tasks: Sequence[Task], hosts: Fixed) -> Floats:
+        """Give what the streams around tasks cost, if all of these tasks ran on one candidate: for each."""
+        moved = {task.name for task in tasks}
+        stay = {name: host for name, host in hosts.items() if name not in moved}
+        touched = dict.fromkeys(name for task in tasks for name in (*task.inputs, task.name))
+        found = np.zeros(len(self.candidates))
+        for name in touched:
+            found += self._stream_costs(name, moved, stay)
+        return found
+
+    def _stream_costs(self, name: str, moved: Set[str], stay: Fixed) -> Floats:
+        """Give what a stream costs for each candidate that makes it or reads it, in place of those moved."""
+        readers = [task.name for task in self.workload.readers[name]]
+        fixed = frozenset(stay[reader] for reader in readers if reader in stay)
+        is_read = not moved.isdisjoint(readers)
+        found = np.zeros(len(self.candidates))
+        for each in self.situations[name]:
+            ends = fixed | each.ends
+            if name in moved:
+                # Where it is made, its readers among the moved ones are, too.
+                for end in sorted(ends):
+                    found += each.share * self.distances(end)
+                continue
+            origin = each.origin or stay[name]
+            found += each.share * sum(self.distance(origin, end) for end in sorted(ends))
+            if is_read:
+                way = each.share * self.distances(origin)
+                way[[self.place[end] for end in ends if end in self.place]] = 0.0
+                found += way
+        return found * self.streams[name].bytes_s
+
     # -- limits ----------------------------------------------------------------------------------------------
 
     @cached_property
+    def has_limited_brokers(self) -> bool:
+        """Whether any candidate can have too much to do, or to remember."""
+        brokers = (self.network[name] for name in self.candidates)
+        return any(min(broker.capacity, broker.storage_b) < float("inf") for broker in brokers)
+
+    @cached_property
     def has_narrow_links(self) -> bool:
-        """Whether any link can be too narrow."""
-        return any(room(link) < float("inf") for link in self.network.links)
+        """Whether any link can be too narrow: if everything crossed it, on the way to each who wants it."""
+        most = sum(
+            stream.bytes_s
+            * (len(self.workload.readers[name]) + max(len(s.ends) for s in self.situations[name]))
+            for name, stream in self.streams.items()
+        )
+        return any(is_more(most, room(link)) for link in self.network.links)
 
     @cached_property
     def has_deadlines(self) -> bool:
@@ -156,7 +234,7 @@ class Board:
         if self.has_deadlines:
             delays = self.delays(hosts)
             found += sum(
-                _over(delays[number], each.latency_s) for number, each in enumerate(self.workload.deliveries)
+                _over(delays[number], each.planned_s) for number, each in enumerate(self.workload.deliveries)
             )
         return found
 
@@ -192,7 +270,11 @@ class Board:
         for task in self.workload.tasks:
             if task.name in hosts:
                 ready[task.name] = max(
-                    (self._arrival(each, hosts, (hosts[task.name],), ready) for each in task.inputs),
+                    (
+                        self._arrival(each, hosts, (hosts[task.name],), ready)
+                        + self.network[hosts[task.name]].takes_s(self.workload.work_on(task, each))
+                        for each in task.inputs
+                    ),
                     default=0.0,
                 )
         return [
@@ -207,9 +289,9 @@ class Board:
             origins = (hosts[stream],)
         else:
             return 0.0
-        number = self.network.number
+        size = self.streams[stream].size_b
         return ready.get(stream, 0.0) + max(
-            float(self.routes.from_broker(origin).delay_s[number[end]]) for origin in origins for end in ends
+            self.routes.time_s(origin, end, size) for origin in origins for end in ends
         )
 
 

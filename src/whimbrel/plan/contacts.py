@@ -19,6 +19,16 @@ class Always:
         return 0.0
 
     @property
+    def mean_wait_s(self) -> float:
+        """The time that a message has to wait for the link on average, if it may come at any time."""
+        return 0.0
+
+    @property
+    def lag_s(self) -> float:
+        """The longest time by which the link may be behind one that is always up and as slow as its share."""
+        return 0.0
+
+    @property
     def share(self) -> float:
         """The share of time that the link is up."""
         return 1.0
@@ -50,6 +60,16 @@ class ByTurns:
     @property
     def longest_wait_s(self) -> float:
         """The longest time that a message may have to wait for the link."""
+        return self.down_s
+
+    @property
+    def mean_wait_s(self) -> float:
+        """The time that a message has to wait for the link on average, if it may come at any time."""
+        return self.down_s**2 / (2 * (self.down_s + self.up_s))
+
+    @property
+    def lag_s(self) -> float:
+        """The longest time by which the link may be behind one that is always up and as slow as its share."""
         return self.down_s
 
     @property
@@ -85,9 +105,33 @@ class Listed:
     @property
     def longest_wait_s(self) -> float:
         """The longest time that a message may have to wait for the link, up to the last contact."""
+        return max(self._waits, default=math.inf)
+
+    @property
+    def _waits(self) -> list[float]:
         ends = (0.0, *(end for _, end in self.times))
-        waits = [start - end for end, (start, _) in zip(ends, self.times, strict=False)]
-        return max(waits, default=math.inf)
+        return [start - end for end, (start, _) in zip(ends, self.times, strict=False)]
+
+    @property
+    def mean_wait_s(self) -> float:
+        """The time that a message has to wait on average, if it comes at any time up to the last contact."""
+        if not self.times:
+            return math.inf
+        return sum(wait**2 for wait in self._waits) / 2 / self.times[-1][1]
+
+    @property
+    def lag_s(self) -> float:
+        """The longest time by which the link may be behind one that is always up and as slow as its share.
+
+        From the beginning of a wait to its end it falls behind by as long; in a contact it catches up.
+        """
+        if not self.times:
+            return math.inf
+        longest = behind = 0.0
+        for wait, (start, end) in zip(self._waits, self.times, strict=True):
+            longest = max(longest, behind + wait)
+            behind = max(0.0, behind + wait + (end - start) * (1 - 1 / self.share))
+        return longest
 
     @property
     def share(self) -> float:

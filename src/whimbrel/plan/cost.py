@@ -1,31 +1,27 @@
 """What a plan costs: traffic on links, load of brokers, delays of deliveries, and what is too much.
 
-A stream goes once from where it is made to each broker where it is read, on the shortest ways: by delay for
-the bandwidth-delay product, by hops for flow, by cost for cost. Delays are ways and waits: the latency of
-links, and the longest time that a message may wait for one that is down. Where movers or tasks change
-brokers, costs are averages over the time, loads and delays the largest.
+A stream goes once from where it is made to each broker where it is read, on the shortest ways: by mean delay
+for the bandwidth-delay product, by hops for flow, by cost for cost. Delays are those of an idle network: the
+latency of links, the longest time that a message may wait for one that is down, and the time to send an
+event and to work on it. Bounds add what is in the way when links and brokers are busy
+(`whimbrel.plan.bounds`). Where movers or tasks change brokers, costs are averages over the time, loads,
+delays and bounds the largest.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
-from functools import cached_property
 from itertools import pairwise
 
-from whimbrel.errors import NetworkError
-from whimbrel.plan.areas import Areas, attachments
-from whimbrel.plan.network import Link, Network, unknown
-from whimbrel.plan.routes import Routes, Weight, by_cost, by_delay, by_hops
+from whimbrel.plan.bounds import Sending, bounds
+from whimbrel.plan.network import Link, Network
+from whimbrel.plan.routes import Routes, Weight, by_cost, by_hops, by_mean_delay
+from whimbrel.plan.timeline import Hosts, Steps, Timeline, at_time
 from whimbrel.plan.units import in_bytes, in_seconds
 from whimbrel.plan.workload import Delivery, Feed, Task, Workload
-
-Steps = tuple[tuple[float, str], ...]
-"""Brokers in order of the time (seconds) from which on each holds; the first holds before, too."""
-Hosts = Mapping[str, str | Sequence[tuple[float, str]]]
-"""For every task the broker that runs it, or (time, broker) for each change."""
 
 
 class Objective(Enum):
@@ -49,7 +45,7 @@ class Objective(Enum):
         return _WORDS[self]
 
 
-_WEIGHTS = {Objective.BDP: by_delay, Objective.FLOW: by_hops, Objective.COST: by_cost}
+_WEIGHTS = {Objective.BDP: by_mean_delay, Objective.FLOW: by_hops, Objective.COST: by_cost}
 _WORDS = {
     Objective.BDP: "bandwidth-delay product",
     Objective.FLOW: "flow",
@@ -81,7 +77,7 @@ def carried(links: Iterable[Link], bytes_s: float) -> Totals:
     """Give what so many bytes a second on these links add up to."""
     found = Totals()
     for link in links:
-        found += Totals(bytes_s * link.delay_s, bytes_s, bytes_s * link.cost)
+        found += Totals(bytes_s * link.mean_delay_s, bytes_s, bytes_s * link.cost)
     return found
 
 
@@ -99,101 +95,14 @@ class Costs:
     traffic_b_s: Mapping[Link, float]
     """By link; links without traffic are left out."""
     delays_s: tuple[float, ...]
-    """In the order of the deliveries."""
+    """In an idle network; in the order of the deliveries."""
+    bounds_s: tuple[float, ...]
+    """When links and brokers are as busy as they may be; infinite if that has no end."""
 
     @property
     def total(self) -> Totals:
         """Everything together."""
         return self.running + self.moving
-
-
-class Timeline:
-    """Who is where when: sources, tasks and consumers of a workload, for given hosts.
-
-    `hosts` may leave tasks out: then only what is known of the others can be asked.
-    """
-
-    def __init__(
-        self, workload: Workload, network: Network, hosts: Hosts, until_s: float | None = None
-    ) -> None:
-        self.workload, self.network = workload, network
-        self._areas: Areas | None = None
-        self._movers: dict[str, Steps] = {}
-        self.hosts = {name: _steps(host) for name, host in hosts.items()}
-        for name, steps in self.hosts.items():
-            if name not in workload.task:
-                raise unknown("task", name, workload.task, "a host is given for it")
-            for _, broker in steps:
-                if broker not in network.number:
-                    raise unknown("broker", broker, network.number, f"the host of {name!r}")
-        self.until_s = self._end() if until_s is None else until_s
-
-    def _end(self) -> float:
-        tracks = [mover.track[-1][0] for mover in self.network.movers if mover.track]
-        changes = [steps[-1][0] for steps in self.hosts.values()]
-        return max([0.0, *tracks, *changes])
-
-    def place(self, at: str) -> Steps:
-        """Give the brokers of a broker (itself) or a mover."""
-        if at in self.network.number:
-            return ((0.0, at),)
-        if at not in self._movers:
-            self._areas = self._areas or Areas(self.network)
-            found = attachments(self.network.mover[at], self._areas)
-            self._movers[at] = tuple((each.time_s, each.broker) for each in found)
-        return self._movers[at]
-
-    def origin(self, stream: str) -> Steps:
-        """Give where a stream is made."""
-        made = self.workload.stream(stream)
-        return self.place(made.at) if isinstance(made, Feed) else self.host(stream)
-
-    def host(self, task: str) -> Steps:
-        """Give where a task runs."""
-        try:
-            return self.hosts[task]
-        except KeyError:
-            raise NetworkError(f"the plan has no host for the task {task!r}", "give one for each") from None
-
-    @cached_property
-    def _deliveries(self) -> dict[str, list[Delivery]]:
-        found: dict[str, list[Delivery]] = {}
-        for delivery in self.workload.deliveries:
-            found.setdefault(delivery.stream, []).append(delivery)
-        return found
-
-    def ends(self, stream: str) -> list[Steps]:
-        """Give where a stream is wanted: by tasks, and by those it is delivered to."""
-        readers = [self.host(task.name) for task in self.workload.readers[stream]]
-        return readers + [self.place(delivery.at) for delivery in self._deliveries.get(stream, ())]
-
-    def spans(self, steps: Iterable[Steps]) -> list[tuple[float, float]]:
-        """Cut the time where any of these changes: (start, end); one without length if there is no time."""
-        inner = {time for each in steps for time, _ in each if 0 < time < self.until_s}
-        times = sorted({0.0, self.until_s, *inner})
-        return list(pairwise(times)) or [(0.0, 0.0)]
-
-    def situations(self, stream: str) -> list[tuple[float, float, str, frozenset[str]]]:
-        """Give (start, end, where it is made, where it is wanted), cut where that changes."""
-        origin, ends = self.origin(stream), self.ends(stream)
-        return [
-            (start, end, at_time(origin, start), frozenset(at_time(each, start) for each in ends))
-            for start, end in self.spans([origin, *ends])
-        ]
-
-
-def _steps(host: str | Sequence[tuple[float, str]]) -> Steps:
-    return ((0.0, host),) if isinstance(host, str) else tuple(sorted(host))
-
-
-def at_time(steps: Steps, time_s: float) -> str:
-    """Give what holds at a time."""
-    found = steps[0][1]
-    for time, value in steps:
-        if time > time_s:
-            break
-        found = value
-    return found
 
 
 def crossed(routes: Routes, origin: str, ends: Iterable[str]) -> tuple[Link, ...]:
@@ -208,6 +117,7 @@ def evaluate(
     objective: Objective = Objective.BDP,
     *,
     until_s: float | None = None,
+    sending: Sending = Sending(),  # noqa: B008 (frozen)
 ) -> Costs:
     """Work out what a plan costs.
 
@@ -219,6 +129,8 @@ def evaluate(
         What ways are chosen by.
     until_s
         When the time ends; None: with the last position or change.
+    sending
+        How streams are sent, for the bounds: headers, and whether tasks wait for all of their inputs.
 
     Examples
     --------
@@ -246,6 +158,7 @@ def evaluate(
         _largest(line, [(steps, task.fixed_b + task.window_b) for steps, task in tasks]),
         traffic,
         tuple(_delay(line, routes, delivery) for delivery in workload.deliveries),
+        bounds(line, routes, sending),
     )
 
 
@@ -308,17 +221,23 @@ def _delay_at(
 ) -> float:
     ready: dict[str, float] = {}
     at = {name: at_time(line.origin(name), time_s) for name in streams}
-    number = line.network.number
+    size = {name: line.workload.stream(name).size_b for name in streams}
     for name in streams:
         task = line.workload.task.get(name)
-        ready[name] = max(
-            (
-                ready[each] + float(routes.from_broker(at[each]).delay_s[number[at[name]]])
-                for each in (task.inputs if task else ())
-            ),
-            default=0.0,
+        ready[name] = (
+            0.0
+            if task is None
+            else max(
+                (
+                    ready[each]
+                    + routes.time_s(at[each], at[name], size[each])
+                    + line.network[at[name]].takes_s(line.workload.work_on(task, each))
+                    for each in task.inputs
+                ),
+                default=0.0,
+            )
         )
-    return ready[last] + float(routes.from_broker(at[last]).delay_s[number[end]])
+    return ready[last] + routes.time_s(at[last], end, size[last])
 
 
 def _above(workload: Workload, stream: str) -> list[str]:
@@ -342,7 +261,7 @@ def violations(workload: Workload, network: Network, costs: Costs) -> tuple[str,
         *_overloads(network, costs.work, lambda broker: broker.capacity, _work_words),
         *_overloads(network, costs.storage_b, lambda broker: broker.storage_b, _storage_words),
         *_jams(costs.traffic_b_s),
-        *_late(workload, costs.delays_s),
+        *_late(workload, costs),
     )
 
 
@@ -387,10 +306,15 @@ def _jams(traffic: Mapping[Link, float]) -> list[str]:
     ]
 
 
-def _late(workload: Workload, delays: Sequence[float]) -> list[str]:
+def _late(workload: Workload, costs: Costs) -> list[str]:
     return [
-        f"{delivery.stream} would reach {delivery.at} after {in_seconds(delay)}, and has to after "
+        f"{delivery.stream} would reach {delivery.at} after {_late_words(delay, bound)}, and has to after "
         f"{in_seconds(delivery.latency_s)}"
-        for delivery, delay in zip(workload.deliveries, delays, strict=True)
-        if is_more(delay, delivery.latency_s)
+        for delivery, delay, bound in zip(workload.deliveries, costs.delays_s, costs.bounds_s, strict=True)
+        if is_more(bound, delivery.latency_s)
     ]
+
+
+def _late_words(delay_s: float, bound_s: float) -> str:
+    idle, busy = in_seconds(delay_s), in_seconds(bound_s)
+    return idle if idle == busy else f"{idle}, or {busy} when links and brokers are busy"

@@ -23,6 +23,7 @@ from whimbrel.graph.estimate import MAKING, Observed, likely_rates, state_of
 from whimbrel.graph.operators import (
     ANY,
     Aggregate,
+    Clock,
     Custom,
     Derive,
     Filter,
@@ -235,8 +236,8 @@ class _Cutter:
     def _feeds_of(self, needed: set[str]) -> set[str]:
         found: set[str] = set()
         for source in self.sources:
-            if source.name not in needed:
-                continue
+            if source.name not in needed or isinstance(source, Clock):
+                continue  # nobody sends time points: they pass at every broker
             senders = self._senders(source)
             if not senders:
                 kinds = {sender.event_type for sender in self.network.sources}

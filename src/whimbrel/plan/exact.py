@@ -296,25 +296,26 @@ class _Writer:
             before = [(ready[delivery.stream], 1.0)] if delivery.stream in ready else []
             for end in self.board.places(delivery.at):
                 for terms in self._ways_to(delivery.stream, end):
-                    self._limit([*before, *terms], delivery.latency_s)
+                    self._limit([*before, *terms], delivery.planned_s)
 
     def _ways(self, name: str, task: Task) -> list[Terms]:
         hosts = self.program.hosts[task.name]
+        work = self.board.workload.work_on(task, name)
+        takes = {v: min(self.board.network[v].takes_s(work), NEVER_S) for v in hosts}
         if name in self.board.workload.feed:
             origins = self.board.places(self.board.workload.feed[name].at)
-            return [[(hosts[v], self._delay(u, v)) for v in hosts] for u in origins]
+            return [[(hosts[v], self._delay(name, u, v) + takes[v]) for v in hosts] for u in origins]
         pairs = self._products(name, task)
-        return [[(column, self._delay(u, v)) for (u, v), column in pairs.items()]]
+        return [[(column, self._delay(name, u, v) + takes[v]) for (u, v), column in pairs.items()]]
 
     def _ways_to(self, name: str, end: str) -> list[Terms]:
         if name in self.board.workload.feed:
             origins = self.board.places(self.board.workload.feed[name].at)
-            return [[(self._one, self._delay(u, end))] for u in origins]
-        return [[(column, self._delay(u, end)) for u, column in self.program.hosts[name].items()]]
+            return [[(self._one, self._delay(name, u, end))] for u in origins]
+        return [[(column, self._delay(name, u, end)) for u, column in self.program.hosts[name].items()]]
 
-    def _delay(self, start: str, end: str) -> float:
-        delay = float(self.board.routes.from_broker(start).delay_s[self.board.network.number[end]])
-        return min(delay, NEVER_S)
+    def _delay(self, stream: str, start: str, end: str) -> float:
+        return min(self.board.routes.time_s(start, end, self.board.streams[stream].size_b), NEVER_S)
 
 
 def _minus(terms: Terms) -> Terms:

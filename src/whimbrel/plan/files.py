@@ -18,7 +18,7 @@ from whimbrel.plan.contacts import ALWAYS, Always, ByTurns, Contacts, Listed
 from whimbrel.plan.network import Box, Broker, Consumer, Link, Mover, Network, Source, unknown
 from whimbrel.plan.units import Kind, quantity
 
-KINDS = ("name", "notes", "brokers", "links", "sources", "consumers", "movers")
+KINDS = ("name", "notes", "brokers", "links", "traces", "sources", "consumers", "movers")
 
 
 def read_network(path: str | PathLike[str]) -> Network:
@@ -47,7 +47,14 @@ def write_network(network: Network, path: str | PathLike[str]) -> None:
     if file.suffix.lower() == ".json":
         text = json.dumps(content, indent=2, ensure_ascii=False) + "\n"
     else:
-        text = _yaml().safe_dump(content, sort_keys=False, allow_unicode=True, default_flow_style=None)
+        yaml = _yaml()
+        text = yaml.dump(
+            content,
+            Dumper=_quick(yaml, "SafeDumper"),
+            sort_keys=False,
+            allow_unicode=True,
+            default_flow_style=None,
+        )
     file.write_text(text, encoding="utf-8")
 
 
@@ -83,11 +90,30 @@ def _yaml() -> Any:
     return yaml
 
 
+def _quick(yaml: Any, name: str) -> Any:
+    """Give a loader or dumper in C, many times as fast, where PyYAML was built with it."""
+    return getattr(yaml, f"C{name}", None) or getattr(yaml, name)
+
+
 def _from_yaml(text: str) -> Any:
     yaml = _yaml()
+    try:
+        return yaml.load(text, _without_twin_keys(_quick(yaml, "SafeLoader")))
+    except yaml.YAMLError:
+        pass
+    try:
+        # Of what is wrong, the slow loader tells the place better.
+        return yaml.load(text, _without_twin_keys(yaml.SafeLoader))
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        where = f"line {mark.line + 1}, col {mark.column + 1}: " if mark else ""
+        problem = getattr(error, "problem", None) or error
+        raise NetworkError(f"{where}this is not YAML: {problem}") from error
 
-    class Loader(yaml.SafeLoader):  # type: ignore[name-defined,misc]  # it has no types
-        """The safe loader, which refuses keys that are given twice instead of taking the last."""
+
+def _without_twin_keys(base: Any) -> Any:
+    class Loader(base):  # type: ignore[misc]  # it has no types
+        """A safe loader, which refuses keys that are given twice instead of taking the last."""
 
         def construct_mapping(self, node: Any, deep: bool = False) -> Any:
             seen: list[Any] = []
@@ -101,13 +127,7 @@ def _from_yaml(text: str) -> Any:
                 seen.append(key)
             return super().construct_mapping(node, deep)
 
-    try:
-        return yaml.load(text, Loader)
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        where = f"line {mark.line + 1}, col {mark.column + 1}: " if mark else ""
-        problem = getattr(error, "problem", None) or error
-        raise NetworkError(f"{where}this is not YAML: {problem}") from error
+    return Loader
 
 
 # -- reading ------------------------------------------------------------------------------------------------
@@ -165,6 +185,8 @@ def network_of(content: Any, folder: Path = Path()) -> Network:
     top = _Item("", content)
     top.check_keys(KINDS)
     brokers = tuple(_broker(item) for item in _items(content, "brokers"))
+    met = tuple(link for item in _items(content, "traces") for link in _met(item, folder))
+    brokers += _newcomers(brokers, met)
     movers = tuple(mover for item in _items(content, "movers") for mover in _movers(item, folder))
     names = {broker.name for broker in brokers}
     places = names | {mover.name for mover in movers}
@@ -173,7 +195,7 @@ def network_of(content: Any, folder: Path = Path()) -> Network:
         raise NetworkError("notes: this is no mapping", "write for example notes: {owner: the port}")
     return Network(
         brokers,
-        tuple(_link(item, names) for item in _items(content, "links")),
+        (*(_link(item, names) for item in _items(content, "links")), *met),
         tuple(_source(item, places) for item in _items(content, "sources")),
         tuple(_consumer(item, places) for item in _items(content, "consumers")),
         movers,
@@ -254,14 +276,40 @@ LINK_KEYS = (
 def _link(item: _Item, names: set[str]) -> Link:
     item.check_keys(LINK_KEYS)
     a, b = _ends(item, names)
+    bandwidth, latency, cost, loss = _measures(item)
+    return Link(a, b, bandwidth, latency, cost, _contacts(item), loss)
+
+
+def _measures(item: _Item) -> tuple[float, float, float, float]:
+    """Give bandwidth, latency, cost and loss of a link."""
     bandwidth = item.number("bandwidth", Kind.BANDWIDTH, math.inf)
     if not bandwidth:
         raise NetworkError(f"{item.at('bandwidth')}: nothing can pass", "leave the link out")
     loss = item.number("loss", Kind.NUMBER, 0.0)
     if not loss < 1:
         raise NetworkError(f"{item.at('loss')}: everything is lost", "give a share below 1, such as 0.01")
-    latency = item.number("latency", Kind.TIME, 0.0)
-    return Link(a, b, bandwidth, latency, item.number("cost", Kind.NUMBER, 1.0), _contacts(item), loss)
+    return bandwidth, item.number("latency", Kind.TIME, 0.0), item.number("cost", Kind.NUMBER, 1.0), loss
+
+
+def _met(item: _Item, folder: Path) -> Iterator[Link]:
+    """Make links of contacts that were recorded in a file; all else is the same for all of them."""
+    item.check_keys(("file", "bandwidth", "latency", "cost", "loss"))
+    from whimbrel.plan.traces import read_contacts
+
+    try:
+        found = read_contacts(folder / item.text("file", "contacts.csv"))
+    except (NetworkError, OSError) as error:
+        raise NetworkError(f"{item.at('file')}: {error}") from error
+    bandwidth, latency, cost, loss = _measures(item)
+    for (a, b), contacts in found.items():
+        yield Link(a, b, bandwidth, latency, cost, contacts, loss)
+
+
+def _newcomers(brokers: tuple[Broker, ...], links: tuple[Link, ...]) -> tuple[Broker, ...]:
+    """Give the brokers that are met, and nothing else is said of."""
+    known = {broker.name for broker in brokers}
+    ends = dict.fromkeys(end for link in links for end in (link.a, link.b))
+    return tuple(Broker(name) for name in ends if name not in known)
 
 
 def _ends(item: _Item, names: set[str]) -> tuple[str, str]:

@@ -9,10 +9,11 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
-from whimbrel.plan.cost import Costs, Objective, Timeline, at_time, evaluate, room, violations
+from whimbrel.plan.cost import Costs, Objective, evaluate, room, violations
 from whimbrel.plan.migration.horizon import Horizon
 from whimbrel.plan.migration.schedule import Action, Do
 from whimbrel.plan.network import Network
+from whimbrel.plan.timeline import Timeline, at_time
 from whimbrel.plan.units import in_bytes, in_seconds
 from whimbrel.plan.wording import (
     aligned,

@@ -15,7 +15,7 @@ from dataclasses import replace
 import numpy as np
 
 from whimbrel.errors import NetworkError, NoPlanError
-from whimbrel.plan.cost import Costs, Objective, Timeline, at_time, evaluate, violations
+from whimbrel.plan.cost import Costs, Objective, evaluate, violations
 from whimbrel.plan.itinerary import Itinerary, Rival
 from whimbrel.plan.migration.attachments import attached
 from whimbrel.plan.migration.baselines import follow_greedily
@@ -27,6 +27,7 @@ from whimbrel.plan.migration.schedule import schedule
 from whimbrel.plan.network import Network
 from whimbrel.plan.placement import Placement
 from whimbrel.plan.planners import plan_exact, plan_greedy
+from whimbrel.plan.timeline import Timeline, at_time
 from whimbrel.plan.tracks import Track
 from whimbrel.plan.units import in_seconds
 from whimbrel.plan.workload import Workload

@@ -34,6 +34,12 @@ class Broker:
     x: float | None = None
     y: float | None = None
 
+    def takes_s(self, work: float) -> float:
+        """Give how long some work takes."""
+        if not work or math.isinf(self.capacity):
+            return 0.0
+        return work / self.capacity if self.capacity else math.inf
+
 
 @dataclass(frozen=True, slots=True)
 class Link:
@@ -53,6 +59,11 @@ class Link:
     def delay_s(self) -> float:
         """The longest time until a message has arrived, if there is room for it: the wait and the way."""
         return self.contacts.longest_wait_s + self.latency_s
+
+    @property
+    def mean_delay_s(self) -> float:
+        """The time until a message has arrived, on average, if there is room for it: the wait and the way."""
+        return self.contacts.mean_wait_s + self.latency_s
 
     def other(self, end: str) -> str:
         """Give the other end."""

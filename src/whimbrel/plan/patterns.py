@@ -16,7 +16,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import pairwise, product
 
 from whimbrel.errors import NetworkError, NoPlanError
@@ -60,21 +59,6 @@ _WHY_NOT: dict[type[Operator], str] = {
 }
 
 
-@dataclass(frozen=True)
-class Certain(Composite):
-    """A composite event of a query: what must not occur holds nothing back.
-
-    Whether it rules a combination out depends on where it lies between the other events, on groups and on
-    conditions, so that only who has all of them can tell. What is still of use is the reverse: of events that
-    must not occur, only those near others matter.
-    """
-
-    @cached_property
-    def passing(self) -> dict[str, float]:
-        """For each part, the share of the others' events that it leaves in question."""
-        return {name: 1.0 if self.part[name].is_negated else share for name, share in super().passing.items()}
-
-
 @dataclass(frozen=True, slots=True)
 class Wanted:
     """A delivery, and the composite events that make it up: each detection is one of exactly one of them."""
@@ -88,7 +72,8 @@ class _Pattern:
     operator: str
     parts: tuple[tuple[str, ...], ...]
     """For every part the streams that any of its events may come from."""
-    absent: tuple[str, ...]
+    absent: tuple[tuple[int, str], ...]
+    """What must not occur: the number of parts before it, and its stream."""
     window_s: float
 
 
@@ -134,7 +119,7 @@ class _Extractor:
                 f"there are {len(found)} ways to choose sources for it, and {MOST_CHOICES} can be planned",
             )
         return [
-            Certain(
+            Composite(
                 name if len(found) == 1 else f"{name} ({number})",
                 operator,
                 parts,
@@ -173,9 +158,15 @@ class _Extractor:
         if any(part.select is not Select.EACH for part in match.parts):
             raise _refused(definition, "it selects among the events of a part")
         parts = tuple(self._alternatives(definition, part.input) for part in match.parts)
-        absent = tuple(name for each in match.absent for name in self._alternatives(definition, each.input))
+        absent = tuple(
+            (len(parts) if each.after is None else each.after + 1, name)
+            for each in match.absent
+            for name in self._alternatives(definition, each.input)
+        )
         ordered = {(order.first, order.second) for order in match.orders}
         in_order = all(pair in ordered for pair in pairwise(range(len(parts))))
+        # What must not occur before or after all others has no place in a sequence.
+        in_order = in_order and all(0 < place < len(parts) for place, _ in absent)
         return _Pattern("seq" if in_order else "and", parts, absent, self._window_s(definition, match))
 
     def _window_s(self, definition: str, match: Match) -> float:
@@ -207,7 +198,11 @@ class _Extractor:
     def _choices(self, definition: str, pattern: _Pattern) -> Iterator[tuple[Part, ...]]:
         """Give the parts for each way to choose who sends those that must occur."""
         sent = [[part for name in names for part in self._sent(definition, name)] for names in pattern.parts]
-        absent = [part for name in pattern.absent for part in self._sent(definition, name, is_negated=True)]
+        absent = [
+            (place, part)
+            for place, name in pattern.absent
+            for part in self._sent(definition, name, is_negated=True)
+        ]
         if pattern.operator == "or":
             yield tuple(_named_once(sent[0]))
             return
@@ -218,7 +213,11 @@ class _Extractor:
                 f"there are {count:,} ways to choose sources for it, and {MOST_CHOICES} can be planned",
             )
         for chosen in product(*sent):
-            yield tuple(_named_once([*chosen, *absent]))
+            parts = []
+            for number in range(len(chosen) + 1):
+                parts += [part for place, part in absent if place == number]
+                parts += chosen[number : number + 1]
+            yield tuple(_named_once(parts))
 
     def _sent(self, definition: str, stream: str, *, is_negated: bool = False) -> list[Part]:
         """Give a stream of single events as parts: one for each source."""

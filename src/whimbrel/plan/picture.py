@@ -5,11 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from whimbrel.errors import MissingDependency, NetworkError
+from whimbrel.plan.near import near
 from whimbrel.plan.network import Network
+from whimbrel.plan.routes import Routes
 from whimbrel.plan.units import in_bytes
 from whimbrel.plan.workload import Feed
 
@@ -36,10 +39,11 @@ def draw_placement(plan: Placement, path: str) -> None:
         If the file is of another kind.
     """
     with picture(path) as axes:
-        spots = spread(plan.network)
-        _draw_links(axes, plan, spots)
-        _draw_brokers(axes, plan, spots)
-        _finish(axes, plan)
+        network = shown(plan)
+        spots = spread(network)
+        _draw_links(axes, plan, network, spots)
+        _draw_brokers(axes, plan, network, spots)
+        _finish(axes, plan, network)
 
 
 @contextmanager
@@ -74,6 +78,25 @@ def _pyplot() -> Any:
     except ImportError as error:
         raise MissingDependency("matplotlib", "drawing a plan", "plan") from error
     return plt
+
+
+def shown(plan: Placement) -> Network:
+    """Give the part of a large network that a plan is about: ways, hosts, and the brokers above them."""
+    network, traffic = plan.network, plan.costs.traffic_b_s
+    busy = [end for link in traffic for end in (link.a, link.b)]
+    ways = Routes(network, plan.objective.weight)
+    names = near(plan.workload, ways, more=0, also=[*plan.hosts.values(), *busy])
+    if names is None:
+        return network
+    inside = set(names)
+    return Network(
+        tuple(
+            each if each.parent in inside else replace(each, parent=None)
+            for each in network.brokers
+            if each.name in inside
+        ),
+        tuple(link for link in network.links if link.a in inside and link.b in inside),
+    )
 
 
 def spread(network: Network) -> Spots:
@@ -116,12 +139,12 @@ def _lay_out(network: Network, root: str, spots: Spots, column: float) -> float:
     """Walk in breadth from a root to learn who is below whom; then give leaves their columns."""
     below: dict[str, list[str]] = {root: []}
     order, depth = [root], {root: 0}
-    children = {
-        name: [each.name for each in network.brokers if each.parent == name] for name in network.number
-    }
+    children: dict[str | None, list[str]] = {}
+    for each in network.brokers:
+        children.setdefault(each.parent, []).append(each.name)
     for at in order:
         linked = [link.other(at) for link in network.neighbours[at]]
-        for name in dict.fromkeys([*children[at], *sorted(linked, key=network.number.__getitem__)]):
+        for name in dict.fromkeys([*children.get(at, []), *sorted(linked, key=network.number.__getitem__)]):
             if name not in below and name not in spots:
                 below[at].append(name)
                 below[name], depth[name] = [], depth[at] + 1
@@ -140,10 +163,10 @@ def _lay_out(network: Network, root: str, spots: Spots, column: float) -> float:
     return column + len(leaves)
 
 
-def _draw_links(axes: Any, plan: Placement, spots: Spots) -> None:
+def _draw_links(axes: Any, plan: Placement, network: Network, spots: Spots) -> None:
     traffic = plan.costs.traffic_b_s
     most = max(traffic.values(), default=0.0)
-    for link in plan.network.links:
+    for link in network.links:
         (x0, y0), (x1, y1) = spots[link.a], spots[link.b]
         load = traffic.get(link, 0.0)
         width = 0.8 + (WIDEST - 0.8) * math.sqrt(load / most) if load else 0.8
@@ -161,16 +184,16 @@ def _draw_links(axes: Any, plan: Placement, spots: Spots) -> None:
             )  # fmt: skip
 
 
-def _draw_brokers(axes: Any, plan: Placement, spots: Spots) -> None:
+def _draw_brokers(axes: Any, plan: Placement, network: Network, spots: Spots) -> None:
     tasks = _at_brokers(plan)
-    for broker in plan.network.brokers:
+    for broker in network.brokers:
         x, y = spots[broker.name]
         said = tasks.get(broker.name, [])
         runs = any(colour == TASK for colour, _ in said)
         axes.scatter(
             [x], [y], s=260 if runs else 90, color=TASK if runs else "white", edgecolor=INK, zorder=3
         )
-        if not said and len(plan.network.brokers) > MOST_LABELS:
+        if not said and len(network.brokers) > MOST_LABELS:
             continue
         axes.annotate(
             broker.name, (x, y), xytext=(0, 11), textcoords="offset points", ha="center", va="bottom",
@@ -216,11 +239,13 @@ def _short(text: str) -> str:
     return text if len(text) <= 28 else f"{text[:27]}…"
 
 
-def _finish(axes: Any, plan: Placement) -> None:
+def _finish(axes: Any, plan: Placement, network: Network) -> None:
     axes.set_axis_off()
     axes.margins(0.16, 0.2)
     moving = [item.name for item in plan.workload.feeds if _moves(plan.network, item)]
     title = f"{plan.network.name or 'plan'} ({plan.planner}, {plan.objective.words})"
+    if network is not plan.network:
+        title += f", {len(network.brokers)} of {len(plan.network.brokers):,} brokers"
     axes.set_title(title + (f"; from movers: {_short(', '.join(moving))}" if moving else ""), color=INK)
     marks = [("task", TASK), ("source", SOURCE), ("wanted here", WANTED)]
     for text, colour in marks:

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+
 from whimbrel.plan.board import Board
 from whimbrel.plan.cost import Costs, Objective, evaluate, room, violations
 from whimbrel.plan.network import Link, Network
@@ -55,7 +57,9 @@ class Placement:
             self._reasons(),
             [
                 self._arrives(*each)
-                for each in zip(self.workload.deliveries, self.costs.delays_s, strict=True)
+                for each in zip(
+                    self.workload.deliveries, self.costs.delays_s, self.costs.bounds_s, strict=True
+                )
             ],
             self._busiest(),
             [f"Note: {note}." for note in self.notes],
@@ -148,12 +152,11 @@ class Placement:
         """Compare with the best other broker for this task, if all others stay."""
         mine = self._board.cost(self.hosts)
         rest = mine - self._board.cost_around(task, self.hosts)
-        options = [
-            (rest + self._board.cost_around(task, {**self.hosts, task.name: broker}), number, broker)
-            for number, broker in enumerate(self._board.candidates)
-            if broker != self.hosts[task.name]
-        ]
-        for cost, _, broker in sorted(options):
+        costs = rest + self._board.costs_around((task,), self.hosts)
+        for place in np.argsort(costs, kind="stable").tolist():
+            cost, broker = float(costs[place]), self._board.candidates[place]
+            if broker == self.hosts[task.name]:
+                continue
             if not self._board.excess({**self.hosts, task.name: broker}):
                 if cost <= mine * (1 + 1e-9):
                     return f"{broker} would do as well"
@@ -168,9 +171,11 @@ class Placement:
         costs = evaluate(self.workload, self.network, tried, self.objective)
         return next(iter(violations(self.workload, self.network, costs)), "movers might ask too much of it")
 
-    def _arrives(self, delivery: Delivery, delay_s: float) -> str:
+    def _arrives(self, delivery: Delivery, delay_s: float, bound_s: float) -> str:
         limit = "" if math.isinf(delivery.latency_s) else f", and may take {in_seconds(delivery.latency_s)}"
-        return f"{delivery.stream} reaches {delivery.at} within {in_seconds(delay_s)}{limit}."
+        within, most = in_seconds(delay_s), in_seconds(bound_s)
+        busy = "" if within == most else f", at most {most} when links and brokers are busy"
+        return f"{delivery.stream} reaches {delivery.at} within {within}{busy}{limit}."
 
     def _busiest(self) -> list[str]:
         fullest: tuple[float, Link | None] = (0.0, None)
@@ -204,8 +209,10 @@ class Placement:
             for task in self.workload.tasks
         ]  # fmt: skip
         deliveries = [
-            [each.stream, each.at, in_seconds(delay), in_seconds(each.latency_s)]
-            for each, delay in zip(self.workload.deliveries, self.costs.delays_s, strict=True)
+            [each.stream, each.at, in_seconds(delay), in_seconds(bound), in_seconds(each.latency_s)]
+            for each, delay, bound in zip(
+                self.workload.deliveries, self.costs.delays_s, self.costs.bounds_s, strict=True
+            )
         ]
         links = [
             [f"{link.a} - {link.b}", f"{in_bytes(load)}/s", share_of(load, room(link))]
@@ -215,7 +222,7 @@ class Placement:
             [
                 *aligned(["task", "runs on", "makes", "sends", "work", "state"], tasks),
                 "",
-                *aligned(["delivery", "to", "within", "at most"], deliveries),
+                *aligned(["delivery", "to", "within", "when busy", "may take"], deliveries),
                 "",
                 *aligned(["link", "traffic", "of its room"], links),
                 "",
@@ -234,9 +241,11 @@ class Placement:
             "feeds": [fields(feed, "name", "at", "rate_hz", "size_b") for feed in self.workload.feeds],
             "tasks": [self._task_data(task) for task in self.workload.tasks],
             "deliveries": [
-                {"stream": each.stream, "at": each.at, "delay_s": finite(delay)}
+                {"stream": each.stream, "at": each.at, "delay_s": finite(delay), "bound_s": finite(bound)}
                 | {"latency_s": finite(each.latency_s)}
-                for each, delay in zip(self.workload.deliveries, self.costs.delays_s, strict=True)
+                for each, delay, bound in zip(
+                    self.workload.deliveries, self.costs.delays_s, self.costs.bounds_s, strict=True
+                )
             ],
             "links": [
                 {"between": [link.a, link.b], "traffic_b_s": load, "room_b_s": finite(room(link))}

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
 from whimbrel.errors import NetworkError, NoPlanError, did_you_mean
 from whimbrel.plan.board import Board
 from whimbrel.plan.cost import Objective, evaluate, violations
+from whimbrel.plan.greedy import all_on_one, place_greedily
+from whimbrel.plan.near import MORE, near
 from whimbrel.plan.network import Network
 from whimbrel.plan.placement import Placement
-from whimbrel.plan.workload import Task, Workload
+from whimbrel.plan.repair import repaired
+from whimbrel.plan.routes import Routes
+from whimbrel.plan.workload import Workload
 
 
 class Plan(Protocol):
@@ -33,13 +37,17 @@ class Plan(Protocol):
         ...
 
 
-STARTS = 3
-"""From how many brokers with everything on them the greedy planner begins, too."""
+WIDER = 10
+"""How many times as many brokers are looked at if those nearby cannot do it, before all are."""
+
+FEW = 20
+"""How many brokers besides those on the ways planners look at that take long for each."""
 
 Planner = Callable[..., Plan]
 """Takes a workload, a network and an objective; some take settings of their own, too."""
 
 
+@repaired
 def plan_centralised(workload: Workload, network: Network, objective: Objective = Objective.BDP) -> Placement:
     """Run everything on one broker: the one where that costs the least.
 
@@ -49,109 +57,63 @@ def plan_centralised(workload: Workload, network: Network, objective: Objective 
         If no broker has room for everything; the error tells what the best one lacks.
     """
     board = Board(workload, network, objective)
-    return _checked(board, _all_on_one(board)[0], "centralised", "no broker can run everything")
+    return _checked(board, all_on_one(board, 1)[0], "centralised", "no broker can run everything")
 
 
-def _all_on_one(board: Board) -> list[dict[str, str]]:
-    """Give hosts that run everything on one broker, for the best few of them, the best first."""
-    tried = [dict.fromkeys(board.workload.task, broker) for broker in board.candidates]
-    return _best(board, [(board.cost(hosts), hosts) for hosts in tried], STARTS)
-
-
-def _best(board: Board, options: list[tuple[float, dict[str, str]]], count: int) -> list[dict[str, str]]:
-    """Give the cheapest options that ask too much of nobody; if there are none, those that ask the least.
-
-    Costs are quickly found, and what is too much is not: so that is looked at from the cheapest on, until
-    enough are found.
-    """
-    fits: list[dict[str, str]] = []
-    others: list[tuple[float, int]] = []
-    ranked = [hosts for _, hosts in sorted(options, key=lambda option: option[0])]
-    for number, hosts in enumerate(ranked):
-        excess = board.excess(hosts)
-        if not excess:
-            fits.append(hosts)
-            if len(fits) == count:
-                break
-        others.append((excess, number))
-    return fits or [ranked[number] for _, number in sorted(others)[:count]]
-
-
+@repaired
 def plan_greedy(workload: Workload, network: Network, objective: Objective = Objective.BDP) -> Placement:
-    """Put each task where it costs the least at the time, then move single tasks as long as that helps.
+    """Put each task where it costs the least at the time, then move tasks as long as that helps.
 
     Tasks are taken in order, so that the inputs of each have their places. While what comes after a task has
-    none, it counts as if it ran where it is wanted. Moving ends, because every move makes the excess over
-    limits smaller, or the cost at the same excess. As tasks that belong together are not moved together, it
-    also begins with everything on one broker, for the best few, and takes the best of what comes of these.
-    O(tasks x brokers) looks a round.
+    none, it counts as if it ran where it is wanted. It also begins with everything on one broker, for the
+    best few, and takes the best of what comes of these; see `whimbrel.plan.greedy`. In a network of more
+    than 200 brokers it looks at those near the ways only (`whimbrel.plan.near`), and at more if these cannot
+    do it.
 
     Raises
     ------
     NoPlanError
         If what is found asks too much. The exact planner may still find something.
     """
-    board = Board(workload, network, objective)
-    first: dict[str, str] = {}
-    for task in workload.tasks:
-        first = _cheapest(board, first, task)
-    starts = [first, *_all_on_one(board)]
-    for hosts in starts:
-        while _improve(board, hosts):
-            pass
-    best = min(starts, key=lambda hosts: (board.excess(hosts), board.cost(hosts)))
-    return _checked(board, best, "greedy", "no way was found to satisfy everything")
+    routes = Routes(network, objective.weight)
+    for candidates in _wider(workload, routes):
+        board = Board(workload, network, objective, candidates, routes)
+        hosts = place_greedily(board)
+        if not board.excess(hosts):
+            break
+    return _checked(board, hosts, "greedy", "no way was found to satisfy everything")
 
 
-def _cheapest(board: Board, hosts: dict[str, str], task: Task) -> dict[str, str]:
-    """Give a task whose readers have no hosts yet the cheapest broker."""
-    ends = sorted(_wanted_at(board, task.name)) if board.workload.readers[task.name] else []
-    options = []
-    for broker in board.candidates:
-        tried = {**hosts, task.name: broker}
-        ways = sum(board.distance(broker, end) for end in ends)
-        options.append((board.cost_around(task, tried) + board.streams[task.name].bytes_s * ways, tried))
-    return _best(board, options, 1)[0]
+def _wider(workload: Workload, routes: Routes) -> Iterator[tuple[str, ...] | None]:
+    """Give the brokers to look at: few, then more, at last all of them (None)."""
+    candidates = near(workload, routes)
+    if candidates is not None:
+        yield candidates
+        candidates = near(workload, routes, more=WIDER * MORE)
+        if candidates is not None:
+            yield candidates
+    yield None
 
 
-def _wanted_at(board: Board, stream: str) -> frozenset[str]:
-    """Give the brokers to which a stream, or what is made of it, is delivered."""
-    above = {stream}
-    for task in board.workload.tasks:
-        if above & {*task.inputs}:
-            above.add(task.name)
-    return frozenset(
-        place for each in board.workload.deliveries if each.stream in above for place in board.places(each.at)
-    )
-
-
-def _improve(board: Board, hosts: dict[str, str]) -> bool:
-    """Move single tasks to better brokers; tell whether any was."""
-    is_better = False
-    for task in board.workload.tasks:
-        now = (board.excess(hosts), board.cost_around(task, hosts))
-        for broker in board.candidates:
-            tried = {**hosts, task.name: broker}
-            cost = board.cost_around(task, tried)
-            # Sums of floats differ by a little: without a margin, moving could go on for ever.
-            is_cheaper = cost < now[1] * (1 - 1e-9)
-            if not is_cheaper and not now[0]:
-                continue
-            excess = board.excess(tried)
-            if excess < now[0] - 1e-9 or (excess <= now[0] and is_cheaper):
-                hosts[task.name], now, is_better = broker, (excess, cost), True
-    return is_better
-
-
+@repaired
 def plan_exact(workload: Workload, network: Network, objective: Objective = Objective.BDP) -> Placement:
-    """Find hosts that no others beat, as a mixed integer program; see `whimbrel.plan.exact`."""
+    """Find hosts that no others beat, as a mixed integer program; see `whimbrel.plan.exact`.
+
+    In a network of more than 200 brokers, no others among those near the ways (`whimbrel.plan.near`) are
+    better; a note tells how many these are. If nothing limits the plan and the network is a tree, none are.
+    """
     from whimbrel.plan.exact import solve
 
-    board = Board(workload, network, objective)
+    routes = Routes(network, objective.weight)
+    candidates = near(workload, routes, more=FEW)
+    board = Board(workload, network, objective, candidates, routes)
     hosts, notes = solve(board)
+    if candidates is not None:
+        notes = (*notes, f"{len(candidates)} of {len(network.brokers)} brokers were looked at: those nearby")
     return _checked(board, hosts, "exact", "nothing satisfies everything", notes)
 
 
+@repaired
 def plan_flow(workload: Workload, network: Network, objective: Objective = Objective.FLOW) -> Placement:
     """Search hosts for which the least flows, by tabu search; see `whimbrel.plan.flow`.
 
@@ -167,8 +129,12 @@ def plan_flow(workload: Workload, network: Network, objective: Objective = Objec
     notes = (
         () if objective is Objective.FLOW else ("the planner flow keeps the flow small, and nothing else",)
     )
-    board = Board(workload, network, Objective.FLOW)
-    return _checked(board, place_by_flow(workload, network), "flow", "no plan was found", notes)
+    routes = Routes(network, Objective.FLOW.weight)
+    allowed = near(workload, routes, more=FEW)
+    board = Board(workload, network, Objective.FLOW, allowed, routes)
+    return _checked(
+        board, place_by_flow(workload, network, allowed=allowed), "flow", "no plan was found", notes
+    )
 
 
 def plan_migrate(
@@ -196,7 +162,7 @@ def _checked(
     problems = violations(board.workload, board.network, costs)
     if problems:
         lines = "".join(f"\n  - {problem}" for problem in problems)
-        raise NoPlanError(f"{trouble}; with the least trouble (planner {planner}):{lines}")
+        raise NoPlanError(f"{trouble}; with the least trouble (planner {planner}):{lines}", costs)
     return Placement(board.workload, board.network, hosts, board.objective, planner, costs, notes)
 
 

@@ -53,8 +53,8 @@ class Got:
     """What crosses its way, requests included."""
     pushed_b_s: float
     """What would cross it if it were pushed."""
-    known: tuple[str, ...]
-    """What the broker has before it asks."""
+    requests_b_s: float
+    """How much of what crosses it are requests."""
 
     @property
     def name(self) -> str:
@@ -142,8 +142,8 @@ class Pulls:
         lines = [f"  {planned.junction.at} {listed(said)}."]
         for stage in range(1, len(planned.stages)):
             asked = [each for each in inputs if each.stage == stage]
-            share = composite.share(asked[0].known)
             now, before = sum(each.bytes_s for each in asked), sum(each.pushed_b_s for each in asked)
+            share = (now - sum(each.requests_b_s for each in asked)) / before if before else 0.0
             names = listed([each.name for each in asked])
             lines.append(
                 f"  {planned.junction.at} then asks for {names}: {percent(share)} "
@@ -253,15 +253,15 @@ class Pulls:
 
 def gets(composite: Composite, planned: Planned) -> Iterator[Got]:
     """Tell how a junction gets its inputs, in the order of its stages."""
-    known: set[str] = set()
+    known: frozenset[str] = frozenset()
     for place, stage in enumerate(planned.stages):
-        before = tuple(sorted(known))
+        requests_b_s = composite.request_b * composite.rate_hz(known) if place else 0.0
         for number in stage:
             each = planned.junction.inputs[number]
             bytes_s = crossing(composite, each, known, is_pulled=place > 0)
-            yield Got(planned.junction.at, each, place, bytes_s, composite.bytes_s(each.parts), before)
-        for number in stage:
-            known |= planned.junction.inputs[number].parts
+            pushed_b_s = crossing(composite, each, frozenset(), is_pulled=False)
+            yield Got(planned.junction.at, each, place, bytes_s, pushed_b_s, requests_b_s)
+        known = known.union(*(planned.junction.inputs[number].parts for number in stage))
 
 
 def _tree(planned: Planned) -> dict[str, Any]:

@@ -19,6 +19,8 @@ from whimbrel.plan.trees import Between, Tree, tree_of
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Weight = Callable[[Link], float]
+MOST_LEVELS = 100
+"""Ways in a tree of at most so many levels are found a level at a time; in deeper ones by search."""
 
 
 def by_latency(link: Link) -> float:
@@ -29,6 +31,11 @@ def by_latency(link: Link) -> float:
 def by_delay(link: Link) -> float:
     """Weigh a link by its longest delay, waiting included."""
     return link.delay_s
+
+
+def by_mean_delay(link: Link) -> float:
+    """Weigh a link by its delay on average, waiting included."""
+    return link.mean_delay_s
 
 
 def by_cost(link: Link) -> float:
@@ -64,6 +71,7 @@ class Routes:
         self.network = network
         self.weigh = weight
         self._ways: dict[int, Ways] = {}
+        self._times: dict[tuple[str, str], tuple[float, float]] = {}
 
     def from_broker(self, name: str) -> Ways:
         """Give the shortest ways from one broker to all others."""
@@ -97,6 +105,17 @@ class Routes:
         path = self.path(start, end)
         return tuple(self._best[a, b] for a, b in pairwise(path))
 
+    def time_s(self, start: str, end: str, size_b: float) -> float:
+        """Give how long a message of a size takes from one broker to another at the most, if all is idle."""
+        if (start, end) not in self._times:
+            links = self.links(start, end)
+            self._times[start, end] = (
+                sum(link.delay_s for link in links),
+                sum(1 / link.bandwidth_b_s for link in links),
+            )
+        delay, per_byte = self._times[start, end]
+        return delay + size_b * per_byte
+
     def between(self, starts: Ints, ends: Ints) -> Between:
         """Give delay and bandwidth of the ways from some brokers to others, all by number.
 
@@ -108,6 +127,15 @@ class Routes:
         delay = np.array([way.delay_s[ends] for way in ways]).reshape(len(starts), len(ends))
         narrowest = np.array([way.narrowest_b_s[ends] for way in ways]).reshape(len(starts), len(ends))
         return Between(delay, narrowest)
+
+    @property
+    def is_tree(self) -> bool:
+        """Whether there is one way between any two brokers."""
+        return self._tree is not None
+
+    def steps(self, number: int) -> list[tuple[int, float]]:
+        """Give the neighbours of a broker, by number, and what the links to them weigh."""
+        return [(edge.to, edge.weight) for edge in self._edges[number]]
 
     @cached_property
     def _tree(self) -> Tree | None:
@@ -124,43 +152,102 @@ class Routes:
         return best
 
     def _search(self, start: int) -> Ways:
-        network, size = self.network, len(self.network.brokers)
-        ways = _no_ways(size)
-        for values in (ways.weight, ways.latency_s, ways.delay_s, ways.cost):
-            values[start] = 0.0
-        ways.hops[start], ways.narrowest_b_s[start] = 0, math.inf
-        done = np.zeros(size, dtype=bool)
+        tree = self._tree
+        if tree is not None and len(tree.levels) <= MOST_LEVELS:
+            return self._in_tree(tree, start)
+        size = len(self.network.brokers)
+        # Lists, as single numbers of arrays are slow to get at.
+        weight, hops, before = [math.inf] * size, [-1] * size, [-1] * size
+        by: list[_Edge | None] = [None] * size
+        weight[start], hops[start] = 0.0, 0
+        done, order = [False] * size, []
         waiting = [(0.0, 0, start)]
         while waiting:
-            weight, hops, at = heappop(waiting)
+            so_far, count, at = heappop(waiting)
             if done[at]:
                 continue
             done[at] = True
-            for link in network.neighbours[network.brokers[at].name]:
-                to = network.number[link.other(network.brokers[at].name)]
-                there = (weight + self.weigh(link), hops + 1)
-                if done[to] or there >= (ways.weight[to], _or_endless(ways.hops[to])):
+            order.append(at)
+            for edge in self._edges[at]:
+                to, there = edge.to, so_far + edge.weight
+                is_new = hops[to] < 0
+                if done[to] or not (is_new or (there, count + 1) < (weight[to], hops[to])):
                     continue
-                ways.weight[to], ways.hops[to], ways.before[to] = *there, at
-                ways.latency_s[to] = ways.latency_s[at] + link.latency_s
-                ways.delay_s[to] = ways.delay_s[at] + link.delay_s
-                ways.cost[to] = ways.cost[at] + link.cost
-                ways.narrowest_b_s[to] = min(ways.narrowest_b_s[at], link.bandwidth_b_s)
-                heappush(waiting, (*there, to))
-        return ways
+                weight[to], hops[to], before[to], by[to] = there, count + 1, at, edge
+                heappush(waiting, (there, count + 1, to))
+        return self._along(order, by, (weight, hops, before))
+
+    def _along(
+        self, order: list[int], by: list[_Edge | None], found: tuple[list[float], list[int], list[int]]
+    ) -> Ways:
+        """Add up the measures of links along ways; brokers come in the order in which they are reached."""
+        weight, hops, before = found
+        size = len(weight)
+        latency, delay, cost = [math.inf] * size, [math.inf] * size, [math.inf] * size
+        narrowest = [0.0] * size
+        for at in order:
+            edge = by[at]
+            if edge is None:
+                latency[at] = delay[at] = cost[at] = 0.0
+                narrowest[at] = math.inf
+                continue
+            last = before[at]
+            latency[at] = latency[last] + edge.link.latency_s
+            delay[at] = delay[last] + edge.delay_s
+            cost[at] = cost[last] + edge.link.cost
+            narrowest[at] = min(narrowest[last], edge.link.bandwidth_b_s)
+        return Ways(
+            weight=np.array(weight, np.float64),
+            latency_s=np.array(latency, np.float64),
+            delay_s=np.array(delay, np.float64),
+            cost=np.array(cost, np.float64),
+            hops=np.array(hops),
+            narrowest_b_s=np.array(narrowest, np.float64),
+            before=np.array(before),
+        )
+
+    @cached_property
+    def _edges(self) -> list[list[_Edge]]:
+        """The links of each broker, by number, with what is asked of them again and again."""
+        number = self.network.number
+        known = {id(link): (self.weigh(link), link.delay_s) for link in self.network.links}
+        return [
+            [_Edge(number[link.other(name)], *known[id(link)], link) for link in links]
+            for name, links in self.network.neighbours.items()
+        ]
+
+    def _in_tree(self, tree: Tree, start: int) -> Ways:
+        weight, latency, cost = self._tree_values
+        before = tree.above.copy()
+        up = tree.upwards(start)
+        before[up[0]], before[up[1:]] = -1, up[:-1]
+        return Ways(
+            weight=tree.spread(start, weight),
+            latency_s=tree.spread(start, latency),
+            delay_s=tree.spread(start, tree.delay_s),
+            cost=tree.spread(start, cost),
+            hops=tree.spread(start, np.ones(len(before))).astype(np.int64),
+            narrowest_b_s=tree.spread(start, tree.bandwidth_b_s, np.minimum, first=math.inf),
+            before=before,
+        )
+
+    @cached_property
+    def _tree_values(self) -> tuple[Floats, Floats, Floats]:
+        """For each broker of a tree, weight, latency and cost of its link towards the root."""
+        assert self._tree is not None
+        links = self._tree.links
+        return (
+            np.array([self.weigh(link) if link else 0.0 for link in links]),
+            np.array([link.latency_s if link else 0.0 for link in links]),
+            np.array([link.cost if link else 0.0 for link in links]),
+        )
 
 
-def _no_ways(size: int) -> Ways:
-    return Ways(
-        weight=np.full(size, math.inf),
-        latency_s=np.full(size, math.inf),
-        delay_s=np.full(size, math.inf),
-        cost=np.full(size, math.inf),
-        hops=np.full(size, -1),
-        narrowest_b_s=np.zeros(size),
-        before=np.full(size, -1),
-    )
+@dataclass(frozen=True, slots=True)
+class _Edge:
+    """A link as one of its ends sees it."""
 
-
-def _or_endless(hops: np.int64) -> float:
-    return math.inf if hops < 0 else float(hops)
+    to: int
+    weight: float
+    delay_s: float
+    link: Link

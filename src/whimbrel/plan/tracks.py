@@ -22,12 +22,15 @@ def read_tracks(file: Path) -> dict[str, Track]:
     NetworkError
         If columns are missing, or positions are none.
     """
-    table = _table(file)
-    id_name = _column(table, "object_id")
+    table = table_of(file)
+    id_name = column_named(table, "object_id")
     x_name, y_name = ("lon", "lat") if "lon" in table.column_names else ("x", "y")
     ids = np.array([str(each) for each in table.column(id_name).to_pylist()])
-    t = _seconds(table.column(_column(table, "t")))
-    x, y = (_floats(table.column(_column(table, name)), name) for name in (x_name, y_name))
+    when = table.column(column_named(table, "t"))
+    t = seconds(when, "t")
+    if is_stamped(when) and len(t):
+        t = t - t.min()
+    x, y = (floats(table.column(column_named(table, name)), name) for name in (x_name, y_name))
     order = np.lexsort((t, ids))
     ids, t, x, y = ids[order], t[order], x[order], y[order]
     twins = (ids[1:] == ids[:-1]) & (t[1:] == t[:-1])
@@ -45,7 +48,8 @@ def read_tracks(file: Path) -> dict[str, Track]:
     }
 
 
-def _table(file: Path) -> Any:
+def table_of(file: Path) -> Any:
+    """Read a CSV or Parquet file."""
     import pyarrow as pa
 
     try:
@@ -60,34 +64,43 @@ def _table(file: Path) -> Any:
         raise NetworkError(f"{file.name}: {error}") from error
 
 
-def _column(table: Any, name: str) -> str:
+def column_named(
+    table: Any, name: str, what: str = "positions", needs: str = "object_id, t, and x, y or lon, lat"
+) -> str:
+    """Give the name of a column that a file of something needs, if it has it."""
     if name not in table.column_names:
         raise NetworkError(
-            f"the file of positions has no column {name!r}",
-            did_you_mean(name, table.column_names) or "it needs object_id, t, and x, y or lon, lat",
+            f"the file of {what} has no column {name!r}",
+            did_you_mean(name, table.column_names) or f"it needs {needs}",
         )
     return name
 
 
-def _seconds(column: Any) -> Any:
+def seconds(column: Any, name: str, what: str = "positions") -> Any:
+    """Give a column of times as seconds: timestamps since 1970, numbers as they are."""
     import pyarrow as pa
 
     if pa.types.is_timestamp(column.type):
         micros = column.cast(pa.timestamp("us", column.type.tz), safe=False).cast(pa.int64())
-        found = _floats(micros, "t") / 1e6
-        return found - found.min() if len(found) else found
-    return _floats(column, "t")
+        return floats(micros, name, what) / 1e6
+    return floats(column, name, what)
 
 
-def _floats(column: Any, name: str) -> Any:
+def is_stamped(column: Any) -> bool:
+    """Tell whether a column holds timestamps."""
+    import pyarrow as pa
+
+    return bool(pa.types.is_timestamp(column.type))
+
+
+def floats(column: Any, name: str, what: str = "positions") -> Any:
+    """Give a column as numbers."""
     import pyarrow as pa
 
     try:
         found = column.cast(pa.float64()).to_numpy()
     except pa.ArrowException as error:
-        raise NetworkError(f"the column {name!r} of the file of positions holds no numbers") from error
+        raise NetworkError(f"the column {name!r} of the file of {what} holds no numbers") from error
     if not np.isfinite(found).all():
-        raise NetworkError(
-            f"the column {name!r} of the file of positions has gaps", "leave rows without a position out"
-        )
+        raise NetworkError(f"the column {name!r} of the file of {what} has gaps", "leave such rows out")
     return found

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from collections import deque
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
 
-from whimbrel.plan.network import Network
+from whimbrel.plan.network import Link, Network
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -33,6 +34,41 @@ class Tree:
     depth: Ints
     delay_s: Floats
     bandwidth_b_s: Floats
+    links: tuple[Link | None, ...]
+    """The link towards the root; None at the root."""
+    levels: tuple[Ints, ...]
+    """The brokers of each depth."""
+
+    def upwards(self, number: int) -> list[int]:
+        """Give a broker and all that are above it, up to the root."""
+        found = [number]
+        while self.above[found[-1]] >= 0:
+            found.append(int(self.above[found[-1]]))
+        return found
+
+    def spread(self, start: int, values: Floats, add: np.ufunc = np.add, *, first: float = 0.0) -> Floats:
+        """Add up values of links on the ways from one broker to all others, a level at a time.
+
+        Ways go up from the broker, then down from those above it. The sums are those that walking along
+        each way gives, in the same order.
+
+        Parameters
+        ----------
+        values
+            Of each broker's link towards the root.
+        add
+            How the value of a link is added to that of the way up to it.
+        first
+            What the broker itself has.
+        """
+        found = np.full(len(self.above), math.nan)
+        found[start] = first
+        for lower, upper in pairwise(self.upwards(start)):
+            found[upper] = add(found[lower], values[lower])
+        for level in self.levels[1:]:
+            below = level[np.isnan(found[level])]
+            found[below] = add(found[self.above[below]], values[below])
+        return found
 
     def between(self, starts: Ints, ends: Ints) -> Between:
         """Walk up from both ends of all ways at once, until they meet."""
@@ -58,7 +94,8 @@ def tree_of(network: Network) -> Tree | None:
     size = len(network.brokers)
     if len(network.links) != size - 1:
         return None
-    tree = Tree(np.full(size, -1), np.zeros(size, np.int64), np.zeros(size), np.zeros(size))
+    above, depth = np.full(size, -1), np.zeros(size, np.int64)
+    links: list[Link | None] = [None] * size
     seen = np.zeros(size, dtype=bool)
     seen[0] = True
     waiting = deque([0])
@@ -69,7 +106,12 @@ def tree_of(network: Network) -> Tree | None:
             to = network.number[link.other(name)]
             if not seen[to]:
                 seen[to] = True
-                tree.above[to], tree.depth[to] = at, tree.depth[at] + 1
-                tree.delay_s[to], tree.bandwidth_b_s[to] = link.delay_s, link.bandwidth_b_s
+                above[to], depth[to], links[to] = at, depth[at] + 1, link
                 waiting.append(to)
-    return tree if seen.all() else None
+    if not seen.all():
+        return None
+    order = np.argsort(depth, kind="stable")
+    levels = np.split(order, np.flatnonzero(np.diff(depth[order])) + 1)
+    delay = np.array([link.delay_s if link else 0.0 for link in links])
+    bandwidth = np.array([link.bandwidth_b_s if link else 0.0 for link in links])
+    return Tree(above, depth, delay, bandwidth, tuple(links), tuple(levels))

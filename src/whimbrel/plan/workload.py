@@ -24,6 +24,8 @@ class Feed:
     size_b: float
     at: str
     """The broker or the mover that sends it."""
+    burst_b: float = 0.0
+    """What may come at once beyond the rate, if that is more than one event."""
 
     @property
     def bytes_s(self) -> float:
@@ -49,6 +51,8 @@ class Task:
     """State that does: the events it remembers."""
     operators: tuple[str, ...] = ()
     """The operators of the graph that it runs."""
+    burst_b: float | None = None
+    """What it may give at once beyond the rate; None: as its inputs come."""
 
     @property
     def bytes_s(self) -> float:
@@ -65,6 +69,13 @@ class Delivery:
     """The broker or the mover that it goes to."""
     latency_s: float = math.inf
     """How long the way from the feeds to here may take."""
+    spare_s: float = 0.0
+    """What of that planners leave for streams to wait for each other."""
+
+    @property
+    def planned_s(self) -> float:
+        """How long the way may take in an idle network."""
+        return max(self.latency_s - self.spare_s, 0.0)
 
 
 @dataclass(frozen=True)
@@ -110,6 +121,11 @@ class Workload:
             name: tuple(task for task in self.tasks if name in task.inputs)
             for name in (*self.feed, *self.task)
         }
+
+    def work_on(self, task: Task, name: str) -> float:
+        """Give the work that a task has with one event of an input, if each byte that it reads is as much."""
+        comes = sum(self.stream(each).bytes_s for each in task.inputs)
+        return task.work * self.stream(name).size_b / comes if comes and task.work else 0.0
 
     def stream(self, name: str) -> Feed | Task:
         """Give what makes a stream."""

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from whimbrel.sim.endpoints import Endpoint
 from whimbrel.sim.packets import Packet
+from whimbrel.sim.work import Found
 
 if TYPE_CHECKING:
     from whimbrel.sim.world import World
@@ -30,11 +31,12 @@ class Receiver(Endpoint):
         """Keep detections, and how late they are."""
         now = self.world.clock.now
         for packet in packets:
-            if isinstance(packet.content, pa.Table):
-                self.tables.append(packet.content)
-                ends = packet.content.column("end").cast(pa.int64()).to_numpy()
+            content = packet.content.detections if isinstance(packet.content, Found) else packet.content
+            if isinstance(content, pa.Table):
+                self.tables.append(content)
+                ends = content.column("end").cast(pa.int64()).to_numpy()
                 self._delays.append(now - (ends - self.since_us) / 1e6)
-            elif packet.content is not None:
+            elif content is not None:
                 self._delays.append(np.array([now - packet.born_s]))
 
     @property

@@ -24,17 +24,29 @@ class Inlet:
     """The packet that comes next."""
     complete: int = BEGINNING_OF_TIME
     early: dict[int, Packet] = field(default_factory=dict)
+    gone: set[int] = field(default_factory=set)
+    """Packets that will not come."""
 
     def put(self, packet: Packet) -> list[Packet]:
         """Take a packet in; give those whose turn it is."""
-        self.origin = packet.origin
+        if not self.early:
+            self.origin = packet.origin
         self.early[packet.number] = packet
+        return self.ready()
+
+    def ready(self) -> list[Packet]:
+        """Give the packets whose turn it is, past those that will not come."""
         found = []
-        while self.number in self.early:
-            found.append(self.early.pop(self.number))
+        while True:
+            if self.number in self.early:
+                found.append(self.early.pop(self.number))
+            elif self.number in self.gone:
+                self.gone.discard(self.number)
+            else:
+                break
             self.number += 1
         if found:
-            self.complete = found[-1].complete
+            self.complete, self.origin = found[-1].complete, found[-1].origin
         return found
 
 
@@ -67,6 +79,12 @@ class Endpoint:
                 self.take(taken)
         elif isinstance(content, Redirect):
             self._redirect(content)
+
+    def pass_over(self, key: Key) -> None:
+        """Go on with what came after packets that will not come."""
+        taken = self.inlets[key].ready()
+        if taken:
+            self.take(taken)
 
     def take(self, packets: list[Packet]) -> None:
         """Process packets whose turn it is."""

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from whimbrel.plan.cost import Costs
 from whimbrel.sim.outcome import Outcome
 
 
@@ -34,6 +35,54 @@ def compared(estimated: Mapping[str, float], measured: Mapping[str, float | None
     0.10000000000000009
     """
     return tuple(Compared(what, value, measured.get(what)) for what, value in estimated.items())
+
+
+DATA = ("data", "fixed state", "state")
+"""What plans count: events and the state of tasks that move; not headers, heartbeats and orders."""
+
+
+def against_plan(
+    outcome: Outcome,
+    costs: Costs,
+    seconds: float,
+    *,
+    names: Sequence[str] = (),
+    added_s: Sequence[float] = (),
+) -> tuple[Compared, ...]:
+    """Put all that a plan estimates beside what was measured in a run of so many seconds.
+
+    Parameters
+    ----------
+    costs
+        What `whimbrel.plan.cost.evaluate` says of the plan, or `costs` of a placement.
+    names
+        The receivers in the order of the plan's deliveries; none: as they come in the outcome.
+    added_s
+        What is added to the estimated delay of each delivery: what a run adds by itself, as heartbeats do.
+    """
+    data, total = outcome.traffic.of(*DATA), costs.total
+    found = [
+        Compared("flow B/s", total.flow_b_s, data.bytes / seconds),
+        Compared("bdp B", total.bdp_b, data.bdp / seconds),
+        Compared("cost /s", total.cost_s, data.cost / seconds),
+    ]
+    for number, name in enumerate(names or outcome.delays_s):
+        delays = outcome.delays_s[name]
+        bound = costs.delays_s[number] + (added_s[number] if added_s else 0.0)
+        found.append(Compared(f"delay s: {name}", bound, float(delays.max()) if len(delays) else None))
+    sent: dict[frozenset[str], float] = {}
+    for (ends, kind), used in outcome.traffic.parts.items():
+        if kind in DATA:
+            sent[frozenset(ends)] = sent.get(frozenset(ends), 0.0) + used.bytes / seconds
+    for link, load in costs.traffic_b_s.items():
+        bytes_s = sent.pop(frozenset((link.a, link.b)), 0.0)
+        found.append(Compared(f"traffic B/s: {link.a} - {link.b}", load, bytes_s))
+    found += [Compared(f"traffic B/s: {' - '.join(sorted(ends))}", 0.0, each) for ends, each in sent.items()]
+    found += [
+        Compared(f"work /s: {broker}", work, outcome.work.get(broker, 0.0) / seconds)
+        for broker, work in costs.work.items()
+    ]
+    return tuple(found)
 
 
 def against_costs(

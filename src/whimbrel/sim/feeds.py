@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -136,6 +136,8 @@ class RateFeed(Endpoint):
         self.until_s = until_s
         self.step_s = max(step_s, 1.0 / feed.rate_hz if feed.rate_hz > 0 else math.inf)
         self.phase_s = phase_s
+        self.factor: Callable[[float], float] = lambda _: 1.0
+        """By what its bytes are multiplied at a time."""
         self._numbers = 0
 
     def start(self) -> None:
@@ -148,8 +150,8 @@ class RateFeed(Endpoint):
             self.world.clock.at(time_s, self._send)
 
     def _send(self) -> None:
-        size = self.feed.bytes_s * self.step_s
         now = self.world.clock.now
+        size = self.feed.bytes_s * self.step_s * self.factor(now)
         stream = self.feed.name
         self.send(stream, self.readers(stream), "bytes", size, complete=round(now * 1e6), born_s=now)
         self._numbers += 1

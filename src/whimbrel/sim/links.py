@@ -5,6 +5,11 @@ it has arrived whole. While a link is down, messages wait in the order of their 
 coming. A message that does not fit the rest of a contact is cut: what fits goes now, the rest with the next
 contact (`cuts=False`: it waits for a contact that it fits, and so does what stands behind it). A message that
 a link loses is sent again at once, and counted again, unless it is marked as not reliable.
+
+Links and brokers may fail. After a while that is known, and messages go round them where there is a way;
+where there is none they wait. With recovery, brokers keep what they have to send on stable storage until the
+next one has it, so that only what is on a link is lost, and sent again; without, a broker that fails loses
+all that waits at it and all that reaches it.
 """
 
 from __future__ import annotations
@@ -12,38 +17,21 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from functools import partial
 from heapq import heapify, heappop, heappush
 from typing import Any
 
-from whimbrel.errors import NetworkError
-from whimbrel.plan.network import Link, Network, unknown
+from whimbrel.plan.network import Link, Network
 from whimbrel.plan.routes import Routes, Weight, by_latency
 from whimbrel.sim.clock import Clock
 from whimbrel.sim.messages import Leg, Message
+from whimbrel.sim.outages import Failure, Outages
 from whimbrel.sim.traffic import Drop, Traffic
 
 Receive = Callable[[str, Any, Message], None]
 """Takes what came to a broker, with the message that brought it."""
 _JUST = 1e-9
 """Seconds by which sums of times may be off."""
-
-
-@dataclass(frozen=True, slots=True)
-class Failure:
-    """A broker or a link (both ends) that does not work for a while."""
-
-    start_s: float
-    end_s: float
-    broker: str | None = None
-    link: tuple[str, str] | None = None
-
-    def __post_init__(self) -> None:
-        if (self.broker is None) == (self.link is None):
-            raise NetworkError("a failure is of a broker or of a link", "name one of them")
-        if not self.start_s < self.end_s:
-            raise NetworkError(f"a failure from {self.start_s} s to {self.end_s} s takes no time")
 
 
 class Direction:
@@ -82,13 +70,16 @@ class Direction:
         self.waiting_b -= left
         return message
 
-    def take_all(self) -> list[Message]:
-        """Part with everything that waits."""
-        messages = [entry[3] for entry in sorted(self.waiting, key=lambda entry: entry[:2])]
-        for _, number, _, _ in self.waiting:
+    def take(self, which: Callable[[Message], bool]) -> list[Message]:
+        """Part with some of what waits."""
+        taken = sorted((entry for entry in self.waiting if which(entry[3])), key=lambda entry: entry[:2])
+        gone = {entry[1] for entry in taken}
+        self.waiting = [entry for entry in self.waiting if entry[1] not in gone]
+        heapify(self.waiting)
+        for _, number, left, _ in taken:
             del self.since[number]
-        self.waiting, self.waiting_b = [], 0.0
-        return messages
+            self.waiting_b -= left
+        return [entry[3] for entry in taken]
 
     def contact(self, time_s: float) -> tuple[float, float] | None:
         """Give the time in which the link works, from a time on; None: never again."""
@@ -162,16 +153,27 @@ class Direction:
             else:
                 del self.since[number]
             if not is_lost:
-                self.links.clock.after(self.link.latency_s, partial(self.links.reach, message, self.ends[1]))
+                self.links.clock.after(self.link.latency_s, partial(self._arrive, message))
             elif not again:
                 self.links.drop(message, self.ends[0], "lost on a link")
         self._next()
 
+    def _arrive(self, message: Message) -> None:
+        if self.links.recovers and self.links.is_down(self.ends[1]):
+            self.links.traffic.parts[self.ends, message.kind].repeated += 1
+            self.links.forward(message, self.ends[0])  # its sender still has it
+        else:
+            self.links.reach(message, self.ends[1])
+
     def _back(self, priority: int, number: int, left: float, message: Message) -> None:
         """Put a message back to where it stood, with what is left of it."""
-        if self.links.is_down(self.ends[0]):
+        if not self.links.recovers and self.links.is_down(self.ends[0]):
             del self.since[number]
             self.links.drop(message, self.ends[0], "broker failed")
+            return
+        if self.links.leads_elsewhere(message, self):
+            del self.since[number]
+            self.links.forward(message, self.ends[0])
             return
         heappush(self.waiting, (priority, number, left, message))
         self.waiting_b += left
@@ -194,10 +196,16 @@ class Links:
         queue_b: float = math.inf,
         cuts: bool = True,
         interval_s: float = 1.0,
+        recovers: bool = True,
+        notice_s: float = 1.0,
     ) -> None:
         self.network = network
         self.clock = clock
         self.routes = Routes(network, weight)
+        self.recovers = recovers
+        """Whether brokers keep what they have not passed on when they fail."""
+        self.notice_s = notice_s
+        """How long after something begins to fail messages go round it; infinite: never."""
         self.queue_b = queue_b
         """What may wait for one direction of a link; what waits at a broker is bounded by its storage."""
         self.cuts = cuts
@@ -207,10 +215,22 @@ class Links:
         self._next_hop: dict[tuple[str, str], Direction] = {}
         self._directions: dict[tuple[int, str], Direction] = {}
         self._at: dict[str, list[Direction]] = defaultdict(list)
+        self.outages = Outages(network, failures)
+        self.on_change: Callable[[str, bool], None] = lambda broker, is_down: None
+        """Called when a broker fails, and when it is back."""
+        self.on_drop: Callable[[Message], None] = lambda message: None
         self._down: set[str] = set()
-        self._planned: list[Failure] = []
-        for failure in failures:
-            self._plan(failure)
+        self._held: dict[str, list[Message]] = defaultdict(list)
+        """What brokers that are down have for themselves."""
+        self._known: list[Failure] = []
+        self._left = self.routes
+        """The ways without what is known to fail."""
+        for time_s in self.outages.times():
+            clock.at(time_s, self._change)
+            clock.at(time_s, self._reroute)
+        if 0 < notice_s < math.inf:
+            for failure in self.outages.failures:
+                clock.at(failure.start_s + notice_s, self._reroute)
 
     def send(self, message: Message) -> None:
         """Send a message on its way."""
@@ -220,16 +240,19 @@ class Links:
         if here:
             self.clock.after(0.0, partial(self.reach, message.part(here), message.origin))
         if away:
-            self._forward(message.part(away), message.origin)
+            self.forward(message.part(away), message.origin)
 
     def reach(self, message: Message, broker: str) -> None:
         """Let a message arrive at a broker: what is meant for it is taken, the rest goes on."""
         if broker in self._down:
-            self.drop(message, broker, "broker failed")
+            if self.recovers:
+                self._held[broker].append(message)
+            else:
+                self.drop(message, broker, "broker failed")
             return
         onward = [leg for leg in message.legs if leg[0] != broker]
         if onward:
-            self._forward(message.part(onward), broker)
+            self.forward(message.part(onward), broker)
         for target, content in message.legs:
             if target == broker:
                 self.traffic.arrived += 1
@@ -243,13 +266,15 @@ class Links:
     def drop(self, message: Message, at: str, reason: str) -> None:
         """Count a message that does not arrive."""
         self.traffic.drops.append(Drop(self.clock.now, at, reason, message))
+        self.on_drop(message)
 
     def delay_s(self, start: str, end: str) -> float:
         """Give the sum of latencies between two brokers."""
         return float(self.routes.from_broker(start).latency_s[self.network.number[end]])
 
-    def _forward(self, message: Message, broker: str) -> None:
-        if broker in self._down:
+    def forward(self, message: Message, broker: str) -> None:
+        """Send a message on from a broker."""
+        if broker in self._down and not self.recovers:
             self.drop(message, broker, "broker failed")
             return
         parted: dict[Direction, list[Leg]] = {}
@@ -267,7 +292,9 @@ class Links:
     def _towards(self, broker: str, target: str) -> Direction:
         """Give the direction in which a message leaves a broker."""
         if (broker, target) not in self._next_hop:
-            link = self.routes.links(broker, target)[0]
+            way = self._left.from_broker(broker).weight[self.network.number[target]]
+            # Where no way is left, messages wait for the one that there was.
+            link = (self._left if math.isfinite(way) else self.routes).links(broker, target)[0]
             self._next_hop[broker, target] = self._direction(link, broker)
         return self._next_hop[broker, target]
 
@@ -275,31 +302,44 @@ class Links:
         key = (id(link), start)
         if key not in self._directions:
             made = Direction(self, link, start, link.other(start))
-            made.outages = [(f.start_s, f.end_s) for f in self._failures_of(link)]
+            made.outages = self.outages.of(link, with_brokers=self.recovers)
             self._directions[key] = made
             self._at[start].append(made)
         return self._directions[key]
 
     # -- failures ----------------------------------------------------------------------------------------
 
-    def _failures_of(self, link: Link) -> list[Failure]:
-        return [f for f in self._planned if f.link is not None and set(f.link) == {link.a, link.b}]
+    def _change(self) -> None:
+        """Let brokers fail, and come back."""
+        before, self._down = self._down, self.outages.down_at(self.clock.now)
+        for broker in sorted(self._down - before):
+            self.on_change(broker, True)
+            for direction in () if self.recovers else self._at[broker]:
+                for message in direction.take(lambda _: True):
+                    self.drop(message, broker, "broker failed")
+        for broker in sorted(before - self._down):
+            self.on_change(broker, False)
+            for message in self._held.pop(broker, []):
+                self.reach(message, broker)
 
-    def _plan(self, failure: Failure) -> None:
-        self._planned.append(failure)
-        if failure.link is not None:
-            if not any(set(failure.link) == {link.a, link.b} for link in self.network.links):
-                raise NetworkError(f"no link joins {failure.link[0]!r} and {failure.link[1]!r}")
+    def _reroute(self) -> None:
+        """Choose ways anew, without what is known to fail; also for what waits."""
+        known = self.outages.known_at(self.clock.now, self.notice_s)
+        if known == self._known:
             return
-        broker = str(failure.broker)
-        if broker not in self.network.number:
-            raise unknown("broker", broker, self.network.number, "it is to fail")
-        self.clock.at(failure.start_s, partial(self._fail, broker))
-        if math.isfinite(failure.end_s):
-            self.clock.at(failure.end_s, partial(self._down.discard, broker))
+        self._known = known
+        self._left = Routes(self.outages.without(known), self.routes.weigh) if known else self.routes
+        self._next_hop.clear()
+        for direction in [each for several in self._at.values() for each in several]:
+            start = direction.ends[0]
+            if start not in self._down:
+                for message in direction.take(partial(self._has_another_way, direction)):
+                    self.forward(message, start)
 
-    def _fail(self, broker: str) -> None:
-        self._down.add(broker)
-        for direction in self._at[broker]:
-            for message in direction.take_all():
-                self.drop(message, broker, "broker failed")
+    def _has_another_way(self, direction: Direction, message: Message) -> bool:
+        start = direction.ends[0]
+        return any(self._towards(start, target) is not direction for target, _ in message.legs)
+
+    def leads_elsewhere(self, message: Message, direction: Direction) -> bool:
+        """Tell whether a message that waits for a direction should go another way, as something fails."""
+        return bool(self._known) and self._has_another_way(direction, message)

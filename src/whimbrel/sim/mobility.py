@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from whimbrel.errors import NetworkError
@@ -112,6 +113,62 @@ def _heading(
     if is_open(heading) and (not sides or random.random() >= turn):
         return heading
     return sides[int(random.integers(0, len(sides)))] if sides else (heading + 2) % 4
+
+
+def street_trips(
+    count: int,
+    box: Box,
+    *,
+    until_s: float,
+    block_m: float = 250.0,
+    speed_m_s: tuple[float, float] = (8.0, 17.0),
+    stop: float = 0.3,
+    random: np.random.Generator,
+) -> tuple[Mover, ...]:
+    """Let movers drive along the streets of a grid from one place that they draw to the next.
+
+    A mover takes one street, turns once, takes the other. It has a speed of its own, and waits up to 20 s at
+    a share `stop` of the crossings.
+    """
+    corners = np.array([(box[2] - box[0]) // block_m, (box[3] - box[1]) // block_m], np.int64)
+    if corners.min() < 2:
+        raise NetworkError(
+            f"a town of {box} has too few streets {block_m} m apart",
+            "make the blocks smaller, so that there are two in each direction",
+        )
+    return tuple(
+        Mover(f"car-{number}", _drive_to_places(box, corners, block_m, until_s, speed_m_s, stop, random))
+        for number in range(count)
+    )
+
+
+def _drive_to_places(
+    box: Box,
+    corners: npt.NDArray[np.int64],
+    block_m: float,
+    until_s: float,
+    speed_m_s: tuple[float, float],
+    stop: float,
+    random: np.random.Generator,
+) -> Track:
+    speed, time = float(random.uniform(*speed_m_s)), 0.0
+    at = random.integers(0, corners)
+
+    def here() -> tuple[float, float, float]:
+        return (time, box[0] + float(at[0]) * block_m, box[1] + float(at[1]) * block_m)
+
+    track = [here()]
+    while time <= until_s:
+        goal = random.integers(0, corners)
+        for axis in random.permutation(2):
+            while at[axis] != goal[axis] and time <= until_s:
+                at[axis] += np.sign(goal[axis] - at[axis])
+                time += block_m / speed
+                track.append(here())
+                if random.random() < stop:
+                    time += float(random.uniform(1.0, 20.0))
+                    track.append(here())
+    return tuple(track)
 
 
 def recorded(file: Path, names: Iterable[str] | None = None) -> tuple[Mover, ...]:

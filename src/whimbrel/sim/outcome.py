@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -32,7 +33,20 @@ class Outcome:
     """Events that came to a task after their time; in a run without drops there are none."""
     rejected: int = 0
     """Rows that are no events."""
+    work: Mapping[str, float] = field(default_factory=dict)
+    """What tasks did at each broker, in units of capacity times seconds."""
     notes: Mapping[str, Any] = field(default_factory=dict)
+
+    capacity: Mapping[str, float] = field(default_factory=dict)
+    """What each broker can do in a second."""
+
+    def busy(self, seconds: float) -> dict[str, float]:
+        """Give what was asked of each broker in so many seconds as a share of what it can do; 1: just all."""
+        return {
+            name: work / (self.capacity[name] * seconds) if self.capacity[name] else math.inf
+            for name, work in self.work.items()
+            if work
+        }
 
     def summary(self) -> dict[str, Any]:
         """Give the figures as plain data."""

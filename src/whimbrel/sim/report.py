@@ -13,9 +13,18 @@ from whimbrel.sim.scenarios.registry import Plot, Published, Results
 
 
 def write_report(
-    name: str, parameters: Mapping[str, Any], results: Results, out: Path, *, plots: bool = True
+    name: str,
+    parameters: Mapping[str, Any],
+    results: Results,
+    out: Path,
+    *,
+    plots: bool = True,
+    drawn: Sequence[tuple[Plot, Sequence[Mapping[str, Any]]]] = (),
 ) -> list[Path]:
-    """Write `results.json`, `table.txt` and one picture a plot into a folder; give the files."""
+    """Write `results.json`, `table.txt` and one picture a plot into a folder; give the files.
+
+    `drawn` are plots of other rows than those of the results.
+    """
     out.mkdir(parents=True, exist_ok=True)
     content = {
         "scenario": name,
@@ -32,7 +41,9 @@ def write_report(
     files[0].write_text(json.dumps(content, indent=1, default=_plain) + "\n", encoding="utf-8")
     files[1].write_text(table(results.rows) + "\n", encoding="utf-8")
     if plots:
-        files += [_draw(plot, results.rows, out) for plot in results.plots]
+        files += [
+            _draw(plot, rows, out) for plot, rows in [*((p, results.rows) for p in results.plots), *drawn]
+        ]
     return files
 
 
@@ -87,6 +98,8 @@ def _draw(plot: Plot, rows: Sequence[Mapping[str, Any]], out: Path) -> Path:
     for number, group in enumerate(groups):
         chosen = [row for row in rows if plot.by is None or row.get(plot.by) == group]
         chosen = [row for row in chosen if row.get(plot.y) is not None]
+        if not chosen:
+            continue
         x, y = [row[plot.x] for row in chosen], [row[plot.y] for row in chosen]
         if plot.kind == "bar":
             width = 0.8 / len(groups)
@@ -101,6 +114,8 @@ def _draw(plot: Plot, rows: Sequence[Mapping[str, Any]], out: Path) -> Path:
     axes.set_ylim(bottom=None if plot.logarithmic else 0)
     if plot.logarithmic:
         axes.set_yscale("log")
+    if plot.x_logarithmic:
+        axes.set_xscale("log")
     if plot.by or plot.published:
         axes.legend(title=plot.by, fontsize="small")
     axes.grid(visible=True, alpha=0.3)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -14,30 +14,26 @@ import pyarrow as pa
 from whimbrel.engine.passing import passing
 from whimbrel.engine.relay import Relay
 from whimbrel.engine.report import together
-from whimbrel.engine.session import Session
-from whimbrel.errors import DataError, NetworkError
+from whimbrel.errors import NetworkError
 from whimbrel.graph.cutting import Piece, condition_at_source, cut
 from whimbrel.graph.operators import ANY
 from whimbrel.graph.query import Compilable, Query, compiled
-from whimbrel.model.frames import batches
-from whimbrel.model.schema import Coordinates
-from whimbrel.plan.areas import Areas, attachments
-from whimbrel.plan.network import Consumer, Mover, Network, Source
+from whimbrel.plan.areas import attachments
+from whimbrel.plan.network import Consumer, Network
 from whimbrel.plan.routes import Weight, by_latency
 from whimbrel.plan.workload import Workload
 from whimbrel.sim.consumers import Receiver
+from whimbrel.sim.events import ARRIVAL, Recording, conformed, first_brokers, first_place, of_types
 from whimbrel.sim.feeds import EventFeed, RateFeed
-from whimbrel.sim.links import Failure
 from whimbrel.sim.messages import HEADER_B
+from whimbrel.sim.outages import Failure
 from whimbrel.sim.outcome import Outcome
 from whimbrel.sim.tasks import Task
 from whimbrel.sim.work import DETECTIONS, EngineWork, RateWork
 from whimbrel.sim.world import World
 
-Ints = npt.NDArray[np.int64]
 Move = tuple[float, str, str]
 """(time in seconds, task, broker)."""
-ARRIVAL = "@arrival"
 _Usable = tuple[npt.NDArray[np.bool_], set[str] | None]
 """Which events a reader can use, and which columns of them; None: all."""
 _ALWAYS_SENT = {"id", "type", "source", "start", "end", "x", "y", "geometry", ARRIVAL}
@@ -57,6 +53,12 @@ class Settings:
     weight: Weight = by_latency
     """What the ways of messages are chosen by."""
     failures: tuple[Failure, ...] = ()
+    recovers: bool = True
+    """Whether brokers keep state and messages on stable storage, and go on from there after a failure."""
+    notice_s: float = 1.0
+    """How long after a link or broker begins to fail messages go round it; infinite: never."""
+    checkpoint_s: float | None = None
+    """How often tasks save their state; None: every 10 s if a broker is to fail, else never."""
     interval_s: float = 1.0
     """The step of series over time."""
     queue_b: float = math.inf
@@ -65,10 +67,17 @@ class Settings:
     """Whether a stream crosses a link once for all brokers beyond it that read it; else once for each."""
     header_b: float = HEADER_B
     """Bytes that every packet has besides its content; orders and heartbeats always have them."""
+    reliable: bool = True
+    """Whether data that a link loses is sent again. If not, readers go on without it, as they do without
+    what a full queue dropped."""
     sizes: Mapping[str, float] = field(default_factory=dict)
     """Bytes of an event of a type or definition; those that are not named are measured."""
     fixed_b: Mapping[str, float] = field(default_factory=dict)
     """State of each task that does not change."""
+    work: Mapping[str, float] = field(default_factory=dict)
+    """What each event that a task reads takes of a capacity of 1, in seconds; nothing unless it is named."""
+    factors: Mapping[str, Callable[[float], float]] = field(default_factory=dict)
+    """For a feed of a workload, by what its bytes are multiplied at a time: by 1, if nothing is said."""
 
 
 def run_query(
@@ -96,14 +105,15 @@ def run_query(
         Which definitions stay together.
     """
     query = compiled(query)
-    given = _conformed(query, events)
+    given = conformed(query, events)
     pieces = cut(query, tasks)
-    world = _world(network, settings)
+    world = world_of(network, settings)
     for piece in pieces:
         if piece.name not in placement:
             raise NetworkError(f"the task {piece.name!r} has no broker", "name one in the placement")
         fixed = settings.fixed_b.get(piece.name, 0.0)
-        work = EngineWork(piece, given.coordinates, fixed, settings.sizes)
+        work_s = settings.work.get(piece.name, 0.0)
+        work = EngineWork(piece, given.coordinates, fixed, settings.sizes, work_s=work_s)
         world.add(Task(world, piece.name, placement[piece.name], work))
     feeds = _add_feeds(world, pieces, given, settings)
     receivers = _add_receivers(world, pieces, given)
@@ -115,22 +125,11 @@ def run_query(
     for feed in feeds:
         feed.start()
     world.clock.run()
-    return _outcome(world, receivers, pieces, given)
+    return outcome_of(world, receivers, given)
 
 
-# -- events -----------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class _Given:
-    events: pa.RecordBatch
-    coordinates: Coordinates | None
-    since_us: int
-    until_us: int
-    rejected: int
-
-
-def _world(network: Network, settings: Settings) -> World:
+def world_of(network: Network, settings: Settings) -> World:
+    """Make an empty world."""
     return World(
         network,
         seed=settings.seed,
@@ -141,91 +140,33 @@ def _world(network: Network, settings: Settings) -> World:
         queue_b=settings.queue_b,
         shares_links=settings.shares_links,
         header_b=settings.header_b,
+        reliable=settings.reliable,
+        recovers=settings.recovers,
+        notice_s=settings.notice_s,
+        checkpoint_s=settings.checkpoint_s,
     )
 
 
-def _conformed(query: Query, events: Any) -> _Given:
-    """Bring all events into the common form, in order of their ends, numbered by their arrival."""
-    session = Session(query, lateness=None)
-    parts = [session.conform(batch).events for batch in batches(events, rows=1_000_000)]
-    if not parts or not sum(part.num_rows for part in parts):
-        raise DataError("there are no events to run the query on")
-    whole = pa.concat_tables([pa.Table.from_batches([part]) for part in parts], promote_options="permissive")
-    batch = whole.combine_chunks().to_batches()[0]
-    names = batch.schema.names
-    ids = batch.column("id") if "id" in names else None
-    if ids is None or ids.null_count or len(ids.unique()) < len(ids):
-        raise DataError(
-            "events that are sent through a network need ids of their own, each once; add a column `id`"
-        )
-    batch = batch.append_column(ARRIVAL, pa.array(np.arange(batch.num_rows)))
-    ends = batch.column("end").to_numpy(zero_copy_only=False)
-    batch = batch.take(pa.array(np.argsort(ends, kind="stable")))
-    starts = batch.column("start").to_numpy(zero_copy_only=False)
-    return _Given(batch, session.coordinates, int(starts.min()), int(ends.max()) + 1, session.counts.rejected)
-
-
-def _brokers_of_types(
-    network: Network, sources: Mapping[str, Source], events: pa.RecordBatch, since_us: int
-) -> Ints:
-    """Give the number of the broker that each event reaches first, by the sources of their types."""
-    types = events.column("type").dictionary_encode()
-    codes = types.indices.to_numpy(zero_copy_only=False)
-    found = np.zeros(events.num_rows, np.int64)
-    for code, kind in enumerate(types.dictionary.cast(pa.string()).to_pylist()):
-        at = np.flatnonzero(codes == code)
-        if len(at):
-            found[at] = _brokers_of(network, sources.get(kind), events.take(pa.array(at)), since_us)
-    return found
-
-
-def _brokers_of(network: Network, source: Source | None, events: pa.RecordBatch, since_us: int) -> Ints:
-    """Give the number of the broker that each event of a type reaches first."""
-    if source is not None and source.at in network.number:
-        return np.full(events.num_rows, network.number[source.at])
-    if source is not None:
-        return _followed(network, network.mover[source.at], events, since_us)
-    if "x" not in events.schema.names:
-        raise NetworkError(
-            "events have neither a source in the network nor a place",
-            "name a source of their type, or give them x and y and brokers areas",
-        )
-    x, y = (events.column(axis).to_numpy(zero_copy_only=False) for axis in "xy")
-    return Areas(network).serving(x, y)
-
-
-def _first_place(network: Network, source: Source | None) -> int:
-    """Give the broker that tells of the end of a type which has no events."""
-    return network.number[source.at] if source is not None and source.at in network.number else 0
-
-
-def _followed(network: Network, mover: Mover, events: pa.RecordBatch, since_us: int) -> Ints:
-    connected = attachments(mover, network)
-    times = np.array([each.time_s for each in connected])
-    hosts = np.array([network.number[each.broker] for each in connected])
-    seconds = (events.column("end").to_numpy(zero_copy_only=False) - since_us) / 1e6
-    return hosts[np.maximum(np.searchsorted(times, seconds, side="right") - 1, 0)]
-
-
-def _add_feeds(world: World, pieces: Iterable[Piece], given: _Given, settings: Settings) -> list[EventFeed]:
+def _add_feeds(
+    world: World, pieces: Iterable[Piece], given: Recording, settings: Settings
+) -> list[EventFeed]:
     feeds: list[EventFeed] = []
     readers: dict[str, list[Piece]] = {}
     for piece in pieces:
         for kind in (ANY,) if ANY in piece.reads else piece.reads:
             readers.setdefault(kind, []).append(piece)
-    sources = {source.event_type: source for source in world.network.sources}
+    sizes = {source.event_type: source.size_b for source in world.network.sources}
     for kind, reading in readers.items():
-        events = given.events if kind == ANY else _of_type(given.events, kind)
+        events = given.events if kind == ANY else of_types(given.events, (kind,))
         usable = _shared({piece.name: _usable(events, piece, kind, given, settings) for piece in reading})
-        brokers = _brokers_of_types(world.network, sources, events, given.since_us)
-        for number in np.unique(brokers).tolist() or [_first_place(world.network, sources.get(kind))]:
+        brokers = first_brokers(world.network, events, given.since_us)
+        for number in np.unique(brokers).tolist() or [first_place(world.network, kind)]:
             broker = world.network.brokers[number].name
             here = {
                 names: _projected(events.filter(pa.array(mask & (brokers == number))), columns)
                 for names, (mask, columns) in usable.items()
             }
-            source = sources.get(kind)
-            size = settings.sizes.get(kind, None if source is None else source.size_b)
+            size = settings.sizes.get(kind, sizes.get(kind))
             feed = EventFeed(
                 world,
                 f"{kind} at {broker}",
@@ -245,13 +186,7 @@ def _add_feeds(world: World, pieces: Iterable[Piece], given: _Given, settings: S
     return feeds
 
 
-def _of_type(events: pa.RecordBatch, kind: str) -> pa.RecordBatch:
-    types = events.column("type")
-    types = types.cast(pa.string()) if pa.types.is_dictionary(types.type) else types
-    return events.filter(pa.compute.equal(types, kind))
-
-
-def _usable(events: pa.RecordBatch, piece: Piece, kind: str, given: _Given, settings: Settings) -> _Usable:
+def _usable(events: pa.RecordBatch, piece: Piece, kind: str, given: Recording, settings: Settings) -> _Usable:
     """Mark the events of a type that a task can use; name the columns that it reads."""
     everything = np.ones(events.num_rows, np.bool_)
     if not settings.filters_at_source or kind == ANY:
@@ -284,12 +219,12 @@ def _projected(events: pa.RecordBatch, columns: set[str] | None) -> pa.RecordBat
 # -- consumers --------------------------------------------------------------------------------------------
 
 
-def _add_receivers(world: World, pieces: Iterable[Piece], given: _Given) -> list[Receiver]:
+def _add_receivers(world: World, pieces: Iterable[Piece], given: Recording) -> list[Receiver]:
     network = world.network
     consumers = network.consumers or (Consumer("consumer", network.brokers[0].name),)
     found = []
     for consumer in consumers:
-        receiver = Receiver(world, consumer.name, _place(world, consumer), since_us=given.since_us)
+        receiver = Receiver(world, consumer.name, first_broker(world, consumer), since_us=given.since_us)
         world.add(receiver)
         for piece in pieces:
             for name in piece.reports:
@@ -299,7 +234,7 @@ def _add_receivers(world: World, pieces: Iterable[Piece], given: _Given) -> list
     return found
 
 
-def _place(world: World, item: Consumer) -> str:
+def first_broker(world: World, item: Consumer) -> str:
     """Give the first broker of a consumer, and let it change brokers when it moves."""
     if item.at in world.network.number:
         return item.at
@@ -312,13 +247,9 @@ def _place(world: World, item: Consumer) -> str:
     return first.broker
 
 
-def _outcome(world: World, receivers: list[Receiver], pieces: Iterable[Piece], given: _Given) -> Outcome:
-    late = 0
-    for piece in pieces:
-        task = world.find(piece.name)
-        assert isinstance(task, Task)
-        assert isinstance(task.work, EngineWork)
-        late += task.work.relay.counts.late + task.work.relay.late_derived
+def outcome_of(world: World, receivers: Iterable[Receiver], given: Recording) -> Outcome:
+    """Put together what came of a run of a query."""
+    works = [task.work for task in world.tasks() if isinstance(task.work, EngineWork)]
     return Outcome(
         detections={each.name: together(each.tables, given.coordinates) for each in receivers},
         delays_s={each.name: each.delays_s for each in receivers},
@@ -326,8 +257,11 @@ def _outcome(world: World, receivers: list[Receiver], pieces: Iterable[Piece], g
         moves=tuple(world.moves),
         seconds=world.clock.now,
         steps=world.clock.done,
-        late=late,
+        late=sum(work.relay.counts.late + work.relay.late_derived for work in works),
         rejected=given.rejected,
+        work={name: host.work for name, host in world.hosts.items()},
+        capacity={name: host.capacity for name, host in world.hosts.items()},
+        notes={"stable": asdict(world.stable)} if world.links.outages.has_brokers else {},
     )
 
 
@@ -353,26 +287,28 @@ def run_workload(
     step_s
         What a feed has to send in this time is one packet, or a single event if there are fewer.
     """
-    world = _world(network, settings)
+    world = world_of(network, settings)
     feeds = []
     phases = world.clock.generator("phases").random(len(workload.feeds))
     for feed, phase in zip(workload.feeds, phases.tolist(), strict=True):
-        broker = _place(world, Consumer(feed.name, feed.at))
+        broker = first_broker(world, Consumer(feed.name, feed.at))
         made = RateFeed(world, feed, broker, until_s=until_s, step_s=step_s, phase_s=phase * step_s)
+        made.factor = settings.factors.get(feed.name, made.factor)
         world.add(made)
         feeds.append(made)
     for task in workload.tasks:
         if task.name not in placement:
             raise NetworkError(f"the task {task.name!r} has no broker", "name one in the placement")
         comes = sum(workload.stream(name).bytes_s for name in task.inputs)
-        work = RateWork(task, task.bytes_s / comes if comes else 0.0)
+        share, work_b = (each / comes if comes else 0.0 for each in (task.bytes_s, task.work))
+        work = RateWork(task, share, work_b)
         world.add(Task(world, task.name, placement[task.name], work))
         for name in task.inputs:
             world.connect(name, name, task.name)
     receivers = []
     for number, delivery in enumerate(workload.deliveries):
         name = f"{delivery.stream} to {delivery.at} ({number})"
-        receiver = Receiver(world, name, _place(world, Consumer(name, delivery.at)))
+        receiver = Receiver(world, name, first_broker(world, Consumer(name, delivery.at)))
         world.add(receiver)
         world.connect(delivery.stream, delivery.stream, name)
         receivers.append(receiver)
@@ -388,4 +324,7 @@ def run_workload(
         moves=tuple(world.moves),
         seconds=world.clock.now,
         steps=world.clock.done,
+        work={name: host.work for name, host in world.hosts.items()},
+        capacity={name: host.capacity for name, host in world.hosts.items()},
+        notes={"stable": asdict(world.stable)} if world.links.outages.has_brokers else {},
     )

@@ -10,12 +10,14 @@ none is lost and none is taken twice, whoever else moves at the same time.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from whimbrel.model.time import BEGINNING_OF_TIME, END_OF_TIME
 from whimbrel.sim.endpoints import Endpoint
+from whimbrel.sim.hosts import Job
 from whimbrel.sim.packets import Key, Marker, Packet, Ready, Redirect, State
-from whimbrel.sim.work import Work
+from whimbrel.sim.work import Work, events_in
 
 if TYPE_CHECKING:
     from whimbrel.sim.world import World
@@ -54,6 +56,10 @@ class Task(Endpoint):
         self.markers: dict[Key, int] = {}
         self.told: dict[str, int] = {}
         """How far each stream has been told to be."""
+        self.saved: tuple[Any, float] | None = None
+        """On stable storage: the state of the work, and when that was saved."""
+        self.log: list[tuple[list[Packet], int]] = []
+        """On stable storage: what has been worked on since."""
 
     def handle(self, content: Any) -> None:
         """Do what a message asks for."""
@@ -66,8 +72,15 @@ class Task(Endpoint):
         self._stop_if_done()
 
     def take(self, packets: list[Packet]) -> None:
-        """Work on packets, and send what comes of it."""
-        for output in self.work.take(packets, self.complete):
+        """Let the broker work on packets when it has time."""
+        host = self.world.hosts[self.broker]
+        host.submit(Job(self.name, self.work.cost(packets), partial(self._done, packets, self.complete)))
+
+    def _done(self, packets: list[Packet], complete: int) -> None:
+        """Send what comes of packets."""
+        if self.world.checkpoint_s is not None:
+            self._remember(packets, complete, self.world.checkpoint_s)
+        for output in self.work.take(packets, complete):
             if output.content is None and not self._is_worth_telling(output.stream, output.complete):
                 continue
             self.told[output.stream] = output.complete
@@ -79,6 +92,40 @@ class Task(Endpoint):
                 complete=output.complete,
                 born_s=output.born_s,
             )
+        self._stop_if_done()
+
+    # -- failing -----------------------------------------------------------------------------------------
+
+    def _remember(self, packets: list[Packet], complete: int, checkpoint_s: float) -> None:
+        """Write packets down before they are worked on; from time to time, the state instead."""
+        now, stable = self.world.clock.now, self.world.stable
+        if now - (self.saved[1] if self.saved else 0.0) >= checkpoint_s:
+            state, size = self.work.save()
+            self.saved, self.log = (state, now), []
+            stable.checkpoints += 1
+            stable.checkpoints_b += size
+        self.log.append((packets, complete))
+        stable.log_b += sum(packet.size_b for packet in packets)
+
+    def forget(self) -> None:
+        """Lose what is not on stable storage."""
+        self.work = self.work.anew()
+
+    def replay_work(self) -> float:
+        """Give the work that it takes to come to where it was."""
+        return sum(self.work.cost(packets) for packets, _ in self.log)
+
+    def recover(self) -> None:
+        """Come to where it was: from the state that was saved, with what was written down since.
+
+        What comes of that has been sent before, and is on its way or there.
+        """
+        if self.saved is not None:
+            self.work = self.work.moved(self.saved[0])
+        for packets, complete in self.log:
+            self.work.take(packets, complete)
+            self.world.stable.replayed += events_in(packets)
+        self._stop_if_done()
 
     def _is_worth_telling(self, stream: str, complete: int) -> bool:
         """Tell whether time has moved on so far that readers should know, without events."""
@@ -102,6 +149,8 @@ class Task(Endpoint):
         if move is None or move.ready_s is None or move.stopped_s is not None:
             return
         if any(self.markers.get(key) != inlet.number for key, inlet in self.inlets.items()):
+            return
+        if self.world.hosts[self.broker].has_jobs_for(self.name):
             return
         saved, size = self.work.save()
         move.stopped_s, move.state_b = self.world.clock.now, size

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,7 +11,7 @@ from whimbrel.plan.network import Link
 from whimbrel.sim.messages import Message
 
 
-@dataclass
+@dataclass(slots=True)
 class Used:
     """What went over one link, or over all."""
 
@@ -30,6 +31,11 @@ class Used:
         self.cost += size_b * link.cost
         self.bdp += size_b * link.latency_s
 
+    def join(self, other: Used) -> None:
+        """Add what went over another link."""
+        for name in self.__dataclass_fields__:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+
 
 @dataclass(frozen=True, slots=True)
 class Drop:
@@ -46,10 +52,8 @@ class Traffic:
     """All that was counted. `interval_s` is the step of the series over time."""
 
     interval_s: float = 1.0
-    whole: Used = field(default_factory=Used)
-    by_link: dict[tuple[str, str], Used] = field(default_factory=lambda: defaultdict(Used))
-    """By (from, to)."""
-    by_kind: dict[str, Used] = field(default_factory=lambda: defaultdict(Used))
+    parts: dict[tuple[tuple[str, str], str], Used] = field(default_factory=lambda: defaultdict(Used))
+    """By ((from, to), kind)."""
     by_interval: dict[int, Used] = field(default_factory=lambda: defaultdict(Used))
     drops: list[Drop] = field(default_factory=list)
     sent: int = 0
@@ -61,21 +65,46 @@ class Traffic:
         self, time_s: float, ends: tuple[str, str], link: Link, message: Message, size_b: float
     ) -> None:
         """Count bytes that begin to go over a link."""
-        for used in self._concerned(time_s, ends, message.kind):
-            used.add(size_b, link)
+        self.parts[ends, message.kind].add(size_b, link)
+        self.by_interval[int(time_s // self.interval_s)].add(size_b, link)
 
     def count_message(
         self, time_s: float, ends: tuple[str, str], message: Message, took_s: float, *, again: bool
     ) -> None:
         """Count a message that has gone over a link, or has to go again."""
-        for used in self._concerned(time_s, ends, message.kind):
+        for used in (self.parts[ends, message.kind], self.by_interval[int(time_s // self.interval_s)]):
             used.messages += 1
             used.repeated += again
             used.held += 0.0 if again else message.size_b * took_s
 
-    def _concerned(self, time_s: float, ends: tuple[str, str], kind: str) -> tuple[Used, ...]:
-        step = int(time_s // self.interval_s)
-        return self.whole, self.by_link[ends], self.by_kind[kind], self.by_interval[step]
+    @property
+    def whole(self) -> Used:
+        """What went over all links."""
+        return self.of()
+
+    @property
+    def by_link(self) -> dict[tuple[str, str], Used]:
+        """What went over each link, by (from, to)."""
+        return self._grouped(lambda ends, _: ends)
+
+    @property
+    def by_kind(self) -> dict[str, Used]:
+        """What was sent of each kind."""
+        return self._grouped(lambda _, kind: kind)
+
+    def of(self, *kinds: str) -> Used:
+        """Give what was sent of some kinds on all links; of all kinds if none is named."""
+        found = Used()
+        for (_, kind), used in self.parts.items():
+            if not kinds or kind in kinds:
+                found.join(used)
+        return found
+
+    def _grouped(self, key: Callable[[tuple[str, str], str], Any]) -> dict[Any, Used]:
+        found: dict[Any, Used] = defaultdict(Used)
+        for (ends, kind), used in self.parts.items():
+            found[key(ends, kind)].join(used)
+        return found
 
     @property
     def on_their_way(self) -> int:
@@ -89,13 +118,14 @@ class Traffic:
 
     def summary(self) -> dict[str, Any]:
         """Give the totals as plain data."""
+        whole = self.whole
         return {
-            "bytes": self.whole.bytes,
-            "messages": self.whole.messages,
-            "cost": self.whole.cost,
-            "bdp": self.whole.bdp,
-            "held": self.whole.held,
-            "repeated": self.whole.repeated,
+            "bytes": whole.bytes,
+            "messages": whole.messages,
+            "cost": whole.cost,
+            "bdp": whole.bdp,
+            "held": whole.held,
+            "repeated": whole.repeated,
             "sent": self.sent,
             "arrived": self.arrived,
             "on_their_way": self.on_their_way,

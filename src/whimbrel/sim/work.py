@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from whimbrel.engine.carried import Carried
+from whimbrel.engine.passing import passing
 from whimbrel.engine.relay import Relay
 from whimbrel.graph.cutting import Piece
+from whimbrel.graph.expressions import Expr
+from whimbrel.graph.functions import Function
 from whimbrel.model.schema import Coordinates
 from whimbrel.plan.workload import Task as PlannedTask
 from whimbrel.sim.packets import Packet, bytes_of
 
+NUMBER = "@number"
+"""The column that tells events of a definition apart where they travel by several streams."""
 DETECTIONS = "detections of "
 """Names the stream in which a consumer gets a type, apart from that in which another task does."""
 
@@ -29,6 +35,14 @@ class Output:
     size_b: float
     complete: int
     born_s: float
+
+
+@dataclass(slots=True)
+class Found:
+    """Events of a definition: for tasks with what they were made of, for consumers as detections."""
+
+    carried: list[Carried]
+    detections: pa.Table | None
 
 
 class Work(Protocol):
@@ -51,6 +65,14 @@ class Work(Protocol):
         """Give the same work at another broker, which knows what was saved."""
         ...
 
+    def cost(self, packets: list[Packet]) -> float:
+        """Give the work that packets make, in units of capacity times seconds."""
+        ...
+
+    def anew(self) -> Work:
+        """Give the same work with nothing done."""
+        ...
+
 
 @dataclass
 class EngineWork:
@@ -61,10 +83,19 @@ class EngineWork:
     fixed_b: float = 0.0
     sizes: Mapping[str, float] = field(default_factory=dict)
     """Bytes of an event of a type, where they are not to be measured."""
+    takes: Mapping[str, str] = field(default_factory=dict)
+    """The definition whose events a stream has, where it is named otherwise."""
+    is_planned: bool = False
+    """Whether tasks and consumers read the same stream, and tasks may get an event by several streams."""
+    keeps_numbers: bool = False
+    """Whether it only selects among events of a definition, which keep their numbers."""
+    work_s: float = 0.0
+    """What an event that it reads takes of a capacity of 1."""
     relay: Relay = field(init=False)
     _events: list[pa.RecordBatch] = field(default_factory=list)
     _carried: dict[str, list[Carried]] = field(default_factory=dict)
     _born_s: float = 0.0
+    _made: int = 0
 
     def __post_init__(self) -> None:
         self.relay = Relay(self.piece, coordinates=self.coordinates)
@@ -75,14 +106,64 @@ class EngineWork:
             if isinstance(packet.content, pa.RecordBatch):
                 self._events.append(packet.content)
             elif packet.content is not None:
-                self._carried.setdefault(packet.stream, []).extend(packet.content)
+                content = packet.content.carried if isinstance(packet.content, Found) else packet.content
+                name = self.takes.get(packet.stream, packet.stream)
+                self._carried.setdefault(name, []).extend(content)
             if packet.content is not None:
                 self._born_s = max(self._born_s, packet.born_s)
         if complete <= self.relay.watermark:
             return []
-        given = self.relay.take(self._events, self._carried, complete)
-        self._events, self._carried = [], {}
+        events, carried = self._due(complete) if self.is_planned else (self._events, self._carried)
+        if not self.is_planned:
+            self._events, self._carried = [], {}
+        given = self.relay.take(events, carried, complete)
+        if self.is_planned:
+            return list(self._joined(given.detections, given.carried, given.complete))
         return list(self._outputs(given.detections, given.carried, given.complete))
+
+    def _due(self, complete: int) -> tuple[list[pa.RecordBatch], dict[str, list[Carried]]]:
+        """Part with what the time has reached; each event once, whichever streams brought it."""
+        ready, self._events = _split(self._events, complete)
+        seen: set[str] = set()
+        events = [_once(batch, batch.column("id").to_pylist(), seen) for batch in ready]
+        carried = {}
+        for name, several in self._carried.items():
+            waiting: list[Carried] = []
+            numbers: set[int] = set()
+            carried[name] = [self._unseen(each, complete, numbers, waiting) for each in several]
+            self._carried[name] = waiting
+        return events, carried
+
+    def _unseen(self, each: Carried, complete: int, seen: set[int], waiting: list[Carried]) -> Carried:
+        is_ready = each.end <= complete
+        if not is_ready.all():
+            waiting.append(each.taken(np.flatnonzero(~is_ready)))
+            each = each.taken(np.flatnonzero(is_ready))
+        numbers = each.events.column(NUMBER).to_pylist()
+        events = _once(each.events, numbers, seen)
+        return Carried(events if self.keeps_numbers else events.drop_columns([NUMBER]), each.atoms)
+
+    def _joined(
+        self, detections: pa.Table, carried: Mapping[str, list[Carried]], complete: Mapping[str, int]
+    ) -> Iterable[Output]:
+        """Give one stream for each definition, for tasks and consumers alike."""
+        for name, until in complete.items():
+            events = [self._numbered(each) for each in carried.get(name, [])]
+            rows = sum(len(each) for each in events)
+            found = detections if name in self.piece.reports else None
+            content = Found(events, found) if rows else None
+            yield Output(name, content, self._size(name, rows, events), until, self._born_s)
+
+    def _numbered(self, carried: Carried) -> Carried:
+        """Give events numbers, so that a task that gets one by two streams can tell."""
+        if NUMBER in carried.events.schema.names:
+            return carried
+        numbers = pa.array(range(self._made, self._made + len(carried)), pa.int64())
+        self._made += len(carried)
+        schema = carried.events.schema.append(pa.field(NUMBER, pa.int64()))
+        return Carried(
+            pa.RecordBatch.from_arrays([*carried.events.columns, numbers], schema=schema), carried.atoms
+        )
 
     def _outputs(
         self, detections: pa.Table, carried: Mapping[str, list[Carried]], complete: Mapping[str, int]
@@ -109,14 +190,104 @@ class EngineWork:
         """Give the snapshot of the session, and what came since time last moved on."""
         snapshot = self.relay.snapshot()
         waiting = bytes_of(self._events) + sum(bytes_of(each) for each in self._carried.values())
-        return (snapshot, self._events, self._carried, self._born_s), len(snapshot) + waiting
+        # Copies: this task may go on, and be brought back to this point later.
+        carried = {name: list(each) for name, each in self._carried.items()}
+        state = (snapshot, list(self._events), carried, self._born_s, self._made)
+        return state, len(snapshot) + waiting
+
+    def cost(self, packets: list[Packet]) -> float:
+        """Give the work that packets make."""
+        return self.work_s * events_in(packets) if self.work_s else 0.0
+
+    def anew(self) -> EngineWork:
+        """Give the same work with nothing done."""
+        return replace(self, _events=[], _carried={}, _born_s=0.0, _made=0)
 
     def moved(self, state: Any) -> EngineWork:
         """Restore what was saved in a session of its own."""
-        made = EngineWork(self.piece, self.coordinates, self.fixed_b, self.sizes)
-        snapshot, made._events, made._carried, made._born_s = state
+        snapshot, events, carried, born_s, made_before = state
+        copied = {name: list(each) for name, each in carried.items()}
+        made = replace(self, _events=list(events), _carried=copied, _born_s=born_s, _made=made_before)
         made.relay.restore(snapshot)
         return made
+
+
+def _split(parts: list[pa.RecordBatch], complete: int) -> tuple[list[pa.RecordBatch], list[pa.RecordBatch]]:
+    """Part events that end up to a time from those that end later."""
+    ready, waiting = [], []
+    for batch in parts:
+        is_ready = batch.column("end").to_numpy(zero_copy_only=False) <= complete
+        if is_ready.any():
+            ready.append(batch if is_ready.all() else batch.filter(pa.array(is_ready)))
+        if not is_ready.all():
+            waiting.append(batch.filter(pa.array(~is_ready)))
+    return ready, waiting
+
+
+def _once(batch: pa.RecordBatch, keys: list[Any], seen: set[Any]) -> pa.RecordBatch:
+    """Give the rows whose keys have not been seen, and take note of them."""
+    is_new = [key not in seen for key in keys]
+    seen.update(keys)
+    return batch if all(is_new) else batch.filter(pa.array(is_new, pa.bool_()))
+
+
+@dataclass
+class SelectWork:
+    """Tests a condition on single events as they come in: what passes goes on, whole."""
+
+    name: str
+    condition: Expr
+    functions: Mapping[str, Function]
+    coordinates: Coordinates | None
+    size_b: float | None
+    """Bytes of an event; None: as Arrow needs."""
+    fixed_b: float = 0.0
+    work_s: float = 0.0
+    """What an event takes of a capacity of 1."""
+
+    def take(self, packets: list[Packet], complete: int) -> list[Output]:  # noqa: ARG002 (packets know)
+        """Pass on the events that fulfil the condition."""
+        found = []
+        for packet in packets:
+            batch = packet.content
+            if batch is not None:
+                keeps = passing(batch, self.condition, self.functions, self.coordinates)
+                batch = batch.filter(pa.array(keeps)) if keeps.any() else None
+            size = 0.0
+            if batch is not None:
+                size = bytes_of(batch) if self.size_b is None else self.size_b * batch.num_rows
+            found.append(Output(self.name, batch, size, packet.complete, packet.born_s))
+        return found
+
+    def cost(self, packets: list[Packet]) -> float:
+        """Give the work that packets make."""
+        return self.work_s * events_in(packets)
+
+    def save(self) -> tuple[Any, float]:
+        """Give nothing: it remembers nothing."""
+        return None, 0.0
+
+    def moved(self, state: Any) -> SelectWork:  # noqa: ARG002 (as the other kinds of work)
+        """Go on elsewhere."""
+        return self
+
+    def anew(self) -> SelectWork:
+        """Begin again."""
+        return self
+
+
+def events_in(packets: list[Packet]) -> int:
+    """Count the events in packets."""
+    found = 0
+    for packet in packets:
+        content = packet.content.carried if isinstance(packet.content, Found) else packet.content
+        if isinstance(content, pa.RecordBatch):
+            found += content.num_rows
+        elif isinstance(content, list):
+            found += sum(len(each) for each in content)
+        elif content is not None:
+            found += 1
+    return found
 
 
 @dataclass
@@ -126,6 +297,8 @@ class RateWork:
     task: PlannedTask
     share: float
     """Bytes out for a byte in."""
+    work_b: float = 0.0
+    """Work for a byte in."""
 
     @property
     def fixed_b(self) -> float:
@@ -144,4 +317,12 @@ class RateWork:
 
     def moved(self, state: Any) -> RateWork:  # noqa: ARG002 (as the other kind of work)
         """Go on elsewhere."""
-        return RateWork(self.task, self.share)
+        return self.anew()
+
+    def cost(self, packets: list[Packet]) -> float:
+        """Give the work that packets make: the task's share of work a byte."""
+        return self.work_b * sum(packet.size_b for packet in packets)
+
+    def anew(self) -> RateWork:
+        """Begin again."""
+        return RateWork(self.task, self.share, self.work_b)

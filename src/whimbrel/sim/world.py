@@ -13,9 +13,11 @@ from whimbrel.plan.network import Network, unknown
 from whimbrel.plan.routes import Weight, by_latency
 from whimbrel.sim.clock import Clock
 from whimbrel.sim.endpoints import Endpoint, Inlet, Outlet
-from whimbrel.sim.links import Failure, Links
+from whimbrel.sim.hosts import Host, Job
+from whimbrel.sim.links import Links
 from whimbrel.sim.messages import HEADER_B, Leg, Message
-from whimbrel.sim.packets import Fixed, Ready, Redirect, State
+from whimbrel.sim.outages import Failure
+from whimbrel.sim.packets import Fixed, Key, Packet, Ready, Redirect, State
 from whimbrel.sim.tasks import Moved, Task
 from whimbrel.sim.work import Work
 
@@ -37,6 +39,23 @@ class Gone:
     broker: str
 
 
+CHECKPOINT_S = 10.0
+"""How often tasks save their state where brokers fail and nothing else is said."""
+
+
+@dataclass
+class Stable:
+    """What brokers wrote to stable storage, and what that was good for."""
+
+    checkpoints: int = 0
+    checkpoints_b: float = 0.0
+    log_b: float = 0.0
+    replayed: int = 0
+    """Events that were worked on again."""
+    lost: int = 0
+    """Without recovery: jobs that waited at brokers that failed."""
+
+
 class World:
     """Endpoints at the brokers of a network."""
 
@@ -52,21 +71,43 @@ class World:
         queue_b: float = float("inf"),
         shares_links: bool = False,
         header_b: float = HEADER_B,
+        reliable: bool = True,
+        recovers: bool = True,
+        notice_s: float = 1.0,
+        checkpoint_s: float | None = None,
     ) -> None:
         self.network = network
         self.header_b = header_b
+        self.reliable = reliable
         self.shares_links = shares_links
         self.clock = Clock(seed)
         self.links = Links(
-            network, self.clock, weight=weight, failures=failures, interval_s=interval_s, queue_b=queue_b
+            network,
+            self.clock,
+            weight=weight,
+            failures=failures,
+            interval_s=interval_s,
+            queue_b=queue_b,
+            recovers=recovers,
+            notice_s=notice_s,
         )
+        self.links.on_change = self._change
+        self.links.on_drop = self._drop
+        if checkpoint_s is None and self.links.outages.has_brokers:
+            checkpoint_s = CHECKPOINT_S
+        self.checkpoint_s = checkpoint_s if recovers else None
+        """How often tasks write their state to stable storage; None: never."""
+        self.stable = Stable()
         for broker in network.brokers:
             self.links.receive[broker.name] = self._receive
+        self.hosts = {broker.name: Host(self.clock, broker.capacity) for broker in network.brokers}
         self.heartbeat_us = round(heartbeat_s * 1e6)
         self.where: dict[str, str] = {}
         """The broker at which everyone is, or is expected."""
         self.moves: list[Moved] = []
         self._stands: dict[tuple[str, str], Endpoint | Coming | Gone] = {}
+        self._inlets: dict[tuple[str, Key], Inlet] = {}
+        """By (reader, stream): they go along with readers that move."""
         self._asked: dict[str, deque[str]] = defaultdict(deque)
 
     # -- who is where ------------------------------------------------------------------------------------
@@ -84,7 +125,7 @@ class World:
         """Let someone send a stream to someone, before anything happens."""
         one, other = self.find(sender), self.find(reader)
         one.outlets[stream, reader] = Outlet(other.broker)
-        other.inlets[sender, stream] = Inlet(one.broker)
+        other.inlets[sender, stream] = self._inlets[reader, (sender, stream)] = Inlet(one.broker)
 
     def find(self, name: str) -> Endpoint:
         """Give the one of a name, who must not be on the way from one broker to another."""
@@ -93,6 +134,10 @@ class World:
         found = self._stands[name, self.where[name]]
         assert isinstance(found, Endpoint)
         return found
+
+    def tasks(self) -> list[Task]:
+        """Give the tasks that run; those on their way between brokers are left out."""
+        return [each for each in self._stands.values() if isinstance(each, Task)]
 
     # -- messages ----------------------------------------------------------------------------------------
 
@@ -106,7 +151,8 @@ class World:
         for some in together.values():
             header = HEADER_B if kind in ("control", "heartbeat") else self.header_b
             size = size_b + header * len(some)
-            self.links.send(Message(origin, some, size, kind, PRIORITY[kind]))
+            reliable = self.reliable or kind != "data"
+            self.links.send(Message(origin, some, size, kind, PRIORITY[kind], reliable))
 
     def _receive(self, broker: str, content: Any, message: Message) -> None:
         stand = self._stands.get((content.to, broker))
@@ -161,10 +207,13 @@ class World:
         restored: Work = work.moved(saved)
         task = Task(self, state.to, broker, restored)
         task.inlets, task.outlets, task.told = state.inlets, state.outlets, told
+        task.saved = (saved, self.clock.now)
         self._stands[state.to, broker] = task
         next(m for m in reversed(self.moves) if m.task == state.to).started_s = self.clock.now
         for content in coming.contents:
             task.handle(content)
+        for key in task.inlets:
+            task.pass_over(key)
         self._begin(task)
 
     def hand_over_at(self, time_s: float, name: str, broker: str) -> None:
@@ -182,6 +231,34 @@ class World:
         for (sender, stream), inlet in endpoint.inlets.items():
             order = Redirect(sender, stream, name, broker, None, self.clock.now)
             self.post(broker, inlet.origin, order, 0.0, "control")
+
+    # -- failing -----------------------------------------------------------------------------------------
+
+    def _change(self, broker: str, is_down: bool) -> None:
+        """Let a broker fail, with the tasks at it, or come back."""
+        host = self.hosts[broker]
+        tasks = [task for task in self.tasks() if task.broker == broker]
+        if is_down:
+            host.fail()
+            for task in tasks:
+                task.forget()
+            if not self.links.recovers:
+                self.stable.lost += host.forget()
+        else:
+            again = [Job(task.name, task.replay_work(), task.recover) for task in tasks]
+            host.restart(again if self.links.recovers else [])
+
+    def _drop(self, message: Message) -> None:
+        """Let readers go on without what was dropped: after a while they take it for lost."""
+        for _, content in message.legs:
+            if isinstance(content, Packet):
+                self._inlets[content.to, content.key].gone.add(content.number)
+                self.clock.after(0.0, partial(self._pass_over, content.to, content.key))
+
+    def _pass_over(self, reader: str, key: Key) -> None:
+        stand = self._stands[reader, self.where[reader]]
+        if isinstance(stand, Endpoint):
+            stand.pass_over(key)
 
 
 def _by_broker(legs: list[Leg]) -> dict[str, list[Leg]]:

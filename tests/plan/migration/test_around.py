@@ -1,7 +1,8 @@
-"""Attachments, nearby brokers, stability, schedules, and the experiment."""
+"""Attachments, nearby brokers, stability, and schedules."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -10,28 +11,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from whimbrel.errors import NetworkError, NoPlanError
+from whimbrel.plan.areas import Areas
+from whimbrel.plan.generate import hierarchy
 from whimbrel.plan.migration import (
     NOWHERE,
     Do,
     Horizon,
     LeafFinder,
-    LearnedMoves,
     MigrationProblem,
     attach,
-    follow_greedily,
     nearby,
     schedule,
     stay,
 )
 from whimbrel.plan.migration import attachments as attaching
-from whimbrel.plan.migration.experiment import (
-    AREA_M,
-    Predictors,
-    compare_certain,
-    follow_predictions,
-    friends_nearby,
-    tiers,
-)
 from whimbrel.plan.migration.improve import improve
 from whimbrel.plan.migration.samples import random_problem
 from whimbrel.plan.migration.stability import (
@@ -40,10 +33,16 @@ from whimbrel.plan.migration.stability import (
     keep_small_changes,
     weight_threshold,
 )
-from whimbrel.plan.migration.traffic import street_grid
 from whimbrel.plan.network import Mover
+from whimbrel.sim.mobility import street_trips
+from whimbrel.sim.scenarios.migcep import friends_nearby
 
-QUAD = tiers([(2, 2), (4, 4)], area_m=(400.0, 400.0))
+AREA = (0.0, 0.0, 400.0, 400.0)
+QUAD = hierarchy([(2, 2), (4, 4)], AREA, capacity=math.inf)
+
+
+def cars(count, block_m=50.0):
+    return street_trips(count, AREA, until_s=60.0, block_m=block_m, random=np.random.default_rng(2))
 
 
 def names(numbers):
@@ -55,7 +54,7 @@ def test_movers_are_attached_to_leaves():
     plan = attach(replace(QUAD, movers=(car,)), Horizon(5), {"car": 7.0}, handover_s=0.25)["car"]
     # A border belongs to the area whose smallest x it is; it is nowhere before and after its track.
     assert [QUAD.brokers[n].name if n != NOWHERE else None for n in plan.hosts] == [
-        None, "1-0-0", "1-1-0", "1-2-0", None,
+        None, "fog-2-0-0", "fog-2-1-0", "fog-2-2-0", None,
     ]  # fmt: skip
     assert plan.at(2).fixed_send_s == 1.75
     assert plan.at(2).bandwidth_b_s == 7.0
@@ -70,24 +69,26 @@ def test_both_ways_to_find_leaves_agree(monkeypatch):
     by_table = finder.find(x, y)
     monkeypatch.setattr(attaching, "_MOST_CELLS", 0)
     assert by_table.tolist() == finder.find(x, y).tolist()
-    assert set(by_table) > {NOWHERE}
+    assert by_table[0] == NOWHERE
+    # Outside of all areas, and on their outer borders, the nearest one serves, as in simulations.
+    assert by_table[1:].tolist() == Areas(QUAD).serving(x[1:], y[1:]).tolist()
 
 
 def test_nearby_brokers_and_those_above_them():
-    corner = QUAD.number["1-0-0"]
-    assert names(nearby(QUAD, [corner], 0)) == {"1-0-0", "0-0-0", "cloud"}
+    corner = QUAD.number["fog-2-0-0"]
+    assert names(nearby(QUAD, [corner], 0)) == {"fog-2-0-0", "fog-1-0-0", "cloud"}
     close = names(nearby(QUAD, [corner, QUAD.number["cloud"]], 50))
-    assert close == {"1-0-0", "1-0-1", "1-1-0", "1-1-1", "0-0-0", "cloud"}
+    assert close == {"fog-2-0-0", "fog-2-0-1", "fog-2-1-0", "fog-2-1-1", "fog-1-0-0", "cloud"}
     assert len(nearby(QUAD, [corner], 1000)) == len(QUAD.brokers)
-    assert names(nearby(QUAD, [NOWHERE, corner], 0)) == {"1-0-0", "0-0-0", "cloud"}
+    assert names(nearby(QUAD, [NOWHERE, corner], 0)) == {"fog-2-0-0", "fog-1-0-0", "cloud"}
 
 
 def test_a_problem_looks_at_nearby_brokers_only():
-    network = replace(QUAD, movers=street_grid(3, 60, (400.0, 400.0), seed=2, block_m=50.0))
-    workload = friends_nearby(("car0", "car1", "car2"), 100, 500)
+    network = replace(QUAD, movers=cars(3))
+    workload = friends_nearby(("car-0", "car-1", "car-2"), 100, 500)
     attachments = attach(network, Horizon(50))
     start = {task.name: "cloud" for task in workload.tasks}
-    close = nearby(network, [int(attachments["car0"].hosts[0])], 0)
+    close = nearby(network, [int(attachments["car-0"].hosts[0])], 0)
     problem = MigrationProblem(network, workload, Horizon(50), attachments, start, close)
     found = improve(problem, stay(problem))
     used = {int(problem.numbers[host]) for row in found.values() for host in row}
@@ -165,10 +166,10 @@ def test_the_actions_of_one_migration():
 def test_errors_say_what_is_missing():
     with pytest.raises(NetworkError, match="no time to plan for"):
         Horizon(0)
-    with pytest.raises(NetworkError, match="give smaller blocks"):
-        street_grid(3, 60, (400.0, 400.0))
-    network = replace(QUAD, movers=street_grid(3, 60, (400.0, 400.0), block_m=50.0))
-    workload = friends_nearby(("car0", "car1", "car2"), 100, 500)
+    with pytest.raises(NetworkError, match="make the blocks smaller"):
+        cars(3, block_m=250.0)
+    network = replace(QUAD, movers=cars(3))
+    workload = friends_nearby(("car-0", "car-1", "car-2"), 100, 500)
     with pytest.raises(NetworkError, match="give the plan of each mover"):
         MigrationProblem(network, workload, Horizon(9))
     with pytest.raises(NetworkError, match="one horizon"):
@@ -176,22 +177,3 @@ def test_errors_say_what_is_missing():
     problem = MigrationProblem(network, workload, Horizon(9), attach(network, Horizon(9)))
     with pytest.raises(NoPlanError, match="name its broker in `start`"):
         stay(problem)
-
-
-def test_planning_saves_against_staying_and_following():
-    network = replace(tiers([(8, 5)]), movers=street_grid(12, 300, AREA_M, seed=1))
-    horizon = Horizon(150, 2.0)
-    attachments = attach(network, horizon)
-    workload = friends_nearby(("car0", "car1", "car2"), 250, 15_000)
-    start = {task.name: "cloud" for task in workload.tasks}
-    own = {name: attachments[name] for name in ("car0", "car1", "car2")}
-    found = compare_certain(network, workload, own, start, whole=True)
-    assert found.improved <= found.planned < min(found.greedy, found.static)
-    learned = LearnedMoves()
-    learned.learn([plan.hosts for plan in attachments.values()], horizon)
-    predict = Predictors(network, LeafFinder(network), attachments, learned)
-    problem = MigrationProblem(network, workload, horizon, own, start)
-    greedy = problem.value(follow_greedily(problem, 4.0)).cost
-    for expected in (predict.known, predict.on_route, predict.straight_on, predict.as_others):
-        cost = problem.value(follow_predictions(problem, expected, every_s=50.0, ahead=60)).cost
-        assert found.improved * (1 - 1e-9) <= cost < greedy

@@ -9,12 +9,12 @@ from whimbrel.plan.network import Broker, Link, Network
 from whimbrel.plan.pushpull.composite import Composite, Part
 
 
-def draw_tree(rng: random.Random, brokers: int) -> Network:
-    """Draw a tree of brokers, v0 at its root."""
+def draw_tree(rng: random.Random, brokers: int, spread: int = 4) -> Network:
+    """Draw a tree of brokers, v0 at its root; the parent of one is at most `spread` before it."""
     names = [f"v{n}" for n in range(brokers)]
     links = [
         Link(
-            names[rng.randrange(max(0, n - 4), n)],
+            names[rng.randrange(max(0, n - spread), n)],
             names[n],
             cost=rng.choice([1.0, 2.0, 8.0]),
             contacts=ByTurns(rng.choice([30, 150, 300]), 60),

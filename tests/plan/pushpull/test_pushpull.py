@@ -26,7 +26,7 @@ from whimbrel.plan.pushpull.comet import plan_comet
 from whimbrel.plan.pushpull.composite import Composite, Part
 from whimbrel.plan.pushpull.fronts import Fronts
 from whimbrel.plan.pushpull.plans import Planned, all_pushed, estimate
-from whimbrel.plan.pushpull.several import load_of, overloaded, plan_several, priced, replan
+from whimbrel.plan.pushpull.several import load_of
 from whimbrel.plan.pushpull.tree import Junction, Leaf, Shortings, detection_tree
 
 # The sink is above mid, and mid above a, where much occurs, and above b, where little does.
@@ -75,7 +75,7 @@ def test_a_junction_lets_through_what_still_can_complete():
 
 def test_what_is_frequent_is_pulled_when_the_rare_one_has_come():
     plan = plan_pushpull(BOTH, FORK)
-    requests = 16 * 0.001
+    requests = 56 * 0.001
     expected = 0.1 + 10 * SHARE_OF_RARE + requests + 4 * (10 * SHARE_OF_RARE + 0.1 * SHARE_OF_OFTEN)
     assert plan.estimate.cost_s == pytest.approx(expected)
     assert plan.estimate.delay_s == 60 + 2 * 30 + 300
@@ -92,10 +92,27 @@ def test_without_time_for_pulls_everything_is_pushed():
         plan_pushpull(replace(BOTH, tolerance_s=300), FORK)
 
 
-def test_a_negated_part_lets_through_where_it_does_not_occur():
-    none = replace(BOTH, parts=(replace(OFTEN, is_negated=True), RARELY))
-    assert none.passing["often"] == pytest.approx(1 - SHARE_OF_OFTEN)
-    assert none.rate_hz(["often", "rarely"]) == pytest.approx(0.001 * (1 - SHARE_OF_OFTEN))
+def test_a_negated_part_goes_to_the_sink_by_itself_and_is_waited_for():
+    third = Part("third", "b", 0.002, 100)
+    none = replace(BOTH, parts=(replace(OFTEN, is_negated=True), RARELY, third))
+    tree = detection_tree(FORK, none)
+    assert [each.parts for each in tree.inputs] == [{"rarely", "third"}, {"often"}]
+    assert tree.inputs[1].path == ("a", "mid", "sink")
+    pushed = estimate(none, all_pushed(tree))
+    # Both others take 60 + 300 s, and then one that spoils them might still be under way for 30 + 300 s.
+    assert pushed.delay_s == 360 + 330
+    # The two span a moment with one of them before it and the other after it, 10 s apart at the most.
+    one, other = 0.001, 0.002
+    apart = 1 - (other * math.exp(-10 * one) - one * math.exp(-10 * other)) / (other - one)
+    assert none.spoiling == pytest.approx(1 - (1 - apart) ** 2, rel=0.05)
+    plan = plan_pushpull(none, FORK)
+    assert plan.root.stages == ((0,), (1,))
+    assert plan.estimate.delay_s >= 360 + 2 * 330
+    assert plan.estimate.cost_s < pushed.cost_s
+    with pytest.raises(NetworkError, match="begins or ends with a negated part"):
+        replace(none, operator="seq")
+    with pytest.raises(NetworkError, match="a negated alternative"):
+        replace(none, operator="or")
 
 
 def test_alternatives_are_all_sent():
@@ -174,7 +191,7 @@ def test_the_front_of_a_tree_is_that_of_all_its_plans(seed):
     assert [cost for cost, _ in found] == pytest.approx([cost for cost, _ in best])
 
 
-def naive_estimate(composite, planned, ready=0.0):
+def naive_estimate(composite, planned):
     """Follow every part's events from where they occur, way by way."""
     cost = 0.0
     times, known = 0.0, []
@@ -186,14 +203,15 @@ def naive_estimate(composite, planned, ready=0.0):
             if number in planned.below:
                 more, under = naive_estimate(composite, planned.below[number])
                 cost += more
+            shares = composite.shares([*each.parts, *known])
             for name in each.parts:
-                others = [other for other in (*each.parts, *known) if other != name]
-                rate = composite.part[name].rate_hz * composite.part[name].size_b
-                for other in others:
-                    rate *= composite.passing[other]
-                cost += each.cost * rate
+                part = composite.part[name]
+                cost += each.cost * part.rate_hz * part.size_b * shares[name]
             if place:
-                cost += each.cost * composite.request_b * composite.rate_hz(known)
+                rates = [
+                    composite.part[name].rate_hz * share for name, share in composite.shares(known).items()
+                ]
+                cost += each.cost * composite.request_b * min(rates)
             arrivals.append(max(times + each.delay_s if place else 0.0, under) + each.delay_s)
         times = max(arrivals)
         known += [name for number in stage for name in planned.junction.inputs[number].parts]
@@ -249,72 +267,3 @@ def test_centralised_plans_pull_at_the_sink_alone():
     plan = plan_centralised(composite, network)
     assert not plan.root.below
     assert plan.root.junction == star(network, composite)
-
-
-# -- several -----------------------------------------------------------------------------------------------
-
-THIRD = Part("third", "b", 0.002, 100)
-OTHER = Composite("other", "and", (OFTEN, THIRD), 10, "sink", 360)
-
-
-def test_what_two_plans_send_alike_counts_once():
-    twin = replace(BOTH, name="twin")
-    plans = plan_several([BOTH, twin], FORK)
-    single = plan_several([BOTH], FORK)
-    requests = 16 * 0.001
-    assert plans.cost_s == pytest.approx(single.cost_s + requests)
-
-
-def test_a_plan_uses_what_is_sent_anyway():
-    eager = replace(BOTH, tolerance_s=360)
-    together = plan_several([eager, replace(OTHER, tolerance_s=3600)], FORK)
-    apart = plan_several([eager], FORK).cost_s + plan_several([replace(OTHER, tolerance_s=3600)], FORK).cost_s
-    assert together.cost_s < apart
-
-
-def test_what_does_not_fit_is_left_out_by_priority():
-    narrow = replace(FORK, links=(replace(FORK.links[0], bandwidth_b_s=3.6), *FORK.links[1:]))
-    urgent, other = replace(BOTH, tolerance_s=360), OTHER
-    plans = plan_several([urgent, other], narrow, priority={"other": 1.0})
-    assert set(plans.plans) == {"other"}
-    assert "the link mid-sink would carry" in plans.left_out["both"]
-    assert overloaded(plans) == []
-    assert set(plan_several([urgent, other], narrow, priority={"both": 1.0}).plans) == {"both"}
-
-
-def test_what_cannot_be_planned_is_told_and_the_rest_is_planned():
-    plans = plan_several([BOTH, replace(OTHER, tolerance_s=10)], FORK)
-    assert set(plans.plans) == {"both"}
-    assert "cannot be known within 10 s" in plans.left_out["other"]
-
-
-def test_only_what_is_touched_is_planned_again():
-    rng = random.Random(5)
-    network = draw_tree(rng, 12)
-    several = [draw_composite(rng, network, 3, name=f"ce{n}") for n in range(4)]
-    several = [replace(each, tolerance_s=9000) for each in several]
-    plans = plan_several(several, network, rounds=0)
-    used = {frozenset(hop) for hop, _ in load_of(plans.plans["ce0"])}
-    dearer = replace(
-        network,
-        links=tuple(
-            replace(link, cost=link.cost * 3) if frozenset((link.a, link.b)) in used else link
-            for link in network.links
-        ),
-    )
-    again = replan(plans, dearer)
-    for name, plan in plans.plans.items():
-        is_touched = any(frozenset(hop) in used for hop, _ in load_of(plan))
-        assert (again.plans[name] is plan) == (not is_touched)
-        fresh = plan_pushpull(plan.composite, dearer)
-        assert again.plans[name].estimate.cost_s == pytest.approx(fresh.estimate.cost_s)
-    fewer = replan(again, dearer, remove=["ce1"], add=[replace(BOTH, at="v0", parts=several[0].parts)])
-    assert set(fewer.plans) == {"ce0", "ce2", "ce3", "both"}
-    assert all(fewer.plans[name] is again.plans[name] for name in ("ce0", "ce2", "ce3"))
-
-
-def test_a_plan_can_be_priced_for_another_network():
-    plan = plan_pushpull(BOTH, FORK)
-    double = replace(FORK, links=tuple(replace(link, cost=2 * link.cost) for link in FORK.links))
-    assert priced(plan, FORK) == plan
-    assert priced(plan, double).estimate.cost_s == pytest.approx(2 * plan.estimate.cost_s)

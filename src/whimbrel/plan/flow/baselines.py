@@ -25,7 +25,10 @@ def centralised(
 def hop_based(
     workload: Workload, network: Network, *, allowed: Sequence[str] | None = None
 ) -> dict[str, str]:
-    """Run each task where its contents and its result take the fewest hops, whatever their volume."""
+    """Run each task where its contents and its result take the fewest hops, whatever their volume.
+
+    Of several such brokers it is the one nearest to the sources, the rule of systems without flows.
+    """
     return _one_by_one(workload, network, allowed, lambda _: 1.0)
 
 
@@ -48,20 +51,23 @@ def _one_by_one(
     for task in workload.tasks:
         fits = may[left[may] >= task.work]
         chosen = fits if fits.size else may
-        best = int(chosen[np.argmin(_cost(ground, task, made_at, weigh)[chosen])])
+        comes, goes = _cost(ground, task, made_at, weigh)
+        best = int(min(chosen.tolist(), key=lambda at: (comes[at] + goes[at], comes[at])))
         made_at[task.name] = best
         left[best] -= task.work
     return {name: network.brokers[made_at[name]].name for name in ground.tasks}
 
 
-def _cost(ground: Ground, task: Task, made_at: dict[str, int], weigh: Callable[[str], float]) -> Floats:
+def _cost(
+    ground: Ground, task: Task, made_at: dict[str, int], weigh: Callable[[str], float]
+) -> tuple[Floats, Floats]:
     """Weigh the ways of contents to each broker, and of the result from there to where it ends up."""
-    cost = np.zeros(len(ground.capacity))
+    comes, goes = np.zeros(len(ground.capacity)), np.zeros(len(ground.capacity))
     for stream in task.inputs:
-        cost += weigh(stream) * ground.hops(made_at[stream])
+        comes += weigh(stream) * ground.hops(made_at[stream])
     for end in ends(ground, task.name):
-        cost += weigh(task.name) * ground.hops(end)
-    return cost
+        goes += weigh(task.name) * ground.hops(end)
+    return comes, goes
 
 
 def ends(ground: Ground, stream: str) -> set[int]:

@@ -1,15 +1,17 @@
 """Tabu search with flow-based greedy moves: hosts of all tasks, with all knowledge of the network.
 
-Algorithms 1 and 2 of the paper, with four additions. A move may take a whole group along: a task and what
+Algorithms 1 and 2 of the paper, with five additions. A move may take a whole group along: a task and what
 only it reads, or everything that reads one stream, since a chain of tasks that moves one by one gets worse
-before it gets better. The search begins from several assignments, and again from the best one with a few
-tasks moved at random (the same ones every time). And what a move changes is computed from the streams that
-it touches, not from all.
+before it gets better. Where no move helps, two tasks change places, since brokers that are full have room for
+nothing else. The search begins from several assignments, and again from the best one with a few tasks moved
+at random (the same ones every time). And what a move changes is computed from the streams that it touches,
+not from all.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import combinations
 
 import numpy as np
 
@@ -23,10 +25,13 @@ from whimbrel.plan.workload import Workload
 PATIENCE = 20
 """The search ends after so many moves without a better assignment."""
 
-KICKS, KICKED = 6, 3
-"""How often the search begins again from the best assignment, with so many tasks moved at random."""
-WIDTH = 16
-"""Brokers that are tried for each group in a move: those where least would flow."""
+KICKS, KICKED, KICK_PATIENCE = (10, 100, 800), (2, 8), 1
+"""The search begins again from the best assignment with a few tasks moved at random (from, to), until nothing
+better was found so many times in a row: at least, at most, and between them the third divided by the number
+of tasks, since small problems are packed tight."""
+WIDTH, ENOUGH = 16, 2
+"""Brokers that are tried for each group in a move: those where least would flow, until for so many of them
+nothing is overloaded."""
 
 Group = tuple[int, ...]
 
@@ -58,18 +63,29 @@ def place_by_flow(
     """
     ground = Ground(workload, network)
     brokers = np.array([network.number[name] for name in (allowed or network.number)])
-    starts = [start] if start is not None else list(_starts(ground, brokers))
-    found = min((search(ground, hosts, brokers, patience) for hosts in starts), key=lambda pair: pair[1])
-    shaken = np.random.default_rng(len(ground.tasks))
-    for _ in range(KICKS):
-        tried = search(ground, _kicked(found[0], ground, brokers, shaken), brokers, patience)
-        found = min(found, tried, key=lambda pair: pair[1])
+    found = search_widely(ground, brokers, start, patience)
     if not found[1].is_valid:
         raise NoPlanError(
             f"no assignment of {len(workload.tasks)} tasks was found that overloads neither broker nor link "
             f"(the best one by {found[1].overload:.0%} of a capacity); add capacity or bandwidth"
         )
     return found[0]
+
+
+def search_widely(
+    ground: Ground, brokers: Ints, start: Hosts | None = None, patience: int = PATIENCE
+) -> tuple[dict[str, str], Value]:
+    """Search from one or several assignments, and again from near the best; give that and its value."""
+    starts = [start] if start is not None else list(_starts(ground, brokers))
+    found = min((search(ground, hosts, brokers, patience) for hosts in starts), key=lambda pair: pair[1])
+    shaken = np.random.default_rng(len(ground.tasks))
+    least, most, shared = KICKS
+    failed, enough = 0, min(most, max(least, shared // len(ground.tasks))) if ground.tasks else 0
+    while failed < enough:
+        tried = search(ground, _kicked(found[0], ground, brokers, shaken), brokers, KICK_PATIENCE)
+        failed = 0 if tried[1].beats(found[1]) else failed + 1
+        found = min(found, tried, key=lambda pair: pair[1])
+    return found
 
 
 def replan(workload: Workload, network: Network, hosts: Hosts, *, least_gain: float = 0.05) -> dict[str, str]:
@@ -100,16 +116,43 @@ def search(
     groups = list(_groups(ground))
     tabu = {flows.numbers}
     best, best_hosts, since = flows.value(), flows.hosts, 0
-    while since < patience:
-        move = _best_move(flows, groups, brokers, tabu)
-        if move is None:
-            break
-        _apply(flows, *move)
+    while True:
+        while since < patience:
+            move = _best_move(flows, groups, brokers, tabu)
+            if move is None:
+                break
+            _apply(flows, *move)
+            tabu.add(flows.numbers)
+            since += 1
+            if flows.value().beats(best):
+                best, best_hosts, since = flows.value(), flows.hosts, 0
+        flows = Flows(ground, best_hosts)
+        if not _swap(flows):
+            return best_hosts, best
         tabu.add(flows.numbers)
-        since += 1
-        if flows.value() < best:
-            best, best_hosts, since = flows.value(), flows.hosts, 0
-    return best_hosts, best
+        best, best_hosts, since = flows.value(), flows.hosts, 0
+
+
+def _swap(flows: Flows) -> bool:
+    """Let the two tasks change places that makes things best; tell whether anything got better."""
+    best: tuple[Value, int, int] | None = None
+    least = flows.value()
+    for one, other in combinations(range(len(flows.numbers)), 2):
+        if flows.at(one) != flows.at(other):
+            _exchange(flows, one, other)
+            tried = (flows.value(), one, other)
+            if tried[0].beats(least) and (best is None or tried < best):
+                best = tried
+            _exchange(flows, one, other)
+    if best is not None:
+        _exchange(flows, *best[1:])
+    return best is not None
+
+
+def _exchange(flows: Flows, one: int, other: int) -> None:
+    first, second = flows.at(one), flows.at(other)
+    flows.move(one, second)
+    flows.move(other, first)
 
 
 def _starts(ground: Ground, brokers: Ints) -> Iterator[Hosts]:
@@ -121,9 +164,8 @@ def _starts(ground: Ground, brokers: Ints) -> Iterator[Hosts]:
 
 def _kicked(hosts: Hosts, ground: Ground, brokers: Ints, shaken: np.random.Generator) -> Hosts:
     """Move a few tasks anywhere: what is packed tightly does not get better by one move at a time."""
-    if not hosts:
-        return hosts
-    some = shaken.choice(sorted(hosts), size=min(len(hosts), KICKED), replace=False)
+    count = min(len(hosts), int(shaken.integers(KICKED[0], KICKED[1] + 1)))
+    some = shaken.choice(sorted(hosts), size=count, replace=False)
     names = ground.network.brokers
     return {**hosts, **{str(task): names[int(shaken.choice(brokers))].name for task in some}}
 
@@ -157,6 +199,7 @@ def _best_move(
     best: tuple[Value, Group, int] | None = None
     for group in groups:
         before = [flows.at(task) for task in group]
+        possible = 0
         for broker in _nearest(flows, group, brokers):
             if all(at == broker for at in before):
                 continue
@@ -164,6 +207,9 @@ def _best_move(
             if flows.numbers not in tabu:
                 tried = (flows.value(), group, broker)
                 best = tried if best is None else min(best, tried)
+                possible += tried[0].is_valid
+                if possible >= ENOUGH:
+                    break
         for task, at in zip(group, before, strict=True):
             flows.move(task, at)
     return None if best is None else best[1:]

@@ -33,6 +33,12 @@ class Value:
         """Tell whether no broker and no link is overloaded."""
         return self.overload <= ROUNDING
 
+    def beats(self, other: Value) -> bool:
+        """Tell whether it is better by more than sums of the same numbers in another order differ."""
+        if abs(self.overload - other.overload) > ROUNDING:
+            return self.overload < other.overload
+        return self.volume_b_s < other.volume_b_s - ROUNDING * (1.0 + other.volume_b_s)
+
 
 class Ground:
     """What does not change while hosts do: streams, brokers and ways as numbers."""
@@ -54,6 +60,7 @@ class Ground:
         self.bandwidth = np.array([link.bandwidth_b_s for link in network.links])
         self._link_number = {id(link): n for n, link in enumerate(network.links)}
         self._ways: dict[tuple[int, int], tuple[int, ...]] = {}
+        self._narrow: dict[tuple[int, int], tuple[int, tuple[int, ...]]] = {}
         self._hops: dict[int, Floats] = {}
 
     def _broker(self, name: str, stream: str) -> int:
@@ -69,6 +76,14 @@ class Ground:
             self._ways[start, end] = tuple(self._link_number[id(link)] for link in links)
         return self._ways[start, end]
 
+    def ways(self, start: int, end: int) -> tuple[int, tuple[int, ...]]:
+        """Count the links on the way between two brokers, and give those that have a limit."""
+        if (start, end) not in self._narrow:
+            way = self.way(start, end)
+            limited = tuple(link for link in way if not math.isinf(self.bandwidth[link]))
+            self._narrow[start, end] = (len(way), limited)
+        return self._narrow[start, end]
+
     def hops(self, start: int) -> Floats:
         """Count the links on the ways from one broker to all; infinite where there is no way."""
         if start not in self._hops:
@@ -80,7 +95,7 @@ class Ground:
 class Flows:
     """Hosts of all tasks, and what flows because of them. A stream goes once to each broker that reads it.
 
-    `work` is what each broker has to do, `load` the bytes a second on each link.
+    A move changes sums and lists of plain numbers: a search tries thousands, each of a few streams.
     """
 
     def __init__(self, ground: Ground, hosts: Hosts) -> None:
@@ -88,10 +103,15 @@ class Flows:
         self._hosts = [self._host(hosts, name) for name in ground.tasks]
         self._sent: Counter[tuple[str, int, int]] = Counter()
         self._volume = 0.0
-        self.work = np.zeros(len(ground.capacity))
-        self.load = np.zeros(len(ground.bandwidth))
+        self._over = 0.0
+        self._capacity: list[float] = ground.capacity.tolist()
+        self._bandwidth: list[float] = ground.bandwidth.tolist()
+        self._work = [0.0] * len(self._capacity)
+        self._load = [0.0] * len(self._bandwidth)
+        for capacity in (*self._capacity, *self._bandwidth):
+            self._over += _excess(0.0, capacity)  # what a broker knows to be left may be below nothing
         for number, task in enumerate(ground.workload.tasks):
-            self.work[self._hosts[number]] += task.work
+            self._use(self._work, self._capacity, self._hosts[number], task.work)
             for stream in task.inputs:
                 self._send(stream, self._made_at(stream), self._hosts[number], 1)
         for stream, targets in ground.targets.items():
@@ -102,6 +122,16 @@ class Flows:
         if name not in hosts:
             raise NetworkError(f"no broker is given for the task {name!r}", "give one for every task")
         return self.ground.network.number[hosts[name]]
+
+    @property
+    def work(self) -> Floats:
+        """What each broker has to do."""
+        return np.array(self._work)
+
+    @property
+    def load(self) -> Floats:
+        """Bytes a second on each link that has a limit; those of others are not counted."""
+        return np.array(self._load)
 
     @property
     def hosts(self) -> dict[str, str]:
@@ -120,8 +150,18 @@ class Flows:
 
     def value(self) -> Value:
         """Tell how good these hosts are."""
-        over = _excess(self.work, self.ground.capacity) + _excess(self.load, self.ground.bandwidth)
-        return Value(over if over > ROUNDING else 0.0, self._volume)
+        return Value(self._over if self._over > ROUNDING else 0.0, self._volume)
+
+    def packets_s(self, packet_b: float) -> float:
+        """Count packets a second, once a hop: an event takes as many as it fills, the last one partly."""
+        total = 0.0
+        for (name, start, end), readers in self._sent.items():
+            if readers > 0:
+                stream = self.ground.workload.stream(name)
+                total += (
+                    stream.rate_hz * math.ceil(stream.size_b / packet_b) * self.ground.ways(start, end)[0]
+                )
+        return total
 
     def move(self, task: int, broker: int) -> None:
         """Let another broker run a task."""
@@ -129,8 +169,8 @@ class Flows:
         if before == broker:
             return
         given = self.ground.workload.tasks[task]
-        self.work[before] -= given.work
-        self.work[broker] += given.work
+        self._use(self._work, self._capacity, before, -given.work)
+        self._use(self._work, self._capacity, broker, given.work)
         for stream in given.inputs:
             made = self._made_at(stream)
             self._send(stream, made, before, -1)
@@ -172,15 +212,19 @@ class Flows:
         if (had > 0) == (had + readers > 0):
             return
         change = math.copysign(self.ground.bytes_s[stream], readers)
-        way = self.ground.way(start, end)
-        self._volume += change * len(way)
-        for link in way:
-            self.load[link] += change
+        way, narrow = self.ground.ways(start, end)
+        self._volume += change * way
+        for link in narrow:
+            self._use(self._load, self._bandwidth, link, change)
+
+    def _use(self, used: list[float], capacities: list[float], at: int, change: float) -> None:
+        """Use more or less of a capacity; keep the sum of what is too much."""
+        before, capacity = used[at], capacities[at]
+        used[at] = before + change
+        if before > capacity or used[at] > capacity:
+            self._over += _excess(used[at], capacity) - _excess(before, capacity)
 
 
-def _excess(used: Floats, capacity: Floats) -> float:
-    """Sum up how far what is used goes beyond capacities, as shares of them."""
-    over = np.flatnonzero(used > capacity)
-    if not over.size:
-        return 0.0
-    return float(np.sum((used[over] - capacity[over]) / np.maximum(capacity[over], ROUNDING)))
+def _excess(used: float, capacity: float) -> float:
+    """Tell how far what is used goes beyond a capacity, as a share of it."""
+    return (used - capacity) / max(capacity, ROUNDING) if used > capacity else 0.0

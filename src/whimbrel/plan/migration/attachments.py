@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import shapely
 
+from whimbrel.plan.areas import Areas
 from whimbrel.plan.migration.horizon import Horizon
 from whimbrel.plan.migration.plan import NOWHERE, Ints, MigrationPlan, Move, changes_of
 from whimbrel.plan.network import Mover, Network
@@ -35,12 +36,20 @@ class LeafFinder:
     """Find the leaf broker whose area a point lies in."""
 
     def __init__(self, network: Network) -> None:
+        self.network = network
         self.leaves = leaves_of(network)
         self.areas = areas_of(network, self.leaves)
         self._xs, self._ys = np.unique(self.areas[:, ::2]), np.unique(self.areas[:, 1::2])
 
     def find(self, x: Floats, y: Floats) -> Ints:
-        """Give the number of the leaf of each point, or `NOWHERE`."""
+        """Give the leaf of each point: the nearest one outside of all areas, `NOWHERE` if it is not known."""
+        found = self._inside(x, y)
+        outside = np.flatnonzero((found == NOWHERE) & np.isfinite(x) & np.isfinite(y))
+        if len(outside) and len(self.leaves):
+            found[outside] = self._served.serving(x[outside], y[outside])
+        return found
+
+    def _inside(self, x: Floats, y: Floats) -> Ints:
         found = np.full(len(x), NOWHERE, np.int64)
         known = np.flatnonzero(np.isfinite(x) & np.isfinite(y))
         if len(self._xs) * len(self._ys) <= _MOST_CELLS:
@@ -65,6 +74,10 @@ class LeafFinder:
         for leaf, a, b, c, d in zip(self.leaves, *columns, *rows, strict=True):
             cells[a:b, c:d] = leaf
         return cells
+
+    @cached_property
+    def _served(self) -> Areas:
+        return Areas(self.network)
 
     @cached_property
     def _tree(self) -> shapely.STRtree:

@@ -31,6 +31,7 @@ def dead_reckoning(
     error_m: float = 10.0,
     error_m_s: float = 3.0,
     bytes_s: float = 0.0,
+    at: int = NOWHERE,
 ) -> UncertainPlan:
     """Go on as before: the speed and direction of the last reports, a normal error that grows with time.
 
@@ -52,17 +53,26 @@ def dead_reckoning(
         How much it grows each second.
     bytes_s
         What the mover sends.
+    at
+        The leaf broker that it is attached to, if that is known: its report may lie next to a border, or even
+        beyond it, but it is within that area.
     """
     reports = np.array(recent, float)
     last, speed = reports[-1], np.zeros(2)
     if len(reports) > 1 and reports[-1, 0] > reports[0, 0]:
         speed = (reports[-1, 1:] - reports[0, 1:]) / (reports[-1, 0] - reports[0, 0])
     ahead = np.maximum(horizon.times_s - last[0], 0.0)
-    error = error_m + error_m_s * ahead
-    x, y = (last[1 + axis] + speed[axis] * ahead for axis in (0, 1))
-    chances = _inside(x, error, leaves.areas[:, 0], leaves.areas[:, 2])
-    chances *= _inside(y, error, leaves.areas[:, 1], leaves.areas[:, 3])
+    here = leaves.leaves == at
+    chances = np.ones((horizon.steps, len(here)))
+    for axis in (0, 1):
+        low, high = leaves.areas[:, axis], leaves.areas[:, axis + 2]
+        place, error = float(last[1 + axis]), error_m
+        if here.any():
+            place, error = _within(place, error_m, float(low[here][0]), float(high[here][0]))
+        chances *= _inside(place + speed[axis] * ahead, error + error_m_s * ahead, low, high)
     chances[chances < 1e-3] = 0.0
+    if here.any():
+        chances[ahead == 0] = here
     return chain_of(name, horizon, leaves.leaves, chances, bytes_s)
 
 
@@ -83,7 +93,7 @@ def navigation(
     horizon: Horizon,
     route: Sequence[int],
     enters_s: Sequence[float],
-    spread: float = 0.1,
+    spread: float | Sequence[float] = 0.1,
     bytes_s: float = 0.0,
 ) -> UncertainPlan:
     """Follow a known route at uncertain times: a temporally skewed plan.
@@ -99,12 +109,16 @@ def navigation(
     enters_s
         When each is expected to be entered; the time of the first does not matter.
     spread
-        The standard deviation of a time, as a share of how far it lies ahead.
+        The standard deviation of a time, as a share of how far it lies ahead; or, for each broker of the
+        route, in seconds.
     bytes_s
         What the mover sends.
     """
     times, enters = horizon.times_s, np.asarray(enters_s, float)[1:]
-    error = spread * np.maximum(enters - horizon.start_s, 0.0) + 1e-9
+    if isinstance(spread, float | int):
+        error = spread * np.maximum(enters - horizon.start_s, 0.0) + 1e-9
+    else:
+        error = np.asarray(spread, float)[1:] + 1e-9
     entered = 0.5 * (1.0 + _erf((times[:, None] - enters) / (error * math.sqrt(2.0))))
     entered = np.column_stack([np.ones(len(times)), entered, np.zeros(len(times))])
     # Later brokers are never more probable to have been entered, and what was entered stays so.
@@ -121,6 +135,18 @@ def route_of(hosts: Ints, horizon: Horizon) -> tuple[list[int], list[float]]:
     """Give the brokers on a way, one after the other, and when each is entered."""
     changes = np.concatenate([[0], np.flatnonzero(np.diff(hosts)) + 1])
     return [int(hosts[step]) for step in changes], [horizon.time_s(int(step)) for step in changes]
+
+
+def _within(mean: float, error: float, low: float, high: float) -> tuple[float, float]:
+    """Give mean and error of a normal distribution, given that it lies between two borders."""
+    a, b = (low - mean) / error, (high - mean) / error
+    whole = 0.5 * (math.erf(b / math.sqrt(2.0)) - math.erf(a / math.sqrt(2.0)))
+    if whole < 1e-6:
+        return min(max(mean, low), high), error
+    at_a, at_b = (math.exp(-value * value / 2) / math.sqrt(2 * math.pi) for value in (a, b))
+    shift = (at_a - at_b) / whole
+    variance = 1.0 + (a * at_a - b * at_b) / whole - shift**2
+    return mean + error * shift, error * math.sqrt(max(variance, 1e-6))
 
 
 def _inside(mean: Floats, error: Floats, low: Floats, high: Floats) -> Floats:

@@ -103,6 +103,8 @@ class MigrationProblem:
         self.capacity = np.array([broker.capacity for broker in known])
         self.storage_b = np.array([broker.storage_b for broker in known])
         self._hosting = np.isin(self.numbers, hosting)
+        self.near: dict[str, Bools] = {}
+        """For tasks that look at some brokers only, at which ones."""
 
     @property
     def tasks(self) -> tuple[str, ...]:
@@ -150,6 +152,12 @@ class MigrationProblem:
         made.attachments = {**self.attachments, **plans}
         for name in ("_by_places", "_straight"):
             made.__dict__.pop(name, None)
+        return made
+
+    def near_to(self, near: Mapping[str, Ints]) -> Self:
+        """Give the same problem with tasks that look at some brokers only, by their numbers (`nearby`)."""
+        made = copy.copy(self)
+        made.near = {task: np.isin(self.numbers, numbers) for task, numbers in near.items()}
         return made
 
     # --- weights ------------------------------------------------------------------------------------------
@@ -272,14 +280,18 @@ class MigrationProblem:
         every = np.arange(self.horizon.steps)
         for name in self.tasks:
             if name in hosts and name not in without:
-                work[every, hosts[name]] += self.workload.task[name].work
-                stored[every, hosts[name]] += self.state_b(name)
+                # An uncertain plan takes room wherever it may lead.
+                row = hosts[name]
+                where = row > 0 if row.ndim == 2 else (every, row)
+                work[where] += self.workload.task[name].work
+                stored[where] += self.state_b(name)
         return work, stored
 
     def may_host(self, task: str) -> Bools:
         """Tell which brokers have the resources for a task, as long as nothing else is there."""
         made = self.workload.task[task]
-        return self._hosting & (self.capacity >= made.work) & (self.storage_b >= self.state_b(task))
+        able = (self.capacity >= made.work) & (self.storage_b >= self.state_b(task))
+        return self.near.get(task, self._hosting) & self._hosting & able
 
     def has_room(self, task: str, hosts: Hosts, without: Iterable[str] = ()) -> Bools:
         """Tell where and when there is room for a task, next to the other tasks."""

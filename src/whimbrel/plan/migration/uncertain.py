@@ -16,6 +16,8 @@ from whimbrel.plan.migration.plan import Ints
 
 Floats = npt.NDArray[np.float64]
 
+_NEARLY_ALL = 0.95
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Course:
@@ -66,6 +68,42 @@ class UncertainPlan:
         """Give the most probable sequences of states, at most so many."""
         return list(islice(self._by_chance(), most))
 
+    def samples(self, count: int) -> Ints:
+        """Give sequences (rows) that stand for all: so many parts of equal chance, one sequence of each.
+
+        The most probable sequences may be much alike, and together have next to no chance, where it is
+        uncertain when something happens. These are what evenly spaced numbers mean as arithmetic codes, so
+        that the chance of each broker in each step is met as well as so many sequences can.
+        """
+        left = (np.arange(count) + 0.5) / count
+        state, left = _decode(np.tile(self.first, (count, 1)), left)
+        columns = [self.states[0][state]]
+        for brokers, turn in zip(self.states[1:], self.transitions, strict=True):
+            state, left = _decode(turn[state], left)
+            columns.append(brokers[state])
+        return np.array(columns).T
+
+    def likely(self, most: int) -> list[Course]:
+        """Give the most probable sequences where they are nearly all there is, else samples."""
+        if most * self._largest_chance() > _NEARLY_ALL:
+            best = self.courses(most)
+            if sum(course.chance for course in best) > _NEARLY_ALL:
+                return best
+        rows, often = np.unique(self.samples(most), axis=0, return_counts=True)
+        order = np.argsort(-often, kind="stable")
+        return [Course(rows[n], float(often[n]) / most) for n in order]
+
+    def _largest_chance(self) -> float:
+        return float((self.first * self._best_ahead()[0]).max())
+
+    def _best_ahead(self) -> list[Floats]:
+        """Give, for each step, the largest chance that a sequence has from each state to the end."""
+        rest = [np.ones(len(self.states[-1]))]
+        for turn in reversed(self.transitions):
+            rest.append((turn * rest[-1]).max(axis=1))
+        rest.reverse()
+        return rest
+
     def most_probable(self) -> Ints:
         """Give the hosts of the most probable sequence."""
         return self.courses(1)[0].hosts
@@ -82,10 +120,7 @@ class UncertainPlan:
     def _by_chance(self) -> Iterator[Course]:
         # The best chance from each state to the end guides the search, so that it goes straight to the best
         # ones.
-        rest = [np.ones(len(self.states[-1]))]
-        for turn in reversed(self.transitions):
-            rest.append((turn * rest[-1]).max(axis=1))
-        rest.reverse()
+        rest = self._best_ahead()
         waiting: list[tuple[float, int, int, tuple[int, ...], float]] = []
         count = 0
         for state, chance in enumerate(self.first):
@@ -101,6 +136,17 @@ class UncertainPlan:
                 there = chance * float(turn[state])
                 bound = -there * rest[step + 1][state]
                 heappush(waiting, (bound, count := count + 1, step + 1, (*path, state), there))
+
+
+def _decode(chances: Floats, codes: Floats) -> tuple[Ints, Floats]:
+    """Give the state that each code (a number from 0 to 1) means by its row of chances, and the code left."""
+    ends = np.cumsum(chances, axis=1)
+    ends /= ends[:, -1:]
+    state = (ends <= codes[:, None]).sum(axis=1)
+    every = np.arange(len(codes))
+    width = chances[every, state] / chances.sum(axis=1)
+    left = (codes - (ends[every, state] - width)) / width
+    return state, np.clip(left, 0.0, np.nextafter(1.0, 0.0))
 
 
 def from_courses(

@@ -15,7 +15,7 @@ from itertools import chain, combinations
 from whimbrel.plan.network import Network
 from whimbrel.plan.pushpull.comet import best_of, convert
 from whimbrel.plan.pushpull.composite import Composite
-from whimbrel.plan.pushpull.fronts import Fronts, planned
+from whimbrel.plan.pushpull.fronts import Fronts, Point, planned
 from whimbrel.plan.pushpull.plans import PushPullPlan, all_pushed, make_plan
 from whimbrel.plan.pushpull.tree import Junction, Shortings, detection_tree
 
@@ -31,13 +31,15 @@ class Effort:
     most: int
     """Plans that are kept for each junction."""
     widest: int
-    """Inputs of a junction: trees with more at one are passed over."""
+    """Inputs of a junction of which all orders are tried: with more, only from rare to frequent."""
 
 
 SMALL_TREE = Effort(most=16, widest=8)
-LARGE_TREE = Effort(most=6, widest=4)
+LARGE_TREE = Effort(most=4, widest=4)
 FEW_JUNCTIONS = 8
 """A tree with more is large."""
+MOST_INPUTS = 12
+"""A junction is not shorted if the one above it had more inputs then."""
 
 
 def plan_pushpull(
@@ -67,7 +69,10 @@ def plan_tree(composite: Composite, tree: Junction) -> PushPullPlan:
     search = _Search(composite, tree, SMALL_TREE if is_small else LARGE_TREE)
     levels = range(1, tree.height) if is_small else ()
     starts = dict.fromkeys([frozenset(), *(search.shortings.from_level(level) for level in levels)])
-    return min((search.improved(start) for start in starts), key=_rank)
+    plans = [search.plan(min((search.improved(start) for start in starts), key=search.rank))]
+    if is_small and search.is_wide(frozenset()):
+        plans.append(convert(composite, tree))
+    return min(plans, key=_rank)
 
 
 def _centre(composite: Composite, tree: Junction) -> list[PushPullPlan]:
@@ -85,15 +90,19 @@ def plan_exactly(composite: Composite, tree: Junction) -> PushPullPlan:
 
 
 class _Search:
-    """The plans of a tree for every choice of junctions that was tried."""
+    """The plans of a tree for every choice of junctions that was tried.
+
+    Only the junctions above one that is shorted, or no longer so, are worked out again: what the others can
+    do is known (`Fronts`, `Shortings`).
+    """
 
     def __init__(self, composite: Composite, tree: Junction, effort: Effort) -> None:
         self.shortings = Shortings(tree)
         self._composite, self._effort = composite, effort
-        self._fronts = Fronts(composite, effort.most)
-        self._plans: dict[frozenset[str], PushPullPlan] = {}
+        self._fronts = Fronts(composite, effort.most, effort.widest)
+        self._ranks: dict[frozenset[str], tuple[bool, float, float]] = {}
 
-    def improved(self, away: frozenset[str]) -> PushPullPlan:
+    def improved(self, away: frozenset[str]) -> frozenset[str]:
         """Short one junction more or less at a time, as long as it helps."""
         names = self.shortings.names
         tried = 0
@@ -101,35 +110,61 @@ class _Search:
             for name in names:
                 tried += 1
                 other = away ^ {name}
-                if _rank(self.plan(other)) < _rank(self.plan(away)):
+                if self._may_be_better(name, other, away) and self.rank(other) < self.rank(away):
                     away, tried = other, 0
                 if tried >= len(names):
                     break
-        return self.plan(away)
+        return away
+
+    def _may_be_better(self, name: str, other: frozenset[str], away: frozenset[str]) -> bool:
+        """Tell whether shorting a junction, or no longer shorting it, adds a good plan at all above it.
+
+        What is above depends on cost and delay only. So where every plan of a junction has become no better
+        than one that it had, nothing above it can become better.
+        """
+        for above in self.shortings.above[name]:
+            if above not in away:
+                changed = self.shortings.at(above, other)
+                if len(changed.inputs) > MOST_INPUTS:
+                    return False
+                before, now = self._fronts.of(self.shortings.at(above, away)), self._fronts.of(changed)
+                if all(any(_is_beaten(point, by) for by in before) for point in now):
+                    return False
+        return True
+
+    def rank(self, away: frozenset[str]) -> tuple[bool, float, float]:
+        """Order choices of junctions by the best plan without these."""
+        if away not in self._ranks:
+            points = self._fronts.of(self.shortings.without(away))
+            point = next((each for each in points if _keeps(self._composite, each.delay_s)), points[-1])
+            late = not _keeps(self._composite, point.delay_s)
+            self._ranks[away] = (late, point.cost_s, point.delay_s)
+        return self._ranks[away]
+
+    def is_wide(self, away: frozenset[str]) -> bool:
+        """Tell whether a junction has so many inputs that not all orders of them are tried."""
+        tree = self.shortings.without(away)
+        return max(len(each.inputs) for each in (tree, *tree.below())) > self._effort.widest
 
     def plan(self, away: frozenset[str]) -> PushPullPlan:
-        """Give the best plan without these junctions.
-
-        Where a junction has too many inputs it is a greedy one for the whole tree, and else one that pushes.
-        """
-        if away not in self._plans:
-            tree = self.shortings.without(away)
-            if max(len(each.inputs) for each in (tree, *tree.below())) <= self._effort.widest:
-                plan = _of_front(self._composite, tree, self._fronts)
-            elif not away:
-                plan = convert(self._composite, tree)
-            else:
-                plan = make_plan(self._composite, all_pushed(tree))
-            self._plans[away] = plan
-        return self._plans[away]
+        """Give the best plan without these junctions."""
+        return _of_front(self._composite, self.shortings.without(away), self._fronts)
 
 
 def _of_front(composite: Composite, tree: Junction, fronts: Fronts) -> PushPullPlan:
     """Give the cheapest plan of a tree that is quick enough, or one that pushes everything."""
     for point in fronts.of(tree):
-        if point.delay_s <= composite.tolerance_s * (1 + 1e-12):
+        if _keeps(composite, point.delay_s):
             return make_plan(composite, planned(tree, point))
     return make_plan(composite, all_pushed(tree))
+
+
+def _is_beaten(point: Point, by: Point) -> bool:
+    return by.cost_s <= point.cost_s and by.delay_s <= point.delay_s
+
+
+def _keeps(composite: Composite, delay_s: float) -> bool:
+    return delay_s <= composite.tolerance_s * (1 + 1e-12)
 
 
 def _rank(plan: PushPullPlan) -> tuple[bool, float, float]:

@@ -15,9 +15,10 @@ from whimbrel.plan.pushpull.plans import (
     PushPullPlan,
     Stages,
     all_pushed,
+    in_order,
     make_plan,
 )
-from whimbrel.plan.pushpull.tree import BALANCE, Junction, Shortings, detection_tree
+from whimbrel.plan.pushpull.tree import BALANCE, Junction, Shortings, detection_tree, is_negated
 
 Gain = Callable[[Estimate, Estimate], float]
 
@@ -91,13 +92,13 @@ def _singly(composite: Composite, planned: Planned) -> Iterator[Planned]:
 
     def stages(at: Planned) -> Iterator[Stages]:
         pushed, *pulled = at.stages
-        if len(pushed) > 1:
-            for number in pushed:
-                single = sorted(
-                    [*(one for stage in pulled for one in stage), number],
-                    key=lambda n: composite.rate_hz(at.junction.inputs[n].parts),
-                )
-                yield (tuple(n for n in pushed if n != number), *((n,) for n in single))
+        for number in _convertible(at):
+            single = sorted(
+                [*(one for stage in pulled for one in stage), number],
+                key=lambda n: composite.rate_hz(at.junction.inputs[n].parts),
+            )
+            rest = tuple(n for n in pushed if n != number)
+            yield in_order(at.junction, (rest, *((n,) for n in single)))
 
     return changed(planned, stages)
 
@@ -107,13 +108,20 @@ def _together(composite: Composite, planned: Planned) -> Iterator[Planned]:  # n
 
     def stages(at: Planned) -> Iterator[Stages]:
         pushed, *pulled = at.stages
-        if len(pushed) > 1:
-            for number in pushed:
-                rest = tuple(n for n in pushed if n != number)
-                for place, stage in enumerate(pulled):
-                    yield (rest, *pulled[:place], (*stage, number), *pulled[place + 1 :])
+        for number in _convertible(at):
+            rest = tuple(n for n in pushed if n != number)
+            for place, stage in enumerate(pulled):
+                joined = (rest, *pulled[:place], (*stage, number), *pulled[place + 1 :])
+                yield in_order(at.junction, joined)
 
     return changed(planned, stages)
+
+
+def _convertible(at: Planned) -> Iterator[int]:
+    """Give the pushed inputs that could be pulled: something that has to occur stays pushed."""
+    pushed = at.stages[0]
+    wanted = [number for number in pushed if not is_negated(at.junction.inputs[number])]
+    yield from (number for number in pushed if len(wanted) > 1 or number not in wanted)
 
 
 def changed(planned: Planned, stages: Callable[[Planned], Iterator[Stages]]) -> Iterator[Planned]:

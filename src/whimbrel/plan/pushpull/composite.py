@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
+import numpy as np
+
 from whimbrel.errors import NetworkError
+from whimbrel.plan.network import Network
+from whimbrel.plan.pushpull.chances import share_amid, share_between, shares_in_order, shares_together
 
 OPERATORS = ("and", "seq", "or")
-REQUEST_B = 16.0
-"""The size of a request for events, in bytes."""
+REQUEST_B = 56.0
+"""The size of a request for events, in bytes: when they may have occurred, and a header of 40."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +26,7 @@ class Part:
     at: str
     rate_hz: float
     size_b: float
+    """Bytes of an event on a link, all included."""
     is_negated: bool = False
     """Whether the composite event occurs only if none of these does."""
 
@@ -53,6 +58,13 @@ class Composite:
             raise NetworkError(f"the parts of {self.name!r} need names of their own, and there must be one")
         if all(part.is_negated for part in self.parts):
             raise NetworkError(f"all parts of {self.name!r} are negated", "name one that has to occur")
+        if self.operator == "seq" and (self.parts[0].is_negated or self.parts[-1].is_negated):
+            raise NetworkError(
+                f"{self.name!r} begins or ends with a negated part",
+                "name what has to occur before and after it",
+            )
+        if self.operator == "or" and any(part.is_negated for part in self.parts):
+            raise NetworkError(f"{self.name!r} has a negated alternative", "use and or seq with it")
         if not self.window_s > 0:
             raise NetworkError(f"the window of {self.name!r} is {self.window_s} s", "give one above 0")
 
@@ -62,39 +74,68 @@ class Composite:
         return {part.name: part for part in self.parts}
 
     @cached_property
-    def passing(self) -> dict[str, float]:
-        """For each part, the share of the others' events that it leaves in question.
+    def wanted(self) -> tuple[Part, ...]:
+        """The parts that have to occur."""
+        return tuple(part for part in self.parts if not part.is_negated)
 
-        Events come by chance (Poisson). Another event stays in question if one of this part's lies within
-        the window of it, on either side, or on the right side in a sequence; or if none does, where the part
-        is negated. Alternatives leave everything in question.
+    @cached_property
+    def _shares(self) -> dict[frozenset[str], dict[str, float]]:
+        return {}
+
+    @cached_property
+    def _known(self) -> dict[tuple[frozenset[str], frozenset[str] | None], float]:
+        return {}
+
+    def shares(self, names: Iterable[str]) -> Mapping[str, float]:
+        """Give, for each of these parts, the share of its events that can complete it with all the others.
+
+        These are the events that have one of each other part within a common window, and in order in a
+        sequence. Alternatives leave everything in question, and parts that must not occur are passed over.
         """
-        sides = {"and": 2.0, "seq": 1.0, "or": math.inf}[self.operator]
-        found = {}
-        for part in self.parts:
-            none = math.exp(-sides * self.window_s * part.rate_hz) if part.rate_hz else 1.0
-            found[part.name] = none if part.is_negated else 1.0 - none
-        if self.operator == "or":
-            return dict.fromkeys(found, 1.0)
-        return found
+        some = frozenset(names)
+        if some not in self._shares:
+            ordered = sorted(name for name in some if not self.part[name].is_negated)
+            if self.operator == "or" or len(ordered) < 2:
+                self._shares[some] = dict.fromkeys(ordered, 1.0)
+            else:
+                expected = np.array([self.part[name].rate_hz for name in ordered]) * self.window_s
+                found = shares_together(expected) if self.operator == "and" else shares_in_order(expected)
+                self._shares[some] = dict(zip(ordered, found.tolist(), strict=True))
+        return self._shares[some]
 
-    def share(self, known: Iterable[str]) -> float:
-        """Give the share of events that stay in question when these parts are known."""
-        return math.prod(self.passing[name] for name in known)
+    @cached_property
+    def spoiling(self) -> float:
+        """The share of events of a negated part that lie where they spoil what would be detected else."""
+        expected = np.array([part.rate_hz for part in self.wanted]) * self.window_s
+        if self.operator == "seq":
+            return share_between(expected)
+        return share_amid(expected)
 
     def rate_hz(self, names: Iterable[str]) -> float:
         """Estimate how often these parts occur together: as often as the rarest of them stays in question."""
-        some = list(names)
-        rates = (
-            self.part[name].rate_hz * self.share(other for other in some if other != name)
-            for name in some
-            if not self.part[name].is_negated
-        )
-        return min(rates, default=0.0)
+        key = (frozenset(names), None)
+        if key not in self._known:
+            rates = (self.part[name].rate_hz * share for name, share in self.shares(key[0]).items())
+            self._known[key] = min(rates, default=0.0)
+        return self._known[key]
 
-    def bytes_s(self, names: Iterable[str]) -> float:
-        """Give the bytes a second of these parts' events that stay in question once all of them are known."""
-        some = list(names)
-        return sum(
-            self.part[name].bytes_s * self.share(other for other in some if other != name) for name in some
-        )
+    def bytes_s(self, names: Iterable[str], of: Iterable[str]) -> float:
+        """Give the bytes a second of some parts' events that stay in question once all these are known."""
+        key = (frozenset(names), frozenset(of))
+        if key not in self._known:
+            shares = self.shares(key[0])
+            sizes = (self.part[name].bytes_s * shares[name] for name in key[1] if name in shares)
+            self._known[key] = sum(sizes)
+        return self._known[key]
+
+
+def of_sources(
+    network: Network, window_s: float, operator: str = "and", name: str = "composite"
+) -> Composite:
+    """Make the composite event of what all sources of a network send, wanted by its first consumer."""
+    wants = network.consumers[0]
+    parts = tuple(
+        Part(source.name, source.at, source.rate_hz or 0.0, source.size_b or 0.0)
+        for source in network.sources
+    )
+    return Composite(name, operator, parts, window_s, wants.at, wants.latency_s)

@@ -10,11 +10,12 @@ another nothing is kept.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import product
 
 from whimbrel.plan.pushpull.composite import Composite
-from whimbrel.plan.pushpull.plans import Planned, Stages, crossing
-from whimbrel.plan.pushpull.tree import Junction
+from whimbrel.plan.pushpull.plans import Planned, Stages, crossing, waiting_for
+from whimbrel.plan.pushpull.tree import Junction, is_negated
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,12 +34,14 @@ NOTHING = Point(0.0, 0.0)
 class Fronts:
     """The plans of junctions that no other beats in both cost and delay, each worked out once.
 
-    `most` keeps only so many for each junction: no longer exact, but quick for large trees.
+    `most` keeps only so many for each junction, and of junctions with more than `widest` inputs only plans
+    that go from the rare to the frequent ones are tried: no longer exact, but quick for large trees.
     """
 
-    def __init__(self, composite: Composite, most: int | None = None) -> None:
+    def __init__(self, composite: Composite, most: int | None = None, widest: int | None = None) -> None:
         self._composite = composite
         self._most = most
+        self._widest = widest
         self._known: dict[int, tuple[Junction, list[Point]]] = {}
 
     def of(self, junction: Junction) -> list[Point]:
@@ -49,59 +52,70 @@ class Fronts:
         return self._known[id(junction)][1]
 
     def _worked_out(self, junction: Junction) -> list[Point]:
-        coming = self._coming(junction)
-        every = (1 << len(junction.inputs)) - 1
+        wanted = tuple(n for n, each in enumerate(junction.inputs) if not is_negated(each))
+        if self._widest is not None and len(wanted) > self._widest:
+            points = self._from_rare_to_frequent(junction, wanted)
+        else:
+            points = self._in_any_order(junction, wanted)
+        if len(wanted) < len(junction.inputs):
+            points = self._best(_unless(self._composite, junction, points))
+        return points
+
+    def _in_any_order(self, junction: Junction, wanted: tuple[int, ...]) -> list[Point]:
+        costs = _Costs(self._composite, junction)
+        coming = self._coming(junction, wanted)
         found: dict[int, list[Point]] = {}
-        for have in range(1, every + 1):
+        for have in _growing(wanted):
             found[have] = self._best(
                 each
                 for stage in _subsets(have)
-                for each in self._longer(
-                    junction, found.get(have & ~stage), have & ~stage, stage, coming[stage]
+                for each in _longer(
+                    found.get(have & ~stage), *costs.of_stage(stage, have & ~stage), coming[stage]
                 )
             )
-        return found[every]
+        return found[_bits(wanted)]
 
-    def _coming(self, junction: Junction) -> dict[int, list[Point]]:
+    def _from_rare_to_frequent(self, junction: Junction, wanted: tuple[int, ...]) -> list[Point]:
+        """Give the plans in which each stage has what is less frequent than what the next one has."""
+        costs = _Costs(self._composite, junction)
+        rate = {n: self._composite.rate_hz(junction.inputs[n].parts) for n in wanted}
+        ordered = sorted(wanted, key=lambda n: rate[n])
+        drafts: list[list[_Draft]] = [[] for _ in range(len(ordered) + 1)]
+        found: list[Point] | None = None
+        for start in range(len(ordered)):
+            have, coming, cost, longest = _bits(ordered[:start]), [NOTHING], 0.0, 0.0
+            for end in range(start + 1, len(ordered) + 1):
+                number = ordered[end - 1]
+                coming = self._with(junction, number, coming)
+                cost += costs.of(number, have)
+                longest = max(longest, junction.inputs[number].delay_s)
+                drafts[end] += _longer(found, tuple(ordered[start:end]), cost, longest, coming)
+            found = self._best(drafts[start + 1])
+        return found or []
+
+    def _coming(self, junction: Junction, wanted: tuple[int, ...]) -> dict[int, list[Point]]:
         """Give, for every set of inputs, the choices of plans below, with when all would have been pushed."""
         found: dict[int, list[Point]] = {0: [NOTHING]}
-        for stage in range(1, 1 << len(junction.inputs)):
+        for stage in _growing(wanted):
             number = stage.bit_length() - 1
-            each = junction.inputs[number]
-            points = self.of(each) if isinstance(each, Junction) else [NOTHING]
-            found[stage] = self._best(
-                (
-                    other.cost_s + point.cost_s,
-                    max(other.delay_s, point.delay_s + each.delay_s),
-                    other,
-                    ((number, point),) if isinstance(each, Junction) else (),
-                    (),
-                )
-                for other in found[stage & ~(1 << number)]
-                for point in points
-            )
+            found[stage] = self._with(junction, number, found[stage & ~(1 << number)])
         return found
 
-    def _longer(
-        self, junction: Junction, shorter: list[Point] | None, have: int, stage: int, coming: list[Point]
-    ) -> Iterator[_Draft]:
-        """Add a stage to plans that have come so far."""
-        numbers = _members(stage)
-        known = {name for number in _members(have) for name in junction.inputs[number].parts}
-        cost = sum(
-            junction.inputs[n].cost
-            * crossing(self._composite, junction.inputs[n], known, is_pulled=shorter is not None)
-            for n in numbers
+    def _with(self, junction: Junction, number: int, others: list[Point]) -> list[Point]:
+        """Add an input to choices of plans below."""
+        each = junction.inputs[number]
+        points = self.of(each) if isinstance(each, Junction) else [NOTHING]
+        return self._best(
+            (
+                other.cost_s + point.cost_s,
+                max(other.delay_s, point.delay_s + each.delay_s),
+                other,
+                ((number, point),) if isinstance(each, Junction) else (),
+                (),
+            )
+            for other in others
+            for point in points
         )
-        if shorter is None:
-            for each in coming:
-                yield cost + each.cost_s, each.delay_s, NOTHING, each.below, (numbers,)
-            return
-        there_and_back = 2 * max(junction.inputs[number].delay_s for number in numbers)
-        for point in shorter:
-            for each in coming:
-                delay = max(point.delay_s + there_and_back, each.delay_s)
-                yield cost + point.cost_s + each.cost_s, delay, point, each.below, (numbers,)
 
     def _best(self, drafts: Iterable[_Draft]) -> list[Point]:
         """Keep what nothing else beats, and make points of it."""
@@ -118,6 +132,67 @@ class Fronts:
         ]
 
 
+class _Costs:
+    """What each input of a junction costs when some of the others have come, each worked out once."""
+
+    def __init__(self, composite: Composite, junction: Junction) -> None:
+        self._composite, self.junction = composite, junction
+        self._known: dict[tuple[int, int], float] = {}
+        self._parts: dict[int, frozenset[str]] = {}
+
+    def of(self, number: int, have: int) -> float:
+        """Give what an input costs, a second: pushed if nothing has come before, else pulled."""
+        if (number, have) not in self._known:
+            each = self.junction.inputs[number]
+            way = crossing(self._composite, each, self._parts_of(have), is_pulled=have > 0)
+            self._known[number, have] = each.cost * way
+        return self._known[number, have]
+
+    def _parts_of(self, have: int) -> frozenset[str]:
+        if have not in self._parts:
+            inputs = self.junction.inputs
+            self._parts[have] = frozenset().union(*(inputs[number].parts for number in _members(have)))
+        return self._parts[have]
+
+    def of_stage(self, stage: int, have: int) -> tuple[tuple[int, ...], float, float]:
+        """Give the inputs of a stage, what they cost together, and how long the longest way takes."""
+        numbers = _members(stage)
+        cost = sum(self.of(number, have) for number in numbers)
+        return numbers, cost, max(self.junction.inputs[number].delay_s for number in numbers)
+
+
+def _longer(
+    shorter: list[Point] | None, numbers: tuple[int, ...], cost: float, delay_s: float, coming: list[Point]
+) -> Iterator[_Draft]:
+    """Add a stage to plans that have come so far; if there are none, it is the one that is pushed."""
+    if shorter is None:
+        for each in coming:
+            yield cost + each.cost_s, each.delay_s, NOTHING, each.below, (numbers,)
+        return
+    for point in shorter:
+        for each in coming:
+            delay = max(point.delay_s + 2 * delay_s, each.delay_s)
+            yield cost + point.cost_s + each.cost_s, delay, point, each.below, (numbers,)
+
+
+def _unless(composite: Composite, junction: Junction, points: list[Point]) -> Iterator[_Draft]:
+    """Add parts that must not occur to plans: pushed, or asked for when all others have come."""
+    names = frozenset(part.name for part in composite.wanted)
+    spoiling = [number for number, each in enumerate(junction.inputs) if is_negated(each)]
+    for choice in product((False, True), repeat=len(spoiling)):
+        cost = wait = 0.0
+        for number, is_pulled in zip(spoiling, choice, strict=True):
+            each = junction.inputs[number]
+            cost += each.cost * crossing(composite, each, names, is_pulled=is_pulled)
+            wait = max(wait, waiting_for(each, is_pulled=is_pulled))
+        pulled = tuple(number for number, is_pulled in zip(spoiling, choice, strict=True) if is_pulled)
+        pushed = tuple(number for number in spoiling if number not in pulled)
+        for point in points:
+            stages = ((*point.stages[0], *pushed), *point.stages[1:], *([pulled] if pulled else []))
+            before = replace(point, stages=())
+            yield point.cost_s + cost, point.delay_s + wait, before, (), stages
+
+
 _Draft = tuple[float, float, Point, tuple[tuple[int, Point], ...], Stages]
 """Cost, delay, the plan that is made longer, and what is added: points below, and stages."""
 
@@ -128,6 +203,16 @@ def _cost_and_delay(draft: _Draft) -> tuple[float, float]:
 
 def _members(bits: int) -> tuple[int, ...]:
     return tuple(number for number in range(bits.bit_length()) if bits >> number & 1)
+
+
+def _bits(numbers: Iterable[int]) -> int:
+    return sum(1 << number for number in numbers)
+
+
+def _growing(numbers: tuple[int, ...]) -> Iterator[int]:
+    """Give all sets of some numbers but the empty one, each after the sets within it."""
+    for chosen in range(1, 1 << len(numbers)):
+        yield _bits(numbers[place] for place in _members(chosen))
 
 
 def _subsets(bits: int) -> Iterator[int]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from whimbrel.plan.pushpull.composite import Composite
-from whimbrel.plan.pushpull.tree import Input, Junction
+from whimbrel.plan.pushpull.tree import Input, Junction, is_negated
 
 Stages = tuple[tuple[int, ...], ...]
 """Numbers of inputs: first those that are pushed, then sets of those that are pulled together."""
@@ -82,29 +82,47 @@ def estimate(composite: Composite, planned: Planned) -> Estimate:
 
     What crosses a way are the events that still can complete the composite event: those of a junction below
     are filtered by each other, those that are pulled by all that was got before. A pull takes the way there
-    and back, and waits until what it asks for is known below.
+    and back, and waits until what it asks for is known below. Last of all, one waits for what must not occur.
     """
-    cost = time = 0.0
-    known: set[str] = set()
+    cost = time = wait = 0.0
+    known: frozenset[str] = frozenset()
     ready: dict[int, float] = {}
     for number, plan in planned.below.items():
         under = estimate(composite, plan)
         cost += under.cost_s
         ready[number] = under.delay_s
     for place, stage in enumerate(planned.stages):
-        arrivals = []
+        arrivals = [time]
         for number in stage:
             each = planned.junction.inputs[number]
             cost += each.cost * crossing(composite, each, known, is_pulled=place > 0)
+            if is_negated(each):
+                wait = max(wait, waiting_for(each, is_pulled=place > 0))
+                continue
             asked = time + each.delay_s if place else 0.0
             arrivals.append(max(asked, ready.get(number, 0.0)) + each.delay_s)
         time = max(arrivals)
-        for number in stage:
-            known |= planned.junction.inputs[number].parts
-    return Estimate(cost, time)
+        known = known.union(*(planned.junction.inputs[number].parts for number in stage))
+    return Estimate(cost, time + wait)
 
 
-def crossing(composite: Composite, each: Input, known: set[str], *, is_pulled: bool) -> float:
+def crossing(composite: Composite, each: Input, known: frozenset[str], *, is_pulled: bool) -> float:
     """Give the bytes a second on the way of an input, requests included."""
-    events = composite.bytes_s(each.parts) * composite.share(known)
+    if is_negated(each):
+        whole = sum(composite.part[name].bytes_s for name in each.parts)
+        events = whole * composite.spoiling if is_pulled else whole
+    else:
+        events = composite.bytes_s(each.parts | known, each.parts)
     return events + (composite.request_b * composite.rate_hz(known) if is_pulled else 0.0)
+
+
+def waiting_for(each: Input, *, is_pulled: bool) -> float:
+    """Give how long one has to wait to be sure that an event did not occur: for it, or for an answer."""
+    return (2 if is_pulled else 1) * each.delay_s
+
+
+def in_order(junction: Junction, stages: Stages) -> Stages:
+    """Give stages in which parts that must not occur are pushed, or asked for together after all others."""
+    last = tuple(n for stage in stages[1:] for n in stage if is_negated(junction.inputs[n]))
+    rest = (stages[0], *(tuple(n for n in stage if n not in last) for stage in stages[1:]))
+    return tuple(stage for stage in (*rest, last) if stage)

@@ -1,23 +1,23 @@
 """Plans for several composite events at once: what they share is sent once, what does not fit is left out.
 
-Events of one part that cross a link for several composite events cross it once: the largest share of them
-that any of the plans needs. So plans that send the same parts the same way cost less together than apart.
-Where links or storage are too small for all, the composite events with the lowest priority are planned
-anew to need less, and left out if that does not help; what was left out is told.
+Events of one part that several plans need on a link cross it once, so plans that send the same parts the same
+way cost less together than apart.
+Where links or storage are too small for all, those that matter most are taken in first; what does not fit
+beside them is planned anew to need less, and left out if that does not help; what was left out is told.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 
-from whimbrel.errors import NoPlanError
+from whimbrel.errors import NetworkError, NoPlanError, WhimbrelError
 from whimbrel.plan.network import Link, Network
-from whimbrel.plan.pushpull.best import plan_pushpull
+from whimbrel.plan.pushpull.best import BALANCES, plan_pushpull
 from whimbrel.plan.pushpull.composite import Composite
-from whimbrel.plan.pushpull.plans import Planned, PushPullPlan, make_plan
-from whimbrel.plan.pushpull.tree import Input
+from whimbrel.plan.pushpull.plans import Planned, PushPullPlan, crossing, estimate, make_plan
+from whimbrel.plan.pushpull.tree import Input, Junction, delay_on, detection_tree
 
 Hop = tuple[str, str]
 Load = dict[tuple[Hop, str], float]
@@ -26,36 +26,88 @@ CHEAP = 1e-3
 """What is sent anyway counts so much of its cost when another plan could use it."""
 
 
-def load_of(plan: PushPullPlan) -> Load:
-    """Give what a plan sends over each hop, by part; requests count for the composite event itself."""
-    found: Load = {}
+@dataclass(frozen=True, slots=True)
+class Need:
+    """Why events of a part cross a hop for a plan: they may complete its composite event with some parts."""
+
+    composite: Composite
+    names: frozenset[str]
+    """The part itself, and all that it has to meet."""
+
+    def share(self, name: str, names: frozenset[str] | None = None) -> float:
+        """Give the share of a part's events that meet all of these, or some of them."""
+        some = self.names if names is None else names
+        if not self.composite.part[name].is_negated:
+            return self.composite.shares(some | {name})[name]
+        return self.composite.spoiling if len(some) > 1 else 1.0
+
+
+Needs = dict[tuple[Hop, str], list[Need]]
+
+
+def _needs_of(plan: PushPullPlan) -> tuple[Needs, Load]:
+    """Give why each part's events cross each hop in a plan, and what its requests need."""
+    composite = plan.composite
+    needs: Needs = {}
+    requests: Load = {}
     for planned in plan.root.all():
-        known: set[str] = set()
+        known: frozenset[str] = frozenset()
         for place, stage in enumerate(planned.stages):
             for number in stage:
-                _add(found, plan.composite, planned.junction.inputs[number], known, place > 0)
-            for number in stage:
-                known |= planned.junction.inputs[number].parts
-    return found
+                each = planned.junction.inputs[number]
+                for hop in pairwise(each.path):
+                    for name in each.parts:
+                        needs.setdefault((hop, name), []).append(Need(composite, each.parts | known))
+                    if place:
+                        key, size = (
+                            (hop[::-1], composite.name),
+                            composite.request_b * composite.rate_hz(known),
+                        )
+                        requests[key] = requests.get(key, 0.0) + size
+            known = known.union(*(planned.junction.inputs[number].parts for number in stage))
+    return needs, requests
 
 
-def _add(found: Load, composite: Composite, each: Input, known: set[str], is_pulled: bool) -> None:
-    for hop in zip(each.path, each.path[1:], strict=False):
-        for name in each.parts:
-            share = composite.share((each.parts - {name}) | known)
-            found[hop, name] = found.get((hop, name), 0.0) + composite.part[name].bytes_s * share
-        if is_pulled:
-            requests = composite.request_b * composite.rate_hz(known)
-            found[hop, composite.name] = found.get((hop, composite.name), 0.0) + requests
+def load_of(plan: PushPullPlan) -> Load:
+    """Give what a plan sends over each hop, by part; requests count for the composite event itself."""
+    return load_together([plan])
 
 
-def together(loads: Iterable[Load]) -> Load:
-    """Put the loads of plans together: of one part, the largest share that any plan needs."""
+def load_together(plans: Iterable[PushPullPlan]) -> Load:
+    """Give what plans send over each hop together: an event that several of them need there goes once."""
+    needs: Needs = {}
     found: Load = {}
-    for load in loads:
-        for key, rate in load.items():
-            found[key] = max(found.get(key, 0.0), rate)
+    for plan in plans:
+        its, requests = _needs_of(plan)
+        for key, some in its.items():
+            needs.setdefault(key, []).extend(some)
+        found.update(requests)
+    for (hop, name), some in needs.items():
+        found[hop, name] = some[0].composite.part[name].bytes_s * _share_of_any(name, some)
     return found
+
+
+def _share_of_any(name: str, needs: Sequence[Need]) -> float:
+    """Give the share of a part's events that at least one plan needs.
+
+    Whether it meets what one plan wants and what another wants depends on each other by what both want.
+    """
+    found, before = 0.0, list[Need]()
+    for need in sorted(set(needs), key=lambda each: -each.share(name)):
+        fresh = need.share(name)
+        for other in before:
+            fresh *= 1.0 - _share_of_both(name, need, other) / need.share(name) if fresh else 0.0
+        found += fresh
+        before.append(need)
+    return min(found, 1.0)
+
+
+def _share_of_both(name: str, one: Need, other: Need) -> float:
+    """Give the share of a part's events that two plans need, taken as independent but for what both want."""
+    shares = (one.share(name), other.share(name))
+    common = (one.names & other.names) | {name}
+    either = max(one.share(name, common), other.share(name, common))
+    return min(*shares, shares[0] * shares[1] / either) if either else 0.0
 
 
 def cost_of(load: Load, network: Network) -> float:
@@ -81,11 +133,13 @@ class Plans:
     plans: Mapping[str, PushPullPlan]
     left_out: Mapping[str, str] = field(default_factory=dict)
     """Composite events that have no plan, with the reason."""
+    waiting: Mapping[str, Composite] = field(default_factory=dict)
+    """The composite events that were left out, which are tried again when something changes."""
 
     @property
     def load(self) -> Load:
         """What all plans send together."""
-        return together(load_of(plan) for plan in self.plans.values())
+        return load_together(self.plans.values())
 
     @property
     def cost_s(self) -> float:
@@ -107,27 +161,42 @@ def plan_several(
     priority
         How much each composite event matters where not all can be had; 0 where nothing is said.
     """
+    alone = _each_alone(composites, network)
+    return _fitted(_sharing(alone, alone.plans, rounds), priority or {})
+
+
+def _each_alone(
+    composites: Iterable[Composite],
+    network: Network,
+    leave_out: tuple[type[WhimbrelError], ...] = (NoPlanError,),
+) -> Plans:
     plans: dict[str, PushPullPlan] = {}
     left_out: dict[str, str] = {}
+    waiting: dict[str, Composite] = {}
     for composite in composites:
         try:
             plans[composite.name] = plan_pushpull(composite, network)
-        except NoPlanError as error:
-            left_out[composite.name] = str(error)
-    best = Plans(network, plans, left_out)
+        except leave_out as error:
+            left_out[composite.name], waiting[composite.name] = str(error), composite
+    return Plans(network, plans, left_out, waiting)
+
+
+def _sharing(plans: Plans, names: Iterable[str], rounds: int) -> Plans:
+    """Plan some again with what the others send anyway, as long as that helps."""
+    best = plans
     for _ in range(rounds):
         tried = best
-        for name in best.plans:
+        for name in names:
             tried = _cheaper(tried, _with_others(tried, name))
         if tried is best:
             break
         best = tried
-    return _fitted(best, priority or {})
+    return best
 
 
 def _with_others(plans: Plans, name: str) -> PushPullPlan:
     """Plan one again; links that already carry its parts for others are cheap for it."""
-    others = together(load_of(plan) for other, plan in plans.plans.items() if other != name)
+    others = load_together(plan for other, plan in plans.plans.items() if other != name)
     composite = plans.plans[name].composite
     names = {part.name for part in composite.parts}
     shared = {hop: sum(others.get((hop, part), 0.0) for part in names) for hop, _ in others}
@@ -155,13 +224,22 @@ def _cheaper(plans: Plans, plan: PushPullPlan) -> Plans:
 
 
 def priced(plan: PushPullPlan, network: Network) -> PushPullPlan:
-    """Give a plan with the costs and delays of a network, such as it is now."""
+    """Give a plan with the costs and delays of a network, such as it is now.
+
+    Raises
+    ------
+    NetworkError
+        If a link of it is gone.
+    """
     links = _by_hop(network)
 
     def again(each: Input) -> Input:
-        hops = [links[hop] for hop in zip(each.path, each.path[1:], strict=False)]
-        cost, delay = sum(link.cost for link in hops), sum(link.delay_s for link in hops)
-        return replace(each, cost=cost, delay_s=delay)
+        for a, b in pairwise(each.path):
+            if (a, b) not in links:
+                raise NetworkError(f"{plan.composite.name!r} needs the link {a}-{b}, which is gone")
+        hops = [links[hop] for hop in pairwise(each.path)]
+        cost = sum(link.cost for link in hops)
+        return replace(each, cost=cost, delay_s=sum(delay_on(link, plan.composite) for link in hops))
 
     def rebuilt(planned: Planned) -> Planned:
         below = {number: rebuilt(under) for number, under in planned.below.items()}
@@ -180,18 +258,26 @@ def priced(plan: PushPullPlan, network: Network) -> PushPullPlan:
 
 
 def overloaded(plans: Plans) -> list[str]:
-    """Say which links have more to carry than their contacts allow, and which brokers more to keep."""
+    """Say which links have more to carry than their contacts allow, and which brokers more to keep.
+
+    A link carries as much one way as the other. A broker keeps what waits for a link, and what may be asked
+    for or be joined later.
+    """
     links, said = _by_hop(plans.network), []
-    carried: dict[frozenset[str], float] = {}
+    carried: dict[Hop, float] = {}
     kept: dict[str, float] = {}
     for (hop, _), rate in plans.load.items():
-        carried[frozenset(hop)] = carried.get(frozenset(hop), 0.0) + rate
+        carried[hop] = carried.get(hop, 0.0) + rate
         kept[hop[0]] = kept.get(hop[0], 0.0) + rate * links[hop].contacts.longest_wait_s
-    for ends, rate in carried.items():
-        a, b = sorted(ends)
+    for plan in plans.plans.values():
+        for name, size in _kept_by(plan).items():
+            kept[name] = kept.get(name, 0.0) + size
+    for (a, b), rate in carried.items():
         room = links[a, b].bandwidth_b_s * links[a, b].contacts.share
         if rate > room:
-            said.append(f"the link {a}-{b} would carry {rate:.4g} bytes a second and has room for {room:.4g}")
+            said.append(
+                f"the link from {a} to {b} would carry {rate:.4g} bytes a second and has room for {room:.4g}"
+            )
     for name, size in kept.items():
         room = plans.network[name].storage_b
         if size > room:
@@ -199,28 +285,63 @@ def overloaded(plans: Plans) -> list[str]:
     return sorted(said)
 
 
+def _kept_by(plan: PushPullPlan) -> dict[str, float]:
+    """Give what each broker keeps for a plan besides what waits for links: bytes, in the mean.
+
+    Where a part is pulled from, its events are kept until they can no longer be asked for; a junction keeps
+    what has come until it can no longer be completed there.
+    """
+    composite = plan.composite
+    found: dict[str, float] = {}
+    for planned in plan.root.all():
+        until = composite.window_s + estimate(composite, planned).delay_s
+        known: frozenset[str] = frozenset()
+        for place, stage in enumerate(planned.stages):
+            for number in stage:
+                each = planned.junction.inputs[number]
+                came = crossing(composite, each, known, is_pulled=False)
+                found[planned.junction.at] = found.get(planned.junction.at, 0.0) + came * until
+                if place:
+                    waits = crossing(composite, each, frozenset(), is_pulled=False)
+                    found[each.path[0]] = found.get(each.path[0], 0.0) + waits * until
+            known = known.union(*(planned.junction.inputs[number].parts for number in stage))
+    return found
+
+
 def _fitted(plans: Plans, priority: Mapping[str, float]) -> Plans:
-    """Leave out composite events, those that matter least first, until everything fits."""
-    while overloaded(plans) and plans.plans:
-        last = min(plans.plans, key=lambda name: (priority.get(name, 0.0), name))
-        patient = _more_patient(plans, last)
-        if patient is not None:
-            plans = patient
-            continue
-        reason = f"not enough room: {overloaded(plans)[0]}"
-        rest = {name: plan for name, plan in plans.plans.items() if name != last}
-        plans = replace(plans, plans=rest, left_out={**plans.left_out, last: reason})
-    return plans
+    """Take in what matters most first, and leave out what does not fit beside it.
+
+    So nothing is left out for what matters less. Before something is left out, plans that send less are tried
+    for it and for what has been taken in.
+    """
+    if not overloaded(plans):
+        return plans
+    fitting = replace(plans, plans={})
+    for name in sorted(plans.plans, key=lambda name: (-priority.get(name, 0.0), name)):
+        tried = replace(fitting, plans={**fitting.plans, name: plans.plans[name]})
+        reasons = overloaded(tried)
+        if reasons:
+            tried = next((each for each in _more_patient(tried, name) if not overloaded(each)), fitting)
+        if tried is fitting:
+            left_out = {**fitting.left_out, name: f"not enough room: {reasons[0]}"}
+            waiting = {**fitting.waiting, name: plans.plans[name].composite}
+            tried = replace(fitting, left_out=left_out, waiting=waiting)
+        fitting = tried
+    return fitting
 
 
-def _more_patient(plans: Plans, name: str) -> Plans | None:
-    """Try the plan that sends least, within the tolerance: by bytes instead of by cost."""
-    composite = plans.plans[name].composite
-    alike = replace(plans.network, links=tuple(replace(link, cost=1.0) for link in plans.network.links))
-    least = priced(plan_pushpull(composite, alike), plans.network)
-    tried = replace(plans, plans={**plans.plans, name: least})
-    fewer = sum(load_of(least).values()) < sum(load_of(plans.plans[name]).values()) * (1 - 1e-9)
-    return tried if fewer and not math.isinf(tried.cost_s) else None
+def _more_patient(plans: Plans, name: str) -> Iterator[Plans]:
+    """Give plans that send less within the tolerances: for one, and for all that have been taken in."""
+    with_one = replace(plans, plans={**plans.plans, name: _least(plans.plans[name], plans.network)})
+    yield with_one
+    every = {each: _least(plan, plans.network) for each, plan in plans.plans.items()}
+    yield replace(plans, plans=every)
+
+
+def _least(plan: PushPullPlan, network: Network) -> PushPullPlan:
+    """Give the plan that sends least: by bytes instead of by cost."""
+    alike = replace(network, links=tuple(replace(link, cost=1.0) for link in network.links))
+    return priced(plan_pushpull(plan.composite, alike), network)
 
 
 # -- changes -----------------------------------------------------------------------------------------------
@@ -236,28 +357,40 @@ def replan(
 ) -> Plans:
     """Plan again after links, brokers or composite events have changed: only what is touched.
 
-    A plan is touched if a hop of it has gone or has become dearer or slower, or if a link has become cheaper
-    or quicker, or is new, so that there may be better ways; all others stay as they are.
+    A plan is touched if the trees that it was sought in have changed: another way is best now, or a link on
+    it costs or takes something else. It is planned anew, and the old one stays if that is still cheaper. All
+    others stay as they are. What had been left out is tried again.
     """
     gone = set(remove)
     kept = {name: plan for name, plan in plans.plans.items() if name not in gone}
-    before, now = _by_hop(plans.network), _by_hop(network)
-    worse = {hop for hop in before if hop not in now or _is_worse(now[hop], before[hop])}
-    is_better = any(hop not in before or _is_worse(before[hop], now[hop]) for hop in now)
-    again = [
-        plan.composite for plan in kept.values() if is_better or any(hop in worse for hop, _ in load_of(plan))
-    ]
-    again += add
-    fresh = plan_several(again, network, rounds=0)
-    names = {composite.name for composite in again}
-    steady = {name: plan for name, plan in kept.items() if name not in names}
-    left_out = {name: why for name, why in plans.left_out.items() if name not in gone | names}
-    return _fitted(Plans(network, {**steady, **fresh.plans}, {**left_out, **fresh.left_out}), priority or {})
+    again = {
+        name: plan
+        for name, plan in kept.items()
+        if _trees(plan.composite, network) != _trees(plan.composite, plans.network)
+    }
+    waiting = [each for name, each in plans.waiting.items() if name not in gone]
+    tried = [*(plan.composite for plan in again.values()), *waiting, *add]
+    fresh = _each_alone(tried, network, (NoPlanError, NetworkError))
+    chosen = {name: _still_better(again.get(name), plan, network) for name, plan in fresh.plans.items()}
+    steady = {name: plan for name, plan in kept.items() if name not in again}
+    made = Plans(network, {**steady, **chosen}, fresh.left_out, fresh.waiting)
+    return _fitted(_sharing(made, chosen, 1), priority or {})
 
 
-def _is_worse(link: Link, than: Link) -> bool:
-    return (
-        link.cost > than.cost
-        or link.delay_s > than.delay_s
-        or link.bandwidth_b_s * link.contacts.share < than.bandwidth_b_s * than.contacts.share
-    )
+def _trees(composite: Composite, network: Network) -> list[Junction] | None:
+    try:
+        return [detection_tree(network, composite, balance) for balance in BALANCES]
+    except NetworkError:
+        return None
+
+
+def _still_better(old: PushPullPlan | None, fresh: PushPullPlan, network: Network) -> PushPullPlan:
+    """Keep the plan of before if it is still possible and cheaper than the new one."""
+    if old is None:
+        return fresh
+    try:
+        now = priced(old, network)
+    except NetworkError:
+        return fresh
+    is_better = now.keeps_tolerance and now.estimate.cost_s < fresh.estimate.cost_s * (1 - 1e-9)
+    return now if is_better else fresh

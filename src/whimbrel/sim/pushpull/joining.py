@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -126,33 +127,95 @@ def all_detections(
 
 
 class Asked:
-    """The times that have been asked for, so that nothing is asked for twice."""
+    """The times that a source has been asked for, so that nothing is asked for twice."""
 
     def __init__(self) -> None:
         self.intervals: list[Interval] = []
+        """Apart from each other, in order."""
 
-    def new_parts(self, low: float, high: float) -> list[Interval]:
-        """Give the parts of an interval that have not been asked for, and take note of them."""
-        found, at = [], low
-        for start, end in self.intervals:
-            if end < at or start > high:
-                continue
-            if start > at:
-                found.append((at, start))
-            at = max(at, end)
-        if at < high or (at == low == high and not found):
-            found.append((at, high))
-        if found:
-            self._add(low, high)
+    def new(self, intervals: Iterable[Interval]) -> list[Interval]:
+        """Put intervals together where they touch; give those with something new, and take note of them."""
+        found = [each for each in merged(intervals) if not self._has(each)]
+        for each in found:
+            self._add(*each)
         return found
 
+    def _has(self, interval: Interval) -> bool:
+        low, high = interval
+        place = bisect_right(self.intervals, (low, math.inf)) - 1
+        return place >= 0 and high <= self.intervals[place][1]
+
     def _add(self, low: float, high: float) -> None:
-        apart = [each for each in self.intervals if each[1] < low or each[0] > high]
-        touching = [each for each in self.intervals if not (each[1] < low or each[0] > high)]
-        low = min([low, *(start for start, _ in touching)])
-        high = max([high, *(end for _, end in touching)])
-        self.intervals = sorted([*apart, (low, high)])
+        first = bisect_left(self.intervals, low, key=lambda each: each[1])
+        last = bisect_right(self.intervals, high, key=lambda each: each[0])
+        touching = self.intervals[first:last]
+        if touching:
+            low, high = min(low, touching[0][0]), max(high, touching[-1][1])
+        self.intervals[first:last] = [(low, high)]
 
     def covers(self, part: Part) -> bool:
-        """Tell whether a part lies wholly in what has been asked for."""
-        return any(low <= part.start and part.end <= high for low, high in self.intervals)
+        """Tell whether a part lies in what has been asked for."""
+        return self._has((part.start, part.end))
+
+
+def merged(intervals: Iterable[Interval]) -> list[Interval]:
+    """Put intervals together where they touch."""
+    found: list[Interval] = []
+    for low, high in sorted(intervals):
+        if found and low <= found[-1][1]:
+            found[-1] = (found[-1][0], max(found[-1][1], high))
+        else:
+            found.append((low, high))
+    return found
+
+
+Candidate = tuple[Interval, ...]
+"""For every leaf below a junction, when an event of it may complete what has come so far."""
+
+
+class Candidates:
+    """What a junction has been asked for: it has to fit one of them as a whole."""
+
+    def __init__(self, window_s: float, leaves: Sequence[str]) -> None:
+        self._longest_s = 2 * window_s
+        self._place = {leaf: place for place, leaf in enumerate(leaves)}
+        self._known: list[Candidate] = []
+
+    def new(self, candidates: Iterable[Candidate]) -> list[Candidate]:
+        """Give those that no other one holds, and take note of them."""
+        found = []
+        for each in sorted(set(candidates), key=lambda one: sum(low - high for low, high in one)):
+            low, high = each[0]
+            if not any(_holds(other, each) for other in self._near(low, high)):
+                insort(self._known, each)
+                found.append(each)
+        return found
+
+    def covers(self, part: Part) -> bool:
+        """Tell whether a part fits one of them."""
+        return any(self.fits(part, each) for each in self._near(*self._of_first(part)))
+
+    def fits(self, part: Part, candidate: Candidate) -> bool:
+        """Tell whether a part fits a candidate."""
+        for time, leaf, _ in part.atoms:
+            low, high = candidate[self._place[leaf]]
+            if not low <= time <= high:
+                return False
+        return True
+
+    def _of_first(self, part: Part) -> Interval:
+        time = next(time for time, leaf, _ in part.atoms if self._place[leaf] == 0)
+        return time, time
+
+    def _near(self, low: float, high: float) -> list[Candidate]:
+        """Give the candidates whose first interval could hold another one."""
+        first = bisect_left(self._known, high - self._longest_s, key=lambda each: each[0][0])
+        last = bisect_right(self._known, low, key=lambda each: each[0][0])
+        return self._known[first:last]
+
+
+def _holds(one: Candidate, other: Candidate) -> bool:
+    return all(
+        low <= its_low and its_high <= high
+        for (low, high), (its_low, its_high) in zip(one, other, strict=True)
+    )

@@ -34,6 +34,10 @@ class Input:
     turn: int = PUSH
     negated: bool = False
     """Whether it must not occur; a leaf, which is looked at last."""
+    path: tuple[str, ...] = ()
+    """The brokers on the way up, both ends included; none: the quickest way."""
+    delay_s: float | None = None
+    """The longest time that the way takes; None: as long as its links wait and take."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +64,10 @@ class PushPullPlan:
     window_s: float
     order: tuple[str, ...] | None = None
     """`seq`: the names of the leaves in the order in which they have to happen; None: `and`, in any order."""
-    request_b: float = 16.0
-    """Bytes of an interval in a request."""
+    is_any: bool = False
+    """`or`: every event is a detection."""
+    request_b: float = 56.0
+    """Bytes of a request: for one interval, or for what fits with one candidate."""
     keep_s: float | None = None
     """How long nodes keep what they may be asked for; None: long enough for the longest delays."""
 
@@ -71,6 +77,10 @@ class PushPullPlan:
             raise NetworkError("two leaves of the plan have the same name")
         if self.order is not None and sorted(self.order) != sorted(names):
             raise NetworkError("the order of a sequence names every leaf once", f"name {', '.join(names)}")
+        if self.is_any and any(
+            each.turn != PUSH for junction in self.junctions() for each in junction.inputs
+        ):
+            raise NetworkError("alternatives are never asked for", "push them all")
         for junction in _pushing(self.root):
             if not junction.turns[0]:
                 raise NetworkError(

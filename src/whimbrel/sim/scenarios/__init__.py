@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from whimbrel.sim.scenarios import comet, hierarchy, migcep, nursing_home
+from whimbrel.sim.scenarios import (
+    comet,
+    deployment,
+    hierarchy,
+    migcep,
+    migcep_queries,
+    migcep_rates,
+    nursing_home,
+    radius,
+)
 from whimbrel.sim.scenarios.registry import SCENARIOS, Progress, Results, Scenario, Value, find
 
 __all__ = [
@@ -12,9 +21,13 @@ __all__ = [
     "Results",
     "Scenario",
     "comet",
+    "deployment",
     "hierarchy",
     "migcep",
+    "migcep_queries",
+    "migcep_rates",
     "nursing_home",
+    "radius",
     "simulate",
 ]
 

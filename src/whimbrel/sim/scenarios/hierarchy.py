@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from whimbrel.graph.query import Query
-from whimbrel.plan.network import Box, Broker, Consumer, Link, Network
+from whimbrel.plan.generate import hierarchy
+from whimbrel.plan.network import Box, Consumer, Network
 from whimbrel.sim.mobility import positions, street_grid
 from whimbrel.sim.outcome import Outcome
 from whimbrel.sim.running import Settings, run_query
@@ -31,26 +34,16 @@ define Jam(cars)
 """
 
 
-def quad_tree(
-    box: Box, depth: int, *, latency_s: float = 0.01, bandwidth_b_s: float = 1e6, cost: float = 1.0
-) -> tuple[tuple[Broker, ...], tuple[Link, ...]]:
-    """Make a tree of brokers: each serves its box, and the four below it a quarter of that each."""
-    brokers = [Broker("cloud", area=box)]
-    links: list[Link] = []
-    level = [("cloud", box)]
-    for _ in range(depth):
-        below: list[tuple[str, Box]] = []
-        for parent, (x0, y0, x1, y1) in level:
-            x, y = (x0 + x1) / 2, (y0 + y1) / 2
-            quarters: tuple[Box, ...] = ((x0, y0, x, y), (x, y0, x1, y), (x0, y, x, y1), (x, y, x1, y1))
-            for number, quarter in enumerate(quarters):
-                name = f"{'' if parent == 'cloud' else parent}{number}"
-                name = f"fog{name}" if parent == "cloud" else name
-                brokers.append(Broker(name, parent=parent, area=quarter))
-                links.append(Link(parent, name, bandwidth_b_s, latency_s, cost))
-                below.append((name, quarter))
-        level = below
-    return tuple(brokers), tuple(links)
+def town(box: Box, depth: int, latency_s: float = 0.01) -> Network:
+    """Make a cloud with a control room, and levels of brokers below it, four below each."""
+    bare = hierarchy(
+        [(2**n, 2**n) for n in range(1, depth + 1)],
+        box,
+        capacity=math.inf,
+        latency_s=latency_s,
+        bandwidth_b_s=1e6,
+    )
+    return replace(bare, consumers=(Consumer("control room", "cloud"),))
 
 
 @scenario(
@@ -71,10 +64,9 @@ def run_hierarchy(parameters: Mapping[str, Any], progress: Progress) -> Results:
         parameters["cars"], box, until_s=parameters["seconds"], speed_m_s=(1.0, 14.0), random=random
     )
     events = positions(moving, until_s=parameters["seconds"])
-    brokers, links = quad_tree(box, parameters["depth"], latency_s=parameters["latency_ms"] / 1000)
-    network = Network(brokers, links, consumers=(Consumer("control room", "cloud"),))
+    network = town(box, parameters["depth"], latency_s=parameters["latency_ms"] / 1000)
     query = compile_text(QUERY)
-    places = ["cloud", *dict.fromkeys(("fog0", brokers[-1].name))]
+    places = ["cloud", *dict.fromkeys(("fog-1-0-0", network.brokers[-1].name))]
     rows = []
     for number, place in enumerate(places):
         progress(number, len(places))

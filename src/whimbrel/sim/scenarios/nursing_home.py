@@ -2,91 +2,32 @@
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
+from whimbrel.plan.buildings import FLOORS, LEFT, PACKET_B, ROOMS, Scenario, nursing_home
 from whimbrel.plan.flow.baselines import centralised, hop_based, volume_based
 from whimbrel.plan.flow.tabu import place_by_flow
-from whimbrel.plan.flow.vicinity import settle
+from whimbrel.plan.flow.vicinity import flooded, settle
 from whimbrel.plan.flow.volume import Flows, Ground
-from whimbrel.plan.network import Broker, Link, Network
+from whimbrel.plan.network import Network
 from whimbrel.plan.routes import by_hops
-from whimbrel.plan.workload import Delivery, Feed, Task, Workload
+from whimbrel.plan.workload import Workload
 from whimbrel.sim.estimates import compared
 from whimbrel.sim.outcome import Outcome
 from whimbrel.sim.running import Settings, run_workload
-from whimbrel.sim.scenarios.registry import Plot, Progress, Results, scenario
-
-BUILDINGS = ("A", "B1", "B2")
-ENVIRONMENT_B_S = 1500.0 / 60
-WEARABLE_B_S = 1500.0
-VIDEO_B_S = 6.75e6
-CLIP_B = 500_000.0
-"""What a second of motion leaves of a video, sent twice a second: it decides how much the centre costs."""
-WIRE_B_S, RADIO_B_S = 125e6, 12.5e6
-"""A gigabit a second on wires, a tenth of it on the air."""
+from whimbrel.sim.scenarios.registry import Plot, Progress, Published, Results, scenario
 
 Planner = Callable[[Workload, Network], dict[str, str]]
-
-
-def nursing_home(floors: int, rooms: int, clip_b: float = CLIP_B) -> tuple[Network, Workload]:
-    """Make the home: server and gateway; in each building a switch; on each floor an access point and rooms.
-
-    Requests: what moves in front of any camera, to the server; faces in building A, to the gateway; the mean
-    climate of each floor, to its air flow controller; heart rates that look wrong, to a nurse on the floor.
-    """
-    brokers = [Broker("server"), Broker("gateway")]
-    links = [Link("server", "gateway", WIRE_B_S, 0.001)]
-    feeds: list[Feed] = []
-    tasks: list[Task] = []
-    deliveries: list[Delivery] = []
-    for building in BUILDINGS:
-        brokers.append(Broker(building))
-        links.append(Link(building, "server", WIRE_B_S, 0.001))
-        for floor in range(floors):
-            _add_floor(
-                f"{building}.{floor}", building, rooms, clip_b, brokers, links, feeds, tasks, deliveries
-            )
-    return Network(tuple(brokers), tuple(links)), Workload(tuple(feeds), tuple(tasks), tuple(deliveries))
-
-
-def _add_floor(
-    floor: str,
-    building: str,
-    rooms: int,
-    clip_b: float,
-    brokers: list[Broker],
-    links: list[Link],
-    feeds: list[Feed],
-    tasks: list[Task],
-    deliveries: list[Delivery],
-) -> None:
-    brokers += [Broker(floor), Broker(f"{floor}.air"), Broker(f"{floor}.nurse"), Broker(f"{floor}.camera")]
-    links += [
-        Link(floor, building, WIRE_B_S, 0.001),
-        Link(f"{floor}.air", floor, WIRE_B_S, 0.001),
-        Link(f"{floor}.nurse", floor, RADIO_B_S, 0.003),
-        Link(f"{floor}.camera", floor, RADIO_B_S, 0.003),
-    ]
-    feeds.append(Feed(f"{floor} video", 25.0, VIDEO_B_S / 25, f"{floor}.camera"))
-    climate = []
-    for room in range(rooms):
-        name = f"{floor}.{room}"
-        brokers.append(Broker(name))
-        links.append(Link(name, floor, RADIO_B_S, 0.003))
-        feeds.append(Feed(f"{name} climate", 1 / 60, ENVIRONMENT_B_S * 60, name))
-        feeds.append(Feed(f"{name} heart", 1.0, WEARABLE_B_S, name))
-        tasks.append(Task(f"{name} alarm", (f"{name} heart",), 0.01, 200.0))
-        deliveries.append(Delivery(f"{name} alarm", f"{floor}.nurse"))
-        climate.append(f"{name} climate")
-    tasks.append(Task(f"{floor} mean", tuple(climate), 1 / 60, 300.0))
-    deliveries.append(Delivery(f"{floor} mean", f"{floor}.air"))
-    tasks.append(Task(f"{floor} motion", (f"{floor} video",), 2.0, clip_b, work=1.0))
-    deliveries.append(Delivery(f"{floor} motion", "server"))
-    if building == "A":
-        tasks.append(Task(f"{floor} faces", (f"{floor} motion",), 0.2, 4_000.0, work=1.0))
-        deliveries.append(Delivery(f"{floor} faces", "gateway"))
-
+PAPER = "place-and-play"
+PRINTED_TIMES = 6.6
+TABLE_3 = {"centralised": 84_501.0, "hop-based": 11_838.0, "flow-based": 11_833.0}
+"""Packets of data that the paper prints."""
 
 PLANNERS: Mapping[str, Planner] = {
     "centralised": lambda workload, network: centralised(workload, network, at="server"),
@@ -94,67 +35,177 @@ PLANNERS: Mapping[str, Planner] = {
     "volume-based": volume_based,
     "flow-based": place_by_flow,
 }
+COMPARED = ("centralised", "hop-based", "flow-based")
+HOME = {
+    "floors": (tuple(map(float, FLOORS)), "floors of buildings A, B1 and B2, or one number for all"),
+    "rooms": (tuple(map(float, ROOMS)), "rooms of a floor of A, B1 and B2, or one number for all"),
+}
+
+
+def _made(parameters: Mapping[str, Any], **settings: float) -> Scenario:
+    return nursing_home(parameters["floors"], parameters["rooms"], **settings)
 
 
 @scenario(
     "nursing-home",
     "a smart nursing home: tasks in the centre, by hops, by volume or by flow; bytes a second and delays",
-    floors=(2, "floors of each of the three buildings"),
-    rooms=(4, "rooms of each floor"),
+    **HOME,
     seconds=(60.0, "how long it runs"),
-    clip_b=(CLIP_B, "bytes of a clip of motion, two a second from each camera"),
+    left=(LEFT, "the share of a video that surveillance sends on"),
     planners=(tuple(PLANNERS), "which planners"),
 )
 def run_nursing_home(parameters: Mapping[str, Any], progress: Progress) -> Results:
-    """Compare the planners: what they estimate, and what is measured."""
-    network, workload = nursing_home(parameters["floors"], parameters["rooms"], parameters["clip_b"])
+    """Compare the planners: what they estimate, and what is measured; the overhead of planning is a note."""
+    home = _made(parameters, left=parameters["left"])
     rows = []
     for number, name in enumerate(parameters["planners"]):
         progress(number, len(parameters["planners"]))
-        hosts = PLANNERS[name](workload, network)
-        rows.append({"planner": name, **_measure(workload, network, hosts, parameters)})
+        hosts = PLANNERS[name](home.workload, home.network)
+        rows.append({"planner": name, **_measure(home.workload, home.network, hosts, parameters)})
     least = min(row["measured B/s"] for row in rows)
     for row in rows:
         row["times the least"] = row["measured B/s"] / least
-    plot = Plot(
-        "flow",
-        "Bytes a second, counted on every link",
-        "planner",
-        "measured B/s",
-        kind="bar",
-        logarithmic=True,
-    )
-    return Results(rows, (plot,))
+    printed = tuple((name, TABLE_3[name]) for name in parameters["planners"] if name in TABLE_3)
+    plots = (
+        Plot("flow", "Bytes a second, counted on every link", "planner", "measured B/s", kind="bar",
+             logarithmic=True),
+        Plot("packets", "Packets of 1,500 bytes in a second, counted on every link", "planner", "packets/s",
+             kind="bar", logarithmic=True,
+             published=(Published("data packets", printed, f"{PAPER}, Table 3"),)),
+    )  # fmt: skip
+    return Results(rows, plots, {"overhead": overhead(home)})
+
+
+def overhead(home: Scenario) -> dict[str, dict[str, float]]:
+    """Tell what it takes that brokers know of each other, by how far it is told; see Table 4 of the paper.
+
+    A flood is what every broker says once; `with updates` is all that was said until nothing changed. A
+    server that pushes plans sends one message to each broker, over all hops on the way.
+    """
+    ground = Ground(home.workload, home.network)
+    everybody = range(len(home.network.brokers))
+    server = home.network.number["server"]
+    found = {}
+    hops = np.array([ground.hops(broker) for broker in everybody])
+    for name, radius in (("cover", int(hops.max())), ("guarantee", int(hops[server].max())), ("optimal", 1)):
+        settled = settle(home.workload, home.network, radius)
+        found[name] = {
+            "hops": radius,
+            "packets": sum(flooded(ground, broker, radius) for broker in everybody),
+            "packets with updates": settled.messages,
+            "bytes with updates": settled.bytes,
+            "flow B/s": settled.value.volume_b_s,
+        }
+    found["server pushing"] = {"packets": float(hops[server].sum())}
+    return found
 
 
 @scenario(
-    "radius",
-    "the nursing home planned with local knowledge: brokers know what is within a radius of hops",
-    floors=(2, "floors of each of the three buildings"),
-    rooms=(3, "rooms of each floor"),
-    seconds=(30.0, "how long it runs"),
-    radii=((1.0, 2.0, 3.0, 4.0, 5.0), "hops that a broker sees"),
+    "nursing-home-clips",
+    "the nursing home by what surveillance leaves of a video: how many times less flows than to the centre",
+    **HOME,
+    left=((0.003, 0.01, 0.03, 0.05, 0.1, 0.15, 0.2, 0.3, 0.5, 1.0), "shares of a video that are sent on"),
 )
-def run_radius(parameters: Mapping[str, Any], progress: Progress) -> Results:
-    """Compare what brokers settle on, by how far they see."""
-    network, workload = nursing_home(parameters["floors"], parameters["rooms"])
+def run_clips(parameters: Mapping[str, Any], progress: Progress) -> Results:
+    """Sweep what is left of videos; compare by flow and by hops with the centre."""
     rows = []
-    for number, radius in enumerate(parameters["radii"]):
-        progress(number, len(parameters["radii"]))
-        settled = settle(workload, network, int(radius))
-        measured = _measure(workload, network, settled.hosts, parameters)
-        rows.append(
-            {"radius": int(radius), "steps": len(settled.history), "messages": settled.messages, **measured}
+    for number, left in enumerate(parameters["left"]):
+        progress(number, len(parameters["left"]))
+        home = _made(parameters, left=left)
+        ground = Ground(home.workload, home.network)
+        flows = {name: Flows(ground, PLANNERS[name](home.workload, home.network)) for name in COMPARED}
+        volumes = {name: each.value().volume_b_s for name, each in flows.items()}
+        rows += [
+            {
+                "left": left,
+                "planner": name,
+                "flow B/s": volumes[name],
+                "packets/s": flows[name].packets_s(PACKET_B),
+                "times less": volumes["centralised"] / volumes[name],
+            }
+            for name in COMPARED
+            if name != "centralised"
+        ]
+    holds = [
+        row["left"] for row in rows if row["planner"] == "flow-based" and row["times less"] >= PRINTED_TIMES
+    ]
+    plot = Plot(
+        "times", "Times less than to the centre, by what is left of a video", "left", "times less",
+        by="planner", logarithmic=True, x_logarithmic=True,
+        published=(Published("times less", PRINTED_TIMES, f"{PAPER}, 6.3"),),
+    )  # fmt: skip
+    return Results(rows, (plot,), {"at least 6.6 times less up to a share of": max(holds, default=None)})
+
+
+@scenario(
+    "nursing-home-loss",
+    "the nursing home on radio links with limits: results that never come, by bandwidth and planner",
+    **HOME,
+    left=(LEFT, "the share of a video that surveillance sends on"),
+    mbit_s=((54.0, 108.0, 150.0, 300.0, 600.0), "bandwidths of links"),
+    loss=(0.002, "the share of packets that are lost on each link"),
+    queue_b=(150_000.0, "bytes that may wait for a link: a hundred packets of 1,500"),
+    packet_b=(4_500.0, "bytes that are sent together"),
+    seconds=(3.0, "how long it runs"),
+)
+def run_loss(parameters: Mapping[str, Any], progress: Progress) -> Results:
+    """Measure what is lost. Nothing is sent again: a packet that is lost is a result that does not come."""
+    rows: list[dict[str, Any]] = []
+    total = len(parameters["mbit_s"]) * len(COMPARED)
+    for mbit_s in parameters["mbit_s"]:
+        home = _made(
+            parameters, left=parameters["left"], bandwidth_b_s=mbit_s * 125_000, loss=parameters["loss"]
         )
-    best = _measure(workload, network, place_by_flow(workload, network), parameters)
-    return Results(
-        rows,
-        (
-            Plot("flow", "Flow by radius of knowledge", "radius", "measured B/s"),
-            Plot("messages", "Messages about plans by radius of knowledge", "radius", "messages"),
-        ),
-        {"measured B/s with all knowledge": best["measured B/s"]},
-    )
+        pieces = _in_packets(home.workload, parameters["packet_b"])
+        found: dict[str, dict[str, Any]] = {}
+        for name in COMPARED:
+            progress(len(rows) + len(found), total)
+            hosts = PLANNERS[name](home.workload, home.network)
+            settings = Settings(
+                seed=parameters["seed"], weight=by_hops, queue_b=parameters["queue_b"], reliable=False
+            )
+            found[name] = _losses(
+                run_workload(
+                    pieces, home.network, hosts, until_s=parameters["seconds"], step_s=0.0, settings=settings
+                )
+            )
+        worst = found["centralised"]["lost"]
+        for name, each in found.items():
+            times = worst / each["lost"] if each["lost"] else None
+            rows.append({"Mbit/s": mbit_s, "planner": name, **each, "times less": times})
+    plots = (
+        Plot("lost", "Share of results that never come", "Mbit/s", "lost", by="planner"),
+        Plot("times", "Times less lost than by the centre", "Mbit/s", "times less", by="planner",
+             logarithmic=True, published=(Published("times less", 2.0, f"{PAPER}, abstract"),)),
+    )  # fmt: skip
+    return Results(rows, plots)
+
+
+def _in_packets(workload: Workload, packet_b: float) -> Workload:
+    """Cut the events of feeds into packets: a queue that is full parts with some of a frame."""
+    feeds = []
+    for feed in workload.feeds:
+        parts = math.ceil(feed.size_b / packet_b)
+        feeds.append(replace(feed, rate_hz=feed.rate_hz * parts, size_b=feed.size_b / parts))
+    return replace(workload, feeds=tuple(feeds))
+
+
+def _losses(found: Outcome) -> dict[str, Any]:
+    """Count what is lost: every packet of a feed becomes one packet of each request that reads it."""
+    lost = Counter(content.to.split()[0] for drop in found.traffic.drops for _, content in drop.message.legs)
+    came: Counter[str] = Counter()
+    for name, delays in found.delays_s.items():
+        came[name.split()[0]] += len(delays)
+    shares = {request: lost[request] / (lost[request] + came[request]) for request in sorted({*lost, *came})}
+    due = lost.total() + came.total()
+    reasons = found.traffic.summary()["dropped"]
+    return {
+        "lost": lost.total() / due,
+        "due": due,
+        "queue full": reasons.get("queue full", 0),
+        "on the air": reasons.get("lost on a link", 0),
+        **{f"{request} lost": share for request, share in shares.items()},
+    }
 
 
 def _measure(
@@ -163,13 +214,16 @@ def _measure(
     seconds = parameters["seconds"]
     settings = Settings(seed=parameters["seed"], weight=by_hops)
     found: Outcome = run_workload(workload, network, hosts, until_s=seconds, step_s=1.0, settings=settings)
-    estimated = Flows(Ground(workload, network), hosts).value().volume_b_s
+    flows = Flows(Ground(workload, network), hosts)
+    estimated = flows.value().volume_b_s
     flow = compared({"flow B/s": estimated}, {"flow B/s": found.traffic.whole.bytes / seconds})[0]
     delay = found.summary()["delay_s"]
     return {
         "estimated B/s": flow.estimated,
         "measured B/s": flow.measured,
         "off by": flow.off_by,
+        "packets/s": flows.packets_s(PACKET_B),
+        "messages": found.traffic.whole.messages,
         "p95 delay s": delay["p95"],
         "dropped": len(found.traffic.drops),
     }

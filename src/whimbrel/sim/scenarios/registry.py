@@ -59,6 +59,7 @@ class Plot:
     kind: str = "line"
     """line or bar."""
     logarithmic: bool = False
+    x_logarithmic: bool = False
     published: tuple[Published, ...] = ()
 
 

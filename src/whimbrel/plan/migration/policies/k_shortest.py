@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
 from whimbrel.plan.migration.problem import Hosts, MigrationProblem
+from whimbrel.plan.migration.timegraph import Path, TimeGraph
 from whimbrel.plan.migration.uncertain import Course, UncertainPlan, from_courses
 
 Floats = npt.NDArray[np.float64]
@@ -29,6 +31,8 @@ def plan_k_shortest(
     k: int = 4,
     deviation: float = 0.1,
     distribution: Distribution = uniform,
+    *,
+    apart: bool = False,
 ) -> UncertainPlan:
     """Plan the k cheapest ways through one time graph, each with its chance to turn out the cheapest.
 
@@ -46,8 +50,11 @@ def plan_k_shortest(
         How far costs may deviate before the time graph is made anew, as a share.
     distribution
         Of costs within that deviation.
+    apart
+        Take ways that lead elsewhere (`ways_apart`) instead of the k cheapest.
     """
-    paths = problem.time_graph(task, hosts).k_shortest(k)
+    graph = problem.time_graph(task, hosts)
+    paths = ways_apart(graph, k, deviation) if apart else graph.k_shortest(k)
     chances = chances_to_be_cheapest([path.score for path in paths], deviation, distribution)
     courses = [
         Course(problem.numbers[path.hosts], float(chance))
@@ -55,6 +62,29 @@ def plan_k_shortest(
         if chance > 0
     ]
     return from_courses(task, problem.horizon, courses, problem.workload.task[task].bytes_s)
+
+
+def ways_apart(graph: TimeGraph, k: int, deviation: float) -> list[Path]:
+    """Find up to k cheap ways that are apart, cheapest first.
+
+    The k cheapest ways are mostly one and the same with a migration a step earlier or later: none of them is
+    better when rates change. Here the vertices of each way that was found cost more for the next ones, by the
+    share `deviation` of what a step of the best way costs.
+    """
+    best = graph.shortest()
+    found = {best.hosts.tobytes(): best}
+    dearer = graph
+    every, step = np.arange(len(best.hosts)), deviation * best.score / len(best.hosts)
+    path = best
+    for _ in range(2 * k):
+        if len(found) >= k:
+            break
+        placement = dearer.placement.copy()
+        placement[every, np.searchsorted(graph.positions, path.hosts)] += step
+        dearer = replace(dearer, placement=placement)
+        path = dearer.shortest()
+        found.setdefault(path.hosts.tobytes(), replace(path, score=graph.score_of(path.hosts)))
+    return sorted(found.values(), key=lambda each: each.score)
 
 
 def chances_to_be_cheapest(

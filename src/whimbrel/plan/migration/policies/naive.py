@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from heapq import heappop, heappush
-from itertools import islice
+from itertools import product
 from math import prod
 
+import numpy as np
+
 from whimbrel.plan.migration.attachments import attached
-from whimbrel.plan.migration.problem import Hosts, MigrationProblem
+from whimbrel.plan.migration.problem import Hosts, Ints, MigrationProblem
 from whimbrel.plan.migration.uncertain import Course, UncertainPlan, from_courses
 
 
@@ -24,7 +25,8 @@ def plan_naively(problem: MigrationProblem, task: str, hosts: Hosts, most: int =
     hosts
         Where its neighbours are.
     most
-        At most so many combinations, the most probable ones.
+        At most so many combinations: the most probable ones where they are nearly all there is, else some
+        that stand for all.
     """
     found = [
         Course(problem.numbers[certain.time_graph(task, hosts).shortest().hosts], chance)
@@ -36,31 +38,31 @@ def plan_naively(problem: MigrationProblem, task: str, hosts: Hosts, most: int =
 def certain_problems(
     problem: MigrationProblem, task: str, most: int
 ) -> Iterator[tuple[MigrationProblem, float]]:
-    """Give the problem with each combination of courses of the movers around a task, and its chance."""
+    """Give the problem with combinations of courses of the movers around a task, and the chance of each."""
     around = {name: problem.attachments[name] for name in problem.movers_of(task)}
     uncertain = {name: plan for name, plan in around.items() if isinstance(plan, UncertainPlan)}
-    courses = [plan.courses(most) for plan in uncertain.values()]
-    for chosen in islice(_combinations(courses), most):
+    for chosen, chance in combinations_of(list(uncertain.values()), most):
         plans = {
-            name: attached(name, problem.horizon, course.hosts, uncertain[name].bandwidth_b_s)
-            for name, course in zip(uncertain, chosen, strict=True)
+            name: attached(name, problem.horizon, hosts, plan.bandwidth_b_s)
+            for (name, plan), hosts in zip(uncertain.items(), chosen, strict=True)
         }
-        yield problem.attached_as(plans), prod(course.chance for course in chosen)
+        yield problem.attached_as(plans), chance
 
 
-def _combinations(courses: Sequence[Sequence[Course]]) -> Iterator[tuple[Course, ...]]:
-    """Give combinations of one course each, the most probable ones first."""
+def combinations_of(plans: Sequence[UncertainPlan], most: int) -> Iterator[tuple[tuple[Ints, ...], float]]:
+    """Give combinations of one course of each plan, and their chances.
 
-    def chance(place: tuple[int, ...]) -> float:
-        return prod(own[n].chance for own, n in zip(courses, place, strict=True))
-
-    first = (0,) * len(courses)
-    waiting, seen = [(-chance(first), first)], {first}
-    while waiting:
-        _, place = heappop(waiting)
-        yield tuple(own[n] for own, n in zip(courses, place, strict=True))
-        for axis, own in enumerate(courses):
-            after = (*place[:axis], place[axis] + 1, *place[axis + 1 :])
-            if after[axis] < len(own) and after not in seen:
-                seen.add(after)
-                heappush(waiting, (-chance(after), after))
+    If there are more than `most`, samples of each plan are dealt out to combinations of equal chance (a Latin
+    hypercube): the first ones of all combinations would be those of one corner.
+    """
+    likely = [plan.likely(most) for plan in plans]
+    if prod(map(len, likely)) <= most:
+        for chosen in product(*likely):
+            yield tuple(course.hosts for course in chosen), prod(course.chance for course in chosen)
+        return
+    generator = np.random.default_rng(most)
+    # The first plan keeps its order: one plan alone is dealt out evenly.
+    orders = [np.arange(most), *(generator.permutation(most) for _ in plans[1:])]
+    samples = [plan.samples(most)[order] for plan, order in zip(plans, orders, strict=True)]
+    for n in range(most):
+        yield tuple(rows[n] for rows in samples), 1.0 / most

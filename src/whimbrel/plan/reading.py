@@ -1,0 +1,100 @@
+"""Read a plan that `whimbrel plan --out` wrote, to carry it out or to judge it on another network."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from whimbrel.errors import NetworkError
+from whimbrel.plan.cost import Costs, Objective, evaluate
+from whimbrel.plan.network import Network
+from whimbrel.plan.timeline import Hosts
+from whimbrel.plan.workload import Delivery, Feed, Task, Workload
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What runs where and when, and what that is estimated to cost on a network."""
+
+    workload: Workload
+    network: Network
+    hosts: Hosts
+    objective: Objective
+    planner: str
+    costs: Costs
+
+    def first_hosts(self) -> dict[str, str]:
+        """Give the broker at which each task begins."""
+        return {name: host if isinstance(host, str) else min(host)[1] for name, host in self.hosts.items()}
+
+    def moves(self) -> list[tuple[float, str, str]]:
+        """Give (seconds, task, broker) for every change of a broker, in order of time."""
+        found = []
+        for name, host in self.hosts.items():
+            if not isinstance(host, str):
+                found += [(time_s, name, broker) for time_s, broker in sorted(host)[1:]]
+        return sorted(found)
+
+
+def read_plan(file: str | Path, network: Network) -> Plan:
+    """Read a plan, and work out what it costs on a network.
+
+    Raises
+    ------
+    NetworkError
+        If the file is no plan with hosts, or does not fit the network.
+    """
+    try:
+        content = json.loads(Path(file).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise NetworkError(f"the plan {file} cannot be read: {error.strerror}") from error
+    except ValueError as error:
+        raise NetworkError(f"{file} is not JSON: {error}", _WANTED) from error
+    try:
+        return plan_of(content, network)
+    except NetworkError as error:
+        raise NetworkError(f"{file}: {error}") from error
+
+
+_WANTED = "give a plan that `whimbrel plan --out FILE` wrote"
+
+
+def plan_of(content: Any, network: Network) -> Plan:
+    """Make a plan of what `Placement.to_dict` gives."""
+    if not isinstance(content, Mapping) or not {"hosts", "feeds", "tasks", "deliveries"} <= content.keys():
+        raise NetworkError("there are no hosts, feeds, tasks and deliveries in it, as a plan has", _WANTED)
+    try:
+        workload = Workload(
+            tuple(Feed(*(each[name] for name in _FEED)) for each in content["feeds"]),
+            tuple(_task(each) for each in content["tasks"]),
+            tuple(_delivery(each) for each in content["deliveries"]),
+        )
+        hosts: dict[str, str | tuple[tuple[float, str], ...]] = {
+            name: host if isinstance(host, str) else tuple((float(time), str(to)) for time, to in host)
+            for name, host in content["hosts"].items()
+        }
+        objective = Objective(content.get("objective", "bdp"))
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise NetworkError(f"something of the plan is missing or damaged: {error}", _WANTED) from error
+    costs = evaluate(workload, network, hosts, objective)
+    return Plan(workload, network, hosts, objective, str(content.get("planner", "")), costs)
+
+
+_FEED = ("name", "rate_hz", "size_b", "at")
+
+
+def _task(said: Mapping[str, Any]) -> Task:
+    rate, size, work, fixed, window = (
+        float(said[name]) for name in ("rate_hz", "size_b", "work", "fixed_b", "window_b")
+    )
+    operators = tuple(said["operators"])
+    return Task(str(said["name"]), tuple(said["inputs"]), rate, size, work, fixed, window, operators)
+
+
+def _delivery(said: Mapping[str, Any]) -> Delivery:
+    latency = said.get("latency_s")
+    return Delivery(said["stream"], said["at"], math.inf if latency is None else float(latency))
