@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import argparse
 import random
+import resource
 import statistics
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
@@ -26,8 +29,9 @@ from tests.plan.pushpull.drawing import draw_composite
 
 from whimbrel.plan.areas import leaves
 from whimbrel.plan.cost import Objective
+from whimbrel.plan.files import write_network
 from whimbrel.plan.generate import deep_tree, hierarchy
-from whimbrel.plan.network import Network
+from whimbrel.plan.network import Consumer, Network, Source
 from whimbrel.plan.planners import plan_exact, plan_flow, plan_greedy
 from whimbrel.plan.pushpull.best import plan_pushpull
 from whimbrel.plan.pushpull.tree import detection_tree
@@ -232,6 +236,49 @@ def draw(curves: list[Curve], folder: Path) -> list[Path]:
     return made
 
 
+def end_to_end() -> str:
+    """Run the command on a query of the examples and a hierarchy of 10,582 brokers in a file."""
+    network, rng = hierarchy(TIERS[10582]), random.Random(1)
+    places = [broker.name for broker in leaves(network)]
+    sources = [Source(f"gate-{n}", "Plate", rng.choice(places), size_b=60_000) for n in range(3)]
+    sources += [Source(f"lift-{n}", "Position", rng.choice(places)) for n in range(6)]
+    consumers = (Consumer("guard", rng.choice(places), ("Danger",), 0.5), Consumer("archive", "cloud"))
+    network = replace(network, sources=tuple(sources), consumers=consumers)
+    lines = ["| `whimbrel plan` on 10,582 brokers, from end to end | seconds |", "|---|---|"]
+    with TemporaryDirectory() as folder:
+        for kind, picture in (("json", False), ("yaml", False), ("yaml", True)):
+            file = f"{folder}/site.{kind}"
+            write_network(network, file)
+            drawn = ["--picture", f"{folder}/plan.png"] if picture else []
+            spent = statistics.median(_command(file, *drawn) for _ in range(REPEAT))
+            lines.append(f"| {kind.upper()}{', with a picture' if picture else ''} | {spent:.1f} |")
+    return "\n".join(lines)
+
+
+def _command(file: str, *options: str) -> float:
+    """Run `whimbrel plan` in a process of its own; give the processor time that it took."""
+    examples = Path(__file__).parents[2] / "examples" / "planning"
+    command = [
+        "plan",
+        str(examples / "yard.wbl"),
+        "--network",
+        file,
+        "--events",
+        str(examples / "recording.csv"),
+    ]
+    code = "from whimbrel.cli.main import main; main()"
+    before = _children_s()
+    subprocess.run(
+        [sys.executable, "-c", code, *command, "--quiet", *options], check=True, stdout=subprocess.DEVNULL
+    )
+    return _children_s() - before
+
+
+def _children_s() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
 def simulator() -> str:
     """Write how much the simulator gets done in a second of one core."""
     simulation.events_of_query(20, 20.0)  # kernels compile
@@ -250,7 +297,7 @@ def main() -> None:
     parser.add_argument("--pictures", type=Path, help="a folder for the curves")
     options = parser.parse_args()
     curves = measure()
-    print(tables(curves) + "\n\n" + simulator())
+    print("\n\n".join([tables(curves), end_to_end(), simulator()]))
     if options.pictures:
         draw(curves, options.pictures)
 

@@ -116,7 +116,8 @@ def yard(network: Network, *, work: float = 0.0) -> Workload:
         Task("b", ("g",), 1, 200, work),
         Task("c", ("a", "b"), 1, 50, work),
     )
-    return Workload(feeds, tasks, (Delivery("c", last, 1.0),))
+    # Each task works for up to half a second on what comes.
+    return Workload(feeds, tasks, (Delivery("c", last, 3.0),))
 
 
 def test_what_is_looked_at_are_ways_those_above_and_the_nearest():
@@ -156,6 +157,22 @@ def test_where_those_nearby_have_no_room_more_are_looked_at():
     network = replace(network, brokers=brokers)
     workload = Workload((Feed("f", 1, 1, "0-0"),), (Task("t", ("f",), 1, 1, 1.0),), (Delivery("t", "0-1"),))
     assert plan_greedy(workload, network).hosts == {"t": far}
+
+
+def test_a_delay_that_no_host_can_keep_is_told_at_once(monkeypatch):
+    network = grid(16, 16)
+    workload = replace(yard(network), deliveries=(Delivery("c", "15-15", latency_s=0.001),))
+    looked = []
+    monkeypatch.setattr(
+        "whimbrel.plan.planners.place_greedily", lambda board: looked.append(board) or place_greedily(board)
+    )
+    with pytest.raises(NoPlanError, match="c would reach 15-15 after 150 ms, and has to after 1 ms"):
+        plan_greedy(workload, network)
+    assert [board.is_whole for board in looked] == [False]
+    with pytest.raises(
+        NoPlanError, match=r"nothing satisfies everything with the nearest \d+ of 256 brokers"
+    ):
+        plan_exact(workload, network)
 
 
 def test_parts_of_a_large_network_that_are_not_connected_are_named():

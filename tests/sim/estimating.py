@@ -77,7 +77,7 @@ def _link(rng: random.Random, a: str, b: str, turns: bool) -> Link:
 
 
 def _narrowed(rng: random.Random, problem: Problem, until_s: float) -> Problem:
-    """Give links so much room that some are nearly full when most has to be carried."""
+    """Give links and brokers so much room that some are nearly full when most has to be done."""
     costs = evaluate(
         problem.workload, problem.network, problem.hosts_over_time, problem.objective, until_s=until_s
     )
@@ -90,7 +90,11 @@ def _narrowed(rng: random.Random, problem: Problem, until_s: float) -> Problem:
         )
         for link in problem.network.links
     )
-    return replace(problem, network=replace(problem.network, links=links))
+    brokers = tuple(
+        replace(broker, capacity=(costs.work.get(broker.name, 0.0) + 0.01) * rng.choice([1.1, 3, math.inf]))
+        for broker in problem.network.brokers
+    )
+    return replace(problem, network=replace(problem.network, brokers=brokers, links=links))
 
 
 def _workload(rng: random.Random, places: list[str]) -> Workload:
@@ -112,6 +116,7 @@ def _workload(rng: random.Random, places: list[str]) -> Workload:
                 inputs,
                 made / size,
                 size,
+                work=rng.choice([0.1, 1.0]),
                 fixed_b=rng.choice([0, 900]),
                 window_b=rng.choice([0, 300]),
             )

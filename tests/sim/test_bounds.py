@@ -5,19 +5,20 @@ from __future__ import annotations
 import math
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tests.sim.estimating import UNTIL_S, Problem, draw_problem
 
+from whimbrel.lang.wbl import compile_text
 from whimbrel.plan.bounds import Sending
-from whimbrel.plan.contacts import ByTurns, Listed
+from whimbrel.plan.contacts import ALWAYS, ByTurns, Listed
 from whimbrel.plan.cost import Costs, Objective, evaluate
 from whimbrel.plan.migration import Horizon, MigrationProblem, attach, plan_migrations, stay
-from whimbrel.plan.network import Broker, Link, Mover, Network
+from whimbrel.plan.network import Broker, Consumer, Link, Mover, Network, Source
 from whimbrel.plan.routes import by_delay
 from whimbrel.plan.workload import Delivery, Feed, Task, Workload
 from whimbrel.sim.outcome import Outcome
-from whimbrel.sim.running import Settings, run_workload
+from whimbrel.sim.running import Settings, run_query, run_workload
 
 SEEDS = st.integers(0, 10**6)
 
@@ -54,6 +55,7 @@ def check_delays(costs: Costs, found: Outcome) -> None:
         assert measured.max(initial=0.0) <= bound * (1 + 1e-9) + 1e-9
 
 
+@example(2429, False, True, 40.0).via("what is sent on has the headers of all who were sent to")
 @given(SEEDS, st.booleans(), st.booleans(), st.sampled_from([0.0, 40.0]))
 def test_no_delay_is_above_the_bound(seed, turns, movers, header):
     check_delays(*carried_out(draw_problem(seed, turns=turns, movers=movers), UNTIL_S, header))
@@ -176,3 +178,60 @@ def test_migration_plans_cost_what_they_are_worth():
     assert len(plan.moves) == 2
     # The plan knows the delay while it moves: what comes meanwhile waits for the state.
     assert costs.delays_s[0] < found.delays_s["t to cloud (0)"].max() < costs.bounds_s[0]
+
+
+# -- the real engine ---------------------------------------------------------------------------------------
+
+QUERY = compile_text("""
+define Fast(v) detect Pos(speed > 20) as p assign v = p.speed group by source
+define Pair(n) detect Fast as a then Fast as b within 10 s assign n = a.v + b.v group by source
+define Quiet(n) detect Pair as a then not Stop for 2 s assign n = a.n
+""")
+SIZES = {"Pos": 100.0, "Stop": 100.0, "Fast": 80.0, "Pair": 60.0, "Quiet": 60.0}
+
+
+def cars(count=30):
+    kinds = ["Pos", "Pos", "Stop"]
+    return [
+        {"id": f"e{n}", "type": kinds[n % 7 % 3], "time": n, "source": f"car{n % 3}", "speed": 15.0 + n % 10}
+        for n in range(count)
+    ]
+
+
+def engine_workload(at: dict[str, str]) -> Workload:
+    """Say of each stream what it is at the most: one event a second, and three pairs with it."""
+    return Workload(
+        tuple(Feed(kind, 1, SIZES[kind], at[kind]) for kind in ("Pos", "Stop")),
+        (
+            Task("Fast", ("Pos",), 1, 80, burst_b=80),
+            Task("Pair", ("Fast",), 3, 60, burst_b=180),
+            Task("Quiet", ("Pair", "Stop"), 3, 60, burst_b=180),
+        ),
+        (Delivery("Quiet", "cloud"),),
+    )
+
+
+@settings(max_examples=25)
+@given(
+    st.fixed_dictionaries({name: st.sampled_from(["edge", "hub", "cloud"]) for name in SIZES}),
+    st.sampled_from([3_000.0, 20_000.0, math.inf]),
+    st.sampled_from([0.0, 0.4]),
+    st.sampled_from([0.7, 4.0]),
+    st.booleans(),
+)
+def test_no_detection_of_the_engine_is_above_the_bound(at, bandwidth, latency, heartbeat, turns):
+    contacts = ByTurns(2.3, 3.1) if turns else ALWAYS
+    network = Network(
+        (Broker("edge"), Broker("hub"), Broker("cloud")),
+        (
+            Link("edge", "hub", bandwidth, latency),
+            Link("hub", "cloud", bandwidth, latency, contacts=contacts),
+        ),
+        tuple(Source(kind, kind, at[kind]) for kind in ("Pos", "Stop")),
+        (Consumer("desk", "cloud"),),
+    )
+    hosts = {name: at[name] for name in ("Fast", "Pair", "Quiet")}
+    found = run_query(QUERY, cars(), network, hosts, settings=Settings(heartbeat_s=heartbeat, sizes=SIZES))
+    costs = evaluate(engine_workload(at), network, hosts, Objective.BDP, sending=Sending(40.0, heartbeat))
+    assert found.detections["desk"].num_rows
+    assert found.delays_s["desk"].max() <= costs.bounds_s[0]

@@ -74,6 +74,8 @@ def test_movers_stand_before_and_after_their_way(tmp_path):
         movers_of("street", 9, 30.0, 0)
     with pytest.raises(SimulationError, match="did you mean 'quad-tree'"):
         town(brokers="quadtree")
+    with pytest.raises(SimulationError, match="did you mean 'learned ws'"):
+        simulate("migcep-uncertainty", {**SMALL, "lines": ("learned w",)})
     with pytest.raises(SimulationError, match="too few for operator graphs of 3"):
         town(mobility=str(file)).groups(1)
 
@@ -111,7 +113,7 @@ def test_sizes_that_change_are_sent_and_counted():
 def test_knowing_more_costs_less():
     rows = simulate(
         "migcep-uncertainty",
-        {**SMALL, "states_b": (0.0,), "ahead_s": 60.0, "lines": ("known", "learned, ws")},
+        {**SMALL, "states_b": (0.0,), "ahead_s": 60.0, "lines": ("known", "learned ws")},
     ).rows
     cost = {row["line"]: row["planned B s"] for row in rows}
-    assert cost["known"] < cost["learned, ws"] < 2 * cost["greedy"]
+    assert cost["known"] < cost["learned ws"] < 2 * cost["greedy"]

@@ -173,6 +173,16 @@ def test_what_was_estimated_stands_beside_what_was_measured():
     assert results.notes["detections are those of one process"] is True
 
 
+def test_more_heartbeats_make_detections_earlier_and_late_ones_are_told():
+    network = replace(site(latency_s=0.01), consumers=(Consumer("app", "cloud", latency_s=0.3),))
+    plan = planned(YARD, network, lambda _: "cloud")
+    found = {beat: carry_out(YARD, cars(), plan, settings=Settings(heartbeat_s=beat)) for beat in (2.0, 0.05)}
+    late = {beat: each.outcome.delays_s["Rare to cloud"].max() for beat, each in found.items()}
+    assert late[0.05] < 0.3 < late[2.0]
+    assert "Rare to cloud" in judged(found[2.0]).notes["deliveries later than they may be"]
+    assert judged(found[0.05]).notes["deliveries later than they may be"] == "none"
+
+
 def test_time_points_need_no_source():
     query = compile_text("define Early detect time '1970-01-01T00:00:02Z' as t then Pos as p within 5 s")
     plan = planned(query, site(), lambda _: "cloud")

@@ -248,3 +248,16 @@ def test_best_effort_does_without_what_is_lost():
     assert len(some) + lost == 200
     assert 30 < lost < 90
     assert (kept.traffic.whole.repeated > 0, found.traffic.whole.repeated) == (True, 0)
+
+
+def test_streams_go_on_past_what_a_full_queue_dropped():
+    network = line(contacts=ByTurns(8.0, 2.0, 0.0), bandwidth_b_s=2000.0)
+    how = Settings(queue_b=1500.0, header_b=0.0)
+    found = run_query(QUERY, cars(60), network, {"Fast": "cloud", "Pair": "cloud"}, settings=how)
+    assert {drop.reason for drop in found.traffic.drops} == {"queue full"}
+    expected, some = rows([detect(QUERY, cars(60))]), rows([found.detections["app"]])
+    assert 0 < len(some) < len(expected)
+    assert found.traffic.on_their_way == 0
+    # Something is still found of what happened after the first drop.
+    first = min(drop.time_s for drop in found.traffic.drops)
+    assert found.detections["app"].column("end").cast("int64").to_pylist()[-1] / 1e6 > first

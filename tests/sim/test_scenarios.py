@@ -167,3 +167,33 @@ def test_what_a_paper_prints_is_drawn_and_written_beside_ours(tmp_path):
     assert [each["what"] for each in published] == ["paper", "goal"]
     assert published[0]["values"] == [["a", 0.3], ["b", 0.5]]
     assert (tmp_path / "bars.png").read_bytes() != (tmp_path / "plain.png").read_bytes()
+
+
+def test_a_logarithmic_plot_shows_what_is_drawn(tmp_path, monkeypatch):
+    import matplotlib.pyplot as plt
+
+    shown = []
+    monkeypatch.setattr(plt, "close", lambda figure: shown.append(figure.axes[0].get_ylim()))
+    rows = [{"x": 1.0, "y": 3.0}, {"x": 2.0, "y": 80_000.0}]
+    plot = Plot("log", "Over five decades", "x", "y", logarithmic=True, x_logarithmic=True)
+    write_report("test", {}, Results(rows, (plot,)), tmp_path)
+    ((low, high),) = shown
+    assert 0.1 < low < 3.0
+    assert 80_000 < high < 1e6
+
+
+def test_a_logarithmic_plot_shows_all_there_is(tmp_path, monkeypatch):
+    figure = pytest.importorskip("matplotlib.figure")
+    seen = []
+    save = figure.Figure.savefig
+    monkeypatch.setattr(
+        figure.Figure,
+        "savefig",
+        lambda self, *a, **b: (seen.append((self.axes[0].get_ylim(), self.axes[0])), save(self, *a, **b)),
+    )
+    rows = [{"x": x, "y": y, "by": by} for x, y, by in ((1, 0.4, "a"), (2, 0.008, "a"), (1, None, "b"))]
+    write_report("x", {}, Results(rows, (Plot("p", "t", "x", "y", "by", logarithmic=True),)), tmp_path)
+    ((low, high), axes), *_ = seen
+    assert 0.001 < low < 0.008
+    assert high > 0.4
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["a"]

@@ -18,7 +18,7 @@ import numpy as np
 from whimbrel.errors import NoPlanError
 from whimbrel.plan.cost import Objective, crossed, is_more, room
 from whimbrel.plan.network import Link, Network
-from whimbrel.plan.routes import Floats, Ints, Routes
+from whimbrel.plan.routes import Floats, Ints, Routes, by_delay
 from whimbrel.plan.timeline import Timeline, at_time
 from whimbrel.plan.workload import Feed, Task, Workload
 
@@ -89,6 +89,11 @@ class Board:
             return tuple(self.network.number)
         ways = self.routes.from_broker(places[0])
         return tuple(name for name, n in self.network.number.items() if ways.hops[n] >= 0)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all brokers that can be reached are candidates."""
+        return self._allowed is None
 
     @cached_property
     def _numbers(self) -> Ints:
@@ -228,7 +233,7 @@ class Board:
 
     def excess(self, hosts: Fixed) -> float:
         """Give by how much hosts ask too much: what is over each limit, as a share of it, in all."""
-        found = self._broker_excess(hosts)
+        found = self.broker_excess(hosts)
         if self.has_narrow_links:
             found += sum(_over(load, room(link)) for link, load in self.loads(hosts).items())
         if self.has_deadlines:
@@ -238,7 +243,31 @@ class Board:
             )
         return found
 
-    def _broker_excess(self, hosts: Fixed) -> float:
+    @cached_property
+    def is_hopeless(self) -> bool:
+        """Whether a delivery is late wherever tasks run: the quickest way from a feed takes too long."""
+        if not self.has_deadlines:
+            return False
+        quickest = Routes(self.network, by_delay)
+        number = self.network.number
+        return any(
+            _over(float(quickest.from_broker(end).delay_s[number[origin]]), each.latency_s)
+            for each in self.workload.deliveries
+            for end in self.places(each.at)
+            for feed in self._feeds_of(each.stream)
+            for origin in self.places(feed.at)
+        )
+
+    def _feeds_of(self, stream: str) -> list[Feed]:
+        """Give the feeds that a stream is made from."""
+        needed = {stream}
+        for task in reversed(self.workload.tasks):
+            if task.name in needed:
+                needed.update(task.inputs)
+        return [feed for feed in self.workload.feeds if feed.name in needed]
+
+    def broker_excess(self, hosts: Fixed) -> float:
+        """Give by how much hosts ask too much of brokers: what is over each limit, as a share of it."""
         work: dict[str, float] = {}
         state: dict[str, float] = {}
         for name, host in hosts.items():

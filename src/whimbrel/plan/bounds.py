@@ -113,6 +113,7 @@ class _System:
         self.legs = {name: self._legs(name) for name in self.buckets}
         self.ready_s = dict.fromkeys(self.buckets, 0.0)
         self.soon_s = dict.fromkeys(self.buckets, 0.0)
+        self.moving_s: dict[str, float] = {}
         self.told_s = dict.fromkeys(self.workload.feed, sending.heartbeat_s)
         self.orders: list[list[tuple[str, ...]]] = []
         self._add_news()
@@ -159,7 +160,9 @@ class _System:
                 readers.setdefault(key, _Leg([], [], [])).deliveries.append(number)
         bucket, sender = self.buckets[name], self._sender(name)
         for key, leg in readers.items():
-            heard = len(leg.tasks) + len(leg.deliveries)
+            # What is sent on to a mover has the headers of all to whom it was sent together.
+            others = readers.values() if len(key[0].stays) > 1 else [leg]
+            heard = sum(len(each.tasks) + len(each.deliveries) for each in others)
             rate, burst = self._on_wire(bucket, heard)
             for trip in trips(sender, key[0], self.slack_s):
                 hops = self._hops((name, key), trip, rate, burst)
@@ -286,9 +289,12 @@ class _System:
         longest = 0.0
         for time, before, after in self.hosts[task].changes:
             told = max(
-                self._orders_s((before, *there) for there in self._around(self._sender(name), time))
-                + self._orders_s((there[0], before) for there in self._around(self._sender(name), time))
-                for name in self.workload.task[task].inputs
+                (
+                    self._orders_s((before, *there) for there in self._around(self._sender(name), time))
+                    + self._orders_s((there[0], before) for there in self._around(self._sender(name), time))
+                    for name in self.workload.task[task].inputs
+                ),
+                default=0.0,
             )
             longest = max(longest, told + self._work_s(before) + self._state_s(before, after))
         return longest
@@ -335,6 +341,7 @@ class _System:
         for server in self._servers:
             for flow in server.flows.values():
                 flow.late_s, flow.soon_s = 0.0, math.inf
+        self.moving_s = {task.name: self._move_s(task.name) for task in self.workload.tasks}
         for name, legs in self.legs.items():
             if name in self.workload.task:
                 self._make(name)
@@ -349,8 +356,10 @@ class _System:
                 flow.late_s, flow.soon_s = max(flow.late_s, late), min(flow.soon_s, soon)
                 late += server.delay_s + server.latency_s
                 soon += server.latency_s
-            for _, _, flow in works:
-                flow.late_s, flow.soon_s = max(flow.late_s, late), min(flow.soon_s, soon)
+            for task, _, flow in works:
+                # What came while a task moved is worked on together when it has arrived.
+                flow.late_s = max(flow.late_s, late + self.moving_s[task])
+                flow.soon_s = min(flow.soon_s, soon)
             leg.late_s = max(leg.late_s, late + (self._work_s(trip.places[-1]) if works else 0.0))
             leg.soon_s = min(leg.soon_s, soon)
 
@@ -362,7 +371,7 @@ class _System:
             waits = self.told_s[each] - self.ready_s[each] if self.sending.heartbeat_s else 0.0
             late = max(late, leg.late_s + waits)
             soon = min(soon, leg.soon_s)
-        self.ready_s[name] = late + self._move_s(name)
+        self.ready_s[name] = late + self.moving_s[name]
         self.soon_s[name] = 0.0 if math.isinf(soon) else soon
         self.told_s[name] = self.ready_s[name] + self.sending.heartbeat_s
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, Protocol
 
 from whimbrel.errors import NetworkError, NoPlanError, did_you_mean
@@ -76,23 +76,14 @@ def plan_greedy(workload: Workload, network: Network, objective: Objective = Obj
         If what is found asks too much. The exact planner may still find something.
     """
     routes = Routes(network, objective.weight)
-    for candidates in _wider(workload, routes):
-        board = Board(workload, network, objective, candidates, routes)
+    for more in (MORE, WIDER * MORE, len(network.brokers)):
+        board = Board(workload, network, objective, near(workload, routes, more=more), routes)
         hosts = place_greedily(board)
-        if not board.excess(hosts):
+        if not board.excess(hosts) or board.is_hopeless or board.is_whole:
             break
+        if more > MORE and not board.broker_excess(hosts):
+            break  # brokers farther away have room, and neither time nor bandwidth
     return _checked(board, hosts, "greedy", "no way was found to satisfy everything")
-
-
-def _wider(workload: Workload, routes: Routes) -> Iterator[tuple[str, ...] | None]:
-    """Give the brokers to look at: few, then more, at last all of them (None)."""
-    candidates = near(workload, routes)
-    if candidates is not None:
-        yield candidates
-        candidates = near(workload, routes, more=WIDER * MORE)
-        if candidates is not None:
-            yield candidates
-    yield None
 
 
 @repaired
@@ -108,9 +99,11 @@ def plan_exact(workload: Workload, network: Network, objective: Objective = Obje
     candidates = near(workload, routes, more=FEW)
     board = Board(workload, network, objective, candidates, routes)
     hosts, notes = solve(board)
+    trouble = "nothing satisfies everything"
     if candidates is not None:
-        notes = (*notes, f"{len(candidates)} of {len(network.brokers)} brokers were looked at: those nearby")
-    return _checked(board, hosts, "exact", "nothing satisfies everything", notes)
+        few = f"{len(candidates)} of {len(network.brokers)} brokers"
+        notes, trouble = (*notes, f"{few} were looked at: those nearby"), f"{trouble} with the nearest {few}"
+    return _checked(board, hosts, "exact", trouble, notes)
 
 
 @repaired

@@ -33,12 +33,14 @@ class Host:
         self.longest_wait_s = 0.0
         """The longest time from when a job came to when it was done."""
         self.is_down = False
+        self.is_free = math.isinf(capacity)
+        """Whether whatever comes is done at once."""
         self._jobs: deque[tuple[float, Job]] = deque()
         self._turn = 0
 
     def submit(self, job: Job) -> None:
         """Do a job when all that came before it is done."""
-        if math.isinf(self.capacity) and not self.is_down:
+        if self.is_free:
             self.work += job.work
             job.finish()
             return
@@ -52,7 +54,7 @@ class Host:
 
     def fail(self) -> None:
         """Stop; what is half done has to be done again."""
-        self.is_down = True
+        self.is_down, self.is_free = True, False
         self._turn += 1
 
     def forget(self) -> int:
@@ -63,9 +65,9 @@ class Host:
 
     def restart(self, first: list[Job]) -> None:
         """Go on, with some jobs before those that wait."""
-        self.is_down = False
+        self.is_down, self.is_free = False, math.isinf(self.capacity)
         self._jobs.extendleft((self.clock.now, job) for job in reversed(first))
-        if math.isinf(self.capacity):
+        if self.is_free:
             waiting, self._jobs = self._jobs, deque()
             for _, job in waiting:
                 self.submit(job)

@@ -56,6 +56,7 @@ def notes(found: Executed) -> dict[str, Any]:
     return {
         "detections are those of one process": found.is_same,
         "detections that arrived, of those that one process finds": counts,
+        "deliveries later than they may be": _too_late(found) or "none",
         "events that came too late": outcome.late,
         "rows that are no events": dict(found.rejected) or 0,
         "messages that were dropped": dict(drops) or 0,
@@ -63,6 +64,18 @@ def notes(found: Executed) -> dict[str, Any]:
         "heartbeats and orders B/s": besides,
         "moves": len(outcome.moves),
     }
+
+
+def _too_late(found: Executed) -> dict[str, str]:
+    """Say which deliveries took longer than those who want them allow."""
+    said = {}
+    for delivery, (name, delays) in zip(
+        found.plan.workload.deliveries, found.outcome.delays_s.items(), strict=True
+    ):
+        count = int((delays > delivery.latency_s).sum())
+        if count:
+            said[name] = f"{count} of {len(delays)} after more than {delivery.latency_s:g} s"
+    return said
 
 
 def _added_s(found: Executed) -> list[float]:

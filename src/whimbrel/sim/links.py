@@ -23,7 +23,7 @@ from typing import Any
 
 from whimbrel.plan.network import Link, Network
 from whimbrel.plan.routes import Routes, Weight, by_latency
-from whimbrel.sim.clock import Clock
+from whimbrel.sim.clock import Action, Clock
 from whimbrel.sim.messages import Leg, Message
 from whimbrel.sim.outages import Failure, Outages
 from whimbrel.sim.traffic import Drop, Traffic
@@ -153,10 +153,15 @@ class Direction:
             else:
                 del self.since[number]
             if not is_lost:
-                self.links.clock.after(self.link.latency_s, partial(self._arrive, message))
+                self.links.clock.after(self.link.latency_s, self._arrival(message))
             elif not again:
                 self.links.drop(message, self.ends[0], "lost on a link")
         self._next()
+
+    def _arrival(self, message: Message) -> Action:
+        if self.links.outages.failures:
+            return partial(self._arrive, message)
+        return partial(self.links.reach, message, self.ends[1])
 
     def _arrive(self, message: Message) -> None:
         if self.links.recovers and self.links.is_down(self.ends[1]):

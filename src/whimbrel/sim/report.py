@@ -95,10 +95,13 @@ def _draw(plot: Plot, rows: Sequence[Mapping[str, Any]], out: Path) -> Path:
     figure, axes = plt.subplots(figsize=(7, 4.2), layout="constrained")
     ticks: list[Any] | None = None
     groups = list(dict.fromkeys(row.get(plot.by) for row in rows)) if plot.by else [None]
+    if len(groups) > _FEW:
+        many: Any = mpl.colormaps["tab20"]
+        axes.set_prop_cycle(color=many.colors)
     for number, group in enumerate(groups):
         chosen = [row for row in rows if plot.by is None or row.get(plot.by) == group]
         chosen = [row for row in chosen if row.get(plot.y) is not None]
-        if not chosen:
+        if plot.by and not chosen:
             continue
         x, y = [row[plot.x] for row in chosen], [row[plot.y] for row in chosen]
         if plot.kind == "bar":
@@ -106,18 +109,25 @@ def _draw(plot: Plot, rows: Sequence[Mapping[str, Any]], out: Path) -> Path:
             axes.bar([place + number * width for place in range(len(x))], y, width, label=group)
             ticks = x
             axes.set_xticks([place + 0.4 - width / 2 for place in range(len(x))], [str(each) for each in x])
+            if sum(len(str(each)) for each in x) > _ROOM:
+                axes.tick_params(axis="x", labelrotation=20)
         else:
             axes.plot(x, y, marker="o", markersize=4, label=group)
     for each, style in zip(plot.published, cycle(_STYLES)):
         _draw_published(axes, each, style, ticks)
     axes.set(title=plot.title, xlabel=plot.x, ylabel=plot.y)
-    axes.set_ylim(bottom=None if plot.logarithmic else 0)
     if plot.logarithmic:
         axes.set_yscale("log")
+    else:
+        axes.set_ylim(bottom=0)
     if plot.x_logarithmic:
         axes.set_xscale("log")
     if plot.by or plot.published:
-        axes.legend(title=plot.by, fontsize="small")
+        # Many lines leave no room among them.
+        beside: dict[str, Any] = (
+            {"loc": "center left", "bbox_to_anchor": (1.0, 0.5)} if len(groups) > _FEW else {}
+        )
+        axes.legend(title=plot.by, fontsize="small", **beside)
     axes.grid(visible=True, alpha=0.3)
     file = out / f"{plot.name}.png"
     figure.savefig(file, dpi=120)
@@ -125,7 +135,11 @@ def _draw(plot: Plot, rows: Sequence[Mapping[str, Any]], out: Path) -> Path:
     return file
 
 
+_ROOM = 60
+"""Characters that fit below the bars of a plot side by side."""
 _STYLES = ("--", ":", "-.")
+_FEW = 8
+"""Up to so many lines have colours of their own, and a legend among them."""
 
 
 def _draw_published(axes: Any, published: Published, style: str, ticks: list[Any] | None) -> None:

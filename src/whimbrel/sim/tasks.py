@@ -69,12 +69,17 @@ class Task(Endpoint):
             self.markers[content.key] = content.number
         else:
             super().handle(content)
-        self._stop_if_done()
+        if self.move is not None:
+            self._stop_if_done()
 
     def take(self, packets: list[Packet]) -> None:
         """Let the broker work on packets when it has time."""
-        host = self.world.hosts[self.broker]
-        host.submit(Job(self.name, self.work.cost(packets), partial(self._done, packets, self.complete)))
+        host, work = self.world.hosts[self.broker], self.work.cost(packets)
+        if host.is_free:  # as `submit` would, without its cost
+            host.work += work
+            self._done(packets, self.complete)
+        else:
+            host.submit(Job(self.name, work, partial(self._done, packets, self.complete)))
 
     def _done(self, packets: list[Packet], complete: int) -> None:
         """Send what comes of packets."""
@@ -92,7 +97,8 @@ class Task(Endpoint):
                 complete=output.complete,
                 born_s=output.born_s,
             )
-        self._stop_if_done()
+        if self.move is not None:
+            self._stop_if_done()
 
     # -- failing -----------------------------------------------------------------------------------------
 

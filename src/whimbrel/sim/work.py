@@ -321,7 +321,7 @@ class RateWork:
 
     def cost(self, packets: list[Packet]) -> float:
         """Give the work that packets make: the task's share of work a byte."""
-        return self.work_b * sum(packet.size_b for packet in packets)
+        return self.work_b * sum(packet.size_b for packet in packets) if self.work_b else 0.0
 
     def anew(self) -> RateWork:
         """Begin again."""

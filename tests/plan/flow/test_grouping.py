@@ -37,7 +37,9 @@ def test_alternatives_hold_all_that_they_need():
     alternatives = PAPER.alternatives()
     assert alternatives[0] == {"Video", "Motion"}
     assert frozenset({"FaceLabel", "Face", "Video", "Body"}) in alternatives
-    assert len(set(alternatives)) == len(alternatives)
+    assert frozenset({"FaceLabel", "Face", "Video", "Body", "Motion"}) in alternatives
+    assert not any(kept < PAPER.roots for kept in alternatives)
+    assert len(set(alternatives)) == len(alternatives) == 6
     for kept in alternatives:
         assert all(set(PAPER.parents[name]) <= kept for name in kept)
 

@@ -10,9 +10,11 @@ from hypothesis import strategies as st
 from whimbrel.plan.migration import Horizon, MigrationProblem, attached, find_optimum, nearby, stay
 from whimbrel.plan.migration.following import POLICIES, follow_predictions, plan_together
 from whimbrel.plan.migration.improve import fits
-from whimbrel.plan.migration.plan import changes_of
+from whimbrel.plan.migration.plan import NOWHERE, changes_of
+from whimbrel.plan.migration.policies import plan_adaptively
+from whimbrel.plan.migration.policies.adaptive import _expected_ahead
 from whimbrel.plan.migration.samples import random_problem
-from whimbrel.plan.migration.uncertain import Course, from_courses
+from whimbrel.plan.migration.uncertain import Course, UncertainPlan, from_courses
 from whimbrel.plan.network import Broker, Link, Mover, Network
 from whimbrel.plan.workload import Delivery, Feed, Task, Workload
 
@@ -98,6 +100,46 @@ def test_plans_of_all_keep_room_and_those_on_their_way_stay(seed, policy):
     assert np.array_equal(found[problem.tasks[0]], begun[problem.tasks[0]])
     if policy == "weighted sum":
         assert problem.score(found) <= problem.score(begun) + 1e-9
+
+
+@given(st.integers(0, 2**32 - 1))
+def test_an_adaptive_plan_expects_what_a_naive_recursion_does(seed):
+    draw = np.random.default_rng(seed)
+    states, steps, size = 3, 4, 3
+    turns = tuple(row / row.sum(axis=1, keepdims=True) for row in draw.random((steps - 1, states, states)))
+    brokers = draw.integers(-1, size, states)
+    plan = UncertainPlan("car", Horizon(steps), (brokers,) * steps, np.full(states, 1 / states), turns)
+    problem = follow([0] * steps, 20)
+    by_place, rest = draw.random((size, size)), draw.random((steps, size))
+    move = draw.random((size, size)) * (1 - np.eye(size))
+    room = np.ones((steps, size), dtype=bool)
+
+    def value(step, state, host):
+        here = rest[step, host] + (by_place[brokers[state], host] if brokers[state] != NOWHERE else 0.0)
+        if step == steps - 1:
+            return here
+        return here + min(move[host, other] + later(step, state, other) for other in range(size))
+
+    def later(step, state, host):
+        return sum(turns[step][state, n] * value(step + 1, n, host) for n in range(states))
+
+    found = _expected_ahead(problem, plan, by_place, rest, move, room)
+    expected = [[[later(t, s, h) for h in range(size)] for s in range(states)] for t in range(steps - 1)]
+    np.testing.assert_allclose(found, expected)
+
+
+def test_who_can_follow_moves_next_to_a_mover_that_may_go_on():
+    # Nobody knows where the car will be soon, but it is at c now: it pays to be there, and to see.
+    horizon = Horizon(30)
+    draw = np.random.default_rng(3)
+    rows = [np.concatenate([np.full(8, 2), draw.integers(0, 3, 22)]) for _ in range(6)]
+    plan = from_courses("car", horizon, [Course(row, 1 / 6) for row in rows])
+    problem = follow([2] * 30, 90).attached_as({"car": plan})
+    assert plan_adaptively(problem, "t", {}).courses(1)[0].hosts[4] == 2
+    # What takes longer than a step is planned by expected costs.
+    slow = follow([2] * 30, 350).attached_as({"car": plan})
+    expected = slow.time_graph("t", {}).shortest().hosts
+    assert plan_adaptively(slow, "t", {}).courses(1)[0].hosts.tolist() == expected.tolist()
 
 
 LINE = Network(

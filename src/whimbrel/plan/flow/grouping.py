@@ -78,16 +78,15 @@ class Forest:
     def alternatives(self, longest: int = 2) -> tuple[Names, ...]:
         """Give the sets of events that a broker may process: one event with its ancestors, or several.
 
-        Several go together if they share nothing that they are made of. What holds only events that are not
-        made of others is one alternative: nothing is processed there.
+        Several go together if they share nothing that they are made of; events that are not made of others
+        may be kept along. What holds only such events is one alternative: nothing is processed there.
         """
         single = [frozenset({name}) | self.ancestors(name) for name in self.parents if self.parents[name]]
         found: dict[Names, None] = {self.roots: None}
         found.update(dict.fromkeys(single))
-        names = [name for name in self.parents if self.parents[name]]
         for count in range(2, longest + 1):
-            for several in combinations(names, count):
-                if self._are_apart(several):
+            for several in combinations(self.parents, count):
+                if not self.roots.issuperset(several) and self._are_apart(several):
                     sets = (frozenset({name}) | self.ancestors(name) for name in several)
                     found[frozenset().union(*sets)] = None
         return tuple(found)

@@ -18,6 +18,7 @@ from whimbrel.plan.migration.improve import fits, slack
 from whimbrel.plan.migration.nearby import nearby
 from whimbrel.plan.migration.plan import NOWHERE, Ints, MigrationPlan, changes_of
 from whimbrel.plan.migration.policies import (
+    plan_adaptively,
     plan_k_shortest,
     plan_naively,
     plan_skewed,
@@ -38,8 +39,9 @@ POLICIES: dict[str, Policy] = {
     "temporal adjustment": plan_with_shifts,
     "temporally skewed": partial(plan_skewed, most=8),
     "k shortest": plan_k_shortest,
+    "adaptive": plan_adaptively,
 }
-"""The ways of the paper to plan next to uncertain neighbours, by name."""
+"""Ways to plan next to uncertain neighbours, by name: those of the paper, and one of ours."""
 ROUNDS = 3
 """How often tasks that tell each other uncertain plans plan anew: nothing says that they come to an end."""
 
@@ -69,7 +71,7 @@ def follow_predictions(
     predict: Predict,
     every_s: float = 10.0,
     ahead: int = 120,
-    policy: Policy = POLICIES["weighted sum"],
+    policy: Policy = POLICIES["adaptive"],
     *,
     at_once: bool = True,
     range_m: float | None = None,
@@ -177,7 +179,7 @@ def plan_together(
     problem: MigrationProblem,
     hosts: dict[str, Ints],
     free: Collection[str],
-    policy: Policy = POLICIES["weighted sum"],
+    policy: Policy = POLICIES["adaptive"],
 ) -> dict[str, Ints]:
     """Let some tasks plan by a policy, each next to what the others tell; give what is to be carried out.
 

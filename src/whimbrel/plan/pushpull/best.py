@@ -38,6 +38,8 @@ SMALL_TREE = Effort(most=16, widest=8)
 LARGE_TREE = Effort(most=4, widest=4)
 FEW_JUNCTIONS = 8
 """A tree with more is large."""
+FEW_STARTS = 2
+"""From how many choices of junctions the search begins in a large tree."""
 MOST_INPUTS = 12
 """A junction is not shorted if the one above it had more inputs then."""
 
@@ -62,13 +64,15 @@ def plan_pushpull(
 def plan_tree(composite: Composite, tree: Junction) -> PushPullPlan:
     """Find a good plan of a tree with any of its junctions shorted.
 
-    Begins with none shorted, with each level, and with all, and goes on as long as one junction more or less
-    makes the plan better.
+    Begins with none shorted, with each level, and with all (in a large tree with the best of these), and goes
+    on as long as one junction more or less makes the plan better.
     """
     is_small = sum(1 for _ in tree.below()) <= FEW_JUNCTIONS
     search = _Search(composite, tree, SMALL_TREE if is_small else LARGE_TREE)
-    levels = range(1, tree.height) if is_small else ()
-    starts = dict.fromkeys([frozenset(), *(search.shortings.from_level(level) for level in levels)])
+    levels = (search.shortings.from_level(level) for level in range(1, tree.height))
+    starts: list[frozenset[str]] = list(dict.fromkeys([frozenset(), *levels]))
+    if not is_small:
+        starts = sorted(starts, key=search.rank)[:FEW_STARTS]
     plans = [search.plan(min((search.improved(start) for start in starts), key=search.rank))]
     if is_small and search.is_wide(frozenset()):
         plans.append(convert(composite, tree))

@@ -35,7 +35,7 @@ class Fronts:
     """The plans of junctions that no other beats in both cost and delay, each worked out once.
 
     `most` keeps only so many for each junction, and of junctions with more than `widest` inputs only plans
-    that go from the rare to the frequent ones are tried: no longer exact, but quick for large trees.
+    that take them in one of two orders are tried: no longer exact, but quick for large trees.
     """
 
     def __init__(self, composite: Composite, most: int | None = None, widest: int | None = None) -> None:
@@ -54,7 +54,7 @@ class Fronts:
     def _worked_out(self, junction: Junction) -> list[Point]:
         wanted = tuple(n for n, each in enumerate(junction.inputs) if not is_negated(each))
         if self._widest is not None and len(wanted) > self._widest:
-            points = self._from_rare_to_frequent(junction, wanted)
+            points = self._in_good_orders(junction, wanted)
         else:
             points = self._in_any_order(junction, wanted)
         if len(wanted) < len(junction.inputs):
@@ -75,11 +75,18 @@ class Fronts:
             )
         return found[_bits(wanted)]
 
-    def _from_rare_to_frequent(self, junction: Junction, wanted: tuple[int, ...]) -> list[Point]:
-        """Give the plans in which each stage has what is less frequent than what the next one has."""
+    def _in_good_orders(self, junction: Junction, wanted: tuple[int, ...]) -> list[Point]:
+        """Give the plans in which inputs come in the order of how rare they are, or of what a push costs."""
         costs = _Costs(self._composite, junction)
-        rate = {n: self._composite.rate_hz(junction.inputs[n].parts) for n in wanted}
-        ordered = sorted(wanted, key=lambda n: rate[n])
+        rate = {number: self._composite.rate_hz(junction.inputs[number].parts) for number in wanted}
+        by_rate = sorted(wanted, key=lambda number: rate[number])
+        by_cost = sorted(wanted, key=lambda number: (costs.of(number, 0), rate[number]))
+        found = [*self._in_order(costs, by_rate), *self._in_order(costs, by_cost)]
+        return self._best((each.cost_s, each.delay_s, each, (), ()) for each in found)
+
+    def _in_order(self, costs: _Costs, ordered: list[int]) -> list[Point]:
+        """Give the plans in which each stage has what comes next in an order."""
+        junction = costs.junction
         drafts: list[list[_Draft]] = [[] for _ in range(len(ordered) + 1)]
         found: list[Point] | None = None
         for start in range(len(ordered)):
@@ -123,6 +130,9 @@ class Fronts:
         for draft in sorted(drafts, key=_cost_and_delay):
             if not kept or draft[1] < kept[-1][1]:
                 kept.append(draft)
+        if self._most is not None:
+            # What is late already only gets later; one is kept to tell how late.
+            kept = [draft for draft in kept if draft[1] <= self._composite.tolerance_s] or kept[-1:]
         if self._most is not None and len(kept) > self._most:
             step = (len(kept) - 1) / (self._most - 1)
             kept = [kept[round(place * step)] for place in range(self._most)]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from whimbrel.errors import NoPlanError, SimulationError
+from whimbrel.errors import NoPlanError, SimulationError, did_you_mean
 from whimbrel.plan.migration import (
     MigrationProblem,
     coordinate,
@@ -119,6 +119,13 @@ def carry_out(town: Town, problems: Iterable[MigrationProblem], way: Way, **sett
 def greedily(problem: MigrationProblem) -> Hosts:
     """Go every few seconds to where it is best now."""
     return follow_greedily(problem, GREEDY_S)
+
+
+def _line(name: str) -> tuple[str, str]:
+    if name not in LINES:
+        hint = did_you_mean(name, LINES) or "there are " + ", ".join(LINES)
+        raise SimulationError(f"no line is named {name!r}; {hint}")
+    return LINES[name]
 
 
 def _share(value: float, of: float) -> float | None:
@@ -303,7 +310,8 @@ def run_horizon(parameters: Mapping[str, Any], progress: Progress) -> Results:
         progress(number, len(pairs))
 
         def way(problem: MigrationProblem, area: float = area, size: int = size) -> Hosts:
-            return follow_predictions(problem, predict, 20.0, size, range_m=area).hosts
+            policy = POLICIES["weighted sum"]
+            return follow_predictions(problem, predict, 20.0, size, policy, range_m=area).hosts
 
         found = carry_out(town, some, way)
         rows.append({"steps": size, "range": f"{area:.0f} m", **found, "of greedy": found["B s"] / greedy})
@@ -340,15 +348,18 @@ def predictors_of(town: Town, parameters: Mapping[str, Any]) -> dict[str, Predic
 
 LINES = {
     "known": ("known", "weighted sum"),
-    "navi, ws": ("navigation", "weighted sum"),
-    "navi, naive": ("navigation", "naive"),
-    "linear, ws": ("linear", "weighted sum"),
-    "linear, naive": ("linear", "naive"),
-    "learned, ws": ("learned", "weighted sum"),
-    "learned, naive": ("learned", "naive"),
-    "learned times, ws": ("navigation, learned times", "weighted sum"),
-    "learned times, temporal": ("navigation, learned times", "temporal adjustment"),
-    "learned times, skewed": ("navigation, learned times", "temporally skewed"),
+    "navi ws": ("navigation", "weighted sum"),
+    "navi naive": ("navigation", "naive"),
+    "navi adaptive": ("navigation", "adaptive"),
+    "linear ws": ("linear", "weighted sum"),
+    "linear naive": ("linear", "naive"),
+    "linear adaptive": ("linear", "adaptive"),
+    "learned ws": ("learned", "weighted sum"),
+    "learned naive": ("learned", "naive"),
+    "learned adaptive": ("learned", "adaptive"),
+    "learned-times ws": ("navigation, learned times", "weighted sum"),
+    "learned-times temporal": ("navigation, learned times", "temporal adjustment"),
+    "learned-times skewed": ("navigation, learned times", "temporally skewed"),
 }
 """What is known of movers, and the policy: the lines of figure 10 a and b."""
 
@@ -356,13 +367,13 @@ LINES = {
 @scenario(
     "migcep-uncertainty",
     "byte seconds of operators by what is known of movers and by policy, over the state (figure 10 a, b)",
-    **{**COMMON, "graphs": (2, COMMON["graphs"][1]), "seconds": (400.0, COMMON["seconds"][1])},
+    **{**COMMON, "graphs": (2, COMMON["graphs"][1]), "seconds": (300.0, COMMON["seconds"][1])},
     states_b=((0.0, 5_000.0, 15_000.0, 60_000.0), "sizes of the state"),
     event_b=(250.0, "bytes of an event"),
     detections_hz=(0.1, "events a second that an operator gives"),
     stateful=("distance a", "which operator has the state: distance a, or friends as in the thesis"),
     step_s=(2.0, "distance between time steps"),
-    ahead_s=(300.0, "how far plans look ahead"),
+    ahead_s=(200.0, "how far plans look ahead"),
     every_s=(20.0, "how often there is a new plan, besides when a mover is not where it was expected"),
     lines=(tuple(LINES), "knowledge and policy"),
 )
@@ -377,11 +388,12 @@ def run_uncertainty(parameters: Mapping[str, Any], progress: Progress) -> Result
     for number, state in enumerate(parameters["states_b"]):
         some = problems(town, parameters, parameters["event_b"], state, **graph)
         greedy = carry_out(town, some, greedily)
-        rows.append({"state B": state, "line": "greedy", **greedy, "of greedy": 1.0})
+        sizes = {"state": f"{state:,.0f} B", "state B": state}
+        rows.append({**sizes, "line": "greedy", **greedy, "of greedy": 1.0})
         static = carry_out(town, some, stay)["B s"]
         for n, line in enumerate(parameters["lines"]):
             progress(number * len(parameters["lines"]) + n, total)
-            name, policy = LINES[line]
+            name, policy = _line(line)
 
             def way(problem: MigrationProblem, name: str = name, policy: str = policy) -> Hosts:
                 return follow_predictions(
@@ -389,7 +401,7 @@ def run_uncertainty(parameters: Mapping[str, Any], progress: Progress) -> Result
                 ).hosts
 
             found = carry_out(town, some, way)
-            rows.append({"state B": state, "line": line, **found, "of greedy": found["B s"] / greedy["B s"]})
+            rows.append({**sizes, "line": line, **found, "of greedy": found["B s"] / greedy["B s"]})
         for row in rows:
             if row["state B"] == state:
                 row["saved % of greedy"] = saved(row["B s"], greedy["B s"])
@@ -401,7 +413,7 @@ def run_uncertainty(parameters: Mapping[str, Any], progress: Progress) -> Result
             Plot(
                 "bdp",
                 f"Byte seconds, as a share of greedy ({parameters['brokers']})",
-                "state B",
+                "state",
                 "of greedy",
                 "line",
                 published=(goal,),

@@ -11,7 +11,7 @@ from typing import Any
 
 from whimbrel.errors import SimulationError
 from whimbrel.plan.migration import MigrationProblem
-from whimbrel.plan.migration.following import follow_predictions
+from whimbrel.plan.migration.following import POLICIES, follow_predictions
 from whimbrel.plan.workload import Delivery, Feed, Task, Workload
 from whimbrel.sim.scenarios.driving import Hosts, Town
 from whimbrel.sim.scenarios.migcep import COMMON, Way, carry_out, greedily, town_of
@@ -91,7 +91,7 @@ class _Queries:
         for name, predict in self.predictions.items():
 
             def way(problem: MigrationProblem, predict: Any = predict) -> Hosts:
-                return follow_predictions(problem, predict, 20.0, ahead).hosts
+                return follow_predictions(problem, predict, 20.0, ahead, POLICIES["weighted sum"]).hosts
 
             ways[name] = way
         found = {name: carry_out(self.town, some, way) for name, way in ways.items()}

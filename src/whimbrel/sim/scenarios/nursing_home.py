@@ -70,8 +70,7 @@ def run_nursing_home(parameters: Mapping[str, Any], progress: Progress) -> Resul
         Plot("flow", "Bytes a second, counted on every link", "planner", "measured B/s", kind="bar",
              logarithmic=True),
         Plot("packets", "Packets of 1,500 bytes in a second, counted on every link", "planner", "packets/s",
-             kind="bar", logarithmic=True,
-             published=(Published("data packets", printed, f"{PAPER}, Table 3"),)),
+             kind="bar", published=(Published("data packets", printed, f"{PAPER}, Table 3"),)),
     )  # fmt: skip
     return Results(rows, plots, {"overhead": overhead(home)})
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from itertools import product
 from math import prod
 
@@ -55,7 +56,7 @@ def combinations_of(plans: Sequence[UncertainPlan], most: int) -> Iterator[tuple
     If there are more than `most`, samples of each plan are dealt out to combinations of equal chance (a Latin
     hypercube): the first ones of all combinations would be those of one corner.
     """
-    likely = [plan.likely(most) for plan in plans]
+    likely = [_likely(plan, most) for plan in plans]
     if prod(map(len, likely)) <= most:
         for chosen in product(*likely):
             yield tuple(course.hosts for course in chosen), prod(course.chance for course in chosen)
@@ -63,6 +64,19 @@ def combinations_of(plans: Sequence[UncertainPlan], most: int) -> Iterator[tuple
     generator = np.random.default_rng(most)
     # The first plan keeps its order: one plan alone is dealt out evenly.
     orders = [np.arange(most), *(generator.permutation(most) for _ in plans[1:])]
-    samples = [plan.samples(most)[order] for plan, order in zip(plans, orders, strict=True)]
+    samples = [_samples(plan, most)[order] for plan, order in zip(plans, orders, strict=True)]
     for n in range(most):
         yield tuple(rows[n] for rows in samples), 1.0 / most
+
+
+# Tasks plan several times next to the same plans of movers.
+
+
+@lru_cache(maxsize=32)
+def _likely(plan: UncertainPlan, most: int) -> list[Course]:
+    return plan.likely(most)
+
+
+@lru_cache(maxsize=32)
+def _samples(plan: UncertainPlan, most: int) -> Ints:
+    return plan.samples(most)
