@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.plan.worlds import random_network, random_workload
 
@@ -28,6 +28,7 @@ from whimbrel.trial.measure import measure
 
 GOLDEN = Path(__file__).parent / "golden"
 EXAMPLE = Path(__file__).parents[2] / "examples" / "planning"
+FEWER = settings(max_examples=max(10, settings.default.max_examples // 3))
 
 
 @pytest.fixture(scope="module")
@@ -115,10 +116,20 @@ def test_times_that_make_no_sense_are_told(settings, words):
         plan_moving(*bus(), **settings)
 
 
+def test_tracks_that_begin_late_are_told():
+    workload, network = bus()
+    late = Mover("bus", tuple((1_700_000_000 + time, x, y) for time, x, y in network.movers[0].track))
+    with pytest.raises(
+        NetworkError, match="all tracks lie between 1,700,000,000 s and 1,700,000,060 s, in one"
+    ):
+        plan_moving(workload, replace(network, movers=(late,)))
+
+
 def test_other_objectives_are_told_to_be_left_aside():
     assert "and nothing else" in plan_moving(*bus(), Objective.FLOW).words()
 
 
+@FEWER
 @given(st.integers(0, 10_000), st.sampled_from([0.5, 1.0, 3.0]))
 def test_plans_are_never_dearer_than_the_best_hosts_that_stay(seed, step_s):
     rng = random.Random(seed)
@@ -138,6 +149,7 @@ def _end(plan: Itinerary | Placement) -> float | None:
     return plan.horizon.end_s if isinstance(plan, Itinerary) else None
 
 
+@FEWER
 @given(st.integers(0, 10_000))
 def test_plans_keep_capacities_and_latencies(seed):
     rng = random.Random(seed)

@@ -40,6 +40,8 @@ FEW_STEPS = 300
 NICE_S = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 21600, 43200, 86400)
 MOST_CELLS = 1_000_000
 """Steps times brokers that a plan may have."""
+FEW_CELLS = 60_000
+"""Steps times brokers times tasks up to which tasks are planned in pairs, too."""
 MOST_BROKERS = 1_500
 FEW_CHOICES = 150
 """Up to so many tasks times brokers, the hosts that stay are the best there are."""
@@ -111,6 +113,12 @@ def _horizon(workload: Workload, network: Network, step_s: float | None) -> Hori
     nice = (each for each in NICE_S if until / each <= FEW_STEPS)
     step = next(nice, until / FEW_STEPS) if step_s is None else step_s
     _check_time(until, step)
+    first = min((mover.track[0][0] for mover in network.movers if mover.track), default=0.0)
+    if step > until - first:
+        raise NetworkError(
+            f"all tracks lie between {first:,.0f} s and {until:,.0f} s, in one step of {in_seconds(step)}",
+            "give times since the start, so that the tracks begin near 0, or a shorter step (--step)",
+        )
     steps, brokers = max(1, math.ceil(until / step - 1e-9)), len(network.brokers)
     if steps * brokers > MOST_CELLS:
         raise NetworkError(
@@ -197,14 +205,19 @@ class _Mover:
         """Give the plans to choose from: those of MigCEP, from several beginnings, and staying."""
         found: list[dict[str, Ints]] = []
         try:
-            found.append(plan_migrations(self.problem))
+            found.append(plan_migrations(self.problem, pairs=self._is_small))
         except NoPlanError:
             if isinstance(staying, NoPlanError):
                 raise
         if isinstance(staying, Placement):
             fixed = self._fixed(staying.hosts)
-            found += [improve(self.problem, fixed), fixed]
+            found += [improve(self.problem, fixed, pairs=self._is_small), fixed]
         return found
+
+    @property
+    def _is_small(self) -> bool:
+        """Tell whether there is time to plan tasks in pairs, too."""
+        return self.horizon.steps * len(self.network.brokers) * len(self.workload.tasks) <= FEW_CELLS
 
     def _fixed(self, hosts: Mapping[str, str]) -> dict[str, Ints]:
         number = self.network.number

@@ -7,7 +7,8 @@ there, events are held back only if the window says that they cannot matter.
 
 Where several sources send one kind of events, a detection has one event of one of them: what is detected is
 the union of what is detected with each source alone, so there is a composite event for each way to choose the
-sources. What must not occur must not come from any of them.
+sources. What must not occur must not come from any of them; it is looked for near the others, and holds none
+of those back, as only who knows all of them can tell whether it lies between them.
 """
 
 from __future__ import annotations
@@ -71,7 +72,8 @@ class _Pattern:
     operator: str
     parts: tuple[tuple[str, ...], ...]
     """For every part the streams that any of its events may come from."""
-    absent: tuple[str, ...]
+    absent: tuple[tuple[int, str], ...]
+    """What must not occur: the number of parts before it, and its stream."""
     window_s: float
 
 
@@ -156,9 +158,15 @@ class _Extractor:
         if any(part.select is not Select.EACH for part in match.parts):
             raise _refused(definition, "it selects among the events of a part")
         parts = tuple(self._alternatives(definition, part.input) for part in match.parts)
-        absent = tuple(name for each in match.absent for name in self._alternatives(definition, each.input))
+        absent = tuple(
+            (len(parts) if each.after is None else each.after + 1, name)
+            for each in match.absent
+            for name in self._alternatives(definition, each.input)
+        )
         ordered = {(order.first, order.second) for order in match.orders}
         in_order = all(pair in ordered for pair in pairwise(range(len(parts))))
+        # What must not occur before or after all others has no place in a sequence.
+        in_order = in_order and all(0 < place < len(parts) for place, _ in absent)
         return _Pattern("seq" if in_order else "and", parts, absent, self._window_s(definition, match))
 
     def _window_s(self, definition: str, match: Match) -> float:
@@ -190,7 +198,11 @@ class _Extractor:
     def _choices(self, definition: str, pattern: _Pattern) -> Iterator[tuple[Part, ...]]:
         """Give the parts for each way to choose who sends those that must occur."""
         sent = [[part for name in names for part in self._sent(definition, name)] for names in pattern.parts]
-        absent = [part for name in pattern.absent for part in self._sent(definition, name, is_negated=True)]
+        absent = [
+            (place, part)
+            for place, name in pattern.absent
+            for part in self._sent(definition, name, is_negated=True)
+        ]
         if pattern.operator == "or":
             yield tuple(_named_once(sent[0]))
             return
@@ -201,7 +213,11 @@ class _Extractor:
                 f"there are {count:,} ways to choose sources for it, and {MOST_CHOICES} can be planned",
             )
         for chosen in product(*sent):
-            yield tuple(_named_once([*chosen, *absent]))
+            parts = []
+            for number in range(len(chosen) + 1):
+                parts += [part for place, part in absent if place == number]
+                parts += chosen[number : number + 1]
+            yield tuple(_named_once(parts))
 
     def _sent(self, definition: str, stream: str, *, is_negated: bool = False) -> list[Part]:
         """Give a stream of single events as parts: one for each source."""

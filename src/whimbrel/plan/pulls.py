@@ -135,8 +135,11 @@ class Pulls:
 
     def _junction(self, composite: Composite, planned: Planned) -> list[str]:
         inputs = list(gets(composite, planned))
-        pushed = [each.name for each in inputs if not each.stage]
-        lines = [f"  {planned.junction.at} is sent {listed(pushed)} at once."]
+        own = [each.name for each in inputs if not each.stage and not hops(each.each)]
+        sent = [each.name for each in inputs if not each.stage and hops(each.each)]
+        said = [f"has {listed(own)} itself"] if own else []
+        said += [f"is sent {listed(sent)} at once"] if sent else []
+        lines = [f"  {planned.junction.at} {listed(said)}."]
         for stage in range(1, len(planned.stages)):
             asked = [each for each in inputs if each.stage == stage]
             now, before = sum(each.bytes_s for each in asked), sum(each.pushed_b_s for each in asked)

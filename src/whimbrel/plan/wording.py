@@ -52,7 +52,7 @@ def counted(count: int, what: str) -> str:
 def compared(other: float, mine: float) -> str:
     """Say how much more, or less, something costs."""
     if not mine:
-        return f"{amount(other)} instead of nothing"
+        return f"{amount(other)} instead of nothing" if other else "as much"
     ratio = other / mine
     if ratio >= 2:
         return f"{ratio:.3g} times as much"
