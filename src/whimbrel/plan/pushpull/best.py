@@ -40,6 +40,8 @@ FEW_JUNCTIONS = 8
 """A tree with more is large."""
 FEW_STARTS = 2
 """From how many choices of junctions the search begins in a large tree."""
+WIDEST_START = 24
+"""It does not begin where a junction has more inputs than these."""
 MOST_INPUTS = 12
 """A junction is not shorted if the one above it had more inputs then."""
 
@@ -72,9 +74,10 @@ def plan_tree(composite: Composite, tree: Junction) -> PushPullPlan:
     levels = (search.shortings.from_level(level) for level in range(1, tree.height))
     starts: list[frozenset[str]] = list(dict.fromkeys([frozenset(), *levels]))
     if not is_small:
-        starts = sorted(starts, key=search.rank)[:FEW_STARTS]
+        narrow = [start for start in starts if not start or search.most_inputs(start) <= WIDEST_START]
+        starts = sorted(narrow, key=search.rank)[:FEW_STARTS]
     plans = [search.plan(min((search.improved(start) for start in starts), key=search.rank))]
-    if is_small and search.is_wide(frozenset()):
+    if is_small and search.most_inputs(frozenset()) > SMALL_TREE.widest:
         plans.append(convert(composite, tree))
     return min(plans, key=_rank)
 
@@ -145,10 +148,10 @@ class _Search:
             self._ranks[away] = (late, point.cost_s, point.delay_s)
         return self._ranks[away]
 
-    def is_wide(self, away: frozenset[str]) -> bool:
-        """Tell whether a junction has so many inputs that not all orders of them are tried."""
+    def most_inputs(self, away: frozenset[str]) -> int:
+        """Count the inputs of the junction that has most, without these."""
         tree = self.shortings.without(away)
-        return max(len(each.inputs) for each in (tree, *tree.below())) > self._effort.widest
+        return max(len(each.inputs) for each in (tree, *tree.below()))
 
     def plan(self, away: frozenset[str]) -> PushPullPlan:
         """Give the best plan without these junctions."""
