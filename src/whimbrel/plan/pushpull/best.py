@@ -38,6 +38,8 @@ SMALL_TREE = Effort(most=16, widest=8)
 LARGE_TREE = Effort(most=4, widest=4)
 FEW_JUNCTIONS = 8
 """A tree with more is large."""
+MANY_JUNCTIONS = 40
+"""In a tree with more, the search begins with no junction shorted only."""
 FEW_STARTS = 2
 """From how many choices of junctions the search begins in a large tree."""
 WIDEST_START = 24
@@ -69,11 +71,14 @@ def plan_tree(composite: Composite, tree: Junction) -> PushPullPlan:
     Begins with none shorted, with each level, and with all (in a large tree with the best of these), and goes
     on as long as one junction more or less makes the plan better.
     """
-    is_small = sum(1 for _ in tree.below()) <= FEW_JUNCTIONS
+    junctions = sum(1 for _ in tree.below())
+    is_small = junctions <= FEW_JUNCTIONS
     search = _Search(composite, tree, SMALL_TREE if is_small else LARGE_TREE)
     levels = (search.shortings.from_level(level) for level in range(1, tree.height))
     starts: list[frozenset[str]] = list(dict.fromkeys([frozenset(), *levels]))
-    if not is_small:
+    if junctions > MANY_JUNCTIONS:
+        starts = starts[:1]
+    elif not is_small:
         narrow = [start for start in starts if not start or search.most_inputs(start) <= WIDEST_START]
         starts = sorted(narrow, key=search.rank)[:FEW_STARTS]
     plans = [search.plan(min((search.improved(start) for start in starts), key=search.rank))]
