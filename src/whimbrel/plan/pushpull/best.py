@@ -38,8 +38,12 @@ SMALL_TREE = Effort(most=16, widest=8)
 LARGE_TREE = Effort(most=4, widest=4)
 FEW_JUNCTIONS = 8
 """A tree with more is large."""
+MANY_JUNCTIONS = 40
+"""In a tree with more, the search begins with no junction shorted only."""
 FEW_STARTS = 2
 """From how many choices of junctions the search begins in a large tree."""
+WIDEST_START = 24
+"""It does not begin where a junction has more inputs than these."""
 MOST_INPUTS = 12
 """A junction is not shorted if the one above it had more inputs then."""
 
@@ -67,14 +71,18 @@ def plan_tree(composite: Composite, tree: Junction) -> PushPullPlan:
     Begins with none shorted, with each level, and with all (in a large tree with the best of these), and goes
     on as long as one junction more or less makes the plan better.
     """
-    is_small = sum(1 for _ in tree.below()) <= FEW_JUNCTIONS
+    junctions = sum(1 for _ in tree.below())
+    is_small = junctions <= FEW_JUNCTIONS
     search = _Search(composite, tree, SMALL_TREE if is_small else LARGE_TREE)
     levels = (search.shortings.from_level(level) for level in range(1, tree.height))
     starts: list[frozenset[str]] = list(dict.fromkeys([frozenset(), *levels]))
-    if not is_small:
-        starts = sorted(starts, key=search.rank)[:FEW_STARTS]
+    if junctions > MANY_JUNCTIONS:
+        starts = starts[:1]
+    elif not is_small:
+        narrow = [start for start in starts if not start or search.most_inputs(start) <= WIDEST_START]
+        starts = sorted(narrow, key=search.rank)[:FEW_STARTS]
     plans = [search.plan(min((search.improved(start) for start in starts), key=search.rank))]
-    if is_small and search.is_wide(frozenset()):
+    if is_small and search.most_inputs(frozenset()) > SMALL_TREE.widest:
         plans.append(convert(composite, tree))
     return min(plans, key=_rank)
 
@@ -145,10 +153,10 @@ class _Search:
             self._ranks[away] = (late, point.cost_s, point.delay_s)
         return self._ranks[away]
 
-    def is_wide(self, away: frozenset[str]) -> bool:
-        """Tell whether a junction has so many inputs that not all orders of them are tried."""
+    def most_inputs(self, away: frozenset[str]) -> int:
+        """Count the inputs of the junction that has most, without these."""
         tree = self.shortings.without(away)
-        return max(len(each.inputs) for each in (tree, *tree.below())) > self._effort.widest
+        return max(len(each.inputs) for each in (tree, *tree.below()))
 
     def plan(self, away: frozenset[str]) -> PushPullPlan:
         """Give the best plan without these junctions."""
