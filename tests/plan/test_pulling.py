@@ -220,7 +220,7 @@ def test_plans_are_valid_and_no_dearer_than_others(seed, text):
         for n, kind in enumerate(kinds)
     )
     network = replace(
-        tree, sources=sources, consumers=(Consumer("desk", "v0", latency_s=rng.choice([1800, 9000])),)
+        tree, sources=sources, consumers=(Consumer("desk", "v0", latency_s=rng.choice([6000, 30_000])),)
     )
     workload = workload_of(wb.compile(text), network)
     plan = plan_pulling(workload, network)
