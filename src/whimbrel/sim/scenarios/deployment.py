@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from whimbrel.api import detect
+from whimbrel.engine.detect import run
 from whimbrel.graph.functions import function
 from whimbrel.graph.query import Query
 from whimbrel.lang.wbl import compile_text
@@ -185,7 +185,7 @@ def run_deployment(parameters: Mapping[str, Any], progress: Progress) -> Results
     )
     assert isinstance(query, Query)
     network, events = laboratory(), sensed(minutes, parameters["seed"])
-    alone = detect(query, events)
+    alone = run(query, events).detections
     found: Counter[str] = Counter(alone.column("type").to_pylist())
     workload = requested(events, found, minutes)
     ways = {
