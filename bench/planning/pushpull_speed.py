@@ -22,7 +22,7 @@ from whimbrel.plan.pushpull.best import plan_pushpull
 from whimbrel.plan.pushpull.centralised import plan_all_push
 from whimbrel.plan.pushpull.tree import detection_tree
 
-SIZES = ((20, 12), (60, 36), (120, 72), (200, 120), (300, 190), (420, 270), (500, 330))
+SIZES = ((20, 12), (60, 36), (120, 72), (200, 120), (300, 190), (500, 330))
 """Brokers and parts."""
 SPREADS = (120, 24, 12, 6, 4)
 """How far up the parent of a broker may be: the nearer, the deeper is the tree."""
