@@ -119,7 +119,7 @@ def _draw(plot: Plot, rows: Sequence[Mapping[str, Any]], out: Path) -> Path:
     if plot.logarithmic:
         axes.set_yscale("log")
     else:
-        axes.set_ylim(bottom=0)
+        axes.set_ylim(bottom=0, top=max(axes.get_ylim()[1], 1.05 * axes.dataLim.y1))
     if plot.x_logarithmic:
         axes.set_xscale("log")
     if plot.by or plot.published:
