@@ -31,7 +31,7 @@ def test_the_example_is_planned_from_its_recording(folder):
         "--picture", "plan.svg",
     )  # fmt: skip
     assert (done.exit_code, done.stderr) == (0, "")
-    assert "Stranger runs on gate-north, because 82.9 % of what it reads comes from there" in done.stdout
+    assert "Stranger runs on gate-north, because 100 % of what it reads comes from there" in done.stdout
     assert json.loads(folder.read("plan.json"))["hosts"]["Danger"] == "office"
     assert folder.read("plan.svg").startswith("<?xml")
 

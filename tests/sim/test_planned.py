@@ -168,7 +168,7 @@ def test_what_was_estimated_stands_beside_what_was_measured():
     assert figures["flow B/s", "all links"]["estimated"] == plan.costs.total.flow_b_s
     delay = figures["delay s", "Rare to cloud"]
     assert 0 < delay["measured"] <= delay["estimated"]
-    assert figures["delay s, without heartbeats", "Rare to cloud"]["estimated"] == plan.costs.delays_s[-1]
+    assert figures["delay s, in an idle network", "Rare to cloud"]["estimated"] == plan.costs.delays_s[-1]
     assert math.isfinite(figures["work /s", "edge"]["measured"])
     assert results.notes["detections are those of one process"] is True
 

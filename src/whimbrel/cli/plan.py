@@ -25,7 +25,7 @@ from whimbrel.cli.summary import refusals
 
 if TYPE_CHECKING:
     from whimbrel.graph.query import Query
-    from whimbrel.plan.demand import Statistics
+    from whimbrel.plan.counted import Statistics
     from whimbrel.plan.planners import Planner
 
 
@@ -135,7 +135,8 @@ def plan(
     if not quiet:
         show_warnings(compiled, query)
     from whimbrel.plan.cost import Objective
-    from whimbrel.plan.demand import NO_STATISTICS, workload_of
+    from whimbrel.plan.counted import NO_STATISTICS
+    from whimbrel.plan.demand import workload_of
     from whimbrel.plan.files import read_network
 
     network = read_network(network_file)

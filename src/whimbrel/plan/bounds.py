@@ -1,6 +1,7 @@
 """How long deliveries take at the most, when links and brokers are busy: deterministic network calculus.
 
-- **Streams** are token buckets: in any t seconds a feed sends at most burst + rate t bytes. A task gives its
+- **Streams** are token buckets: in any t seconds a feed sends at most burst + rate t bytes. What is known of
+  bursts at higher rates counts, too (`whimbrel.plan.envelopes`). A task gives its
   share of every byte that it reads, so that its bucket is that share of those of its inputs, and at least an
   event.
 - **Delay makes bursts.** If all of a stream reaches a place between `soon` and `late` seconds after it
@@ -8,9 +9,10 @@
   rate (late - soon). It counts once, whichever ways it takes in the course of time.
 - **Servers.** A direction of a link sends whole messages, first come first served, at its bandwidth times
   the share of its contacts, and may be behind that by the lag of its contacts. So nothing takes longer than
-  lag + (all bursts) / rate, as long as the rates together are below its own. Orders go first, state last, but
-  a message under way is not interrupted: the largest message of state counts, too. A broker of finite
-  capacity works on one event after the other, likewise.
+  lag + (all bursts) / rate, as long as the rates together are below its own; or, with several buckets, than
+  lag + the most by which all that may have come in a time exceeds what is served in it. Orders go first,
+  state last, but a message under way is not interrupted: the largest message of state counts, too. A broker
+  of finite capacity works on one event after the other, likewise.
 - **All together.** What waits for a link comes later to the next: delays make bursts, and bursts make delays,
   also in circles. From no delays at all, both are worked out until nothing changes. What bounds everything
   up to a moment then bounds it at the next one, too, so it always does. Where rates are too high, or nothing
@@ -28,6 +30,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
 
+from whimbrel.plan.envelopes import Envelope, envelope
 from whimbrel.plan.routes import Routes
 from whimbrel.plan.servers import Flow, Hops, Server, direction_of
 from whimbrel.plan.timeline import Timeline
@@ -93,6 +96,18 @@ class _Bucket:
     burst_b: float
     rate_hz: float
     burst: float
+    peaks: Envelope = ()
+    """Further buckets of bytes."""
+
+    def on_wire(self, header_b: float, header_hz: float, headers: float) -> Envelope:
+        """Give what may be sent, with so many headers besides those of messages."""
+        more_b_s, more_b = header_b * (self.rate_hz + header_hz), header_b * (self.burst + headers)
+        lines = ((self.rate_b_s, self.burst_b), *self.peaks)
+        return envelope((rate + more_b_s, burst + more_b) for rate, burst in lines)
+
+
+def _peaks(stream: Feed | Task) -> Envelope:
+    return tuple((rate, max(burst, stream.size_b)) for rate, burst in stream.peaks)
 
 
 class _System:
@@ -126,18 +141,24 @@ class _System:
         """Give the bucket of a stream whose inputs have theirs."""
         if isinstance(stream, Feed):
             burst = max(stream.burst_b, stream.size_b)
-            return _Bucket(
-                stream.bytes_s, burst, stream.rate_hz, burst / stream.size_b if stream.size_b else 1.0
-            )
+            count = burst / stream.size_b if stream.size_b else 1.0
+            return _Bucket(stream.bytes_s, burst, stream.rate_hz, count, _peaks(stream))
         read = [self.buckets[name] for name in stream.inputs]
         comes = sum(each.rate_b_s for each in read)
         share = stream.bytes_s / comes if comes else 0.0
-        burst = max(share * sum(each.burst_b for each in read), stream.size_b if share else 0.0)
+        burst, messages = (
+            max(share * sum(each.burst_b for each in read), stream.size_b if share else 0.0),
+            1.0,
+        )
+        if stream.burst_b is not None:
+            burst = max(stream.burst_b, stream.size_b)
+            messages = burst / stream.size_b if stream.size_b else 1.0
         return _Bucket(
             stream.bytes_s,
-            burst if stream.burst_b is None else max(stream.burst_b, stream.size_b),
+            burst,
             max(stream.rate_hz, sum(each.rate_hz for each in read)),
-            max(sum(each.burst for each in read), 1.0),
+            max(sum(each.burst for each in read), messages),
+            _peaks(stream),
         )
 
     def _party(self, steps: tuple[tuple[float, str], ...], *, is_task: bool = False) -> Party:
@@ -163,27 +184,22 @@ class _System:
             # What is sent on to a mover has the headers of all to whom it was sent together.
             others = readers.values() if len(key[0].stays) > 1 else [leg]
             heard = sum(len(each.tasks) + len(each.deliveries) for each in others)
-            rate, burst = self._on_wire(bucket, heard)
+            buckets = self._on_wire(bucket, heard)
             for trip in trips(sender, key[0], self.slack_s):
-                hops = self._hops((name, key), trip, rate, burst)
+                hops = self._hops((name, key), trip, buckets)
                 leg.trips.append((trip, hops, self._works(name, leg.tasks, trip)))
         return list(readers.values())
 
-    def _on_wire(self, bucket: _Bucket, readers: int) -> tuple[float, float]:
+    def _on_wire(self, bucket: _Bucket, readers: int) -> Envelope:
         """Give bytes a second and at once, with headers and what tells that time goes on."""
         header = self.sending.header_b * readers
         if not self.sending.heartbeat_s:
-            return bucket.rate_b_s + header * bucket.rate_hz, bucket.burst_b + header * bucket.burst
-        header = max(header, ORDER_B * readers)
-        beats = 1 / self.sending.heartbeat_s
-        return (
-            bucket.rate_b_s + header * (bucket.rate_hz + beats),
-            bucket.burst_b + header * (bucket.burst + 1),
-        )
+            return bucket.on_wire(header, 0.0, 0.0)
+        return bucket.on_wire(max(header, ORDER_B * readers), 1 / self.sending.heartbeat_s, 1.0)
 
-    def _hops(self, key: object, trip: Trip, rate: float, burst: float) -> Hops:
+    def _hops(self, key: object, trip: Trip, buckets: Envelope) -> Hops:
         servers = [each for a, b in pairwise(trip.places) for each in self._way(a, b)]
-        found = [(each, each.flow(key, rate, burst)) for each in servers]
+        found = [(each, each.flow(key, buckets)) for each in servers]
         for server, flow in dict.fromkeys(found):
             flow.stays.append((trip.start_s, trip.end_s + self.slack_s, servers.count(server)))
         return found
@@ -200,7 +216,8 @@ class _System:
             comes = sum(self.buckets[other].rate_b_s for other in task.inputs)
             work = task.work / comes if comes else 0.0
             bucket = self.buckets[name]
-            flow = server.flow((each, name), work * bucket.rate_b_s, work * bucket.burst_b)
+            lines = bucket.on_wire(0.0, 0.0, 0.0)
+            flow = server.flow((each, name), tuple((work * rate, work * burst) for rate, burst in lines))
             flow.stays.append((trip.start_s, trip.end_s + self.slack_s, 1))
             found.append((each, server, flow))
         return found
@@ -275,7 +292,7 @@ class _System:
         self.orders.append(ways)
         for places in ways:
             trip = Trip(time_s - self.slack_s, time_s + self.slack_s, places)
-            self._hops(len(self.orders), trip, 0.0, ORDER_B)
+            self._hops(len(self.orders), trip, ((0.0, ORDER_B),))
 
     def _orders_s(self, ways: Iterable[tuple[str, ...]]) -> float:
         return max((self._way_s(places) for places in ways), default=0.0)

@@ -14,8 +14,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from functools import cached_property
+from typing import NamedTuple
 
 from whimbrel.errors import NetworkError, did_you_mean
 from whimbrel.graph.costs import cost
@@ -39,6 +39,15 @@ from whimbrel.graph.scope import selection
 from whimbrel.graph.wiring import expressions, readers
 from whimbrel.model.schema import EventSchema, Type
 from whimbrel.model.time import DAY, SECOND
+from whimbrel.plan.counted import (
+    NO_STATISTICS,
+    Bursts,
+    Origin,
+    Part,
+    Shares,
+    Statistics,
+    peaks,
+)
 from whimbrel.plan.network import Network, unknown
 from whimbrel.plan.network import Source as Sender
 from whimbrel.plan.workload import Delivery, Feed, Task, Workload
@@ -54,23 +63,6 @@ TEXT_B = 16.0
 """Bytes of an attribute: a number, a text."""
 ENDLESS_S = DAY / SECOND
 """Of operators that remember without bound, the state of this time counts."""
-
-
-@dataclass(frozen=True)
-class Statistics:
-    """What was counted in a recording of events. Streams are those of `graph_to_plan(query)`."""
-
-    rates: Mapping[str, float] = field(default_factory=dict)
-    """Events a second of every stream."""
-    sizes: Mapping[str, float] = field(default_factory=dict)
-    """Bytes of an event, of streams that had any and can travel."""
-    by_source: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-    """Events a second of each type from each source of events."""
-    work: Mapping[str, float] = field(default_factory=dict)
-    """Seconds of one core that an operator took for a second of events, where that was timed."""
-
-
-NO_STATISTICS = Statistics()
 
 
 def graph_to_plan(query: Query | Compilable) -> Graph:
@@ -102,6 +94,14 @@ def workload_of(
     return _Cutter(graph_to_plan(query), network, statistics, rates or {}).workload()
 
 
+class _Passed(NamedTuple):
+    """What a stream has: events a second, their size, and how many come at once, if that is known."""
+
+    rate_hz: float
+    size_b: float
+    bursts: Bursts | None = None
+
+
 class _Cutter:
     def __init__(
         self, graph: Graph, network: Network, statistics: Statistics, rates: Mapping[str, float]
@@ -131,26 +131,48 @@ class _Cutter:
     @cached_property
     def feeds(self) -> list[Feed]:
         """A feed for each source of the network whose events the query may read."""
-        by_type: dict[str, list[Sender]] = {}
-        for sender in self.network.sources:
-            by_type.setdefault(sender.event_type, []).append(sender)
         return [
-            Feed(sender.name, rate, self._sent_size(sender), sender.at)
-            for kind, senders in by_type.items()
+            self._feed(sender, rate)
+            for kind, senders in self._by_type.items()
             for sender, rate in zip(senders, self._sent_rates(kind, senders), strict=True)
         ]
 
+    @cached_property
+    def _by_type(self) -> dict[str, list[Sender]]:
+        found: dict[str, list[Sender]] = {}
+        for sender in self.network.sources:
+            found.setdefault(sender.event_type, []).append(sender)
+        return found
+
+    @cached_property
+    def _senders_by_name(self) -> dict[str, Sender]:
+        return {sender.name: sender for sender in self.network.sources}
+
+    @cached_property
+    def _shares(self) -> dict[str, Shares]:
+        """What of the recorded events each sender of a type has."""
+        return {kind: Shares(senders, self._recorded(kind) or {}) for kind, senders in self._by_type.items()}
+
+    def _recorded(self, kind: str) -> dict[Origin, Part] | None:
+        """Give the recorded events of a type by their sources; None if there is no recording of them."""
+        for source in self.sources:
+            if source.event_type in (kind, ANY) and source.name in self.statistics.parts:
+                parts = self.statistics.parts[source.name]
+                return {origin: part for origin, part in parts.items() if origin[0] == kind}
+        return None
+
     def _sent_rates(self, kind: str, senders: list[Sender]) -> list[float]:
         """Share out the rate of a type: as the network says, or the recording, or evenly."""
-        seen = self.statistics.by_source.get(kind, {})
+        recorded, shares = self._recorded(kind), self._shares[kind]
+        sent = {sender.name: shares.part(sender.name, recorded or {}).rate_hz for sender in senders}
         known = [
-            sender.rate_hz if sender.rate_hz is not None else seen.get(sender.name, seen.get(sender.at))
+            sender.rate_hz
+            if sender.rate_hz is not None
+            else sent[sender.name] if shares.is_named(sender.name) else None
             for sender in senders
-        ]
-        total = self._measured_rate(kind)
+        ]  # fmt: skip
+        total = 1.0 if recorded is None else sum(part.rate_hz for part in recorded.values())
         rest = max(total - sum(each for each in known if each is not None), 0.0)
-        if all(each is None for each in known):
-            rest = total
         others = sum(each is None for each in known)
         found = [rest / others if each is None else each for each in known]
         if kind in self.given:
@@ -158,17 +180,19 @@ class _Cutter:
             return [self.given[kind] * (each / whole if whole else 1 / len(found)) for each in found]
         return found
 
-    def _measured_rate(self, kind: str) -> float:
-        """Give the rate of a type in the recording; 1 a second where there is none."""
-        for source in self.sources:
-            if source.event_type == kind and source.name in self.statistics.rates:
-                return self.statistics.rates[source.name]
-        return sum(self.statistics.by_source[kind].values()) if kind in self.statistics.by_source else 1.0
+    def _feed(self, sender: Sender, rate_hz: float) -> Feed:
+        recorded = self._recorded(sender.event_type) or {}
+        part = self._shares[sender.event_type].part(sender.name, recorded)
+        size = sender.size_b
+        if size is None:
+            size = part.size_b if part.rate_hz else self._sent_size(sender.event_type)
+        if not part.rate_hz:
+            return Feed(sender.name, rate_hz, size, sender.at)
+        more = peaks(part.bursts, rate_hz, size)
+        return Feed(sender.name, rate_hz, size, sender.at, part.bursts[0] * size, more)
 
-    def _sent_size(self, sender: Sender) -> float:
-        if sender.size_b is not None:
-            return sender.size_b
-        source = next((each for each in self.sources if each.event_type == sender.event_type), None)
+    def _sent_size(self, kind: str) -> float:
+        source = next((each for each in self.sources if each.event_type == kind), None)
         return EVENT_B if source is None else self.size(source.name)
 
     def _deliveries(self) -> list[Delivery]:
@@ -269,35 +293,37 @@ class _Cutter:
         root, _ = selection(self.graph, operator.name)
         if not isinstance(root, Source):
             inputs = tuple(name for each in read for name in self._carriers(each))
-            yield self._task(operator, operator.name, inputs, order, 1.0)
+            yield self._task(operator.name, inputs, order, 1.0, self._made(operator.name))
             return
         # A condition on events as they come in: one for each who sends them, reading what that one sends.
-        feeds = self._senders(root)
-        total = sum(feed.rate_hz for feed in feeds)
         below = [self._carriers(each) for each in read]
+        comes = sum(self.rates[each] for each in read)
+        feeds = self._senders(root)
         for number, (feed, name) in enumerate(zip(feeds, self._carriers(operator.name), strict=True)):
-            share = feed.rate_hz / total if total else 1 / len(feeds)
+            here = sum(self._passed(each, feed).rate_hz for each in read)
             inputs = tuple(each[number] for each in below)
-            yield self._task(operator, name, inputs, order, share, feed.size_b)
+            share = here / comes if comes else 1 / len(feeds)
+            yield self._task(name, inputs, order, share, self._passed(operator.name, feed))
 
     def _task(
         self,
-        operator: Operator,
         name: str,
         inputs: tuple[str, ...],
         order: list[Operator],
         share: float,
-        size_b: float | None = None,
+        given: _Passed,
     ) -> Task:
         return Task(
             name,
             inputs,
-            self.rates[operator.name] * share,
-            self.size(operator.name) if size_b is None else size_b,
+            given.rate_hz,
+            given.size_b,
             work=share * sum(self._work(each) for each in order),
             fixed_b=float(sum(len(repr(each)) for each in order)),
             window_b=share * sum(self._state(each) for each in order),
             operators=tuple(each.name for each in order),
+            burst_b=None if given.bursts is None else given.bursts[0] * given.size_b,
+            peaks=() if given.bursts is None else peaks(given.bursts, given.rate_hz, given.size_b),
         )
 
     # -- rates and sizes -------------------------------------------------------------------------------------
@@ -311,8 +337,13 @@ class _Cutter:
         likely = likely_rates(self.graph, Observed(per_type))
         for operator in self.graph.operators:
             name = operator.name
-            if isinstance(operator, Source):
+            root, _ = selection(self.graph, name)
+            if isinstance(operator, Clock):
+                found[name] = measured.get(name, 0.0)
+            elif isinstance(operator, Source):
                 found[name] = per_type[operator.event_type]
+            elif isinstance(root, Source) and name in self.statistics.parts:
+                found[name] = sum(self._counted(name, root, feed).rate_hz for feed in self._senders(root))
             elif name in measured and all(each in measured for each in operator.inputs):
                 before = sum(measured[each] for each in operator.inputs)
                 now = sum(found[each] for each in operator.inputs)
@@ -323,6 +354,34 @@ class _Cutter:
 
     def _sent(self, source: Source) -> float:
         return sum(feed.rate_hz for feed in self._senders(source))
+
+    def _passed(self, name: str, feed: Feed) -> _Passed:
+        """Give what a stream of single events has of a feed."""
+        root, _ = selection(self.graph, name)
+        assert isinstance(root, Source)
+        if name == root.name:
+            return _Passed(feed.rate_hz, feed.size_b)
+        if name in self.statistics.parts:
+            return self._counted(name, root, feed)
+        sent = self._sent(root)
+        share = feed.rate_hz / sent if sent else 1 / len(self._senders(root))
+        return _Passed(self.rates[name] * share, feed.size_b)
+
+    def _counted(self, name: str, root: Source, feed: Feed) -> _Passed:
+        """Give what the recording has of a feed in a stream of single events, for the rate of the feed."""
+        sender, parts = self._senders_by_name[feed.name], self.statistics.parts
+        shares = self._shares[sender.event_type]
+        sent, passed = (shares.part(feed.name, parts[each]) for each in (root.name, name))
+        if not sent.rate_hz:  # nothing of it was recorded: what passes is as of all others
+            recorded = self.statistics.rates[root.name]
+            share = self.statistics.rates[name] / recorded if recorded else 0.0
+            return _Passed(feed.rate_hz * share, feed.size_b)
+        size = passed.size_b if sender.size_b is None and passed.rate_hz else feed.size_b
+        return _Passed(passed.rate_hz * feed.rate_hz / sent.rate_hz, size, passed.bursts)
+
+    def _made(self, name: str) -> _Passed:
+        """Give what a definition makes, or a condition on what one makes."""
+        return _Passed(self.rates[name], self.size(name), self.statistics.bursts.get(name))
 
     def size(self, name: str) -> float:
         """Give the bytes of an event of a stream: as in the recording, or estimated."""

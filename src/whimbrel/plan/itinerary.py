@@ -292,9 +292,12 @@ class Itinerary:
             "costs": {"bdp_b": total.bdp_b, "flow_b_s": total.flow_b_s, "cost_s": total.cost_s}
             | {"moving_bdp_b": self.costs.moving.bdp_b},
             "compared": {rival.name: {"bdp_b": rival.costs.total.bdp_b} for rival in self.rivals},
-            "feeds": [fields(feed, "name", "at", "rate_hz", "size_b") for feed in self.workload.feeds],
+            "feeds": [
+                fields(feed, "name", "at", "rate_hz", "size_b", "burst_b", "peaks")
+                for feed in self.workload.feeds
+            ],
             "tasks": [
-                fields(task, "name", "rate_hz", "size_b", "work", "fixed_b", "window_b")
+                fields(task, "name", "rate_hz", "size_b", "burst_b", "peaks", "work", "fixed_b", "window_b")
                 | {"inputs": list(task.inputs), "operators": list(task.operators)}
                 for task in self.workload.tasks
             ],

@@ -238,7 +238,10 @@ class Placement:
             "network": self.network.name,
             "hosts": dict(self.hosts),
             "costs": {"bdp_b": total.bdp_b, "flow_b_s": total.flow_b_s, "cost_s": total.cost_s},
-            "feeds": [fields(feed, "name", "at", "rate_hz", "size_b") for feed in self.workload.feeds],
+            "feeds": [
+                fields(feed, "name", "at", "rate_hz", "size_b", "burst_b", "peaks")
+                for feed in self.workload.feeds
+            ],
             "tasks": [self._task_data(task) for task in self.workload.tasks],
             "deliveries": [
                 {"stream": each.stream, "at": each.at, "delay_s": finite(delay), "bound_s": finite(bound)}
@@ -260,7 +263,7 @@ class Placement:
         }
 
     def _task_data(self, task: Task) -> dict[str, Any]:
-        said = fields(task, "name", "rate_hz", "size_b", "work", "fixed_b", "window_b")
+        said = fields(task, "name", "rate_hz", "size_b", "burst_b", "peaks", "work", "fixed_b", "window_b")
         lists = {"inputs": list(task.inputs), "operators": list(task.operators)}
         return {**said, **lists, "host": self.hosts[task.name]}
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from whimbrel.errors import NetworkError
 from whimbrel.plan.cost import Costs, Objective, evaluate
+from whimbrel.plan.envelopes import Envelope
 from whimbrel.plan.network import Network
 from whimbrel.plan.timeline import Hosts
 from whimbrel.plan.workload import Delivery, Feed, Task, Workload
@@ -69,7 +70,7 @@ def plan_of(content: Any, network: Network) -> Plan:
         raise NetworkError("there are no hosts, feeds, tasks and deliveries in it, as a plan has", _WANTED)
     try:
         workload = Workload(
-            tuple(Feed(*(each[name] for name in _FEED)) for each in content["feeds"]),
+            tuple(_feed(each) for each in content["feeds"]),
             tuple(_task(each) for each in content["tasks"]),
             tuple(_delivery(each) for each in content["deliveries"]),
         )
@@ -84,15 +85,22 @@ def plan_of(content: Any, network: Network) -> Plan:
     return Plan(workload, network, hosts, objective, str(content.get("planner", "")), costs)
 
 
-_FEED = ("name", "rate_hz", "size_b", "at")
+def _feed(said: Mapping[str, Any]) -> Feed:
+    rate, size, burst = (float(said[name]) for name in ("rate_hz", "size_b", "burst_b"))
+    return Feed(str(said["name"]), rate, size, str(said["at"]), burst, _peaks(said))
 
 
 def _task(said: Mapping[str, Any]) -> Task:
     rate, size, work, fixed, window = (
         float(said[name]) for name in ("rate_hz", "size_b", "work", "fixed_b", "window_b")
     )
-    operators = tuple(said["operators"])
-    return Task(str(said["name"]), tuple(said["inputs"]), rate, size, work, fixed, window, operators)
+    inputs, operators = tuple(said["inputs"]), tuple(said["operators"])
+    burst = None if said["burst_b"] is None else float(said["burst_b"])
+    return Task(str(said["name"]), inputs, rate, size, work, fixed, window, operators, burst, _peaks(said))
+
+
+def _peaks(said: Mapping[str, Any]) -> Envelope:
+    return tuple((float(rate), float(burst)) for rate, burst in said["peaks"])
 
 
 def _delivery(said: Mapping[str, Any]) -> Delivery:

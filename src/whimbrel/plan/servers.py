@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from whimbrel.plan.envelopes import Envelope, corners, within
 from whimbrel.plan.network import Link
 
 RARELY = 1e-6
@@ -16,18 +17,27 @@ RARELY = 1e-6
 class Flow:
     """What comes to a server of one stream, for one reader or several at one place."""
 
-    rate: float
-    burst: float
+    buckets: Envelope
     late_s: float = 0.0
     soon_s: float = math.inf
     stays: list[tuple[float, float, int]] = field(default_factory=list)
     """From when to when it may come, and how often each message does."""
 
     @property
+    def rate(self) -> float:
+        """What comes a second, in the long run."""
+        return self.buckets[0][0]
+
+    @property
+    def jitter_s(self) -> float:
+        """How much later what comes may have come than it could have."""
+        return max(self.late_s - self.soon_s, 0.0)
+
+    @property
     def worst(self) -> float:
         """The burst that has become of it."""
-        jitter = self.late_s - self.soon_s
-        return self.burst + self.rate * jitter if self.rate and jitter > 0 else self.burst
+        rate, burst = self.buckets[0]
+        return burst + rate * self.jitter_s if rate else burst
 
 
 @dataclass(slots=True, eq=False)
@@ -48,10 +58,10 @@ class Server:
     together: list[list[tuple[Flow, int]]] = field(default_factory=list)
     """Flows that may come at the same time, and how often each of their messages does."""
 
-    def flow(self, key: object, rate: float, burst: float) -> Flow:
+    def flow(self, key: object, buckets: Envelope) -> Flow:
         """Give the flow of a key."""
         if key not in self.flows:
-            self.flows[key] = Flow(rate, burst)
+            self.flows[key] = Flow(buckets)
         return self.flows[key]
 
     def settle(self) -> None:
@@ -79,7 +89,31 @@ class Server:
 
     def longest_s(self) -> float:
         """Give how long it may take until something has been served."""
-        return max((self._over(each, self.blocked, 0.0) for each in self.together), default=0.0)
+        return max((self._longest(each) for each in self.together), default=0.0)
+
+    def _longest(self, flows: list[tuple[Flow, int]]) -> float:
+        """Give how far what has come may be ahead of what could be served, at most."""
+        plainly = self._over(flows, self.blocked, 0.0)
+        if self.tries > 1 or not 0 < self.rate < math.inf or math.isinf(plainly):
+            return plainly
+        amount = slope = 0.0
+        bends: list[tuple[float, float]] = []
+        for flow, count in flows:
+            jitter = flow.jitter_s
+            amount += count * (within(flow.buckets, jitter) if math.isfinite(jitter) else flow.worst)
+            slope += count * flow.rate
+            for time, less in corners(flow.buckets):
+                if time > jitter:
+                    bends.append((time - jitter, count * less))
+                    slope += count * less
+        # As long as more comes than can be served, more and more waits.
+        now = 0.0
+        for time, less in sorted(bends):
+            if slope <= self.rate:
+                break
+            amount, now = amount + (slope - self.rate) * (time - now), time
+            slope -= less
+        return self.lag_s + (self.blocked + amount) / self.rate
 
     def state_s(self, slack_s: float) -> float:
         """Give how long it may take until state has been served, after all else."""

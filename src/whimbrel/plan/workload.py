@@ -12,6 +12,7 @@ from functools import cached_property
 
 from whimbrel.errors import NetworkError
 from whimbrel.graph.operators import Graph
+from whimbrel.plan.envelopes import Envelope
 from whimbrel.plan.network import unknown
 
 
@@ -26,6 +27,8 @@ class Feed:
     """The broker or the mover that sends it."""
     burst_b: float = 0.0
     """What may come at once beyond the rate, if that is more than one event."""
+    peaks: Envelope = ()
+    """What may come at once beyond higher rates: (bytes a second, bytes), where that is known."""
 
     @property
     def bytes_s(self) -> float:
@@ -53,6 +56,8 @@ class Task:
     """The operators of the graph that it runs."""
     burst_b: float | None = None
     """What it may give at once beyond the rate; None: as its inputs come."""
+    peaks: Envelope = ()
+    """What it may give at once beyond higher rates: (bytes a second, bytes), where that is known."""
 
     @property
     def bytes_s(self) -> float:

@@ -47,18 +47,16 @@ def against_plan(
     seconds: float,
     *,
     names: Sequence[str] = (),
-    added_s: Sequence[float] = (),
 ) -> tuple[Compared, ...]:
     """Put all that a plan estimates beside what was measured in a run of so many seconds.
 
     Parameters
     ----------
     costs
-        What `whimbrel.plan.cost.evaluate` says of the plan, or `costs` of a placement.
+        What `whimbrel.plan.cost.evaluate` says of the plan for the headers and heartbeats of the run, or
+        `costs` of a placement. Delays stand beside its bounds.
     names
         The receivers in the order of the plan's deliveries; none: as they come in the outcome.
-    added_s
-        What is added to the estimated delay of each delivery: what a run adds by itself, as heartbeats do.
     """
     data, total = outcome.traffic.of(*DATA), costs.total
     found = [
@@ -68,7 +66,7 @@ def against_plan(
     ]
     for number, name in enumerate(names or outcome.delays_s):
         delays = outcome.delays_s[name]
-        bound = costs.delays_s[number] + (added_s[number] if added_s else 0.0)
+        bound = costs.bounds_s[number]
         found.append(Compared(f"delay s: {name}", bound, float(delays.max()) if len(delays) else None))
     sent: dict[frozenset[str], float] = {}
     for (ends, kind), used in outcome.traffic.parts.items():

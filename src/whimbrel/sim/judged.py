@@ -16,17 +16,16 @@ from whimbrel.sim.scenarios.registry import Plot, Results
 def judged(found: Executed) -> Results:
     """Put a plan's figures beside the measured ones, a row for each; with what was lost, and why."""
     rows: list[dict[str, Any]] = [
-        _row(each, found) for each in against_plan(
-            found.outcome, found.plan.costs, found.seconds, names=[*found.alone], added_s=_added_s(found)
-        )
-    ]  # fmt: skip
+        _row(each, found)
+        for each in against_plan(found.outcome, found.costs, found.seconds, names=[*found.alone])
+    ]
     rows += _delay_rows(found)
     return Results(rows, (), notes(found))
 
 
 def drawn(found: Executed) -> list[tuple[Plot, list[dict[str, Any]]]]:
     """Give what to draw: traffic by link, and how late which share of the detections was."""
-    compared = against_plan(found.outcome, found.plan.costs, found.seconds, names=[*found.alone])
+    compared = against_plan(found.outcome, found.costs, found.seconds, names=[*found.alone])
     links: list[dict[str, Any]] = []
     for each in compared:
         what, _, name = each.what.partition(": ")
@@ -78,11 +77,6 @@ def _too_late(found: Executed) -> dict[str, str]:
     return said
 
 
-def _added_s(found: Executed) -> list[float]:
-    """Give what heartbeats may add to the delay of each delivery: one for the feed and for every task."""
-    return [found.heartbeat_s * (1 + found.levels[name]) for name in found.alone]
-
-
 def _row(each: Compared, found: Executed) -> dict[str, Any]:
     what, _, name = each.what.partition(": ")
     row: dict[str, Any] = {"figure": what, "of": name or "all links", "estimated": _finite(each.estimated)}
@@ -101,9 +95,9 @@ def _row(each: Compared, found: Executed) -> dict[str, Any]:
 def _delay_rows(found: Executed) -> list[dict[str, Any]]:
     rows = []
     for number, (name, delays) in enumerate(found.outcome.delays_s.items()):
-        way = found.plan.costs.delays_s[number]
+        way = found.costs.delays_s[number]
         p95 = float(np.quantile(delays, 0.95)) if len(delays) else None
-        rows.append({"figure": "delay s, without heartbeats", "of": name, "estimated": _finite(way)})
+        rows.append({"figure": "delay s, in an idle network", "of": name, "estimated": _finite(way)})
         rows.append({"figure": "delay s, 95 % within", "of": name, "measured": p95})
     return rows
 

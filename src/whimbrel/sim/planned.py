@@ -21,6 +21,8 @@ from whimbrel.graph.operators import Derive, Filter, Graph, Source
 from whimbrel.graph.query import Compilable, Query, compiled
 from whimbrel.graph.scope import selection
 from whimbrel.model.time import END_OF_TIME
+from whimbrel.plan.bounds import Sending
+from whimbrel.plan.cost import Costs, evaluate
 from whimbrel.plan.demand import graph_to_plan
 from whimbrel.plan.network import Consumer
 from whimbrel.plan.reading import Plan
@@ -47,9 +49,8 @@ class Executed:
     """For every delivery, what one process finds."""
     seconds: float
     """How long the events lasted."""
-    levels: Mapping[str, int]
-    """For every delivery, through how many tasks an event can go on its way to it."""
-    heartbeat_s: float
+    costs: Costs
+    """What the plan is estimated to cost, with bounds for the headers and heartbeats of the run."""
     rejected: Mapping[str, int]
     """Why rows of the recording are no events, and how many."""
 
@@ -113,14 +114,14 @@ def carry_out(
     world.clock.run()
     alone = planned.alone(recording)
     outcome = outcome_of(world, receivers, recording)
+    sending = Sending(settings.header_b, settings.heartbeat_s)
     named = list(zip([each.name for each in receivers], plan.workload.deliveries, strict=True))
     return Executed(
         plan,
         outcome,
         {name: alone[delivery.stream] for name, delivery in named},
         seconds,
-        {name: planned.levels(delivery.stream) for name, delivery in named},
-        settings.heartbeat_s,
+        evaluate(plan.workload, plan.network, plan.hosts, plan.objective, sending=sending),
         recording.reasons,
     )
 
@@ -152,12 +153,6 @@ class _Planned:
             if feed.name not in sent:
                 raise NetworkError(f"the plan is for another network: this one has no source {feed.name!r}")
 
-    def levels(self, stream: str) -> int:
-        """Give the largest number of tasks between a feed and a stream, its own included."""
-        if stream in self.workload.feed:
-            return 0
-        return 1 + max((self.levels(each) for each in self.workload.task[stream].inputs), default=0)
-
     # -- tasks -----------------------------------------------------------------------------------------------
 
     def add_tasks(self, world: World, recording: Recording, *, weighs: bool) -> None:
@@ -169,8 +164,7 @@ class _Planned:
             world.add(Task(world, task.name, self.hosts[task.name], work))
 
     def _work(self, task: PlannedTask, recording: Recording, *, weighs: bool) -> Work:
-        comes = sum(self.workload.stream(name).rate_hz for name in task.inputs)
-        work_s = task.work / comes if comes else 0.0
+        work_s = {self.stream(name): self.workload.work_on(task, name) for name in task.inputs}
         operator = task.operators[-1]
         root, condition = selection(self.graph, operator)
         sizes = {} if weighs else {operator: task.size_b}
@@ -184,7 +178,7 @@ class _Planned:
             size = None if weighs and self._given_size(task) is None else task.size_b
             functions = self.query.functions
             return SelectWork(
-                task.name, condition, functions, recording.coordinates, size, task.fixed_b, work_s
+                task.name, condition, functions, recording.coordinates, size, task.fixed_b, *work_s.values()
             )
         return EngineWork(
             self._selecting(operator, root.name), recording.coordinates, task.fixed_b, sizes,
@@ -247,8 +241,7 @@ class _Planned:
             if not task.inputs:
                 feeds.append(self._time(world, task.name, recording))
             for name in dict.fromkeys(task.inputs):
-                stream = name if name in self.workload.feed else self.stream(name)
-                world.connect(name, stream, task.name)
+                world.connect(name, self.stream(name), task.name)
         return feeds
 
     def _time(self, world: World, task: str, recording: Recording) -> EventFeed:
@@ -268,7 +261,9 @@ class _Planned:
         return feed
 
     def stream(self, task: str) -> str:
-        """Give the name of the stream that a task sends."""
+        """Give the name of the stream that a feed or a task sends."""
+        if task in self.workload.feed:
+            return task
         operator = self.workload.task[task].operators[-1]
         root, _ = selection(self.graph, operator)
         return task if isinstance(root, Source) else operator

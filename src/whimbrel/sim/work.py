@@ -89,8 +89,8 @@ class EngineWork:
     """Whether tasks and consumers read the same stream, and tasks may get an event by several streams."""
     keeps_numbers: bool = False
     """Whether it only selects among events of a definition, which keep their numbers."""
-    work_s: float = 0.0
-    """What an event that it reads takes of a capacity of 1."""
+    work_s: float | Mapping[str, float] = 0.0
+    """What an event that it reads takes of a capacity of 1; or by stream."""
     relay: Relay = field(init=False)
     _events: list[pa.RecordBatch] = field(default_factory=list)
     _carried: dict[str, list[Carried]] = field(default_factory=dict)
@@ -197,6 +197,8 @@ class EngineWork:
 
     def cost(self, packets: list[Packet]) -> float:
         """Give the work that packets make."""
+        if isinstance(self.work_s, Mapping):
+            return sum(self.work_s.get(packet.stream, 0.0) * events_in([packet]) for packet in packets)
         return self.work_s * events_in(packets) if self.work_s else 0.0
 
     def anew(self) -> EngineWork:
