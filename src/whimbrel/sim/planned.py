@@ -11,20 +11,18 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
-from whimbrel.engine.relay import Relay
 from whimbrel.errors import NetworkError
 from whimbrel.graph.cutting import Piece, cut
 from whimbrel.graph.operators import Derive, Filter, Graph, Source
 from whimbrel.graph.query import Compilable, Query, compiled
 from whimbrel.graph.scope import selection
-from whimbrel.model.time import END_OF_TIME
 from whimbrel.plan.demand import graph_to_plan
 from whimbrel.plan.network import Consumer
 from whimbrel.plan.reading import Plan
 from whimbrel.plan.workload import Task as PlannedTask
+from whimbrel.sim.alone import one_process, same_ids
 from whimbrel.sim.consumers import Receiver
 from whimbrel.sim.events import Recording, conformed, dealt
 from whimbrel.sim.feeds import EventFeed
@@ -56,11 +54,7 @@ class Executed:
     @property
     def is_same(self) -> bool:
         """Whether every delivery got the detections of one process, each once."""
-        return all(_ids(table) == _ids(self.outcome.detections[name]) for name, table in self.alone.items())
-
-
-def _ids(table: pa.Table) -> list[str]:
-    return sorted(table.column("id").to_pylist()) if table.num_rows else []
+        return same_ids(self.alone, self.outcome.detections)
 
 
 def carry_out(
@@ -289,16 +283,4 @@ class _Planned:
         """Give what one process finds in the events that the network's sources send, by definition."""
         senders = dealt(recording.events, self.plan.network.sources)
         events = recording.events.filter(pa.array(senders >= 0))
-        definitions = [operator.name for operator in self.graph.operators if isinstance(operator, Derive)]
-        needed = [name for name in definitions if name in self.pieces]
-        (whole,) = cut(self.query, [needed])
-        given = Relay(whole, coordinates=recording.coordinates).take([events], {}, END_OF_TIME)
-        kinds = np.array(
-            given.detections.column("type").to_pylist() if given.detections.num_rows else [], object
-        )
-        found = {}
-        for name in self.graph.outputs:
-            operator = self.graph[name]
-            assert isinstance(operator, Derive)
-            found[name] = given.detections.filter(pa.array(kinds == operator.event_type, pa.bool_()))
-        return found
+        return one_process(self.query, events, recording.coordinates)
