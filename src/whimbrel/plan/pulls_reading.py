@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from whimbrel.errors import NetworkError
+from whimbrel.errors import NetworkError, NoPlanError
 from whimbrel.graph.query import Compilable, Query
 from whimbrel.plan.demand import workload_of
 from whimbrel.plan.network import Network, unknown
@@ -33,8 +33,6 @@ def read_any(file: str | Path, query: Query | Compilable, network: Network) -> P
     ------
     NetworkError
         If the file is no plan, or was made for another query or network.
-    NoPlanError
-        If it pushes and pulls, and the query cannot be detected so.
     """
     content = content_of(file)
     with naming(file):
@@ -44,7 +42,10 @@ def read_any(file: str | Path, query: Query | Compilable, network: Network) -> P
 def pulls_of(content: Any, query: Query | Compilable, network: Network) -> Pulls:
     """Make a plan of what `Pulls.to_dict` gives."""
     workload = workload_of(query, network)
-    wanted = composites_of(workload, network)
+    try:
+        wanted = composites_of(workload, network)
+    except NoPlanError as error:
+        raise NetworkError(f"the plan is for another query or network: {error}") from error
     try:
         said = {str(each["name"]): each for each in content["composites"]}
         plans = dict(_plans(wanted, said, network))

@@ -190,18 +190,24 @@ class Joint(Node):
                 self._found(whole)
             return
         wait = 0.0
+        now = self.run.clock.now
         for number in negated:
             each = self.junction.inputs[number]
             wait = max(wait, self.run.wait_s(self.junction, each))
             if each.turn != PUSH:
-                self._request(
-                    number, [(self.run.spoiling(whole, self.leaves[number][0]),) for whole in wholes]
-                )
+                leaf = self.leaves[number][0]
+                self._request(number, [(self.run.spoiling(whole, leaf),) for whole in wholes])
         for whole in wholes:
-            self.run.clock.after(wait + AFTER_ALL_S, partial(self._if_not_spoiled, whole, negated))
+            self.run.settled.setdefault(whole.atoms, now + wait + AFTER_ALL_S)
+            until = max(now + wait, *(self._waits_until(whole, number) for number in negated))
+            self.run.clock.at(until + AFTER_ALL_S, partial(self._if_not_spoiled, whole, negated))
+
+    def _waits_until(self, whole: Part, number: int) -> float:
+        """Give when the last event that might spoil something, and may still occur, would be here."""
+        _, last = self.run.spoiling(whole, self.leaves[number][0])
+        return last + self.run.delay_s(self.junction, self.junction.inputs[number])
 
     def _if_not_spoiled(self, whole: Part, negated: Sequence[int]) -> None:
-        self.run.settled.setdefault(whole.atoms, self.run.clock.now)
         for number in negated:
             low, high = self.run.spoiling(whole, self.leaves[number][0])
             if any(low < part.start < high for part in self.stores[number].within(low, high)):

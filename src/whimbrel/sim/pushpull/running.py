@@ -196,8 +196,8 @@ class Run:
         self.found: dict[tuple[Atom, ...], float] = {}
         """How late each detection was known."""
         self.settled: dict[tuple[Atom, ...], float] = {}
-        """When the root knew of events that all go together, spoiled or not, and had waited for what must
-        not occur."""
+        """When the root knew of events that all go together, spoiled or not, and had waited for what might
+        have spoiled them by then."""
         self.arrived: dict[Atom, float] = {}
         """When an event came to the root."""
         self.keep_s = self._keep_s() if plan.keep_s is None else plan.keep_s
@@ -212,7 +212,7 @@ class Run:
         if self.plan.is_any:
             truth = {(atom,) for atoms in by_leaf.values() for atom in atoms}
         else:
-            truth = all_detections(self.rule, by_leaf, negated)
+            truth = all_detections(self.rule, by_leaf, negated, self.spoiling)
         return PushPullOutcome(
             frozenset(self.found),
             frozenset(truth - self.found.keys()),
