@@ -105,13 +105,22 @@ def _row(each: Compared, found: Executed) -> dict[str, Any]:
     row["measured"] = each.measured
     off = each.off_by
     row["off by %"] = None if off is None or math.isinf(off) else 100 * off
+    if what in ("traffic B/s", "work /s") and _changes(found):
+        # What the plan says of a link or a broker is the most at any time, not to be compared with a mean.
+        row["figure"], row["off by %"] = f"{what}, estimated at most", None
     if what == "work /s":
         capacity = found.plan.network[name].capacity
-        row["figure"], row["of"] = "work /s", name
         row["busy %"] = (
             None if math.isinf(capacity) or not capacity else 100 * (each.measured or 0.0) / capacity
         )
     return row
+
+
+def _changes(found: Executed) -> bool:
+    """Tell whether sources, consumers or tasks move, so that links and brokers are not always as busy."""
+    plan = found.plan
+    ends = {feed.at for feed in plan.workload.feeds} | {each.at for each in plan.workload.deliveries}
+    return bool(plan.moves()) or not ends.isdisjoint(plan.network.mover)
 
 
 def _delay_rows(found: Executed) -> list[dict[str, Any]]:

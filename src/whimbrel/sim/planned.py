@@ -77,8 +77,8 @@ def carry_out(
     settings
         How the run is done. Ways are chosen by what the plan keeps small, as the plan expects.
     weighs
-        Whether packets are as large as Arrow makes them, with what detections were made of; else an event is
-        as large as the plan says.
+        Whether packets are as large as Arrow makes them, with what detections were made of, and what a task
+        that moves remembers as large as its snapshot; else both are as large as the plan says.
     progress
         Called with the seconds that have passed and those that there are.
     reading
@@ -168,10 +168,19 @@ class _Planned:
         operator = task.operators[-1]
         root, condition = selection(self.graph, operator)
         sizes = {} if weighs else {operator: task.size_b}
+        state_b = None if weighs else task.window_b
         if isinstance(self.graph[operator], Derive):
             takes = {name: self._definition(name) for name in task.inputs}
             return EngineWork(
-                self.pieces[operator], recording.coordinates, task.fixed_b, sizes, takes, True, False, work_s
+                self.pieces[operator],
+                recording.coordinates,
+                task.fixed_b,
+                sizes,
+                takes,
+                True,
+                False,
+                work_s,
+                state_b,
             )
         assert condition is not None
         if isinstance(root, Source):
@@ -182,7 +191,7 @@ class _Planned:
             )
         return EngineWork(
             self._selecting(operator, root.name), recording.coordinates, task.fixed_b, sizes,
-            dict.fromkeys(task.inputs, root.name), True, True, work_s,
+            dict.fromkeys(task.inputs, root.name), True, True, work_s, state_b,
         )  # fmt: skip
 
     def _given_size(self, task: PlannedTask) -> float | None:
