@@ -91,6 +91,33 @@ def test_what_is_read_is_not_overwritten(site):
 
 
 @pytest.mark.parametrize(
+    ("option", "file", "what"),
+    [
+        ("--out", "site.yaml", "the network"),
+        ("--picture", "site.yaml", "the network"),
+        ("--rejected", "site.yaml", "the network"),
+        ("--out", "late.wbl", "the query"),
+        ("--picture", "late.wbl", "the query"),
+        ("--picture", "trips.csv", "a file that is read"),
+    ],
+)
+def test_no_file_that_is_read_is_overwritten(site, option, file, what):
+    before = site.read(file)
+    done = site.run(
+        "plan",
+        "late.wbl",
+        "--network",
+        "site.yaml",
+        "--events",
+        "trips.csv",
+        option,
+        f"../{site.path.name}/{file}",
+    )
+    assert (done.exit_code, f"would overwrite {what}" in done.stderr) == (2, True)
+    assert site.read(file) == before
+
+
+@pytest.mark.parametrize(
     ("args", "status", "words"),
     [
         (["--planner", "gredy"], 2, "did you mean 'greedy'?"),

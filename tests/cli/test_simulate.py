@@ -74,3 +74,68 @@ def test_a_plan_for_something_else_is_refused(plan, tmp_path):
     found = run("simulate", *own(plan, query=other))
     assert found.exit_code == 1
     assert "the plan is for another query" in found.output + str(found.exception)
+
+
+def chain(tmp_path, planner, query, network, events, *other):
+    """Plan, carry the plan out, and give what is printed and what is written."""
+    files = {"query": YARD / query, "network": YARD / network, "events": YARD / events}
+    plan = tmp_path / "plan.json"
+    asked = ["--network", files["network"], "--events", files["events"], "--planner", planner, "--out", plan]
+    planned = run("plan", files["query"], *asked, *other)
+    assert planned.exit_code == 0, planned.output
+    found = run("simulate", *own(plan, **files), "--out", tmp_path / "results")
+    assert found.exit_code == 0, found.output
+    assert "detections are those of one process: True" in found.output
+    results = json.loads((tmp_path / "results" / "results.json").read_text())
+    written = {each.name for each in (tmp_path / "results").iterdir()}
+    assert written == {"results.json", "table.txt", "traffic.png", "delays.png"}
+    figures = {(row["figure"], row["of"]): row for row in results["rows"]}
+    return json.loads(plan.read_text()), figures, results
+
+
+def test_a_plan_that_pushes_and_pulls_is_carried_out_and_judged(tmp_path):
+    plan, figures, results = chain(tmp_path, "pushpull", "river.wbl", "valley.yaml", "river.csv")
+    cost = figures["cost a minute", "all links"]
+    assert cost["estimated"] == pytest.approx(60 * plan["costs"]["cost_s"])
+    assert cost["measured"] == pytest.approx(cost["estimated"], rel=0.1)
+    delay = figures["delay s", "Flood to base"]
+    assert delay["estimated"] == pytest.approx(plan["deliveries"][0]["delay_s"])
+    assert 0 < figures["delay s, 95 % within", "Flood to base"]["measured"] <= delay["measured"]
+    assert delay["measured"] <= delay["estimated"]
+    for link in plan["links"]:
+        row = figures["traffic B/s", " - ".join(link["between"])]
+        assert row["estimated"] == pytest.approx(link["traffic_b_s"])
+        assert row["measured"] > 0
+    assert results["notes"]["detections that were missed"] == 0
+    assert results["parameters"]["planner"] == "pushpull"
+
+
+def test_a_plan_that_pushes_and_pulls_has_sizes_of_its_own(tmp_path):
+    files = {"query": YARD / "river.wbl", "network": YARD / "valley.yaml", "events": YARD / "river.csv"}
+    plan = tmp_path / "plan.json"
+    asked = ["--network", files["network"], "--planner", "pushpull", "--out", plan]
+    assert run("plan", files["query"], *asked).exit_code == 0
+    found = run("simulate", *own(plan, **files), "--weigh")
+    assert (found.exit_code, "--weigh does not go with a plan that" in found.output) == (2, True)
+    other = run("simulate", *own(plan, **files | {"network": YARD / "site.yaml"}))
+    told = other.output + str(other.exception)
+    assert (other.exit_code, "plan.json: no definition of the query is named 'Danger'" in told) == (1, True)
+    other = run("simulate", *own(plan, **files | {"query": YARD / "yard.wbl", "network": YARD / "site.yaml"}))
+    told = other.output + str(other.exception)
+    assert (other.exit_code, "another query or network: Danger cannot be" in told) == (1, True)
+
+
+def test_tasks_move_as_planned_along_with_the_ferry(tmp_path):
+    plan, figures, results = chain(
+        tmp_path, "migrate", "ferry.wbl", "strait.yaml", "crossing.csv", "--rate", "Reading=1"
+    )
+    for figure in ("flow B/s", "bdp B"):
+        row = figures[figure, "all links"]
+        assert row["measured"] == pytest.approx(row["estimated"], rel=0.1)
+    delay = figures["delay s", "Strain to office"]
+    assert 0 < delay["measured"] <= delay["estimated"]
+    for each in plan["links"]:
+        row = figures["traffic B/s, estimated at most", " - ".join(each["between"])]
+        assert 0 < row["measured"] <= row["estimated"]
+    moves = sum(len(hosts) - 1 for hosts in plan["hosts"].values() if not isinstance(hosts, str))
+    assert results["notes"]["moves"] == moves > 0

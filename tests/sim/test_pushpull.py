@@ -72,6 +72,24 @@ def test_every_plan_finds_all_there_is(a, b, c, turns, contacts, order):
     assert found.traffic.on_their_way == 0
 
 
+@given(some_times, some_times, some_times, st.integers(0, 2), schedules)
+def test_what_must_not_occur_before_and_after_the_others_is_waited_for(a, b, c, turn, contacts):
+    made = plan((0, turn, 0, 1), negated=True, is_amid=False)
+    found = run_plan(made, tree(contacts), given_events(a=a, b=b, c=c))
+    pairs = {(one, other) for one in a for other in b if abs(one - other) <= 20}
+    spoiled = {
+        (one, other)
+        for one, other in pairs
+        for time in c
+        if max(one, other) - 20 < time < min(one, other) + 20
+    }
+    assert {(min(pair), max(pair)) for pair in pairs - spoiled} == {
+        (atoms[0][0], atoms[-1][0]) for atoms in found.found
+    }
+    assert not found.missed
+    assert not found.invented
+
+
 @given(
     some_times, some_times, some_times, st.integers(0, 2), schedules, st.sampled_from([None, ("a", "c", "b")])
 )

@@ -21,7 +21,7 @@ from whimbrel.plan.pushpull.comet import plan_comet
 from whimbrel.plan.pushpull.composite import Composite, Part
 from whimbrel.plan.pushpull.plans import make_plan
 from whimbrel.plan.pushpull.several import plan_several
-from whimbrel.plan.pushpull.tree import detection_tree
+from whimbrel.plan.pushpull.tree import detection_tree, is_negated
 from whimbrel.sim.pushpull.planned import from_planner
 from whimbrel.sim.pushpull.running import poisson_events, run_plan, run_plans
 
@@ -89,6 +89,21 @@ def test_plans_cost_what_is_estimated_and_take_no_longer(operator, negated, seed
     assert len(seen) > 1 or operator == "or"
     for plan in random.Random(seed).sample(list(seen.values()), min(2, len(seen))):
         check(plan, network, events)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_asking_for_what_must_not_occur_in_the_whole_window_costs_what_is_estimated(seed):
+    network, composite = drawn(seed, negated=True)
+    composite, events = with_events(replace(composite, is_amid=False), seed)
+    plan = plan_pushpull(composite, network)
+    found = run_plan(from_planner(plan), network, events)
+    assert any(is_negated(plan.root.junction.inputs[number]) for number in plan.root.stages[-1])
+    assert len(plan.root.stages) > 1
+    assert found.cost_a_minute == pytest.approx(plan.estimate.cost_s * 60, rel=0.1)
+    assert not found.missed
+    assert not found.invented
+    # From the last event, and so with the time in which something may still spoil it.
+    assert found.delays_s.max() <= plan.estimate.delay_s + WINDOW_S
 
 
 @pytest.mark.parametrize("operator", ["and", "seq"])

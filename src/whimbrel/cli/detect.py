@@ -125,12 +125,16 @@ def _stem(path: str) -> str:
     return plain.strip("-_.") or "events"
 
 
-def refuse_overwriting(query: str, events: tuple[str, ...], written: dict[str, str | None]) -> None:
+def refuse_overwriting(
+    query: str, events: tuple[str, ...], written: dict[str, str | None], network: str | None = None
+) -> None:
     """Stop before a result would replace what is read, or another result."""
     from whimbrel.io.files import find_files
 
     taken = {file.resolve(): "a file that is read" for path in events for file in find_files(path)}
     taken[Path(query).resolve()] = "the query"
+    if network is not None:
+        taken[Path(network).resolve()] = "the network"
     for option, path in written.items():
         if path is None or path == STDOUT:
             continue

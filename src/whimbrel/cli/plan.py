@@ -131,7 +131,8 @@ def plan(
     chosen = _planner(planner_name)
     moving = _moving(planner_name, step, ahead)
     compiled = read_query(query, **compiling)
-    refuse_overwriting(query, events, {"--out": out, "--picture": picture, "--rejected": rejected})
+    written = {"--out": out, "--picture": picture, "--rejected": rejected}
+    refuse_overwriting(query, events, written, network_file)
     if not quiet:
         show_warnings(compiled, query)
     from whimbrel.plan.cost import Objective

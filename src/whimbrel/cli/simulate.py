@@ -22,6 +22,10 @@ from whimbrel.cli.progress import ProgressBar
 from whimbrel.cli.queries import read_query, show_warnings
 
 if TYPE_CHECKING:
+    from whimbrel.graph.query import Query
+    from whimbrel.plan.pulls import Pulls
+    from whimbrel.plan.reading import Plan
+    from whimbrel.sim.judged import Drawn
     from whimbrel.sim.scenarios import Scenario
     from whimbrel.sim.scenarios.registry import Results
 
@@ -45,7 +49,7 @@ if TYPE_CHECKING:
 )  # fmt: skip
 @click.option(
     "--heartbeat", type=click.FloatRange(0.001), default=1.0, show_default=True, metavar="SECONDS",
-    help="How often quiet sources and tasks tell that time goes on.",
+    help="How often quiet sources and tasks tell that time goes on; plans that push and pull need none.",
 )  # fmt: skip
 @click.option(
     "--weigh", is_flag=True,
@@ -69,8 +73,8 @@ def simulate(
       whimbrel simulate hierarchy --set cars=100 --out results/
       whimbrel simulate --query yard.wbl --network site.yaml --plan plan.json --events recording.csv
 
-    A plan is carried out with the real engine on recorded events. What the plan estimated stands beside
-    what was measured: traffic, delays, work, and whether the detections are those of one process.
+    A plan of any planner is carried out with the real engine on recorded events. What it estimated stands
+    beside what was measured: traffic, delays, work, and whether the detections are those of one process.
 
     The same parameters and the same seed give the same figures.
     """
@@ -153,31 +157,24 @@ def _simulate_plan(
     **compiling: Any,
 ) -> None:
     from whimbrel.plan.files import read_network
-    from whimbrel.plan.reading import read_plan
-    from whimbrel.sim.judged import drawn, judged
-    from whimbrel.sim.messages import HEADER_B
-    from whimbrel.sim.planned import carry_out
+    from whimbrel.plan.pulls import Pulls
+    from whimbrel.plan.pulls_reading import read_any
     from whimbrel.sim.report import write_report
-    from whimbrel.sim.running import Settings
 
     compiled = read_query(query, **compiling)
     if not quiet:
         show_warnings(compiled, query)
-    plan = read_plan(plan_file, read_network(network_file))
+    plan = read_any(plan_file, compiled, read_network(network_file))
+    settings = {"coordinates": coordinates, "time_unit": time_unit, "default_type": default_type}
     bar = ProgressBar(doing=("simulating", "writing"))
     with nullcontext() if quiet else bar:
-        found = carry_out(
-            compiled,
-            list(events),
-            plan,
-            settings=Settings(heartbeat_s=heartbeat, header_b=HEADER_B if weigh else 0.0),
-            weighs=weigh,
-            progress=bar,
-            coordinates=coordinates,
-            time_unit=time_unit,
-            default_type=default_type,
-        )
-    results = judged(found)
+        if isinstance(plan, Pulls):
+            if weigh:
+                raise click.UsageError("--weigh does not go with a plan that pushes and pulls")
+            results, plots = _pulled(compiled, events, plan, progress=bar, **settings)
+        else:
+            how = {"heartbeat": heartbeat, "weigh": weigh}
+            results, plots = _placed(compiled, events, plan, how, progress=bar, **settings)
     _tell(results, out, quiet=quiet)
     if out is not None:
         given: dict[str, Any] = {
@@ -187,8 +184,33 @@ def _simulate_plan(
             "events": list(events),
         }
         given |= {"heartbeat": heartbeat, "weigh": weigh, "planner": plan.planner}
-        files = write_report("plan", given, results, out, drawn=drawn(found))
+        files = write_report("plan", given, results, out, drawn=plots)
         _tell_files(files, quiet=quiet)
+
+
+def _placed(
+    query: Query, events: tuple[str, ...], plan: Plan, how: dict[str, Any], **settings: Any
+) -> tuple[Results, list[Drawn]]:
+    """Carry out a plan that says what runs where."""
+    from whimbrel.sim.judged import drawn, judged
+    from whimbrel.sim.messages import HEADER_B
+    from whimbrel.sim.planned import carry_out
+    from whimbrel.sim.running import Settings
+
+    sending = Settings(heartbeat_s=how["heartbeat"], header_b=HEADER_B if how["weigh"] else 0.0)
+    found = carry_out(query, list(events), plan, settings=sending, weighs=how["weigh"], **settings)
+    return judged(found), drawn(found)
+
+
+def _pulled(
+    query: Query, events: tuple[str, ...], plan: Pulls, **settings: Any
+) -> tuple[Results, list[Drawn]]:
+    """Carry out a plan that says what is sent at once, and what when asked for."""
+    from whimbrel.sim.judged_pulls import drawn_pulls, judged_pulls
+    from whimbrel.sim.pulled import carry_out_pulls
+
+    found = carry_out_pulls(query, list(events), plan, **settings)
+    return judged_pulls(found), drawn_pulls(found)
 
 
 def _described(scenario: Scenario) -> str:

@@ -14,8 +14,8 @@ of those back, as only who knows all of them can tell whether it lies between th
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from itertools import pairwise, product
 
 from whimbrel.errors import NetworkError, NoPlanError
@@ -65,6 +65,16 @@ class Wanted:
 
     delivery: Delivery
     composites: tuple[Composite, ...]
+    sent: Mapping[str, Sent] = field(default_factory=dict)
+    """For every part of them, by name, which events it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """The events that a part is: those of a stream of the graph that one source sends."""
+
+    stream: str
+    feed: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +108,7 @@ class _Extractor:
                 "make it of a query: whimbrel.plan.demand.workload_of",
             )
         self.workload, self.network, self.graph = workload, network, workload.graph
+        self._origin: dict[str, Sent] = {}
 
     def wanted(self) -> Iterator[Wanted]:
         streams = [each.stream for each in self.workload.deliveries]
@@ -105,7 +116,9 @@ class _Extractor:
             to = f" to {delivery.at}" if streams.count(delivery.stream) > 1 else ""
             if delivery.at in self.network.mover:
                 raise _refused(delivery.stream, f"it is wanted at the mover {delivery.at}", "migrate")
-            yield Wanted(delivery, tuple(self._composites(delivery, f"{delivery.stream}{to}")))
+            composites = tuple(self._composites(delivery, f"{delivery.stream}{to}"))
+            names = [part.name for composite in composites for part in composite.parts]
+            yield Wanted(delivery, composites, {name: self._origin[name] for name in names})
 
     def _composites(self, delivery: Delivery, name: str) -> list[Composite]:
         found = [
@@ -126,6 +139,7 @@ class _Extractor:
                 window_s,
                 delivery.at,
                 delivery.latency_s,
+                is_amid=operator == "seq",
             )
             for number, (operator, parts, window_s) in enumerate(found, 1)
         ]
@@ -163,10 +177,14 @@ class _Extractor:
             for each in match.absent
             for name in self._alternatives(definition, each.input)
         )
-        ordered = {(order.first, order.second) for order in match.orders}
+        # Within a time from each other (`gap`), events may also end together.
+        ordered = {(order.first, order.second) for order in match.orders if order.gap is None}
         in_order = all(pair in ordered for pair in pairwise(range(len(parts))))
-        # What must not occur before or after all others has no place in a sequence.
-        in_order = in_order and all(0 < place < len(parts) for place, _ in absent)
+        # What must not occur before or after all others, or for some time, has no place in a sequence.
+        in_order = in_order and all(
+            each.after is not None and each.before == each.after + 1 and each.duration is None
+            for each in match.absent
+        )
         return _Pattern("seq" if in_order else "and", parts, absent, self._window_s(definition, match))
 
     def _window_s(self, definition: str, match: Match) -> float:
@@ -204,7 +222,7 @@ class _Extractor:
             for part in self._sent(definition, name, is_negated=True)
         ]
         if pattern.operator == "or":
-            yield tuple(_named_once(sent[0]))
+            yield tuple(self._named_once(sent[0]))
             return
         if math.prod(len(each) for each in sent) > MOST_CHOICES:
             count = math.prod(len(each) for each in sent)
@@ -217,7 +235,7 @@ class _Extractor:
             for number in range(len(chosen) + 1):
                 parts += [part for place, part in absent if place == number]
                 parts += chosen[number : number + 1]
-            yield tuple(_named_once(parts))
+            yield tuple(self._named_once(parts))
 
     def _sent(self, definition: str, stream: str, *, is_negated: bool = False) -> list[Part]:
         """Give a stream of single events as parts: one for each source."""
@@ -233,6 +251,9 @@ class _Extractor:
             if feed.at in self.network.mover:
                 raise _refused(definition, f"{feed.name} sends from the mover {feed.at}", "migrate")
         names = [stream if len(carried) == 1 else f"{stream} at {feed.name}" for feed, _ in carried]
+        self._origin |= {
+            name: Sent(stream, feed.name) for name, (feed, _) in zip(names, carried, strict=True)
+        }
         return [
             Part(name, feed.at, made.rate_hz, made.size_b, is_negated)
             for name, (feed, made) in zip(names, carried, strict=True)
@@ -247,16 +268,16 @@ class _Extractor:
             else self._feed_of(self.workload.task[name])
         )
 
-
-def _named_once(parts: list[Part]) -> list[Part]:
-    """Give parts that are the same events names of their own."""
-    counts: dict[str, int] = {}
-    found = []
-    for part in parts:
-        counts[part.name] = count = counts.get(part.name, 0) + 1
-        name = part.name if count == 1 else f"{part.name} ({count})"
-        found.append(Part(name, part.at, part.rate_hz, part.size_b, part.is_negated))
-    return found
+    def _named_once(self, parts: list[Part]) -> list[Part]:
+        """Give parts that are the same events names of their own."""
+        counts: dict[str, int] = {}
+        found = []
+        for part in parts:
+            counts[part.name] = count = counts.get(part.name, 0) + 1
+            name = part.name if count == 1 else f"{part.name} ({count})"
+            self._origin[name] = self._origin[part.name]
+            found.append(replace(part, name=name))
+        return found
 
 
 def _refused(definition: str, why: str, instead: str = "greedy") -> NoPlanError:

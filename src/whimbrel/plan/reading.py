@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -49,25 +50,47 @@ def read_plan(file: str | Path, network: Network) -> Plan:
     NetworkError
         If the file is no plan with hosts, or does not fit the network.
     """
+    content = content_of(file)
+    with naming(file):
+        return plan_of(content, network)
+
+
+def content_of(file: str | Path) -> Any:
+    """Read what is in the file of a plan."""
     try:
-        content = json.loads(Path(file).read_text(encoding="utf-8"))
+        return json.loads(Path(file).read_text(encoding="utf-8"))
     except OSError as error:
         raise NetworkError(f"the plan {file} cannot be read: {error.strerror}") from error
     except ValueError as error:
-        raise NetworkError(f"{file} is not JSON: {error}", _WANTED) from error
+        raise NetworkError(f"{file} is not JSON: {error}", WANTED) from error
+
+
+@contextmanager
+def naming(file: str | Path) -> Iterator[None]:
+    """Name the file in errors about what is in it."""
     try:
-        return plan_of(content, network)
+        yield
     except NetworkError as error:
         raise NetworkError(f"{file}: {error}") from error
 
 
-_WANTED = "give a plan that `whimbrel plan --out FILE` wrote"
+def is_pulls(content: Any) -> bool:
+    """Tell whether the content of a plan is one that pushes and pulls (`whimbrel.plan.pulls_reading`)."""
+    return isinstance(content, Mapping) and "composites" in content
+
+
+WANTED = "give a plan that `whimbrel plan --out FILE` wrote"
 
 
 def plan_of(content: Any, network: Network) -> Plan:
     """Make a plan of what `Placement.to_dict` gives."""
+    if is_pulls(content):
+        raise NetworkError(
+            "it is a plan that pushes and pulls, and has no hosts",
+            "read it with the query: whimbrel.plan.pulls_reading",
+        )
     if not isinstance(content, Mapping) or not {"hosts", "feeds", "tasks", "deliveries"} <= content.keys():
-        raise NetworkError("there are no hosts, feeds, tasks and deliveries in it, as a plan has", _WANTED)
+        raise NetworkError("there are no hosts, feeds, tasks and deliveries in it, as a plan has", WANTED)
     try:
         workload = Workload(
             tuple(_feed(each) for each in content["feeds"]),
@@ -80,7 +103,7 @@ def plan_of(content: Any, network: Network) -> Plan:
         }
         objective = Objective(content.get("objective", "bdp"))
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise NetworkError(f"something of the plan is missing or damaged: {error}", _WANTED) from error
+        raise NetworkError(f"something of the plan is missing or damaged: {error}", WANTED) from error
     costs = evaluate(workload, network, hosts, objective)
     return Plan(workload, network, hosts, objective, str(content.get("planner", "")), costs)
 

@@ -11,22 +11,20 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
-from whimbrel.engine.relay import Relay
 from whimbrel.errors import NetworkError
 from whimbrel.graph.cutting import Piece, cut
 from whimbrel.graph.operators import Derive, Filter, Graph, Source
 from whimbrel.graph.query import Compilable, Query, compiled
 from whimbrel.graph.scope import selection
-from whimbrel.model.time import END_OF_TIME
 from whimbrel.plan.bounds import Sending
 from whimbrel.plan.cost import Costs, evaluate
 from whimbrel.plan.demand import graph_to_plan
 from whimbrel.plan.network import Consumer
 from whimbrel.plan.reading import Plan
 from whimbrel.plan.workload import Task as PlannedTask
+from whimbrel.sim.alone import one_process, same_ids
 from whimbrel.sim.consumers import Receiver
 from whimbrel.sim.events import Recording, conformed, dealt
 from whimbrel.sim.feeds import EventFeed
@@ -57,11 +55,7 @@ class Executed:
     @property
     def is_same(self) -> bool:
         """Whether every delivery got the detections of one process, each once."""
-        return all(_ids(table) == _ids(self.outcome.detections[name]) for name, table in self.alone.items())
-
-
-def _ids(table: pa.Table) -> list[str]:
-    return sorted(table.column("id").to_pylist()) if table.num_rows else []
+        return same_ids(self.alone, self.outcome.detections)
 
 
 def carry_out(
@@ -84,8 +78,8 @@ def carry_out(
     settings
         How the run is done. Ways are chosen by what the plan keeps small, as the plan expects.
     weighs
-        Whether packets are as large as Arrow makes them, with what detections were made of; else an event is
-        as large as the plan says.
+        Whether packets are as large as Arrow makes them, with what detections were made of, and what a task
+        that moves remembers as large as its snapshot; else both are as large as the plan says.
     progress
         Called with the seconds that have passed and those that there are.
     reading
@@ -168,10 +162,19 @@ class _Planned:
         operator = task.operators[-1]
         root, condition = selection(self.graph, operator)
         sizes = {} if weighs else {operator: task.size_b}
+        state_b = None if weighs else task.window_b
         if isinstance(self.graph[operator], Derive):
             takes = {name: self._definition(name) for name in task.inputs}
             return EngineWork(
-                self.pieces[operator], recording.coordinates, task.fixed_b, sizes, takes, True, False, work_s
+                self.pieces[operator],
+                recording.coordinates,
+                task.fixed_b,
+                sizes,
+                takes,
+                True,
+                False,
+                work_s,
+                state_b,
             )
         assert condition is not None
         if isinstance(root, Source):
@@ -182,7 +185,7 @@ class _Planned:
             )
         return EngineWork(
             self._selecting(operator, root.name), recording.coordinates, task.fixed_b, sizes,
-            dict.fromkeys(task.inputs, root.name), True, True, work_s,
+            dict.fromkeys(task.inputs, root.name), True, True, work_s, state_b,
         )  # fmt: skip
 
     def _given_size(self, task: PlannedTask) -> float | None:
@@ -284,16 +287,4 @@ class _Planned:
         """Give what one process finds in the events that the network's sources send, by definition."""
         senders = dealt(recording.events, self.plan.network.sources)
         events = recording.events.filter(pa.array(senders >= 0))
-        definitions = [operator.name for operator in self.graph.operators if isinstance(operator, Derive)]
-        needed = [name for name in definitions if name in self.pieces]
-        (whole,) = cut(self.query, [needed])
-        given = Relay(whole, coordinates=recording.coordinates).take([events], {}, END_OF_TIME)
-        kinds = np.array(
-            given.detections.column("type").to_pylist() if given.detections.num_rows else [], object
-        )
-        found = {}
-        for name in self.graph.outputs:
-            operator = self.graph[name]
-            assert isinstance(operator, Derive)
-            found[name] = given.detections.filter(pa.array(kinds == operator.event_type, pa.bool_()))
-        return found
+        return one_process(self.query, events, recording.coordinates)

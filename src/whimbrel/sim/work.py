@@ -91,6 +91,8 @@ class EngineWork:
     """Whether it only selects among events of a definition, which keep their numbers."""
     work_s: float | Mapping[str, float] = 0.0
     """What an event that it reads takes of a capacity of 1; or by stream."""
+    state_b: float | None = None
+    """Bytes of what it remembers when it moves; None: as large as the snapshot is."""
     relay: Relay = field(init=False)
     _events: list[pa.RecordBatch] = field(default_factory=list)
     _carried: dict[str, list[Carried]] = field(default_factory=dict)
@@ -193,7 +195,7 @@ class EngineWork:
         # Copies: this task may go on, and be brought back to this point later.
         carried = {name: list(each) for name, each in self._carried.items()}
         state = (snapshot, list(self._events), carried, self._born_s, self._made)
-        return state, len(snapshot) + waiting
+        return state, len(snapshot) + waiting if self.state_b is None else self.state_b
 
     def cost(self, packets: list[Packet]) -> float:
         """Give the work that packets make."""

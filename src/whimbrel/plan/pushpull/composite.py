@@ -49,6 +49,9 @@ class Composite:
     tolerance_s: float = math.inf
     """How long after its last part it has to be known there."""
     request_b: float = REQUEST_B
+    is_amid: bool = True
+    """Whether negated parts must not occur between the others; else anywhere within one window with them,
+    before and after them, too. In a sequence each has its place between two others."""
 
     def __post_init__(self) -> None:
         names = [part.name for part in self.parts]
@@ -109,6 +112,8 @@ class Composite:
         expected = np.array([part.rate_hz for part in self.wanted]) * self.window_s
         if self.operator == "seq":
             return share_between(expected)
+        if not self.is_amid:
+            return float(shares_together(np.append(expected, 1.0))[-1])
         return share_amid(expected)
 
     def rate_hz(self, names: Iterable[str]) -> float:

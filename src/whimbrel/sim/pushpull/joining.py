@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -103,9 +103,16 @@ def joins(rule: Rule, begun: Part, others: Sequence[Parts]) -> Iterator[Part]:
 
 
 def all_detections(
-    rule: Rule, events: Mapping[str, Sequence[Atom]], negated: Sequence[str] = ()
+    rule: Rule,
+    events: Mapping[str, Sequence[Atom]],
+    negated: Sequence[str] = (),
+    spoiling: Callable[[Part, str], Interval] | None = None,
 ) -> set[tuple[Atom, ...]]:
-    """Find all detections in all events: what plans are judged by."""
+    """Find all detections in all events: what plans are judged by.
+
+    `spoiling` says when an event of a leaf that must not occur spoils something; by default, between others.
+    """
+    between = rule.between if spoiling is None else spoiling
     stores: dict[str, Parts] = {}
     for name, atoms in events.items():
         stores[name] = Parts()
@@ -118,7 +125,7 @@ def all_detections(
             spoiled = any(
                 low < other.start < high
                 for name in negated
-                for low, high in [rule.between(part, name)]
+                for low, high in [between(part, name)]
                 for other in stores[name].within(low, high)
             )
             if not spoiled:

@@ -113,6 +113,10 @@ class Joint(Node):
 
     def take(self, number: int, parts: Sequence[Part]) -> None:
         """Take parts of an input: find what they complete, and ask for what they now make possible."""
+        if self.parent is None:
+            for part in parts:
+                for atom in part.atoms:
+                    self.run.arrived.setdefault(atom, self.run.clock.now)
         if self.run.plan.is_any:
             for part in parts:
                 self._found(part)
@@ -186,24 +190,33 @@ class Joint(Node):
                 self._found(whole)
             return
         wait = 0.0
+        now = self.run.clock.now
         for number in negated:
             each = self.junction.inputs[number]
             wait = max(wait, self.run.wait_s(self.junction, each))
             if each.turn != PUSH:
                 leaf = self.leaves[number][0]
-                self._request(number, [(self.run.rule.between(whole, leaf),) for whole in wholes])
+                self._request(number, [(self.run.spoiling(whole, leaf),) for whole in wholes])
         for whole in wholes:
-            self.run.clock.after(wait + AFTER_ALL_S, partial(self._if_not_spoiled, whole, negated))
+            self.run.settled.setdefault(whole.atoms, now + wait + AFTER_ALL_S)
+            until = max(now + wait, *(self._waits_until(whole, number) for number in negated))
+            self.run.clock.at(until + AFTER_ALL_S, partial(self._if_not_spoiled, whole, negated))
+
+    def _waits_until(self, whole: Part, number: int) -> float:
+        """Give when the last event that might spoil something, and may still occur, would be here."""
+        _, last = self.run.spoiling(whole, self.leaves[number][0])
+        return last + self.run.delay_s(self.junction, self.junction.inputs[number])
 
     def _if_not_spoiled(self, whole: Part, negated: Sequence[int]) -> None:
         for number in negated:
-            low, high = self.run.rule.between(whole, self.leaves[number][0])
+            low, high = self.run.spoiling(whole, self.leaves[number][0])
             if any(low < part.start < high for part in self.stores[number].within(low, high)):
                 return
         self._found(whole)
 
     def _found(self, whole: Part) -> None:
         if self.parent is None:
+            self.run.settled.setdefault(whole.atoms, self.run.clock.now)
             self.run.found.setdefault(whole.atoms, self.run.clock.now - whole.end)
         else:
             self.give(whole)

@@ -68,6 +68,8 @@ class PushPullPlan:
     """`or`: every event is a detection."""
     request_b: float = 56.0
     """Bytes of a request: for one interval, or for what fits with one candidate."""
+    is_amid: bool = True
+    """Whether leaves that must not occur are looked for between the others; else in all of the window."""
     keep_s: float | None = None
     """How long nodes keep what they may be asked for; None: long enough for the longest delays."""
 

@@ -14,7 +14,9 @@ def from_planner(plan: MadePlan) -> PushPullPlan:
     order = tuple(part.name for part in composite.parts) if composite.operator == "seq" else None
     root = _junction(plan.root)
     is_any = composite.operator == "or"
-    return PushPullPlan(root, composite.window_s, order, is_any, composite.request_b)
+    return PushPullPlan(
+        root, composite.window_s, order, is_any, composite.request_b, is_amid=composite.is_amid
+    )
 
 
 def _junction(planned: Planned) -> Junction:

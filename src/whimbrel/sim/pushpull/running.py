@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
@@ -19,7 +19,7 @@ from whimbrel.plan.routes import Routes, by_delay
 from whimbrel.sim.clock import Action, Clock
 from whimbrel.sim.links import Links
 from whimbrel.sim.messages import message
-from whimbrel.sim.pushpull.joining import Atom, Rule, all_detections
+from whimbrel.sim.pushpull.joining import Atom, Interval, Part, Rule, all_detections
 from whimbrel.sim.pushpull.nodes import Joint, Node, Source
 from whimbrel.sim.pushpull.plan import PUSH, Input, Junction, PushPullPlan
 from whimbrel.sim.traffic import Traffic
@@ -92,7 +92,24 @@ def run_plans(
 
     Leaves of the same name are the same source.
     """
-    world = _World(network, seed)
+    runs = carry_out_plans(plans, network, events, seed=seed)
+    last = max((atoms[-1][0] for atoms in events.values() if atoms), default=60.0)
+    return {name: run.outcome(events, last / 60) for name, run in runs.items()}
+
+
+def carry_out_plans(
+    plans: Mapping[str, PushPullPlan],
+    network: Network,
+    events: Mapping[str, Sequence[Atom]],
+    *,
+    seed: int = 0,
+    progress: Callable[[int, int | None], None] = lambda done, total: None,
+) -> dict[str, Run]:
+    """Carry several plans out, and give what each has got by then, for others to judge.
+
+    `progress` is called with the number of steps that are done and of those that there are.
+    """
+    world = World(network, seed)
     runs = {name: Run(plan, world) for name, plan in plans.items()}
     leaves: dict[str, list[Source]] = defaultdict(list)
     for run in runs.values():
@@ -106,12 +123,19 @@ def run_plans(
         for atom in atoms:
             for source in leaves[name]:
                 world.clock.at(atom[0], partial(source.happen, atom))
+    last = max((atoms[-1][0] for atoms in events.values() if atoms), default=0.0)
+    for done in range(1, _STEPS + 1):
+        world.clock.run(last * done / _STEPS)
+        progress(done, _STEPS + 1)
     world.clock.run()
-    last = max((atoms[-1][0] for atoms in events.values() if atoms), default=60.0)
-    return {name: run.outcome(events, last / 60) for name, run in runs.items()}
+    return runs
 
 
-class _World:
+_STEPS = 50
+"""How often a run tells how far it is."""
+
+
+class World:
     """What plans have in common: time, links, and which events have crossed which of them."""
 
     def __init__(self, network: Network, seed: int) -> None:
@@ -166,10 +190,16 @@ def _handle(_broker: str, content: Any, _message: Any) -> None:
 class Run:
     """One plan that is carried out."""
 
-    def __init__(self, plan: PushPullPlan, world: _World) -> None:
+    def __init__(self, plan: PushPullPlan, world: World) -> None:
         self.plan, self.world, self.clock = plan, world, world.clock
         self.rule = Rule(plan.window_s, plan.order)
         self.found: dict[tuple[Atom, ...], float] = {}
+        """How late each detection was known."""
+        self.settled: dict[tuple[Atom, ...], float] = {}
+        """When the root knew of events that all go together, spoiled or not, and had waited for what might
+        have spoiled them by then."""
+        self.arrived: dict[Atom, float] = {}
+        """When an event came to the root."""
         self.keep_s = self._keep_s() if plan.keep_s is None else plan.keep_s
         self.nodes: list[Node] = []
         self.root = Joint(self, plan.root, None)
@@ -182,7 +212,7 @@ class Run:
         if self.plan.is_any:
             truth = {(atom,) for atoms in by_leaf.values() for atom in atoms}
         else:
-            truth = all_detections(self.rule, by_leaf, negated)
+            truth = all_detections(self.rule, by_leaf, negated, self.spoiling)
         return PushPullOutcome(
             frozenset(self.found),
             frozenset(truth - self.found.keys()),
@@ -203,6 +233,10 @@ class Run:
             return each.delay_s
         links = self.world.links.routes
         return sum(links.links(*hop)[0].delay_s for hop in pairwise(self.path(junction, each)))
+
+    def spoiling(self, whole: Part, leaf: str) -> Interval:
+        """Give when an event that must not occur may spoil a detection."""
+        return self.rule.between(whole, leaf) if self.plan.is_amid else self.rule.around(whole)
 
     def wait_s(self, junction: Junction, negated: Input) -> float:
         """Give how long a junction has to wait to be sure that an event did not occur."""
