@@ -89,7 +89,9 @@ def networks(draw):
         for a, b, cost in (("cloud", "hub", 5.0), ("hub", "left", 1.0), ("hub", "right", 2.0))
     ]
     places = st.sampled_from(BROKERS)
-    sources = [Source(name, "Pos", draw(places)) for name in ("p1", "p2", "p3")]
+    # Nobody else is on the left: who of two sends what names their place is not known.
+    elsewhere = st.sampled_from(("cloud", "hub", "right"))
+    sources = [Source(name, "Pos", draw(elsewhere)) for name in ("p1", "p2", "p3")]
     sources += [Source("p4", "Pos", "left"), Source("s1", "Stop", draw(places))]
     sources.append(Source("s2", "Stop", draw(places), size_b=draw(st.sampled_from([None, 300.0]))))
     brokers = [Broker(name, capacity=draw(st.sampled_from([math.inf, 2e-4]))) for name in BROKERS]
