@@ -192,3 +192,32 @@ def test_rates_are_of_types_that_the_query_reads():
 def test_a_recording_has_to_last():
     with pytest.raises(DataError, match="says nothing about rates"):
         measure(QUERY, positions()[:1])
+
+
+def test_what_passes_goes_with_the_source_that_it_came_from():
+    rows = [
+        {"type": "Position", "time": n, "source": name, "speed": 20.0 if name in fast else 5.0}
+        for n in range(101)
+        for name, fast in (("east", ("east",)), ("hall", ()), ("stray", ("stray",)))
+    ]
+    statistics = measure(QUERY, rows)
+    # "hall" is where west is; who is not in the network is shared by all, as each has events of its own.
+    work = workload_of(QUERY, NETWORK, statistics)
+    assert [feed.rate_hz for feed in work.feeds[:2]] == pytest.approx([1.515, 1.515])
+    assert work.task[f"{FAST} at east"].rate_hz == pytest.approx(1.515)
+    assert work.task[f"{FAST} at west"].rate_hz == pytest.approx(0.505)
+    # Twice the rate: twice as much passes, and as many come at once.
+    doubled = workload_of(QUERY, NETWORK, statistics, {"Position": 6.06})
+    assert doubled.task[f"{FAST} at west"].rate_hz == pytest.approx(1.01)
+    assert doubled.feed["west"].burst_b == work.feed["west"].burst_b > 0
+    # A rate that the network gives goes before the recorded one; as large a share of it passes.
+    lone = replace(NETWORK, sources=(replace(NETWORK.sources[0], rate_hz=4.0), *NETWORK.sources[1:]))
+    assert workload_of(QUERY, lone, statistics).task[f"{FAST} at east"].rate_hz == pytest.approx(4.0)
+
+
+def test_senders_at_one_place_share_what_names_it():
+    rows = [{"type": "Position", "time": n, "source": "gate", "speed": 20.0} for n in range(101)]
+    pair = (Source("a", "Position", "gate"), Source("b", "Position", "gate"), NETWORK.sources[2])
+    work = workload_of(QUERY, replace(NETWORK, sources=pair), measure(QUERY, rows))
+    assert [feed.rate_hz for feed in work.feeds[:2]] == pytest.approx([0.505, 0.505])
+    assert work.task[f"{FAST} at a"].rate_hz == pytest.approx(0.505)

@@ -122,6 +122,18 @@ def test_what_may_wait_for_ever_has_no_bound():
     assert math.isinf(evaluate(full, line(contacts=Listed(())), {}, Objective.FLOW).bounds_s[0])
 
 
+def test_what_is_made_of_what_may_wait_for_ever_has_no_bound():
+    workload = Workload(
+        (Feed("in", 1, 100, "edge"),),
+        (Task("t", ("in",), 1, 1), Task("u", ("t",), 1, 1)),
+        (Delivery("u", "cloud"),),
+    )
+    hosts = {"t": "cloud", "u": "cloud"}
+    assert math.isinf(
+        evaluate(workload, line(bandwidth_b_s=50), hosts, sending=Sending(0.0, 1.0)).bounds_s[0]
+    )
+
+
 def test_links_that_are_listed_have_to_catch_up():
     # After the second wait it is 6 s behind a link that is up all the time and half as fast: 5 - 1 + 2.
     contacts = Listed(((5.0, 6.0), (8.0, 14.0)))

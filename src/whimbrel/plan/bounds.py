@@ -129,7 +129,6 @@ class _System:
         self.ready_s = dict.fromkeys(self.buckets, 0.0)
         self.soon_s = dict.fromkeys(self.buckets, 0.0)
         self.moving_s: dict[str, float] = {}
-        self.told_s = dict.fromkeys(self.workload.feed, sending.heartbeat_s)
         self.orders: list[list[tuple[str, ...]]] = []
         self._add_news()
         for server in self._servers:
@@ -385,12 +384,11 @@ class _System:
         late, soon = 0.0, math.inf
         for each in self.workload.task[name].inputs:
             leg = next(leg for leg in self.legs[each] if name in leg.tasks)
-            waits = self.told_s[each] - self.ready_s[each] if self.sending.heartbeat_s else 0.0
-            late = max(late, leg.late_s + waits)
+            # That nothing earlier comes is told as late as an event would be, and a heartbeat later at most.
+            late = max(late, leg.late_s + self.sending.heartbeat_s)
             soon = min(soon, leg.soon_s)
         self.ready_s[name] = late + self.moving_s[name]
         self.soon_s[name] = 0.0 if math.isinf(soon) else soon
-        self.told_s[name] = self.ready_s[name] + self.sending.heartbeat_s
 
     def delays_s(self) -> tuple[float, ...]:
         """Give the longest delay of every delivery."""
