@@ -66,6 +66,8 @@ def composites(query: str, network: Network):
         ("A as a and B as b within 5 min", "and", ["A", "B"], 300),
         ("A as a then not C then B as b within 5 min", "seq", ["A", "not C", "B"], 300),
         ("A then not B for 1 h", "and", ["A", "not B"], 3600),
+        ("A as a and B as b within 5 s from a within 9 s", "and", ["A", "B"], 9),
+        ("A as a then B as b then not C for 5 s within 9 s", "and", ["A", "B", "not C"], 14),
         ("A or B as b", "or", ["A", "B"], 1),
         ("A(v > 3) as a", "or", ["A[v > 3]"], 1),
         ("A as a then A as b within 10 s", "seq", ["A", "A (2)"], 10),

@@ -128,18 +128,20 @@ def drawn_stages(
     return Planned(junction, (stages[0], *(stage for stage in stages[1:] if stage)), below)
 
 
-@given(st.integers(0, 1_000_000), st.sampled_from(PATTERNS))
-def test_whatever_is_pulled_detections_are_those_of_one_process(seed, pattern):
+@given(st.integers(0, 1_000_000), st.sampled_from(PATTERNS), st.sampled_from([None, None, *PATTERNS]))
+def test_whatever_is_pulled_detections_are_those_of_one_process(seed, pattern, other):
     rng = random.Random(seed)
-    query = wb.compile(f"define X detect {pattern}")
+    second = f"\ndefine Y detect {other}" if other else ""
+    query = wb.compile(f"define X detect {pattern}{second}")
     network = drawn_network(rng)
     events = drawn_events(rng, network)
     made = drawn_plan(query, network, rng)
     found = carry_out_pulls(query, events, pulls_of(made.to_dict(), query, network))
     assert found.is_same
     assert found.outcome.traffic.on_their_way == 0
-    alone = sorted(wb.detect(query, events).column("id").to_pylist())
+    every = wb.detect(query, events).select(["type", "id"]).to_pylist()
     for wanted, (name, table) in zip(found.pulls.wanted, found.outcome.detections.items(), strict=True):
+        alone = sorted(row["id"] for row in every if row["type"] == wanted.delivery.stream)
         assert sorted(table.column("id").to_pylist() if table.num_rows else []) == alone
         delays = found.outcome.delays_s[name]
         assert len(delays) == len(alone)

@@ -93,8 +93,13 @@ def test_plans_cost_what_is_estimated_and_take_no_longer(operator, negated, seed
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_asking_for_what_must_not_occur_in_the_whole_window_costs_what_is_estimated(seed):
-    network, composite = drawn(seed, negated=True)
-    composite, events = with_events(replace(composite, is_amid=False), seed)
+    network, _ = drawn(seed)
+    parts = (
+        Part("p0", "v1", 0.2 / WINDOW_S, 200.0),
+        Part("p1", "v6", 1 / WINDOW_S, 1_000.0, is_negated=True),
+    )
+    composite = Composite("ce", "and", parts, WINDOW_S, "v0", math.inf, is_amid=False)
+    composite, events = with_events(composite, seed)
     plan = plan_pushpull(composite, network)
     found = run_plan(from_planner(plan), network, events)
     assert any(is_negated(plan.root.junction.inputs[number]) for number in plan.root.stages[-1])
