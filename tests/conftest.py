@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, Phase, is_hypothesis_test, settings
+from hypothesis.internal.conjecture import providers
+from hypothesis.internal.constants_ast import Constants
 
 ROOT = Path(__file__).parents[1]
 DATA = Path(os.environ.get("WHIMBREL_DATA") or ROOT.parent / "shared" / "data")
@@ -37,6 +39,10 @@ settings.register_profile("ci", max_examples=200, derandomize=True, print_blob=T
 settings.register_profile("hunt", max_examples=200, print_blob=True, **_COMMON)
 settings.register_profile("soak", max_examples=5_000, print_blob=True, **_COMMON)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+if settings.get_current_profile_name() == "ci":
+    # Hypothesis also draws constants that it finds in those modules of ours that happen to be loaded: a
+    # number somewhere in the code would change the examples of all tests, and so would their order.
+    providers._get_local_constants = Constants
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -72,6 +72,12 @@ def test_what_is_carried_out_can_be_and_costs_no_less_than_the_optimum(seed, lim
         assert value.cost >= best.cost - 1e-6 * (1 + best.cost)
 
 
+def test_who_was_to_make_room_for_one_under_way_still_does():
+    problem = random_problem(584, steps=6, limited=True)
+    found = follow_predictions(problem, oracle(problem), 1, 5, POLICIES["weighted sum"], at_once=False)
+    check_can_be_carried_out(problem, found.hosts)
+
+
 @given(st.integers(0, 2**32 - 1), st.integers(1, 6))
 def test_what_happens_later_changes_nothing_before(seed, step):
     problem = random_problem(seed, steps=8)

@@ -154,6 +154,9 @@ def _plan(
         if row is not None:
             hosts[task] = np.concatenate([row, np.full(horizon.steps, row[-1])])[: horizon.steps]
             on_their_way.append(task)
+    if before is not None and not fits(problem, hosts):
+        # Who is under way was to find room that others were to leave: they had better do so, too.
+        hosts = {task: _goes_on(before, task, step, horizon.steps) for task in whole.tasks}
     free = [task for task in problem.tasks if task not in on_their_way]
     hosts = plan_together(problem, hosts, free, policy)
     likeliest = {name: _likeliest(problem, plan) for name, plan in expected.items()}
@@ -163,6 +166,12 @@ def _plan(
 def _now_at(before: _Now, task: str, step: int) -> int:
     row = before.hosts[task]
     return int(row[min(step - before.step, len(row) - 1)])
+
+
+def _goes_on(before: _Now, task: str, step: int, steps: int) -> Ints:
+    """Give the hosts from a step on, as they were planned before."""
+    row = before.hosts[task]
+    return row[np.minimum(np.arange(steps) + step - before.step, len(row) - 1)]
 
 
 def _under_way(before: _Now, task: str, step: int) -> Ints | None:
