@@ -38,6 +38,8 @@ class State:
     within_previous: int | None = None
     """After what time since the event before it is too late here."""
     moves: list[Move] = field(default_factory=list)
+    is_fork: bool = False
+    """Whether it only leads on to the branches of a choice."""
 
     def add(self, action: str, target: State, test: Test) -> None:
         self.moves.append(Move(action, self, target, test))
@@ -258,7 +260,7 @@ def _body(group: Json, then: State, place: Place, again: bool) -> State:
     inside = Place((), place.after, group, again)
     if "group" in group:
         return _sequence(group["group"], then, inside)
-    made = State()
+    made = State(is_fork=True)
     for branch in group["either"]:  # each for itself: what follows gives way to one of them alone
         own = _copy(then) if then.moves else then
         made.add(GO_ON, _sequence(branch, own, inside), always)
@@ -293,15 +295,18 @@ def _loop(element: Json, then: State, past: Past, place: Place) -> State:
 
 
 def _give_way(state: State, take: Test) -> None:
-    """Do nothing in a state with what a greedy step before it takes."""
+    """Do nothing in a state with what a greedy step before it takes; a choice gives way in each branch."""
     for move in state.moves:
         move.test = both(move.test, no(take))
+        if state.is_fork:
+            _give_way(move.target, take)
 
 
 def _copy(state: State) -> State:
-    made = State(state.step, state.kind, state.within_previous)
+    made = State(state.step, state.kind, state.within_previous, is_fork=state.is_fork)
     for move in state.moves:
-        made.add(move.action, made if move.target is state else move.target, move.test)
+        target = made if move.target is state else move.target
+        made.add(move.action, _copy(target) if state.is_fork else target, move.test)
     return made
 
 

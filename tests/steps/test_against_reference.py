@@ -147,6 +147,25 @@ def test_alternatives_find_what_each_branch_finds(pattern, events):
     assert whole(pattern, events).matches == sorted(matches)
 
 
+def test_every_branch_behind_a_greedy_step_gives_way_to_it():
+    """Also while it waits: a choice is the patterns with one branch each."""
+    first = {"name": "s0", "contiguity": None, "condition": "k = 'a'"}
+    greedy = {
+        "name": "s1", "contiguity": "next", "type": "B",
+        "quantifier": {"min": 1, "max": 2, "greedy": True, "optional": True},
+    }  # fmt: skip
+    branches = [[{"name": name, "contiguity": None, "condition": "k = 'a'"}] for name in ("s2", "s3")]
+    pattern = {"steps": [first, greedy, {"contiguity": "followedByAny", "either": branches}]}
+    events = [
+        {"id": f"e{n}", "type": "AAAB"[n], "time": 0, "attributes": {"v": 0, "k": "a", "car": "x"}}
+        for n in range(4)
+    ]
+    chosen = [with_branch(pattern, 2, branch) for branch in (0, 1)]
+    union = sorted({match for each in chosen for match in expected(each, events)[0]})
+    assert len(union) == 6
+    assert whole(pattern, events).matches == expected(pattern, events)[0] == union
+
+
 def test_what_follows_gives_way_to_the_greedy_branch_alone():
     greedy = {"name": "b", "contiguity": None, "quantifier": {"min": 1, "max": None, "greedy": True}}
     either = {"either": [[{"name": "a", "contiguity": None}], [greedy]], "contiguity": None}
