@@ -152,6 +152,13 @@ def moments_of(network, until):
     return [((a + b) / 2, (b - a) / until) for a, b in pairwise(sorted(times)) if b <= until]
 
 
+def test_what_never_comes_would_take_no_less_time_on_busy_links_than_on_idle_ones():
+    network = Network((Broker("a"), Broker("b")), (Link("a", "b", bandwidth_b_s=100),))
+    workload = Workload((Feed("f", 1, 4, "a"),), (Task("t", ("f",), 0, 18),), (Delivery("t", "b"),))
+    costs = evaluate(workload, network, {"t": "a"})
+    assert costs.delays_s == costs.bounds_s == (pytest.approx(0.18),)
+
+
 @given(st.integers(0, 10**6), st.sampled_from(Objective))
 def test_costs_agree_with_walking_every_way(seed, objective):
     rng = random.Random(seed)
