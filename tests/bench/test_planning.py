@@ -2,26 +2,14 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-from types import SimpleNamespace
-
 import pytest
-
-BENCH = Path(__file__).parents[2] / "bench"
-MODULES = ("greedy_gap", "speed", "real", "run")
+from tests.bench.loading import load
 
 
 @pytest.fixture
 def bench(monkeypatch):
     """The modules of the benchmark, which are scripts next to each other."""
-    monkeypatch.setattr(sys, "path", [str(BENCH / "planning"), *sys.path, str(BENCH)])
-    for name in MODULES:
-        monkeypatch.delitem(sys.modules, name, raising=False)
-    loaded = {name: __import__(name) for name in MODULES}
-    for name in MODULES:
-        monkeypatch.delitem(sys.modules, name)
-    return SimpleNamespace(**loaded)
+    return load(monkeypatch, "planning", "greedy_gap", "speed", "real", "run")
 
 
 def test_tables_of_scripts_become_rows_of_one(bench):

@@ -2,28 +2,18 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
 import pytest
-
-BENCH = Path(__file__).parents[2] / "bench"
-MODULES = ("scenarios", "peers", "measuring", "run")
+from tests.bench.loading import load
 
 
 @pytest.fixture
 def bench(monkeypatch):
     """The modules of the benchmark, which are scripts next to each other."""
-    monkeypatch.setattr(sys, "path", [str(BENCH / "subscriptions"), *sys.path, str(BENCH)])
-    for name in MODULES:
-        monkeypatch.delitem(sys.modules, name, raising=False)
-    loaded = {name: __import__(name) for name in MODULES}
-    for name in MODULES:
-        monkeypatch.delitem(sys.modules, name)
-    return SimpleNamespace(**loaded)
+    return load(monkeypatch, "subscriptions", "scenarios", "peers", "measuring", "run")
 
 
 def steps_of(events, mover):

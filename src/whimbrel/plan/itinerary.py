@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,6 +12,7 @@ from whimbrel.plan.cost import Costs, Objective, evaluate, room, violations
 from whimbrel.plan.migration.horizon import Horizon
 from whimbrel.plan.migration.schedule import Action, Do
 from whimbrel.plan.network import Network
+from whimbrel.plan.telling import arrivals, plain_data, table_of_deliveries
 from whimbrel.plan.timeline import Timeline, at_time
 from whimbrel.plan.units import in_bytes, in_seconds
 from whimbrel.plan.wording import (
@@ -20,14 +20,13 @@ from whimbrel.plan.wording import (
     compared,
     counted,
     fields,
-    finite,
     listed,
     moment,
     percent,
     rate,
     share_of,
 )
-from whimbrel.plan.workload import Delivery, Task, Workload
+from whimbrel.plan.workload import Task, Workload
 
 MOST = 0.5
 """From this share of its input on, a task is said to run where its input comes from."""
@@ -98,10 +97,7 @@ class Itinerary:
             [self._summary()],
             [self._told(task) for task in self.workload.tasks],
             self._transfers(),
-            [
-                self._arrives(*each)
-                for each in zip(self.workload.deliveries, self.costs.delays_s, strict=True)
-            ],
+            arrivals(self.workload, self.costs),
             [f"Note: {note}." for note in self.notes],
         ]
         return "\n\n".join("\n".join(lines) for lines in parts if lines) + "\n"
@@ -236,10 +232,6 @@ class Itinerary:
             and each.time_s >= action.time_s - 1e-9
         )
 
-    def _arrives(self, delivery: Delivery, delay_s: float) -> str:
-        limit = "" if math.isinf(delivery.latency_s) else f", and may take {in_seconds(delivery.latency_s)}"
-        return f"{delivery.stream} reaches {delivery.at} within {in_seconds(delay_s)}{limit}."
-
     # -- table, data, picture --------------------------------------------------------------------------------
 
     def table(self) -> str:
@@ -255,10 +247,6 @@ class Itinerary:
              each.target, each.stream or "", in_bytes(each.size_b) if each.size_b else ""]
             for each in self.schedule
         ]  # fmt: skip
-        deliveries = [
-            [each.stream, each.at, in_seconds(delay), in_seconds(each.latency_s)]
-            for each, delay in zip(self.workload.deliveries, self.costs.delays_s, strict=True)
-        ]
         links = [
             [f"{link.a} - {link.b}", f"{in_bytes(load)}/s", share_of(load, room(link))]
             for link, load in self.costs.traffic_b_s.items()
@@ -266,7 +254,7 @@ class Itinerary:
         tables = [
             aligned(["task", "runs on", "from", "until", "makes", "state"], stays),
             aligned(["at", "do", "task", "from", "to", "stream", "bytes"], actions) if actions else [],
-            aligned(["delivery", "to", "within", "at most"], deliveries),
+            table_of_deliveries(self.workload, self.costs),
             aligned(["link", "most traffic", "of its room"], links),
         ]
         return "\n\n".join("\n".join(each) for each in tables if each) + "\n"
@@ -292,28 +280,7 @@ class Itinerary:
             "costs": {"bdp_b": total.bdp_b, "flow_b_s": total.flow_b_s, "cost_s": total.cost_s}
             | {"moving_bdp_b": self.costs.moving.bdp_b},
             "compared": {rival.name: {"bdp_b": rival.costs.total.bdp_b} for rival in self.rivals},
-            "feeds": [
-                fields(feed, "name", "at", "rate_hz", "size_b", "burst_b", "peaks")
-                for feed in self.workload.feeds
-            ],
-            "tasks": [
-                fields(task, "name", "rate_hz", "size_b", "burst_b", "peaks", "work", "fixed_b", "window_b")
-                | {"inputs": list(task.inputs), "operators": list(task.operators)}
-                for task in self.workload.tasks
-            ],
-            "deliveries": [
-                {"stream": each.stream, "at": each.at, "delay_s": finite(delay)}
-                | {"latency_s": finite(each.latency_s)}
-                for each, delay in zip(self.workload.deliveries, self.costs.delays_s, strict=True)
-            ],
-            "links": [
-                {"between": [link.a, link.b], "traffic_b_s": load, "room_b_s": finite(room(link))}
-                for link, load in self.costs.traffic_b_s.items()
-            ],
-            "brokers": [
-                {"name": name, "work": work, "storage_b": self.costs.storage_b[name]}
-                for name, work in self.costs.work.items()
-            ],
+            **plain_data(self.workload, self.costs),
             "why": {task.name: self._told(task) for task in self.workload.tasks},
             "notes": list(self.notes),
         }

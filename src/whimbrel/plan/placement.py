@@ -13,20 +13,19 @@ import numpy as np
 from whimbrel.plan.board import Board
 from whimbrel.plan.cost import Costs, Objective, evaluate, room, violations
 from whimbrel.plan.network import Link, Network
-from whimbrel.plan.units import in_bytes, in_seconds
+from whimbrel.plan.telling import arrivals, plain_data, table_of_deliveries, task_data
+from whimbrel.plan.units import in_bytes
 from whimbrel.plan.wording import (
     aligned,
     amount,
     compared,
     counted,
-    fields,
-    finite,
     listed,
     percent,
     rate,
     share_of,
 )
-from whimbrel.plan.workload import Delivery, Feed, Task, Workload
+from whimbrel.plan.workload import Feed, Task, Workload
 
 MOST = 0.5
 """From this share of its input on, a task is said to run where its input comes from."""
@@ -55,12 +54,7 @@ class Placement:
         parts = [
             [self._summary()],
             self._reasons(),
-            [
-                self._arrives(*each)
-                for each in zip(
-                    self.workload.deliveries, self.costs.delays_s, self.costs.bounds_s, strict=True
-                )
-            ],
+            arrivals(self.workload, self.costs),
             self._busiest(),
             [f"Note: {note}." for note in self.notes],
         ]
@@ -171,12 +165,6 @@ class Placement:
         costs = evaluate(self.workload, self.network, tried, self.objective)
         return next(iter(violations(self.workload, self.network, costs)), "movers might ask too much of it")
 
-    def _arrives(self, delivery: Delivery, delay_s: float, bound_s: float) -> str:
-        limit = "" if math.isinf(delivery.latency_s) else f", and may take {in_seconds(delivery.latency_s)}"
-        within, most = in_seconds(delay_s), in_seconds(bound_s)
-        busy = "" if within == most else f", at most {most} when links and brokers are busy"
-        return f"{delivery.stream} reaches {delivery.at} within {within}{busy}{limit}."
-
     def _busiest(self) -> list[str]:
         fullest: tuple[float, Link | None] = (0.0, None)
         for link, load in self.costs.traffic_b_s.items():
@@ -208,12 +196,6 @@ class Placement:
              f"{task.work:.3g}", in_bytes(task.fixed_b + task.window_b)]
             for task in self.workload.tasks
         ]  # fmt: skip
-        deliveries = [
-            [each.stream, each.at, in_seconds(delay), in_seconds(bound), in_seconds(each.latency_s)]
-            for each, delay, bound in zip(
-                self.workload.deliveries, self.costs.delays_s, self.costs.bounds_s, strict=True
-            )
-        ]
         links = [
             [f"{link.a} - {link.b}", f"{in_bytes(load)}/s", share_of(load, room(link))]
             for link, load in self.costs.traffic_b_s.items()
@@ -222,7 +204,7 @@ class Placement:
             [
                 *aligned(["task", "runs on", "makes", "sends", "work", "state"], tasks),
                 "",
-                *aligned(["delivery", "to", "within", "when busy", "may take"], deliveries),
+                *table_of_deliveries(self.workload, self.costs),
                 "",
                 *aligned(["link", "traffic", "of its room"], links),
                 "",
@@ -238,34 +220,11 @@ class Placement:
             "network": self.network.name,
             "hosts": dict(self.hosts),
             "costs": {"bdp_b": total.bdp_b, "flow_b_s": total.flow_b_s, "cost_s": total.cost_s},
-            "feeds": [
-                fields(feed, "name", "at", "rate_hz", "size_b", "burst_b", "peaks")
-                for feed in self.workload.feeds
-            ],
-            "tasks": [self._task_data(task) for task in self.workload.tasks],
-            "deliveries": [
-                {"stream": each.stream, "at": each.at, "delay_s": finite(delay), "bound_s": finite(bound)}
-                | {"latency_s": finite(each.latency_s)}
-                for each, delay, bound in zip(
-                    self.workload.deliveries, self.costs.delays_s, self.costs.bounds_s, strict=True
-                )
-            ],
-            "links": [
-                {"between": [link.a, link.b], "traffic_b_s": load, "room_b_s": finite(room(link))}
-                for link, load in self.costs.traffic_b_s.items()
-            ],
-            "brokers": [
-                {"name": name, "work": work, "storage_b": self.costs.storage_b[name]}
-                for name, work in self.costs.work.items()
-            ],
+            **plain_data(self.workload, self.costs),
+            "tasks": [{**task_data(task), "host": self.hosts[task.name]} for task in self.workload.tasks],
             "why": {task.name: self._why(task) for task in self.workload.tasks},
             "notes": list(self.notes),
         }
-
-    def _task_data(self, task: Task) -> dict[str, Any]:
-        said = fields(task, "name", "rate_hz", "size_b", "burst_b", "peaks", "work", "fixed_b", "window_b")
-        lists = {"inputs": list(task.inputs), "operators": list(task.operators)}
-        return {**said, **lists, "host": self.hosts[task.name]}
 
     def draw(self, path: str) -> None:
         """Draw the plan to a file, PNG or SVG: brokers, links as wide as their traffic, tasks on brokers."""
