@@ -60,7 +60,7 @@ bench-subscriptions: $(DEV)  ## measure subscriptions against NumPy and Shapely'
 bench-logistics: $(DEV)  ## measure 15,000 composite subscriptions (five minutes)
 	@$(PY) bench/logistics.py $(ARGS)
 
-bench-planning: $(DEV)  ## measure how far plans are from the optimum, and how long planning takes (ten minutes)
+bench-planning: $(DEV)  ## measure how far plans are from the optimum, and how long planning takes (six minutes)
 	@$(PY) bench/planning/run.py $(ARGS)
 	@$(PY) bench/planning/estimates.py
 
