@@ -20,12 +20,12 @@ from whimbrel.plan.contacts import ALWAYS, ByTurns
 from whimbrel.plan.demand import workload_of
 from whimbrel.plan.files import network_of, read_network
 from whimbrel.plan.network import Consumer, Network, Source
-from whimbrel.plan.patterns import composites_of
-from whimbrel.plan.pulling import plan_pulling
-from whimbrel.plan.pulls import Pulls
-from whimbrel.plan.pulls_reading import pulls_of, read_any
 from whimbrel.plan.pushpull.centralised import star
+from whimbrel.plan.pushpull.patterns import composites_of
 from whimbrel.plan.pushpull.plans import Planned, make_plan
+from whimbrel.plan.pushpull.pulling import plan_pulling
+from whimbrel.plan.pushpull.pulls import Pulls
+from whimbrel.plan.pushpull.pulls_reading import pulls_of, read_any
 from whimbrel.plan.pushpull.several import Plans
 from whimbrel.plan.pushpull.tree import Junction, detection_tree, is_negated
 from whimbrel.plan.reading import read_plan

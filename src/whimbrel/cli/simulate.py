@@ -23,7 +23,7 @@ from whimbrel.cli.queries import read_query, show_warnings
 
 if TYPE_CHECKING:
     from whimbrel.graph.query import Query
-    from whimbrel.plan.pulls import Pulls
+    from whimbrel.plan.pushpull.pulls import Pulls
     from whimbrel.plan.reading import Plan
     from whimbrel.sim.judged import Drawn
     from whimbrel.sim.scenarios import Scenario
@@ -157,8 +157,8 @@ def _simulate_plan(
     **compiling: Any,
 ) -> None:
     from whimbrel.plan.files import read_network
-    from whimbrel.plan.pulls import Pulls
-    from whimbrel.plan.pulls_reading import read_any
+    from whimbrel.plan.pushpull.pulls import Pulls
+    from whimbrel.plan.pushpull.pulls_reading import read_any
     from whimbrel.sim.report import write_report
 
     compiled = read_query(query, **compiling)

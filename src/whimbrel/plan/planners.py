@@ -134,7 +134,7 @@ def plan_migrate(
     workload: Workload, network: Network, objective: Objective = Objective.BDP, **settings: float | None
 ) -> Plan:
     """Move tasks along with movers, where that pays; settings are those of `plan_moving`."""
-    from whimbrel.plan.moving import plan_moving
+    from whimbrel.plan.migration.moving import plan_moving
 
     return plan_moving(workload, network, objective, **settings)
 
@@ -142,8 +142,8 @@ def plan_migrate(
 def plan_pushes_and_pulls(
     workload: Workload, network: Network, objective: Objective = Objective.COST
 ) -> Plan:
-    """Send some events at once and others when asked for; see `whimbrel.plan.pulling`."""
-    from whimbrel.plan.pulling import plan_pulling
+    """Send some events at once and others when asked for; see `whimbrel.plan.pushpull.pulling`."""
+    from whimbrel.plan.pushpull.pulling import plan_pulling
 
     return plan_pulling(workload, network, objective)
 

@@ -75,7 +75,7 @@ def naming(file: str | Path) -> Iterator[None]:
 
 
 def is_pulls(content: Any) -> bool:
-    """Tell whether the content of a plan is one that pushes and pulls (`whimbrel.plan.pulls_reading`)."""
+    """Tell whether a plan is one that pushes and pulls, which `plan.pushpull.pulls_reading` reads."""
     return isinstance(content, Mapping) and "composites" in content
 
 
@@ -87,7 +87,7 @@ def plan_of(content: Any, network: Network) -> Plan:
     if is_pulls(content):
         raise NetworkError(
             "it is a plan that pushes and pulls, and has no hosts",
-            "read it with the query: whimbrel.plan.pulls_reading",
+            "read it with the query: whimbrel.plan.pushpull.pulls_reading",
         )
     if not isinstance(content, Mapping) or not {"hosts", "feeds", "tasks", "deliveries"} <= content.keys():
         raise NetworkError("there are no hosts, feeds, tasks and deliveries in it, as a plan has", WANTED)

@@ -20,8 +20,8 @@ from whimbrel.graph.operators import Graph
 from whimbrel.graph.query import Compilable, Query, compiled
 from whimbrel.graph.scope import selection
 from whimbrel.plan.demand import graph_to_plan
-from whimbrel.plan.patterns import Sent, Wanted
-from whimbrel.plan.pulls import Pulls
+from whimbrel.plan.pushpull.patterns import Sent, Wanted
+from whimbrel.plan.pushpull.pulls import Pulls
 from whimbrel.sim.alone import one_process, same_ids
 from whimbrel.sim.events import Recording, conformed, dealt
 from whimbrel.sim.outcome import Floats, Outcome

@@ -19,16 +19,16 @@ from whimbrel.plan.cost import Objective
 from whimbrel.plan.demand import workload_of
 from whimbrel.plan.files import network_of, read_network
 from whimbrel.plan.network import Consumer, Network, Source
-from whimbrel.plan.patterns import composites_of
 from whimbrel.plan.planners import planner_named
-from whimbrel.plan.pulling import plan_pulling
-from whimbrel.plan.pulls import Pulls
+from whimbrel.plan.pushpull.patterns import composites_of
 from whimbrel.plan.pushpull.plans import Planned
+from whimbrel.plan.pushpull.pulling import plan_pulling
+from whimbrel.plan.pushpull.pulls import Pulls
 from whimbrel.plan.pushpull.tree import Junction, is_negated
 from whimbrel.plan.workload import Delivery, Feed, Task, Workload
 
-GOLDEN = Path(__file__).parent / "golden"
-EXAMPLE = Path(__file__).parents[2] / "examples" / "planning"
+GOLDEN = Path(__file__).parents[1] / "golden"
+EXAMPLE = Path(__file__).parents[3] / "examples" / "planning"
 
 
 def net(*sources: str, latency: str = "2 h", at: str = "top") -> Network:

@@ -287,6 +287,6 @@ class Itinerary:
 
     def draw(self, path: str) -> None:
         """Draw the plan to a file, PNG or SVG: brokers over time, with tasks and movers on them."""
-        from whimbrel.plan.timeline_picture import draw_itinerary
+        from whimbrel.plan.migration.timeline_picture import draw_itinerary
 
         draw_itinerary(self, path)

@@ -18,16 +18,16 @@ from whimbrel.errors import NetworkError, NoPlanError
 from whimbrel.plan.cost import Objective, evaluate, violations
 from whimbrel.plan.demand import workload_of
 from whimbrel.plan.files import read_network
-from whimbrel.plan.itinerary import Itinerary
-from whimbrel.plan.moving import plan_moving
+from whimbrel.plan.migration.itinerary import Itinerary
+from whimbrel.plan.migration.moving import plan_moving
 from whimbrel.plan.network import Broker, Link, Mover, Network
 from whimbrel.plan.placement import Placement
 from whimbrel.plan.planners import plan_exact, planner_named
 from whimbrel.plan.workload import Delivery, Feed, Task, Workload
 from whimbrel.trial.measure import measure
 
-GOLDEN = Path(__file__).parent / "golden"
-EXAMPLE = Path(__file__).parents[2] / "examples" / "planning"
+GOLDEN = Path(__file__).parents[1] / "golden"
+EXAMPLE = Path(__file__).parents[3] / "examples" / "planning"
 FEWER = settings(max_examples=max(10, settings.default.max_examples // 3))
 
 

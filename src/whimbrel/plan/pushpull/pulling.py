@@ -7,12 +7,12 @@ from collections.abc import Callable
 from whimbrel.errors import NoPlanError
 from whimbrel.plan.cost import Objective
 from whimbrel.plan.network import Network
-from whimbrel.plan.patterns import composites_of
-from whimbrel.plan.pulls import Other, Pulls
 from whimbrel.plan.pushpull.centralised import plan_centralised, star
 from whimbrel.plan.pushpull.comet import plan_comet
 from whimbrel.plan.pushpull.composite import Composite
+from whimbrel.plan.pushpull.patterns import composites_of
 from whimbrel.plan.pushpull.plans import PushPullPlan, all_pushed, make_plan
+from whimbrel.plan.pushpull.pulls import Other, Pulls
 from whimbrel.plan.pushpull.several import Plans, overloaded, plan_several
 from whimbrel.plan.workload import Workload
 

@@ -15,10 +15,10 @@ from whimbrel.errors import NetworkError, NoPlanError
 from whimbrel.graph.query import Compilable, Query
 from whimbrel.plan.demand import workload_of
 from whimbrel.plan.network import Network, unknown
-from whimbrel.plan.patterns import Wanted, composites_of
-from whimbrel.plan.pulls import Pulls
 from whimbrel.plan.pushpull.composite import Composite, Part
+from whimbrel.plan.pushpull.patterns import Wanted, composites_of
 from whimbrel.plan.pushpull.plans import Estimate, Planned, PushPullPlan
+from whimbrel.plan.pushpull.pulls import Pulls
 from whimbrel.plan.pushpull.several import Plans, priced
 from whimbrel.plan.pushpull.tree import Input, Junction, Leaf, is_negated
 from whimbrel.plan.reading import WANTED, Plan, content_of, is_pulls, naming, plan_of

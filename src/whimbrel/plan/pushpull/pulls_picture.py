@@ -6,10 +6,10 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from whimbrel.plan.picture import BEHIND, BUSY, INK, QUIET, SOURCE, WANTED, WIDEST, Spots, picture, spread
-from whimbrel.plan.pulls import Got, gets, hops
+from whimbrel.plan.pushpull.pulls import Got, gets, hops
 
 if TYPE_CHECKING:
-    from whimbrel.plan.pulls import Pulls
+    from whimbrel.plan.pushpull.pulls import Pulls
 
 PULLED = WANTED
 

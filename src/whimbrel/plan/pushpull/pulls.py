@@ -11,8 +11,8 @@ from typing import Any
 
 from whimbrel.plan.cost import Objective, room
 from whimbrel.plan.network import Link, Network
-from whimbrel.plan.patterns import Wanted
 from whimbrel.plan.pushpull.composite import Composite
+from whimbrel.plan.pushpull.patterns import Wanted
 from whimbrel.plan.pushpull.plans import Planned, PushPullPlan, crossing
 from whimbrel.plan.pushpull.several import Hop, Plans
 from whimbrel.plan.pushpull.tree import Input, Junction
@@ -246,7 +246,7 @@ class Pulls:
 
     def draw(self, path: str) -> None:
         """Draw the plan to a file, PNG or SVG: the network, with arrows for what is pushed and pulled."""
-        from whimbrel.plan.pulls_picture import draw_pulls
+        from whimbrel.plan.pushpull.pulls_picture import draw_pulls
 
         draw_pulls(self, path)
 

@@ -16,11 +16,11 @@ import numpy as np
 
 from whimbrel.errors import NetworkError, NoPlanError
 from whimbrel.plan.cost import Costs, Objective, evaluate, violations
-from whimbrel.plan.itinerary import Itinerary, Rival
 from whimbrel.plan.migration.attachments import attached
 from whimbrel.plan.migration.baselines import follow_greedily
 from whimbrel.plan.migration.horizon import Horizon
 from whimbrel.plan.migration.improve import improve, plan_migrations
+from whimbrel.plan.migration.itinerary import Itinerary, Rival
 from whimbrel.plan.migration.plan import Ints, MigrationPlan, changes_of
 from whimbrel.plan.migration.problem import MigrationProblem
 from whimbrel.plan.migration.schedule import schedule

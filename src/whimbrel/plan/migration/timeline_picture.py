@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from whimbrel.plan.picture import INK, QUIET, picture
 
 if TYPE_CHECKING:
-    from whimbrel.plan.itinerary import Itinerary
+    from whimbrel.plan.migration.itinerary import Itinerary
 
 COLOURS = ("#2a6f97", "#c8553d", "#588157", "#7b2d8b", "#d4a017", "#4a4e69", "#0f8b8d", "#a44a3f")
 Bar = tuple[str, str, str, float, float]
