@@ -37,6 +37,7 @@ SMALL = {
 COMET = {"minutes": 60.0, "tolerances_min": (60.0,)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(SCENARIOS))
 def test_every_scenario_runs_and_drops_nothing(name):
     results = simulate(name, SMALL.get(name, COMET))
@@ -69,6 +70,7 @@ def test_by_flow_at_most_half_as_much_is_lost_on_narrow_links_as_by_the_centre()
     assert lost["flow-based"] <= lost["hop-based"]
 
 
+@pytest.mark.slow
 def test_brokers_of_the_laboratory_find_what_one_process_finds_and_send_less():
     results = simulate("deployment", {"minutes": 12.0})
     assert results.notes["detections are those of one process"]
@@ -78,6 +80,7 @@ def test_brokers_of_the_laboratory_find_what_one_process_finds_and_send_less():
     assert all(change[broker] < -0.6 for broker in "346")
 
 
+@pytest.mark.slow
 def test_what_is_left_of_videos_decides_how_many_times_less_flows():
     rows = simulate("nursing-home-clips", {"left": (0.05, 0.15, 0.2)}).rows
     times = {row["left"]: row["times less"] for row in rows if row["planner"] == "flow-based"}
