@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
@@ -16,7 +17,7 @@ AFTER_ALL_S = 1e-6
 """Who waits for the longest delay waits a moment more, so that what takes just as long has come."""
 
 
-class Node:
+class Node(ABC):
     """What source and joint have in common: above them is a junction that they push to, or that asks them."""
 
     def __init__(self, run: Run, parent: Joint | None, number: int) -> None:
@@ -41,9 +42,9 @@ class Node:
         if self.is_asked_for(part):
             self.send([part], "reply")
 
+    @abstractmethod
     def is_asked_for(self, part: Part) -> bool:
         """Tell whether a part has been asked for."""
-        raise NotImplementedError
 
     def send(self, parts: Sequence[Part], kind: str) -> None:
         """Send the parts that have not been sent.

@@ -265,9 +265,7 @@ def run_time_steps(parameters: Mapping[str, Any], progress: Progress) -> Results
             for name, way in {"planned": _planned, "greedy": greedily}.items():
                 found = carry_out(town, some, way)
                 rows.append({"step s": step, "line": f"{name}, state {state:.0f} B", **found})
-    most = max(row["B s"] for row in rows)
-    for row in rows:
-        row["of the largest"] = row["B s"] / most
+    _compare_with_largest(rows)
     return Results(
         rows,
         (
@@ -281,6 +279,13 @@ def run_time_steps(parameters: Mapping[str, Any], progress: Progress) -> Results
         ),
         {"paper": "the increase is linear in the distance (section 6.2); its points are not in our copy"},
     )
+
+
+def _compare_with_largest(rows: list[dict[str, Any]]) -> None:
+    """Add to each row which share of the largest it is, as the paper draws it."""
+    most = max(row["B s"] for row in rows)
+    for row in rows:
+        row["of the largest"] = row["B s"] / most
 
 
 def _planned(problem: MigrationProblem) -> Hosts:
@@ -315,9 +320,7 @@ def run_horizon(parameters: Mapping[str, Any], progress: Progress) -> Results:
 
         found = carry_out(town, some, way)
         rows.append({"steps": size, "range": f"{area:.0f} m", **found, "of greedy": found["B s"] / greedy})
-    most = max(row["B s"] for row in rows)
-    for row in rows:
-        row["of the largest"] = row["B s"] / most
+    _compare_with_largest(rows)
     return Results(
         rows,
         (
