@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.engine.comparing import as_detections, in_batches, plain, whole, with_snapshots
+from tests.engine.comparing import as_detections, in_batches, plain, session, whole, with_snapshots
+from tests.reference.identity import identified
 from tests.reference.notation import given as given_events
 from tests.reference.random_worlds import worlds
 from tests.reference.strategies import FEATURES, arrivals, cuts, event_lists, expected, graphs
@@ -42,6 +43,39 @@ def test_batches_and_arrival_order_change_nothing(data, graph, events, lateness)
 def test_snapshot_and_restore_between_batches_change_nothing(data, graph, events, lateness):
     batches = data.draw(cuts(data.draw(arrivals(events, lateness))))
     assert plain(with_snapshots(graph, batches, lateness)) == plain(expected(graph, events))
+
+
+def without_ids(events):
+    return event_table(events).drop_columns(["id"])
+
+
+@given(st.data(), graphs(), event_lists())
+def test_events_without_ids_get_those_of_the_reference_in_any_order(data, graph, events):
+    rows = data.draw(st.permutations(events))
+    answer = expected(graph, identified(events))
+    assert plain(as_detections(detect(Query(graph), without_ids(rows)))) == plain(answer)
+
+
+@given(st.data(), graphs(), event_lists(), st.sampled_from([0, SECOND, 3 * SECOND]))
+def test_events_without_ids_get_the_same_ones_however_they_are_cut(data, graph, events, lateness):
+    arriving = data.draw(arrivals(events, lateness))
+    running, found = session(graph, lateness=lateness), []
+    for batch in data.draw(cuts(arriving)):
+        if batch:
+            found.append(running.push(without_ids(batch)))
+        saved = running.snapshot()
+        running = session(graph, lateness=lateness)
+        running.restore(saved)
+    found.append(running.close())
+    answer = expected(graph, identified(events))
+    assert plain([each for table in found for each in as_detections(table)]) == plain(answer)
+
+
+@given(graphs(), event_lists())
+def test_detections_are_the_same_whether_ids_are_made_or_given(graph, events):
+    given_ones = detect(Query(graph), event_table(identified(events)))
+    made = detect(Query(graph), without_ids(events))
+    assert made.to_pylist() == given_ones.to_pylist()
 
 
 @pytest.mark.xfail(

@@ -152,8 +152,8 @@ def test_events_with_and_without_ids_may_come_together():
     session.push([{"type": "A", "time": 3}])
     assert session.close().column("events").to_pylist() == [
         ["a"],
-        [":2000000:000000:A"],
-        [":3000000:000000:A"],
+        [":2000000:0000000000000000:000000:A"],
+        [":3000000:0000000000000000:000000:A"],
     ]
     assert session.counts.duplicate == 0
 
@@ -201,7 +201,7 @@ def test_many_sources_and_types_with_equal_times_get_numbers():
     query = wb.compile("\n".join(f"define D{n} detect T{n}" for n in range(50)))
     events = [each for [each] in wb.detect(query, rows).column("events").to_pylist()]
     assert sorted(events) == sorted(
-        f"s{n % 40}:1000000:{n // 200:06}:T{n % 50}" for n in range(400)
+        f"s{n % 40}:1000000:0000000000000000:{n // 200:06}:T{n % 50}" for n in range(400)
     )  # fmt: skip
 
 

@@ -81,7 +81,8 @@ def test_a_time_point_stands_in_the_total_order_by_its_id():
     pair = "define Pair detect A as a and time '1970-01-01T00:00:10Z' as t within 5 s from a"
     for name, count in (("@", 1), ("@time:9", 0), ("a", 0)):
         assert wb.detect(wb.compile(pair), [at(10, id=name)]).num_rows == count, name
-    assert wb.detect(wb.compile(pair), [at(10)]).num_rows == 0  # events without ids stand behind it
+    assert wb.detect(wb.compile(pair), [at(10)]).num_rows == 1  # the id that is made begins with a colon
+    assert wb.detect(wb.compile(pair), [at(10, source="s")]).num_rows == 0
     assert wb.detect(wb.compile(pair), [at(10, id="@", source="s")]).num_rows == 0
 
 

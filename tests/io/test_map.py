@@ -120,7 +120,7 @@ def test_detections_come_in_order_of_their_end_with_all_they_say():
 
 def test_constituents_are_found_by_the_ids_that_events_were_given():
     moment = int(at(3).timestamp()) * 1_000_000
-    table = found({"events": [f"a:{moment}:000000:Position", "elsewhere"]})
+    table = found({"events": [f"a:{moment}:00ff00ff00ff00ff:000000:Position", "elsewhere"]})
     data = embedded(map_html(detections=table, events=positions((0, "a", 0, 0), (3, "a", 1, 1))))
     assert data["detections"][0]["events"] == [["a", 3000], ["elsewhere", None]]
     assert data["detections"][0]["members"] == [0]

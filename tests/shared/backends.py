@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import shapely
+from tests.reference.identity import made_ids
 
 import whimbrel as wb
 from whimbrel.engine import families
@@ -93,10 +94,24 @@ def named(text: str) -> list[Row]:
     return rows
 
 
+def called(rows: Sequence[Row]) -> dict[str, str]:
+    """What events are called, by the ids that they would get; nothing if some are given without."""
+    if not all("id" in row for row in rows):
+        return {}
+    assert len({row["id"] for row in rows}) == len(rows), "events that come twice need ids"
+    return dict(zip(made_ids(rows), (row["id"] for row in rows), strict=True))
+
+
+def _renamed(row: Row, names: Mapping[str, str]) -> Row:
+    return row | {"events": [names.get(each, each) for each in row["events"]]}
+
+
 class Backend(ABC):
     """A way of running queries. `run` is all that one has to bring."""
 
     name: str
+    gives_ids = True
+    """Whether events are given with their ids; else they must get those that the reference makes for them."""
 
     @abstractmethod
     def run(self, query: wb.Query, rows: Sequence[Row], **settings: Any) -> Iterable[pa.Table]:
@@ -116,7 +131,11 @@ class Backend(ABC):
         """Compile a query and give what it detects."""
         query = wb.compile(text, params=params, functions=functions, horizon=horizon, emit=emit)
         rows = named(data) if isinstance(data, str) else list(data)
-        return Found(row for found in self.run(query, rows, **settings) for row in found.to_pylist())
+        names = {} if self.gives_ids else called(rows)
+        if names:
+            rows = [{key: value for key, value in row.items() if key != "id"} for row in rows]
+        tables = self.run(query, rows, **settings)
+        return Found(_renamed(row, names) for found in tables for row in found.to_pylist())
 
     def pattern(self, pattern: str, data: str | Sequence[Row], **settings: Any) -> list[str]:
         """The events of what one pattern detects."""

@@ -1,5 +1,9 @@
 """One suite, every backend: each test here runs on all of them, or on the one that --backend names.
 
+It runs twice: with the ids that the test gives its events, and without any, when each event must get the id
+that the reference makes for it. Tests that speak of ids, or of what comes first among events of the same
+times, which ids decide, are marked `given_ids` and run with them only.
+
 Spark takes about a second for each test and a stream several, so a plain run takes samples there: the same
 ones every time. `make suite` runs every test on every backend.
 """
@@ -12,8 +16,9 @@ import pytest
 from tests.shared.backends import BACKENDS, Backend
 
 GAPS = ("not_yet", "upstream", "never")
-SAMPLED = {"spark-batch": 5, "spark-stream": 32}
+SAMPLED = {"spark-batch": 8, "spark-stream": 48}
 """Of how many tests one runs, if the backend is not asked for by name."""
+WITHOUT_IDS = "-without-ids"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -29,6 +34,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "backend" in metafunc.fixturenames:
         chosen = metafunc.config.getoption("--backend", default="all")
         names = list(BACKENDS) if chosen == "all" else [chosen]
+        if metafunc.definition.get_closest_marker("given_ids") is None:
+            names += [name + WITHOUT_IDS for name in names]
         metafunc.parametrize("backend", names, indirect=True)
 
 
@@ -40,19 +47,26 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if "backend" in getattr(item, "fixturenames", ()):
             item.add_marker("suite")
         name = getattr(item, "callspec", None) and item.callspec.params.get("backend")
-        one_in = 1 if is_asked_for else SAMPLED.get(name, 1)
+        one_in = 1 if is_asked_for else SAMPLED.get(_backend_of(name), 1)
         (left_out if zlib.crc32(item.nodeid.encode()) % one_in else kept).append(item)
     items[:] = kept
     if left_out:
         config.hook.pytest_deselected(items=left_out)
 
 
+def _backend_of(name: str | None) -> str:
+    return (name or "").removesuffix(WITHOUT_IDS)
+
+
 @pytest.fixture
 def backend(request: pytest.FixtureRequest) -> Backend:
     """A way of running queries; where a mark says that this one lacks something, the test must fail."""
-    if request.param in SAMPLED:
+    name = _backend_of(request.param)
+    if name in SAMPLED:
         request.getfixturevalue("spark")
     for mark in (mark for gap in GAPS for mark in request.node.iter_markers(gap)):
-        if mark.args[0] == request.param:
+        if mark.args[0] == name:
             request.applymarker(pytest.mark.xfail(strict=True, **mark.kwargs))
-    return BACKENDS[request.param]()
+    chosen = BACKENDS[name]()
+    chosen.gives_ids = request.param == name
+    return chosen

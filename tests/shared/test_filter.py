@@ -58,6 +58,7 @@ def test_true_and_false_can_be_tested(backend):
     assert backend.pattern("A(on = false)", data) == ["a2"]
 
 
+@pytest.mark.given_ids
 def test_type_source_and_id_can_be_tested(backend):
     data = "A@1s!bus A@2s!tram A@3s"
     assert backend.pattern("A(source = 'bus')", data) == ["a1"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.shared.backends import expect
 
 
@@ -23,6 +25,7 @@ def test_the_order_goes_by_end_then_start(backend):
     assert backend.pattern("A{3} within 1 min", "A@4..5s A@1..5s A@2..3s") == ["a3 a2 a1"]
 
 
+@pytest.mark.given_ids
 def test_equal_times_go_by_source_then_id(backend):
     data = "A@1s!b#p A@1s!a#q A@1s#r A@1s!a#o"
     assert backend.pattern("A{4} within 1 min", data) == ["r o q p"]

@@ -12,7 +12,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from whimbrel.engine.kernels.ordering import hash_lists, hash_made, hash_texts
+from whimbrel.engine import contents
+from whimbrel.engine.kernels.contents import sizes_of_ids, write_ids
+from whimbrel.engine.kernels.ordering import hash_lists, hash_texts
 from whimbrel.engine.store import Store, different
 from whimbrel.engine.streams import Stream, Surroundings
 from whimbrel.engine.values import Column, Int64Array, decoded, to_arrow
@@ -21,16 +23,16 @@ from whimbrel.model.schema import Type
 
 HashArray = npt.NDArray[np.uint64]
 NUMBER = Attribute(None, "@number")
-CONTENT = Attribute(None, "@content")
-"""A hash of all that an event without an id says, where events are dealt out to workers that cannot number
-those of one source and time together."""
+CONTENT = Attribute(None, contents.CONTENT)
+"""Where the store of atomic events keeps what those without an id say, and the number of equal ones."""
 HASH = (Attribute(None, "@high"), Attribute(None, "@low"))
 """Where a stream of derived events or composites keeps the hashes of its rows."""
 
 
 def hashes(texts: pa.Array) -> tuple[HashArray, HashArray]:
     """Give two 64-bit hashes of every text; null hashes as the empty text."""
-    texts = decoded(texts).fill_null("")
+    texts = decoded(texts)
+    texts = texts.fill_null("") if texts.null_count else texts
     high, low = np.empty(len(texts), np.uint64), np.empty(len(texts), np.uint64)
     _, offsets, data = texts.buffers()
     if len(texts):
@@ -41,28 +43,49 @@ def hashes(texts: pa.Array) -> tuple[HashArray, HashArray]:
 
 
 def event_ids(atoms: Store, rows: Int64Array) -> pa.Array:
-    """Give the ids of atomic events: their own, or made from source, times, number and type."""
+    """Give the ids of atomic events: their own, or made from what they say."""
     own = atoms.column(Attribute(None, "id"), rows)
     if own.type is not None and own.null is None:
         return decoded(own.values)
-    made = _made_ids(atoms, rows)
+    texts = (atoms.column(Attribute(None, name), rows) for name in ("source", "type"))
+    numbers = (_whole(atoms, key, rows) for key in (CONTENT, NUMBER))
+    made = made_ids(*texts, *atoms.spans(rows), *numbers)
     return made if own.type is None else pc.coalesce(to_arrow(own), made)
 
 
-def _made_ids(atoms: Store, rows: Int64Array) -> pa.Array:
-    start, end = atoms.spans(rows)
-    source = _texts(atoms.column(Attribute(None, "source"), rows), len(rows))
-    kind = _texts(atoms.column(Attribute(None, "type"), rows), len(rows))
-    times = _digits(end)
-    if (start != end).any():
-        spans = pc.binary_join_element_wise(_digits(start), times, "-")
-        times = pc.if_else(pa.array(start == end), times, spans)
-    padded = pc.utf8_lpad(_digits(_whole(atoms, NUMBER, rows)), width=6, padding="0")
-    if atoms.column(CONTENT, rows).type is None:
-        return pc.binary_join_element_wise(source, times, padded, kind, ":")
-    content = _whole(atoms, CONTENT, rows).astype(">i8").tobytes().hex()
-    texts = pa.array([content[place : place + 16] for place in range(0, len(content), 16)], pa.string())
-    return pc.binary_join_element_wise(source, times, texts, padded, kind, ":")
+def made_ids(
+    source: Column,
+    event_type: Column,
+    start: Int64Array,
+    end: Int64Array,
+    content: Int64Array,
+    number: Int64Array,
+) -> pa.Array:
+    """Make ids for events without one: `source:times:content:number:type`.
+
+    `content` is what they say (`whimbrel.engine.contents`), `number` tells equal ones apart.
+    """
+    sources, types = _coded(source), _coded(event_type)
+    offsets = np.zeros(len(start) + 1, np.int64)
+    sizes_of_ids(*sources[:2], *types[:2], start, end, number, offsets)
+    out = np.empty(int(offsets[-1]), np.uint8)
+    write_ids(*sources, *types, start, end, content, number, offsets, out)
+    places = pa.py_buffer(offsets.astype(np.int32))
+    return pa.StringArray.from_buffers(len(start), places, pa.py_buffer(out))
+
+
+def _coded(texts: Column) -> tuple[Int64Array, Int64Array, npt.NDArray[np.uint8]]:
+    """Give texts as numbers, and where the different texts lie in one row of bytes; none is empty."""
+    if texts.type is None:
+        return np.zeros(len(texts), np.int64), np.zeros(2, np.int64), np.zeros(1, np.uint8)
+    values = texts.values if pa.types.is_dictionary(texts.values.type) else texts.values.dictionary_encode()
+    known = [(text or "").encode() for text in decoded(values.dictionary).to_pylist()] + [b""]
+    codes = values.indices.fill_null(len(known) - 1) if values.null_count else values.indices
+    codes = codes.to_numpy(zero_copy_only=False).astype(np.int64)
+    if texts.null is not None:
+        codes[texts.null] = len(known) - 1
+    offsets = np.cumsum([0, *map(len, known)], dtype=np.int64)
+    return codes, offsets, np.array(bytearray(b"".join(known) + b"\0"), np.uint8)
 
 
 def _whole(atoms: Store, key: Attribute, rows: Int64Array) -> Int64Array:
@@ -71,16 +94,6 @@ def _whole(atoms: Store, key: Attribute, rows: Int64Array) -> Int64Array:
     if column.type is None:
         return np.zeros(len(rows), np.int64)
     return np.where(column.nulls, 0, column.values)
-
-
-def _digits(values: Int64Array) -> pa.Array:
-    return pa.array(values).cast(pa.string())
-
-
-def _texts(column: Column, size: int) -> pa.Array:
-    if column.type is None:
-        return pa.array([""] * size, pa.string())
-    return to_arrow(column).fill_null("")
 
 
 def row_hashes(around: Surroundings, stream: Stream, rows: Int64Array) -> tuple[HashArray, HashArray]:
@@ -94,37 +107,8 @@ def row_hashes(around: Surroundings, stream: Stream, rows: Int64Array) -> tuple[
 
 
 def event_hashes(atoms: Store, rows: Int64Array) -> tuple[HashArray, HashArray]:
-    """Hash the identity of atomic events: their id, or what one would be made of."""
-    own = atoms.column(Attribute(None, "id"), rows)
-    if own.type is not None and own.null is None:
-        return hashes(own.values)
-    start, end = atoms.spans(rows)
-    source, kind = (_text_hashes(atoms.column(Attribute(None, name), rows)) for name in ("source", "type"))
-    numbers = _whole(atoms, NUMBER, rows) + _whole(atoms, CONTENT, rows)
-    high, low = np.empty(len(rows), np.uint64), np.empty(len(rows), np.uint64)
-    hash_made(*source, *kind, start, end, numbers, high, low)
-    if own.type is None:
-        return high, low
-    own_high, own_low = hashes(to_arrow(own))
-    return np.where(own.nulls, high, own_high), np.where(own.nulls, low, own_low)
-
-
-def _text_hashes(column: Column) -> tuple[HashArray, HashArray]:
-    """Hash texts, each different one once; null hashes as the empty text."""
-    if column.type is None:
-        high, low = hashes(pa.array([""]))
-        return np.repeat(high, len(column)), np.repeat(low, len(column))
-    if not pa.types.is_dictionary(column.values.type):
-        return hashes(to_arrow(column))
-    indices = column.values.indices
-    codes = (indices.fill_null(0) if indices.null_count else indices).to_numpy(zero_copy_only=False)
-    high, low = hashes(column.values.dictionary)
-    if column.null is None:
-        return high[codes], low[codes]
-    if not len(high):
-        return _text_hashes(Column(None, codes))
-    empty_high, empty_low = hashes(pa.array([""]))
-    return np.where(column.null, empty_high[0], high[codes]), np.where(column.null, empty_low[0], low[codes])
+    """Hash the ids of atomic events."""
+    return hashes(event_ids(atoms, rows))
 
 
 def hash_columns(high: HashArray, low: HashArray) -> dict[Expr, Column]:

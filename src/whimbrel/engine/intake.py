@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Collection, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from whimbrel.engine.identity import CONTENT, HashArray, hashes
+from whimbrel.engine.contents import CONTENT, conform_with_content
+from whimbrel.engine.identity import HashArray, hashes, made_ids
 from whimbrel.engine.kernels.ordering import (
-    SORTED,
     TIED,
     UNSORTED,
     first_of_its_kind,
@@ -21,10 +21,10 @@ from whimbrel.engine.kernels.ordering import (
     sortedness,
 )
 from whimbrel.engine.snapshot import Blocks
-from whimbrel.engine.values import Int64Array, decoded, type_of
+from whimbrel.engine.values import Column, Int64Array, decoded, from_arrow, nothing, type_of
 from whimbrel.errors import DataError, StateError
 from whimbrel.graph.operators import ANY
-from whimbrel.model.batch import Conformed, conform
+from whimbrel.model.batch import Conformed
 from whimbrel.model.faults import Mask, kinds_of_reasons
 from whimbrel.model.schema import RESERVED_COLUMNS, Coordinates, EventSchema, Type
 from whimbrel.model.time import BEGINNING_OF_TIME, END_OF_TIME
@@ -121,7 +121,7 @@ class Released:
     start: Int64Array
     end: Int64Array
     number: Int64Array | None
-    """For events without an id: the number among those of its source and type with the same times."""
+    """For events without an id: the number among those that agree with it in all that they say."""
     watermark: int
     """Up to which time everything has been released with it."""
     arrival: Int64Array | None = None
@@ -145,6 +145,7 @@ class Intake:
 
     `lateness` None stands for a bounded input: nothing is late, and time moves only with `advance`.
     `exact` asks for the whole total order; without it, events of the same times keep the order they came in.
+    Equal events without ids are numbered as they came. They end together, so they are all there by then.
     """
 
     def __init__(
@@ -186,7 +187,7 @@ class Intake:
 
     def conform(self, batch: pa.RecordBatch) -> Conformed:
         """Bring a batch into the common form, as the queries declare it."""
-        conformed = conform(
+        conformed = conform_with_content(
             _without_untyped(batch),
             schemas=self.schemas,
             coordinates=self.coordinates,
@@ -194,6 +195,7 @@ class Intake:
             default_type=self.default_type,
             first_row=self.counts.received,
             columns=self.columns,
+            aside={ARRIVAL} if self.owned is None else {ARRIVAL, self.owned},
         )
         self._check_types(conformed.events.schema)  # a batch that is refused as a whole is not received
         if self.coordinates is None:
@@ -361,43 +363,45 @@ class Intake:
             order = np.lexsort((*_given_arrival(batch), start, end))
             batch, start, end = batch.take(pa.array(order)), start[order], end[order]
             state = sortedness(end, start)
+        brought = _ids_brought(batch)
+        if brought is not None and not brought.all():  # a batch without ids came among others
+            batch = with_ids(batch)
+        number = _numbers(batch, start, end) if brought is None and state == TIED else None
         arrival = None
         if state == TIED and self.exact:
-            by_source = _tie_order(batch, start, end)
-            if by_source is not None:
-                batch, start, end = batch.take(pa.array(by_source)), start[by_source], end[by_source]
-                arrival = by_source
-        if "id" in batch.schema.names:
-            return self._once(Released(batch, start, end, None, until, arrival))
-        self.counts.processed += len(self._own(batch))
-        number = None if state == SORTED else _number(batch, start, end)
-        return Released(batch, start, end, number, until, arrival)
-
-    def _once(self, released: Released) -> Released:
-        ids = released.batch.column("id")
-        repeated = self._repeated(ids, released.end)
-        if ids.null_count:  # a batch without ids came among others
-            released = replace(released, number=_number(released.batch, released.start, released.end))
-            repeated = None if repeated is None else repeated & ids.is_valid().to_numpy(zero_copy_only=False)
-        if repeated is not None and repeated.any():
-            own = self._own(released.batch.filter(pa.array(repeated)))
-            self.counts.duplicate += own.num_rows
-            self.duplicates.add(own)
-            released = released.filtered(~repeated)
+            total = _tie_order(batch, start, end, number)
+            if total is not None:
+                batch, start, end = batch.take(pa.array(total)), start[total], end[total]
+                number = None if number is None else number[total]
+                brought = None if brought is None else brought[total]
+                arrival = total
+        released = Released(batch, start, end, number, until, arrival)
+        if brought is not None:
+            released = self._once(released, brought)
         self.counts.processed += len(self._own(released.batch))
         return released
 
-    def _repeated(self, ids: pa.Array, end: Int64Array) -> np.ndarray | None:
+    def _once(self, released: Released, brought: Mask) -> Released:
+        """Set aside events whose id was there already; those that did not bring theirs are never repeated."""
+        repeated = self._repeated(released.batch.column("id"), released.end, brought)
+        if repeated is None or not repeated.any():
+            return released
+        own = self._own(released.batch.filter(pa.array(repeated)))
+        self.counts.duplicate += own.num_rows
+        self.duplicates.add(own)
+        return released.filtered(~repeated)
+
+    def _repeated(self, ids: pa.Array, end: Int64Array, brought: Mask) -> Mask | None:
         """Mark the events whose id was there already."""
-        if self.suspects is None:
-            return self.recent.repeated(*hashes(ids), end, self.watermark)
-        if not len(self.suspects):
+        if self.suspects is not None and not len(self.suspects):
             return None
         high, low = hashes(ids)
-        suspected = np.isin(high, self.suspects)
+        looked_at = brought if self.suspects is None else brought & np.isin(high, self.suspects)
+        if looked_at.all():
+            return self.recent.repeated(high, low, end, self.watermark)
         found = np.zeros(len(end), np.bool_)
-        found[suspected] = self.recent.repeated(
-            high[suspected], low[suspected], end[suspected], self.watermark
+        found[looked_at] = self.recent.repeated(
+            high[looked_at], low[looked_at], end[looked_at], self.watermark
         )
         return found
 
@@ -500,7 +504,11 @@ def source_codes(batch: pa.RecordBatch) -> tuple[Int64Array, list[str]]:
     """Give every event's source as a number in the order of the texts, 0 for none."""
     if "source" not in batch.schema.names:
         return np.zeros(batch.num_rows, np.int64), []
-    column = batch.column("source")
+    return _ranks(batch.column("source"))
+
+
+def _ranks(column: pa.Array) -> tuple[Int64Array, list[str]]:
+    """Give texts as numbers in the order of the texts, 0 for none; and the texts."""
     if not pa.types.is_dictionary(column.type):
         column = column.dictionary_encode()
     texts = decoded(column.dictionary).to_pylist()
@@ -509,36 +517,111 @@ def source_codes(batch: pa.RecordBatch) -> tuple[Int64Array, list[str]]:
     return table[column.indices.fill_null(len(texts)).to_numpy(zero_copy_only=False)], texts
 
 
-def _tie_order(batch: pa.RecordBatch, start: Int64Array, end: Int64Array) -> Int64Array | None:
+def _ids_brought(batch: pa.RecordBatch) -> Mask | None:
+    """Tell which events came with an id; None if all came without."""
+    if "id" not in batch.schema.names:
+        return None
+    ids = batch.column("id")
+    brought: Mask = np.ones(len(ids), np.bool_) if not ids.null_count else ids.is_valid().to_numpy(False)
+    return brought
+
+
+def _tie_order(
+    batch: pa.RecordBatch, start: Int64Array, end: Int64Array, number: Int64Array | None
+) -> Int64Array | None:
     """Give the order by (end, start, source, id), rows being sorted by the first two; None: as it is."""
     source, _ = source_codes(batch)
-    keys: dict[str, pa.Array] = {"end": pa.array(end), "start": pa.array(start), "source": pa.array(source)}
     if "id" in batch.schema.names:
+        keys = {"end": pa.array(end), "start": pa.array(start), "source": pa.array(source)}
         keys["id"] = decoded(batch.column("id"))
-    elif not (np.diff(source)[(np.diff(end) == 0) & (np.diff(start) == 0)] < 0).any():
-        return None
-    if len(keys) == 3:
-        order: Int64Array = np.lexsort((source, start, end))
+        indices = pc.sort_indices(pa.table(keys), sort_keys=[(name, "ascending") for name in keys])
+        found: Int64Array = indices.to_numpy().astype(np.int64)
+        return found
+    order: Int64Array | None = None
+    if (np.diff(source)[(np.diff(end) == 0) & (np.diff(start) == 0)] < 0).any():
+        order = np.lexsort((source, start, end))
+        start, end, source = start[order], end[order], source[order]
+    return _order_of_made(batch, (source, start, end), number, order)
+
+
+def _order_of_made(
+    batch: pa.RecordBatch,
+    keys: tuple[Int64Array, ...],
+    number: Int64Array | None,
+    order: Int64Array | None,
+) -> Int64Array | None:
+    """Go on with an order by some keys, by the ids that will be made: by content, number and type."""
+    same = np.all([key[1:] == key[:-1] for key in keys], axis=0)
+    if not same.any():
         return order
-    indices = pc.sort_indices(pa.table(keys), sort_keys=[(name, "ascending") for name in keys])
-    found: Int64Array = indices.to_numpy().astype(np.int64)
-    return found
+    places = np.flatnonzero(np.append(same, False) | np.append(False, same))
+    rows = places if order is None else order[places]
+    types, _ = _ranks(batch.column("type").take(pa.array(rows)))
+    numbers = np.zeros(len(rows), np.int64) if number is None else number[rows]
+    contents = contents_of(batch)[rows].view(np.uint64)
+    order = np.arange(batch.num_rows) if order is None else order
+    order[places] = rows[np.lexsort((types, numbers, contents, *(key[places] for key in keys)))]
+    return order
 
 
-def _number(batch: pa.RecordBatch, start: Int64Array, end: Int64Array) -> Int64Array | None:
-    """Give each event its number among those of its source and type with the same times; None: all have 0."""
-    kinds, size = np.zeros(batch.num_rows, np.int64), 1
+def contents_of(batch: pa.RecordBatch) -> Int64Array:
+    """Give what events without ids say, as one number each."""
+    if CONTENT not in batch.schema.names:
+        return np.zeros(batch.num_rows, np.int64)
+    column = batch.column(CONTENT)
+    values: Int64Array = (column.fill_null(0) if column.null_count else column).to_numpy(zero_copy_only=False)
+    return values
+
+
+def with_ids(events: pa.RecordBatch) -> pa.RecordBatch:
+    """Give events in the common form that came without an id the one that is made for them.
+
+    They may be in any order, but all that are equal must be among them.
+    """
+    brought = _ids_brought(events)
+    if brought is None:
+        return events.add_column(0, "id", ids_of(events, numbers_of(events)))
+    if brought.all():
+        return events
+    bare = events.filter(pa.array(~brought))
+    places = pa.array(np.maximum(np.cumsum(~brought) - 1, 0))
+    made = ids_of(bare, numbers_of(bare)).take(places)
+    ids = pc.coalesce(decoded(events.column("id")), made)
+    return events.set_column(events.schema.get_field_index("id"), "id", ids)
+
+
+def ids_of(events: pa.RecordBatch, number: Int64Array) -> pa.Array:
+    """Make ids for events in the common form; the number tells those apart that are equal."""
+    source, event_type = _texts(events, "source"), _texts(events, "type")
+    start, end = _int64(events, "start"), _int64(events, "end")
+    return made_ids(source, event_type, start, end, contents_of(events), number)
+
+
+def numbers_of(events: pa.RecordBatch) -> Int64Array:
+    """Give events, in any order, their numbers among those that are equal."""
+    start, end = _int64(events, "start"), _int64(events, "end")
+    order = np.lexsort((start, end))
+    number = np.zeros(events.num_rows, np.int64)
+    found = _numbers(events.take(pa.array(order)), start[order], end[order])
+    if found is not None:
+        number[order] = found
+    return number
+
+
+def _texts(batch: pa.RecordBatch, name: str) -> Column:
+    return from_arrow(batch.column(name)) if name in batch.schema.names else nothing(batch.num_rows)
+
+
+def _numbers(batch: pa.RecordBatch, start: Int64Array, end: Int64Array) -> Int64Array | None:
+    """Give each event its number among those that are equal to it; None: all have 0."""
+    kinds = np.zeros(batch.num_rows, np.int64)
     for name in ("source", "type"):
         codes, different = _codes(batch, name)
-        kinds, size = kinds * different + codes, size * different
-    if CONTENT.name in batch.schema.names:
-        pairs = np.stack([kinds, _int64(batch, CONTENT.name)], axis=1)
-        distinct, kinds = np.unique(pairs, axis=0, return_inverse=True)
-        size = len(distinct)
-    elif size > 8 * len(kinds):  # too many combinations to keep a count of each
-        distinct, kinds = np.unique(kinds, return_inverse=True)
-        size = len(distinct)
-    number: Int64Array = number_among_equals(end, start, kinds, size)
+        kinds = kinds * different + codes
+    changes = np.flatnonzero((np.diff(end) != 0) | (np.diff(start) != 0))
+    most = int(np.diff(changes, prepend=-1, append=len(end) - 1).max(initial=1))
+    places = 1 << int(2 * most).bit_length()
+    number: Int64Array = number_among_equals(end, start, kinds, contents_of(batch), places)
     return number if number.any() else None
 
 

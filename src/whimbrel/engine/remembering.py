@@ -9,22 +9,22 @@ import pyarrow.compute as pc
 from whimbrel.engine.identity import event_ids
 from whimbrel.engine.shapes import SHAPE, wkb_of
 from whimbrel.engine.store import Store
+from whimbrel.engine.streams import ARRIVAL
 from whimbrel.engine.time_points import are_time_points
 from whimbrel.engine.values import Int64Array, to_arrow
 from whimbrel.graph.expressions import Attribute
 
 
 def events_of(atoms: Store) -> pa.Table:
-    """Give the atomic events that a store still holds, in total order, as they could be fed again.
+    """Give the atomic events that a store still holds, as they could be fed again.
 
-    Time points are not among them, as nobody sends them. Attributes that no query reads are gone. Events have
-    an id where they brought one.
+    They are in order of their times, and where these are the same as they came. Time points are not among
+    them, as nobody sends them. Attributes that no query reads are gone; so the ids of events that brought
+    none are given, which could not be made again.
     """
-    rows = _sent(atoms, np.arange(atoms.first, atoms.total))
+    rows = _as_they_came(atoms, _sent(atoms, np.arange(atoms.first, atoms.total)))
     start, end = atoms.spans(rows)
-    columns: dict[str, pa.Array] = {}
-    if atoms.column(Attribute(None, "id"), rows).type is not None:
-        columns["id"] = event_ids(atoms, rows)
+    columns: dict[str, pa.Array] = {"id": event_ids(atoms, rows)}
     columns |= {"start": pa.array(start), "end": pa.array(end)}
     for name in atoms.names():
         if name not in columns and not name.startswith("@"):
@@ -38,6 +38,15 @@ def events_of(atoms: Store) -> pa.Table:
     if "type" not in columns:
         columns["type"] = pa.array([], pa.string())
     return pa.table(columns)
+
+
+def _as_they_came(atoms: Store, rows: Int64Array) -> Int64Array:
+    """Put events of the same times, which stand in total order, into the order in which they came."""
+    came = atoms.column(ARRIVAL, rows)
+    if came.type is None:
+        return rows
+    start, end = atoms.spans(rows)
+    return rows[np.lexsort((np.where(came.nulls, rows, came.values), start, end))]
 
 
 def _sent(atoms: Store, rows: Int64Array) -> Int64Array:

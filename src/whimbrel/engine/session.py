@@ -13,8 +13,8 @@ import numpy as np
 import pyarrow as pa
 
 from whimbrel.engine.atoms import Atoms
+from whimbrel.engine.contents import CONTENT
 from whimbrel.engine.family import Member
-from whimbrel.engine.identity import CONTENT
 from whimbrel.engine.intake import ARRIVAL, Counts, Intake, Released
 from whimbrel.engine.invalidating import Invalidated, replayed
 from whimbrel.engine.needs import Needs, Read
@@ -185,7 +185,7 @@ class Session:
 
     def _columns_needed(self, needs: Iterable[Needs | Read]) -> set[str] | None:
         """Name the attributes of atomic events that are read; None stands for all."""
-        own = {CONTENT.name, ARRIVAL} | ({self._owned.name} if self._owned is not None else set())
+        own = {CONTENT, ARRIVAL} | ({self._owned.name} if self._owned is not None else set())
         return None if any(each.all_atoms for each in needs) else own.union(*(each.atoms for each in needs))
 
     def _running(self) -> list[Pipeline]:

@@ -22,7 +22,8 @@ from whimbrel.graph.expressions import Attribute, Binary, Call, Expr, Literal, P
 from whimbrel.model.schema import Type
 
 MARK = b"WBSNAP"
-VERSION = 1
+VERSION = 2
+"""Raised when older snapshots would be misread: 2 keeps the content of events that came without ids."""
 _HEAD = struct.Struct("<6sHQ")
 
 
@@ -109,7 +110,10 @@ class Blocks:
             raise StateError("this is no Whimbrel snapshot")
         _, version, size = _HEAD.unpack_from(data)
         if version != VERSION:
-            raise StateError(f"the snapshot has version {version}; this Whimbrel reads version {VERSION}")
+            raise StateError(
+                f"the snapshot has version {version}; this Whimbrel reads version {VERSION}. "
+                f"Restore it with the Whimbrel that made it, or start again from the events"
+            )
         try:
             directory = json.loads(data[_HEAD.size : _HEAD.size + size])
         except ValueError as error:

@@ -87,15 +87,19 @@ def _joined(events: Released, point: Released) -> Released:
 
 
 def _place(events: Released, point: Released) -> int:
-    """Find where a time point stands: by start, source (it has none) and id; before events without an id."""
-    at = int(np.searchsorted(events.start, point.start[0], side="left"))
-    names = events.batch.schema.names
-    if "id" not in names:
-        return at
-    ids = decoded(events.batch.column("id")).slice(at).to_pylist()
-    sources = decoded(events.batch.column("source")).slice(at).to_pylist() if "source" in names else None
+    """Find where a time point stands: by start, source (it has none) and id.
+
+    The id that is made for an event without a source begins with a colon, and that for a time point does not.
+    """
+    first, last = (
+        int(np.searchsorted(events.start, point.start[0], side=side)) for side in ("left", "right")
+    )
+    same = events.batch.slice(first, last - first)
     own = point.batch.column("id")[0].as_py()
-    for number, name in enumerate(ids):
-        if name is None or name > own or (sources is not None and sources[number] is not None):
-            return at + number
-    return at + len(ids)
+    before = np.ones(same.num_rows, np.bool_)
+    if "source" in same.schema.names:
+        before &= decoded(same.column("source")).is_null().to_numpy(zero_copy_only=False)
+    if "id" in same.schema.names:
+        smaller = pc.less(decoded(same.column("id")), own).fill_null(True)
+        before &= smaller.to_numpy(zero_copy_only=False)
+    return first + int(np.count_nonzero(before))

@@ -11,6 +11,7 @@ import base64
 import html
 import json
 import math
+import re
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -430,6 +431,9 @@ def _plain(value: object) -> str | float | bool | None:
     return value.isoformat() if hasattr(value, "isoformat") else str(value)
 
 
+_MADE_ID = re.compile(r"(?P<source>.*):(?:-?\d+-)?(?P<end>-?\d+):[0-9a-f]{16}:\d{6,}:", re.DOTALL)
+"""The id that an event without one of its own is given: source:times:content:number:type."""
+
 _Find = Callable[[str], tuple[int | None, int | None]]
 """From the id of an event to its object and its time, each None where they are not known."""
 
@@ -444,10 +448,10 @@ def _finder(reports: _Reports) -> _Find:
         row = reports.ids.get(event_id)
         if row is not None:
             return int(owner[row]), int(reports.time[row])
-        # An event without an id of its own was given one: source:end:number:type.
-        source, _, rest = event_id.rpartition(":")[0].rpartition(":")[0].rpartition(":")
-        at = rest.rpartition("-")[2]
-        return number.get(source), int(at) if source in number and at.isdecimal() else None
+        made = _MADE_ID.match(event_id)
+        if made is None or made["source"] not in number:
+            return None, None
+        return number[made["source"]], int(made["end"])
 
     return find
 

@@ -142,7 +142,7 @@ def as_numbers(name: str, column: pa.Array, faults: Faults) -> pa.Array:
         or pa.types.is_decimal(kind)
         or pa.types.is_null(kind)
     ):
-        return column.cast(pa.float64(), safe=False)
+        return _floats(column)
     if pa.types.is_string(kind):
         return parse_text(name, column, Type.FLOAT, 1, faults)
     raise fail_type(name, kind, "numbers")
@@ -231,7 +231,7 @@ def natural(name: str, column: pa.Array, faults: Faults) -> pa.Array:
     column = plain(column)
     kind = column.type
     if pa.types.is_floating(kind) or pa.types.is_decimal(kind):
-        return _without_nan(column.cast(pa.float64(), safe=False))
+        return _without_nan(_floats(column))
     if pa.types.is_integer(kind):
         return _int64(f"attribute {name!r}", column, faults)
     if pa.types.is_boolean(kind) or pa.types.is_string(kind):
@@ -241,6 +241,14 @@ def natural(name: str, column: pa.Array, faults: Faults) -> pa.Array:
     if pa.types.is_null(kind):
         return column.cast(pa.string())
     raise fail_type(name, kind, "bool, whole numbers, floats, text or timestamps (or leave it out)")
+
+
+def _floats(column: pa.Array) -> pa.Array:
+    """Return numbers as float64, each the nearest there is."""
+    if pa.types.is_decimal(column.type):
+        # Arrow's own cast can be off by the last bit, so that 7.77 would not be 7.77.
+        column = column.cast(pa.string())
+    return column.cast(pa.float64(), safe=False)
 
 
 def _without_nan(column: pa.Array) -> pa.Array:

@@ -11,6 +11,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from whimbrel.engine.contents import CONTENT
+from whimbrel.engine.intake import with_ids
 from whimbrel.engine.session import Session
 from whimbrel.errors import DataError, NetworkError
 from whimbrel.graph.query import Query
@@ -37,15 +39,14 @@ class Recording:
     """Why rows are no events, and how many."""
 
 
-def conformed(query: Query, events: Any, *, numbered: bool = False, **settings: Any) -> Recording:
+def conformed(query: Query, events: Any, **settings: Any) -> Recording:
     """Bring all events into the common form.
 
     Parameters
     ----------
     events
-        As for `whimbrel.detect`: paths, Arrow, pandas, polars or a list of dicts.
-    numbered
-        Whether events without ids get their number as one; else they are refused.
+        As for `whimbrel.detect`: paths, Arrow, pandas, polars or a list of dicts. Events without ids get the
+        ones that `whimbrel.detect` would make for them.
     settings
         `coordinates`, `time_unit` and `default_type`, as for a session.
     """
@@ -54,7 +55,7 @@ def conformed(query: Query, events: Any, *, numbered: bool = False, **settings: 
     if not parts or not sum(part.num_rows for part in parts):
         raise DataError("there are no events to run the query on")
     whole = pa.concat_tables([pa.Table.from_batches([part]) for part in parts], promote_options="permissive")
-    batch = _with_ids(whole.combine_chunks().to_batches()[0], numbered=numbered)
+    batch = _with_ids(whole.combine_chunks().to_batches()[0])
     batch = batch.append_column(ARRIVAL, pa.array(np.arange(batch.num_rows)))
     ends = batch.column("end").to_numpy(zero_copy_only=False)
     batch = batch.take(pa.array(np.argsort(ends, kind="stable")))
@@ -82,17 +83,15 @@ def _parts(session: Session, events: Any) -> Iterator[pa.RecordBatch]:
         yield session.conform(piece.batch).events
 
 
-def _with_ids(batch: pa.RecordBatch, *, numbered: bool) -> pa.RecordBatch:
-    has_any = "id" in batch.schema.names
-    ids = batch.column("id") if has_any else None
-    if ids is not None and not ids.null_count and len(ids.unique()) == len(ids):
-        return batch
-    if not numbered or (ids is not None and ids.null_count < len(ids)):
+def _with_ids(batch: pa.RecordBatch) -> pa.RecordBatch:
+    batch = with_ids(batch)
+    ids = batch.column("id")
+    if len(ids.unique()) < len(ids):
         raise DataError(
-            "events that are sent through a network need ids of their own, each once; add a column `id`"
+            "events that are sent through a network need ids of their own, each once; "
+            "leave out those that are repeated, or the column `id`"
         )
-    rest = batch.drop_columns(["id"]) if has_any else batch
-    return rest.append_column("id", pa.array([f"event {n}" for n in range(batch.num_rows)]))
+    return batch.drop_columns([CONTENT]) if CONTENT in batch.schema.names else batch
 
 
 # -- where events come from -------------------------------------------------------------------------------

@@ -74,7 +74,7 @@ def carry_out(
     ----------
     events
         As for `whimbrel.detect`. An event comes from the source of the network that its `source` names;
-        events without ids get their number.
+        events without ids get the ones that `whimbrel.detect` makes.
     settings
         How the run is done. Ways are chosen by what the plan keeps small, as the plan expects.
     weighs
@@ -91,7 +91,7 @@ def carry_out(
         If the plan was made for another query or network.
     """
     planned = _Planned(compiled(query), plan)
-    recording = conformed(planned.query, events, numbered=True, **reading)
+    recording = conformed(planned.query, events, **reading)
     how = replace(settings, weight=plan.objective.weight)
     world = world_of(plan.network, how)
     planned.add_tasks(world, recording, weighs=weighs)

@@ -76,14 +76,14 @@ def carry_out_pulls(
     ----------
     events
         As for `whimbrel.detect`. An event comes from the source of the network that its `source` names;
-        events without ids get their number.
+        events without ids get the ones that `whimbrel.detect` makes.
     progress
         Called with the steps that are done and those that there are.
     reading
         `coordinates`, `time_unit` and `default_type`, as for `whimbrel.run`.
     """
     wanted = _restricted(compiled(query), pulls)
-    recording = conformed(wanted, events, numbered=True, **reading)
+    recording = conformed(wanted, events, **reading)
     atoms = _Atoms(wanted, pulls, recording).by_part()
     plans = {name: _plan(plan) for name, plan in pulls.plans.plans.items()}
     runs = carry_out_plans(plans, pulls.network, atoms, seed=seed, progress=progress)

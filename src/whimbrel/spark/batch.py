@@ -113,9 +113,6 @@ class Dealt:
             return Sorted(_sorted(self.frame, order), is_sorted=False)
         order = [SHARD, *time] if self.is_sharded else time
         order += [ARRIVAL] if ARRIVAL in self.frame.columns else []
-        if not self.prepared.has_id:
-            # The ids of events that bring none depend on the order of those with the same times.
-            order += [name for name in self.frame.columns if name not in order]
         return Sorted(_sorted(self.frame, order), is_sorted=True)
 
 

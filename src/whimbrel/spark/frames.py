@@ -10,7 +10,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
 from pyspark.sql import types as sql
 
-from whimbrel.engine.identity import CONTENT
+from whimbrel.engine.contents import ATTRIBUTES
 from whimbrel.engine.intake import ARRIVAL
 from whimbrel.engine.needs import Needs
 from whimbrel.errors import DataError, did_you_mean
@@ -18,10 +18,11 @@ from whimbrel.graph.operators import Graph
 from whimbrel.graph.passes import rewrite
 from whimbrel.graph.query import Query
 from whimbrel.graph.sequence import walks
-from whimbrel.graph.sharding import SOURCE, Anyhow, ByKeys, ByMeetings, BySpace, Sharding, Together, sharding
+from whimbrel.graph.sharding import ByMeetings, BySpace, Sharding, Together, sharding
 from whimbrel.lang.outputs import Types, merged, output_types
 from whimbrel.model.batch import conform
 from whimbrel.model.schema import RESERVED_COLUMNS, Coordinates, Type
+from whimbrel.spark.contents import with_contents
 from whimbrel.spark.pushdown import rows_wanted, selections
 from whimbrel.spark.types import attributes_of, quoted, type_of
 
@@ -39,8 +40,6 @@ class Prepared:
     attributes: Types
     """Those of the detections."""
     sharding: Sharding
-    has_content: bool = False
-    """Whether events without ids are told apart by a hash of all their columns."""
 
     @property
     def has_id(self) -> bool:
@@ -72,11 +71,8 @@ def prepare(
     dealt = _dealt(graph, frame)
     read = _read(graph, query, frame)
     _check(_of_columns(frame, read), query, coordinates, time_unit, default_type)
-    has_content = _splits_sources(dealt, frame)
-    if has_content:
-        frame = with_content(frame)
-        read = [*read, CONTENT.name]
-    frame = _of_columns(frame, read)
+    frame = with_contents(frame)
+    frame = _of_columns(frame, [*read, *([ATTRIBUTES] if ATTRIBUTES in frame.columns else [])])
     if walks(graph.operators) and not frame.isStreaming:
         # A shuffle forgets in which order rows came; on streams the tasks that pack events note it.
         frame = frame.withColumn(ARRIVAL, fn.monotonically_increasing_id())
@@ -88,7 +84,7 @@ def prepare(
         frame = frame if wanted is None else frame.where(wanted)
     declared = {name: kind for schema in query.schemas.values() for name, kind in schema.attributes.items()}
     attributes = merged(output_types(query, types | declared))
-    return Prepared(frame, graph, types, attributes, dealt, has_content)
+    return Prepared(frame, graph, types, attributes, dealt)
 
 
 def _dealt(graph: Graph, frame: DataFrame) -> Sharding:
@@ -106,22 +102,9 @@ def coordinates_of(frame: DataFrame) -> Coordinates | None:
     return Coordinates.PLANE if "x" in frame.columns else None
 
 
-def with_content(frame: DataFrame) -> DataFrame:
-    """Add a hash of all that a row says, to tell events without ids apart."""
-    simple = [f.name for f in frame.schema.fields if is_simple(f.dataType)]
-    return frame.withColumn(CONTENT.name, fn.xxhash64(*(fn.col(quoted(name)) for name in sorted(simple))))
-
-
 def is_simple(kind: sql.DataType) -> bool:
     """Tell whether a column of this type can be part of an event."""
     return type_of(kind) is not None or isinstance(kind, sql.BinaryType)
-
-
-def _splits_sources(dealt: Sharding, frame: DataFrame) -> bool:
-    """Tell whether events of one source and time may be parted without an id to tell them by."""
-    if "id" in frame.columns or isinstance(dealt, Anyhow | Together):
-        return False
-    return not (isinstance(dealt, ByKeys) and SOURCE in dealt.keys and "source" in frame.columns)
 
 
 def _of_columns(frame: DataFrame, names: list[str]) -> DataFrame:

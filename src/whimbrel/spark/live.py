@@ -28,7 +28,8 @@ from whimbrel.io.detections import attribute_texts
 from whimbrel.lang.wbl.compile import compile_text
 from whimbrel.model.schema import Coordinates, Type
 from whimbrel.model.time import BEGINNING_OF_TIME, duration
-from whimbrel.spark.frames import Columns, coordinates_of, is_simple, renamed, with_content
+from whimbrel.spark.contents import with_contents
+from whimbrel.spark.frames import Columns, coordinates_of, is_simple, renamed
 from whimbrel.spark.packing import PACKED_SPARK, Packing, pack_partition, to_packed
 from whimbrel.spark.processor import ShardProcessor, StreamJob, value_of
 from whimbrel.spark.rows import DETECTION
@@ -109,8 +110,7 @@ def outcomes_live(
     usable = [f.name for f in frame.schema.fields if is_simple(f.dataType)]
     frame = frame.select(*usable)
     _check(frame, control, keys)
-    if "id" not in frame.columns and not any(key.kind == "source" for key in keys):
-        frame = with_content(frame)
+    frame = with_contents(frame)
     place = coordinates_of(frame) if coordinates is None else Coordinates(coordinates)
     packing = Packing(
         ByKeys(keys) if keys else Together("all queries are allowed"),

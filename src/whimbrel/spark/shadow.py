@@ -20,17 +20,17 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 from pyspark.sql import types as sql
 
-from whimbrel.engine.identity import CONTENT
 from whimbrel.engine.needs import Needs
 from whimbrel.engine.session import Session
 from whimbrel.errors import DataError
 from whimbrel.graph.query import Query
 from whimbrel.graph.sequence import walks
-from whimbrel.graph.sharding import SOURCE, Anyhow, ByKeys, ByMeetings, BySpace, Sharding, Together
+from whimbrel.graph.sharding import Anyhow, ByKeys, ByMeetings, BySpace, Sharding, Together
 from whimbrel.model.schema import Coordinates
 from whimbrel.model.time import BEGINNING_OF_TIME, duration
 from whimbrel.spark.batch import OnePartition
-from whimbrel.spark.frames import Columns, Prepared, coordinates_of, prepare, renamed, with_content
+from whimbrel.spark.contents import with_contents
+from whimbrel.spark.frames import Columns, Prepared, coordinates_of, prepare, renamed
 from whimbrel.spark.packing import (
     PACKED_SPARK,
     ROWS_AT_ONCE,
@@ -139,7 +139,7 @@ def outcomes_shadow(
         coordinates=live.graph.coordinates or place,
         candidate=candidate,
     )
-    packed = _of_both(frame, prepared, dealt).mapInArrow(pack_for_both(*packings), PACKED_SPARK)
+    packed = _of_both(frame, prepared).mapInArrow(pack_for_both(*packings), PACKED_SPARK)
     if heartbeat is not None:
         beats = heartbeats(frame, duration(heartbeat), count)
         packed = packed.unionByName(beats).unionByName(beats.withColumn("control", fn.lit(CANDIDATE)))
@@ -158,6 +158,7 @@ def _shards(frame: DataFrame, dealt: Sharding, shards: int | None) -> int:
 def suits_both(one: Sharding, other: Sharding) -> Sharding:
     """Give a way of dealing out events that is right for two queries.
 
+    >>> from whimbrel.graph.sharding import SOURCE
     >>> str(suits_both(ByKeys((SOURCE,)), Anyhow()))
     "ByKeys(keys=(Key(kind='source', name='source', cell_m=0.0),))"
     """
@@ -182,17 +183,13 @@ def _followed(dealt: Sharding) -> Sharding:
 
 def _columns_read(prepared: Prepared, query: Query) -> frozenset[str] | None:
     needs = Needs(prepared.graph, query.functions)
-    return None if needs.all_atoms else frozenset(needs.atoms | {CONTENT.name})
+    return None if needs.all_atoms else frozenset(needs.atoms)
 
 
-def _of_both(frame: DataFrame, prepared: list[Prepared], dealt: Sharding) -> DataFrame:
+def _of_both(frame: DataFrame, prepared: list[Prepared]) -> DataFrame:
     """Give the columns that either query reads, and where events have no ids, what tells them apart."""
-    read = dict.fromkeys(name for each in prepared for name in each.frame.columns)
-    names = [name for name in read if name != CONTENT.name]
-    by_source = isinstance(dealt, ByKeys) and SOURCE in dealt.keys and "source" in frame.columns
-    if "id" not in frame.columns and not isinstance(dealt, Anyhow | Together) and not by_source:
-        frame, names = with_content(frame), [*names, CONTENT.name]
-    return frame.select([fn.col(quoted(name)) for name in names])
+    names = dict.fromkeys(name for each in prepared for name in each.frame.columns)
+    return with_contents(frame).select([fn.col(quoted(name)) for name in names])
 
 
 def pack_for_both(live: Packing, candidate: Packing) -> Callable[[Batches], Batches]:

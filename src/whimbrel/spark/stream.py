@@ -10,7 +10,6 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 
-from whimbrel.engine.identity import CONTENT
 from whimbrel.engine.needs import Needs
 from whimbrel.errors import WhimbrelError
 from whimbrel.graph.operators import ANY, Graph
@@ -185,7 +184,7 @@ def types_read(graph: Graph) -> frozenset[str] | None:
 
 def _columns_read(prepared: Prepared, query: Query) -> frozenset[str] | None:
     needs = Needs(prepared.graph, query.functions)
-    return None if needs.all_atoms else frozenset(needs.atoms | {CONTENT.name})
+    return None if needs.all_atoms else frozenset(needs.atoms)
 
 
 def _use_rocksdb(frame: DataFrame) -> None:

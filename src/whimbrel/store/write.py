@@ -14,14 +14,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from whimbrel.engine.identity import NUMBER, event_ids
-from whimbrel.engine.store import Store as Rows
-from whimbrel.engine.values import ARROW_TYPES, Column, from_arrow, type_of
+from whimbrel.engine.contents import CONTENT, conform_with_content
+from whimbrel.engine.intake import ids_of, numbers_of
+from whimbrel.engine.values import ARROW_TYPES, type_of
 from whimbrel.errors import DataError
-from whimbrel.graph.expressions import Attribute
 from whimbrel.io.files import read_events
 from whimbrel.io.rejected import RejectedWriter
-from whimbrel.model.batch import COORDINATES_KEY, Conformed, conform
+from whimbrel.model.batch import COORDINATES_KEY, Conformed
 from whimbrel.model.columns import INSTANT, decoded
 from whimbrel.model.frames import batches, row_count
 from whimbrel.model.schema import RESERVED_COLUMNS, Coordinates, Type
@@ -51,7 +50,7 @@ class Input:
 
     def conform(self, batch: pa.RecordBatch, first_row: int = 0) -> Conformed:
         """Bring a batch into the common form."""
-        return conform(
+        return conform_with_content(
             batch,
             coordinates=self.coordinates,
             time_unit=self.time_unit,
@@ -186,7 +185,7 @@ class Writer:
     def _note_types(self, schema: pa.Schema) -> None:
         for column in schema:
             kind = type_of(column.type)
-            if column.name in RESERVED_COLUMNS or kind is None:
+            if column.name in (*RESERVED_COLUMNS, CONTENT) or kind is None:
                 continue
             if column.name in ("day", "cell"):
                 raise DataError(
@@ -218,10 +217,8 @@ class Writer:
             self.check = (self.check + weight * total) % CHECK_BELOW
 
     def _same_times(self, first: int, last: int) -> pa.Table:
-        """Give what counts for the numbers of the events that came before and ended between two moments."""
-        schema = pa.schema(
-            [("source", pa.string()), ("type", pa.string()), ("start", INSTANT), ("end", INSTANT)]
-        )
+        """Give the ids of the events that came before and ended between two moments."""
+        schema = pa.schema([("id", pa.string())])
         wanted = (pc.field("end") >= pa.scalar(first, INSTANT)) & (
             pc.field("end") <= pa.scalar(last, INSTANT)
         )
@@ -281,7 +278,7 @@ def _plain(batch: pa.RecordBatch, kinds: Mapping[str, str]) -> pa.RecordBatch:
     for name, column in zip(batch.schema.names, batch.columns, strict=True):
         if name in ("start", "end"):
             columns[name] = column.view(INSTANT)
-        elif name in RESERVED_COLUMNS:
+        elif name in RESERVED_COLUMNS or name == CONTENT:
             columns[name] = decoded(column)
         elif type_of(column.type) is not None:
             columns[name] = decoded(column).cast(ARROW_TYPES[Type(kinds[name])])
@@ -306,37 +303,44 @@ def _int64(table: pa.Table, name: str) -> Int64Array:
 def _with_ids(table: pa.Table, same_times: Callable[[int, int], pa.Table]) -> pa.Table:
     """Give the events that came without an id the one that the engine would make for them."""
     missing = table.column("id").is_null()
-    if not table.column("id").null_count:
-        return table
-    bare = table.filter(missing).combine_chunks()
-    start, end = _int64(bare, "start"), _int64(bare, "end")
-    earlier = same_times(int(end.min()), int(end.max()))
-    # Those with an id count too: the engine numbers all events of a source and type with the same times.
-    same = table.select(earlier.column_names)
-    number = _numbers(pa.concat_tables([earlier, same]))[earlier.num_rows :]
-    rows = Rows()
-    columns: dict[Any, Column] = {
-        Attribute(None, name): from_arrow(bare.column(name).combine_chunks()) for name in ("type", "source")
-    }
-    columns[NUMBER] = Column(Type.INT, number[missing.to_numpy()])
-    made = event_ids(rows, rows.append(start, end, columns, None))
-    places = np.cumsum(missing.to_numpy()) - 1
-    filled = pc.coalesce(table.column("id"), made.take(pa.array(np.maximum(places, 0))))
-    return table.set_column(table.schema.get_field_index("id"), "id", filled)
+    if table.column("id").null_count:
+        bare = _in_common_form(table.filter(missing))
+        end = bare.column("end").to_numpy()
+        earlier = same_times(int(end.min()), int(end.max())).column("id")
+        taken = _numbers_taken(ids_of(bare, np.zeros(len(end), np.int64)), earlier)
+        made = ids_of(bare, numbers_of(bare) + taken)
+        places = np.maximum(np.cumsum(missing.to_numpy()) - 1, 0)
+        filled = pc.coalesce(table.column("id"), made.take(pa.array(places)))
+        table = table.set_column(table.schema.get_field_index("id"), "id", filled)
+    return table.drop_columns([CONTENT]) if CONTENT in table.column_names else table
 
 
-def _numbers(table: pa.Table) -> Int64Array:
-    """Count the events of one source and type with the same times, as they stand: 0, 1, 2, ..."""
-    texts = [table.column(name).combine_chunks().dictionary_encode().indices for name in ("source", "type")]
-    codes = [each.fill_null(-1).to_numpy(zero_copy_only=False) for each in texts]
-    keys = (*codes, _int64(table, "start"), _int64(table, "end"))
-    order = np.lexsort(keys)
-    first = np.ones(len(order), np.bool_)
-    first[1:] = np.any([key[order][1:] != key[order][:-1] for key in keys], axis=0)
-    begins = np.nonzero(first)[0]
-    numbers = np.empty(len(order), np.int64)
-    numbers[order] = np.arange(len(order)) - np.repeat(begins, np.diff([*begins, len(order)]))
-    return numbers
+def _in_common_form(table: pa.Table) -> pa.RecordBatch:
+    """Give what ids are made of as the engine has it."""
+    names = [name for name in ("type", "source", CONTENT) if name in table.column_names]
+    columns = {name: table.column(name).combine_chunks() for name in names}
+    return pa.RecordBatch.from_pydict(
+        columns | {name: pa.array(_int64(table, name)) for name in ("start", "end")}
+    )
+
+
+_CONTENT_AND_NUMBER = r":([0-9a-f]{16}):([0-9]{6,}):"
+"""What is in the middle of an id that was made."""
+
+
+def _numbers_taken(ids: pa.Array, earlier: pa.ChunkedArray) -> Int64Array:
+    """Tell for ids with the number 0 how many numbers are taken by equal events that came earlier."""
+    as_first = pc.replace_substring_regex(earlier, _CONTENT_AND_NUMBER, r":\1:000000:")
+    same = pc.is_in(as_first, ids)
+    earlier, as_first = earlier.filter(same), as_first.filter(same)
+    if not len(earlier):
+        return np.zeros(len(ids), np.int64)
+    digits = pc.replace_substring_regex(earlier, f"^.*{_CONTENT_AND_NUMBER}.*$", r"\2")
+    last = pa.table({"id": as_first, "number": digits.cast(pa.int64())}).group_by("id")
+    highest = last.aggregate([("number", "max")])
+    places = pc.index_in(ids, highest.column("id"))
+    found = highest.column("number_max").take(places).fill_null(-1).to_numpy()
+    return found.astype(np.int64) + 1
 
 
 def _runs(keys: Sequence[Int64Array]) -> Iterator[tuple[int, int]]:

@@ -22,26 +22,6 @@ def sortedness(end, start):
 
 
 @kernel
-def number_among_equals(end, start, kinds, different):
-    """Count the events of one kind with the same times: 0, 1, 2, ...; rows are sorted by time."""
-    number = np.zeros(end.size, np.int64)
-    seen = np.full(different, -1, np.int64)
-    count = np.zeros(different, np.int64)
-    group = 0
-    for i in range(end.size):
-        if i > 0 and (end[i] != end[i - 1] or start[i] != start[i - 1]):
-            group += 1
-        kind = kinds[i]
-        if seen[kind] == group:
-            count[kind] += 1
-            number[i] = count[kind]
-        else:
-            seen[kind] = group
-            count[kind] = 0
-    return number
-
-
-@kernel
 def mix(h):
     """Scramble 64 bits so that every input bit reaches every output bit."""
     h ^= h >> np.uint64(33)
@@ -80,17 +60,27 @@ def hash_lists(seed_high, seed_low, offsets, high, low, out_high, out_low):
 
 
 @kernel
-def hash_made(source_high, source_low, type_high, type_low, start, end, number, high, low):
-    """Hash events that came without an id, from what an id would be made of."""
-    for i in range(high.size):
-        a = mix(source_high[i] * np.uint64(31) + np.uint64(start[i]))
-        a = mix(a * np.uint64(31) + np.uint64(end[i]))
-        a = mix(a * np.uint64(31) + np.uint64(number[i]))
-        high[i] = mix(a * np.uint64(31) + type_high[i])
-        b = mix(source_low[i] * np.uint64(37) + np.uint64(start[i]))
-        b = mix(b * np.uint64(37) + np.uint64(end[i]))
-        b = mix(b * np.uint64(37) + np.uint64(number[i]))
-        low[i] = mix(b * np.uint64(37) + type_low[i])
+def number_among_equals(end, start, kinds, contents, places):
+    """Count the events of one kind and content with the same times: 0, 1, 2, ...; rows are sorted by time.
+
+    The table is open addressing with `places`, a power of two that is more than events have the same times.
+    It is not emptied from one time to the next: a place counts if the rows of this time have taken it.
+    """
+    number = np.zeros(end.size, np.int64)
+    taken = np.full(places, -1, np.int64)
+    row = np.zeros(places, np.int64)
+    first = 0
+    for i in range(end.size):
+        if end[i] != end[first] or start[i] != start[first]:
+            first = i
+        p = np.int64(mix(np.uint64(contents[i]) + np.uint64(kinds[i]))) & (places - 1)
+        while taken[p] == first and (kinds[row[p]] != kinds[i] or contents[row[p]] != contents[i]):
+            p = (p + 1) & (places - 1)
+        if taken[p] == first:
+            number[i] = number[row[p]] + 1
+        taken[p] = first
+        row[p] = i
+    return number
 
 
 @kernel

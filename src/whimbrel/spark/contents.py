@@ -1,0 +1,56 @@
+"""What events without ids say, hashed by Spark before columns that nobody reads are left out.
+
+Spark computes the part of the attributes, as `whimbrel.engine.contents` says it; the worker adds that of the
+location, which every event keeps.
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as fn
+from pyspark.sql import types as sql
+
+from whimbrel.engine.contents import ATTRIBUTES
+from whimbrel.model.schema import RESERVED_COLUMNS
+from whimbrel.spark.types import quoted, type_of
+
+_DAY = 86_400_000_000
+_BEYOND_LONG = float(2**63)
+
+
+def with_contents(frame: DataFrame) -> DataFrame:
+    """Add a hash of all attributes to events that bring no ids, so that ids can be made for them."""
+    if "id" in frame.columns or ATTRIBUTES in frame.columns:
+        return frame
+    counted = [
+        _hash(field.name, field.dataType)
+        for field in frame.schema.fields
+        if field.name not in RESERVED_COLUMNS and type_of(field.dataType) is not None
+    ]
+    nothing = fn.lit(0).cast("long")
+    return frame.withColumn(ATTRIBUTES, reduce(lambda one, other: one.bitwiseXOR(other), counted, nothing))
+
+
+def _hash(name: str, kind: sql.DataType) -> Column:
+    """Hash a column with its name as seed; what is missing counts as nothing."""
+    column = fn.col(quoted(name))
+    if isinstance(kind, sql.FloatType | sql.DoubleType | sql.DecimalType):
+        return _float_hash(name, column.cast("double"))
+    if isinstance(kind, sql.ByteType | sql.ShortType | sql.IntegerType):
+        column = column.cast("long")
+    if isinstance(kind, sql.DateType):
+        column = fn.unix_date(column).cast("long") * fn.lit(_DAY)
+    return _seeded(name, column)
+
+
+def _float_hash(name: str, column: Column) -> Column:
+    """Hash floats; NaN is a missing value, and one that is whole and fits counts as the whole number."""
+    is_whole = (fn.rint(column) == column) & (column >= -_BEYOND_LONG) & (column < _BEYOND_LONG)
+    hashed = fn.when(is_whole, _seeded(name, column.cast("long"))).otherwise(_seeded(name, column))
+    return fn.when(fn.isnan(column), fn.lit(0).cast("long")).otherwise(hashed)
+
+
+def _seeded(name: str, column: Column) -> Column:
+    return fn.when(column.isNotNull(), fn.xxhash64(fn.lit(name), column)).otherwise(fn.lit(0).cast("long"))

@@ -1,0 +1,129 @@
+"""Events without ids get the same ones on Spark as everywhere, and so do their detections."""
+
+from __future__ import annotations
+
+import warnings
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from pathlib import Path
+from random import Random
+
+import pyarrow as pa
+import pytest
+from tests.reference.identity import made_ids
+from tests.shared.backends import BACKENDS, arrivals, collected, streamed
+
+import whimbrel as wb
+from whimbrel.engine.contents import ATTRIBUTES, attribute_hashes
+from whimbrel.spark.contents import with_contents
+from whimbrel.testing import table
+
+pytestmark = pytest.mark.slow
+
+NAN, INF = float("nan"), float("inf")
+VALUES = {
+    "truth": pa.array([True, False, None, True, False, None, True]),
+    "byte": pa.array([1, -1, 0, 127, -128, None, 5], pa.int8()),
+    "short": pa.array([1, -1, 0, 2**15 - 1, -(2**15), None, 5], pa.int16()),
+    "int": pa.array([1, -1, 0, 2**31 - 1, -(2**31), None, 5], pa.int32()),
+    "long": pa.array([1, -1, 0, 2**63 - 1, -(2**63), None, 5], pa.int64()),
+    "float": pa.array([0.5, -0.0, NAN, 3e38, 0.1, None, 5.0], pa.float32()),
+    "double": pa.array([0.5, -0.0, NAN, INF, -(2.0**63), None, 5.0], pa.float64()),
+    "extreme": pa.array([1e300, 2.0**63, -1e-300, -INF, 5e-324, None, 0.1], pa.float64()),
+    "decimal": pa.array([Decimal(text) for text in ("0.30", "12345678901.23", "-5.00", "0.10", "7.77", "99.99")]
+                        + [None], pa.decimal128(20, 2)),
+    "text": pa.array(["", "a", "ü€😀" * 20, "x" * 31, "y" * 32, None, "z" * 33]),
+    "day": pa.array([date(1969, 12, 31), date(2024, 5, 1), None, date(1, 1, 1), date(9999, 12, 31), None,
+                     date(1970, 1, 1)]),
+    "instant": pa.array([0, -1, 1_714_550_400_000_000, None, 1, 2, 3], pa.timestamp("us", "UTC")),
+    "local": pa.array([0, -1, 1_714_550_400_000_000, None, 1, 2, 3], pa.timestamp("us")),
+    "na`me.with 'signs'": pa.array(list("abcdefg")),
+    "nothing": pa.nulls(7, pa.string()),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", VALUES)
+def test_spark_hashes_values_of_each_kind_as_the_engine_does(spark, name):
+    batch = pa.RecordBatch.from_pydict({name: VALUES[name]})
+    hashed = with_contents(spark.createDataFrame(pa.Table.from_batches([batch])))
+    assert hashed.toArrow().column(ATTRIBUTES).to_pylist() == attribute_hashes(batch).view("i8").tolist()
+
+
+def test_spark_hashes_whole_events_as_the_engine_does(spark):
+    batch = pa.RecordBatch.from_pydict(VALUES)
+    frame = spark.createDataFrame(pa.Table.from_batches([batch]))
+    for shown in (frame, frame.select(*(f"`{name.replace('`', '``')}`" for name in reversed(frame.columns)))):
+        found = with_contents(shown).toArrow().column(ATTRIBUTES).to_pylist()
+        assert found == attribute_hashes(batch).view("i8").tolist()
+
+
+def test_columns_that_cannot_be_attributes_count_on_neither(spark):
+    batch = pa.RecordBatch.from_pydict({"v": [1, 2], "list": [[1], [2]], "bytes": [b"a", b"b"]})
+    found = with_contents(spark.createDataFrame(pa.Table.from_batches([batch])))
+    assert found.toArrow().column(ATTRIBUTES).to_pylist() == attribute_hashes(batch).view("i8").tolist()
+    assert attribute_hashes(batch).tolist() == attribute_hashes(batch.select(["v"])).tolist()
+
+
+DEALT = {
+    "anyhow": "define D detect A where A.v >= 0",
+    "by source": "define D detect A as a then B as b within 20 s group by source",
+    "by a key": "define D detect A as a and B as b within 20 s context recent group by k",
+    "by space": "define D detect A as a and B as b within 5 s where distance(a, b) < 3",
+    "in one place": "define D over 10 s detect A assign n = count(A), f = first(A.v)",
+    "in steps": "define D steps A as a, followed by B as b within 30 s group by k",
+}
+"""Queries for which Spark deals out events in different ways."""
+
+
+def rows(seed: int) -> list[dict]:
+    """Events with many ties, some of them equal in all they say, in random order."""
+    rng = Random(seed)
+    few = [
+        {
+            "type": rng.choice("AB"),
+            "start": (second := rng.randrange(30)) * 1_000_000,
+            "end": (second + rng.choice((0, 0, 1))) * 1_000_000,
+            "source": rng.choice(("bus", "tram", None)),
+            "x": float(rng.randrange(12)),
+            "y": rng.randrange(12) / 2,
+            "k": rng.choice(("north", "süd", None)),
+            "v": rng.choice((0, 1, 2, None)),
+            "unread": rng.choice(("", "a remark that no query reads, and which is long", None)),
+            "seen": datetime(2024, 5, 1, tzinfo=UTC),
+        }
+        for _ in range(25)
+    ]
+    found = [*few, *rng.choices(few, k=10)]
+    rng.shuffle(found)
+    return found
+
+
+def answers(name: str, text: str, data: list[dict]) -> list[tuple[str, list[str]]]:
+    """The ids of detections and of their events."""
+    query = wb.compile(text)
+    if "in steps" in name:
+        data = sorted(data, key=lambda row: row["end"])
+    found = BACKENDS[name.split("/")[0]]().run(query, data)
+    return sorted((row["id"], row["events"]) for each in found for row in each.to_pylist())
+
+
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("dealt", [name for name in DEALT if name != "in steps"])
+def test_ids_are_the_same_embedded_in_sessions_and_on_spark(spark, dealt, seed):
+    data = rows(seed)
+    expected = answers("embedded", DEALT[dealt], data)
+    assert expected
+    assert {each for _, events in expected for each in events} <= set(made_ids(data))
+    for backend in ("session", "spark-batch", "spark-stream"):
+        assert answers(backend, DEALT[dealt], data) == expected, backend
+
+
+def test_steps_take_events_as_they_came_and_name_them_by_what_they_say(spark, tmp_path: Path):
+    data = sorted(rows(7), key=lambda row: row["end"])
+    query = wb.compile(DEALT["in steps"])
+    whole = table([dict.fromkeys(["type", "start", "end", *data[0]]) | row for row in data])
+    expected = wb.detect(query, whole).column("events").to_pylist()
+    stream = wb.detect(query, streamed(whole, tmp_path / "events"), lateness="60 s", shards=3)
+    assert expected == collected(stream, tmp_path / "checkpoint").sort_by(
+        [("end", "ascending"), ("start", "ascending")]
+    ).column("events").to_pylist()  # fmt: skip
