@@ -84,7 +84,7 @@ def run(
         table = run_bounded(session, source) if lateness is None else _replay(session, source)
     found = together([table], session.coordinates, query.attributes)
     return Outcome(
-        found, session.counts, session.columns, session.notes, session.warnings(found.num_rows)
+        found, session.counts, session.columns_taken, session.notes, session.warnings(found.num_rows)
     )
 
 

@@ -28,7 +28,7 @@ from whimbrel.graph.operators import ANY
 from whimbrel.model.batch import Conformed, conform
 from whimbrel.model.faults import Mask, kinds_of_reasons
 from whimbrel.model.reading import Reading
-from whimbrel.model.schema import Coordinates, EventSchema, Type
+from whimbrel.model.schema import RESERVED_COLUMNS, Coordinates, EventSchema, Type
 from whimbrel.model.time import BEGINNING_OF_TIME, END_OF_TIME
 
 ARRIVAL = "@arrival"

@@ -1,7 +1,7 @@
 """What a session noticed about its input: which column was taken for what, and what looks like a mistake.
 
-Nothing here changes a result. A warning is given only where the input makes sense in another reading, and says
-the option with which it would be read that way.
+Nothing here changes a result. A warning is given only where the input makes sense in another reading, and
+says the option with which it would be read that way.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from whimbrel.graph.motion import NamedRegion
 from whimbrel.graph.operators import ANY, Graph
 from whimbrel.model._locations import SWAPPED
 from whimbrel.model.batch import Conformed
-from whimbrel.model.naming import option
+from whimbrel.model.naming import Named, option
 from whimbrel.model.reading import Reading
 from whimbrel.model.schema import Coordinates
 from whimbrel.model.time import TIME_POINT, instant
@@ -76,20 +76,24 @@ class Noticed:
 
     def note(self, conformed: Conformed) -> None:
         """Take note of the names that columns were given."""
-        self.columns |= conformed.named.columns
-        self.renamed |= conformed.named.taken
-        for note in conformed.notes:
-            if note not in self.notes:
-                self.notes.append(note)
+        self.take(conformed.named, conformed.notes)
         if "type" in conformed.named.columns:
             self._has_types = True
         elif conformed.events.num_rows and conformed.named.columns:
             self._type = self._type or conformed.events.column("type").dictionary[0].as_py()
 
+    def take(self, named: Named, notes: Iterable[str]) -> None:
+        """Take note of what columns were taken for, and of what else was taken on trust."""
+        self.columns |= named.columns
+        self.renamed |= named.taken
+        self.notes += [note for note in dict.fromkeys(notes) if note not in self.notes]
+
     def _see_values(self, events: pa.RecordBatch, coordinates: Coordinates | None) -> None:
         ends = events.column("end").to_numpy(zero_copy_only=False)
         least, most = int(ends.min()), int(ends.max())
-        self.span = (least, most) if self.span is None else (min(least, self.span[0]), max(most, self.span[1]))
+        self.span = (
+            (least, most) if self.span is None else (min(least, self.span[0]), max(most, self.span[1]))
+        )
         if self._has_types and len(self.types) < KEPT_TYPES:
             self.types |= set(events.column("type").dictionary.slice(0, KEPT_TYPES).to_pylist())
         if coordinates is Coordinates.LONLAT and "x" in events.schema.names:
@@ -133,26 +137,26 @@ class Noticed:
             return
         if self.are_timestamps:
             yield (
-                "all times lie in 1970: were numbers made into timestamps in a wrong unit? Give the numbers as "
-                "they are, and say their unit with --time-unit"
+                "all times lie in 1970: were numbers made into timestamps in a wrong unit? Give the numbers "
+                "as they are, and say their unit with --time-unit"
             )
         elif unit not in (None, "s"):
             yield (
-                f"all times lie in 1970: are the numbers no {UNIT_NAMES[unit]}? Leave --time-unit out to have "
-                "the unit told by their size"
+                f"all times lie in 1970: are the numbers no {UNIT_NAMES[unit]}? Leave --time-unit out to "
+                "have the unit told by their size"
             )
 
     def _about_types(self, types: Collection[str]) -> Iterator[str]:
         read = types_named(types)
         if ANY in types or not self.types or not read or self.types & read:
             return
-        some = ", ".join(sorted(self.types)[:SHOWN_TYPES]) + (", ..." if len(self.types) > SHOWN_TYPES else "")
-        one = sorted(read)[0]
-        column = self.columns.get("type", "type")
+        values = sorted(self.types)
+        some = ", ".join(values[:SHOWN_TYPES]) + (", ..." if len(values) > SHOWN_TYPES else "")
+        one, column = min(read), self.columns.get("type", "type")
         yield (
-            f"the query reads events of type {', '.join(sorted(read)[:SHOWN_TYPES])}, and column {column!r} has "
-            f"none of them (it has {some}); if it says something else, give it another name and all events one "
-            f"type: --column {one.lower()}_type={column} --type {one}"
+            f"the query reads events of type {', '.join(sorted(read)[:SHOWN_TYPES])}, and column {column!r} "
+            f"has none of them (it has {some}); if it says something else, give it another name and all "
+            f"events one type: --column {one.lower()}_type={column} --type {one}"
         )
 
     def _about_places(self, graphs: Iterable[Graph]) -> Iterator[str]:
@@ -164,8 +168,8 @@ class Noticed:
         if not any(_meet(self.box, box) for box in boxes) and all(_meet(swapped, box) for box in boxes):
             lon, lat = self.columns.get("lon", "lon"), self.columns.get("lat", "lat")
             yield (
-                "all regions of the query lie outside the data, and would lie inside if longitudes and latitudes "
-                f"were swapped: --column lon={lat} --column lat={lon} swaps them"
+                "all regions of the query lie outside the data, and would lie inside if longitudes and "
+                f"latitudes were swapped: --column lon={lat} --column lat={lon} swaps them"
             )
 
 

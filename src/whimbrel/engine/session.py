@@ -68,7 +68,8 @@ class Session:
         How events are read, as one value; else the settings below say it.
     columns
         Which column is what, for events that name them otherwise: `{"time": "BaseDateTime"}`. Usual names are
-        known; a name that is none of `time`, `lon`, ... is an attribute's. `session.columns` tells what was taken.
+        known; a name that is none of `time`, `lon`, ... is an attribute's. `session.columns_taken` tells what was
+        taken.
     time_unit
         The unit of times that are plain numbers: "s", "ms", "us" or "ns"; None tells it by their size.
     time_format, day_first, time_zone
@@ -496,7 +497,7 @@ class Session:
         return self._intake.reading
 
     @property
-    def columns(self) -> dict[str, str]:
+    def columns_taken(self) -> dict[str, str]:
         """Which column was taken for what so far: `{"time": "BaseDateTime", ...}`."""
         return dict(self._intake.noticed.columns)
 

@@ -26,7 +26,7 @@ class Plan:
     declared: frozenset[str] = frozenset()
     kinds: Mapping[str, Type | None] = field(default_factory=dict)
     batch_rows: int = 262_144
-    reading: Reading = Reading()  # noqa: RUF009 - it is frozen
+    reading: Reading = Reading()
     schemas: Mapping[str, EventSchema] = field(default_factory=dict)
 
     def wants(self, name: str) -> bool:
@@ -38,7 +38,7 @@ class Plan:
         return self.reading.may_take(name, self.schemas)
 
     def is_text(self, name: str) -> bool:
-        """Tell whether the column is text, whatever it looks like; one that stays an attribute may be more."""
+        """Tell whether the column is text whatever it looks like; what stays an attribute may be more."""
         role = self.role(name)
         return role in _TEXTS and (role != "source" or name in RESERVED_COLUMNS)
 

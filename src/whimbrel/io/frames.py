@@ -181,9 +181,7 @@ def positions(
     return table
 
 
-def _batches(
-    events: Any, reading: Reading, schemas: Mapping[str, EventSchema]
-) -> Iterator[pa.RecordBatch]:
+def _batches(events: Any, reading: Reading, schemas: Mapping[str, EventSchema]) -> Iterator[pa.RecordBatch]:
     if isinstance(events, str | PathLike):
         return iter(read_events([events], columns=(), schemas=schemas, reading=reading))
     if isinstance(events, Sequence) and events and all(isinstance(item, str | PathLike) for item in events):

@@ -239,7 +239,8 @@ def _coordinates(
         found = by_name
     if found and wanted and found is not wanted:
         rename = (
-            "; if they are degrees, say --column lon=x --column lat=y (in Python, columns={'lon': 'x', 'lat': 'y'})"
+            "; if they are degrees, say --column lon=x --column lat=y "
+            "(in Python, columns={'lon': 'x', 'lat': 'y'})"
             if wanted is Coordinates.LONLAT
             else ""
         )
@@ -310,9 +311,7 @@ def _same_memory(start: pa.Array, end: pa.Array) -> bool:
     return bool(one and other and one.address == other.address and start.offset == end.offset)
 
 
-def _time(
-    batch: pa.RecordBatch, name: str, times: Times, faults: Faults, notes: list[str]
-) -> pa.Array:
+def _time(batch: pa.RecordBatch, name: str, times: Times, faults: Faults, notes: list[str]) -> pa.Array:
     given = batch.column(name)
     columns_of.ask_for_day(name, given, times)
     if unit := columns_of.unit_taken(name, given, times):
@@ -397,4 +396,6 @@ def _report(own: Faults, types: pa.Array, declaring: frozenset[str] | None, faul
 def convert_attribute(name: str, column: pa.Array, kind: Type) -> pa.Array:
     """Convert a whole attribute column to `kind`; what cannot be converted is null."""
     ignored = Faults(len(column))
-    return columns_of.declared(name, columns_of.natural(name, column, ignored), kind, columns_of.MICROSECONDS, ignored)
+    return columns_of.declared(
+        name, columns_of.natural(name, column, ignored), kind, columns_of.MICROSECONDS, ignored
+    )

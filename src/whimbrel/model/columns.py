@@ -24,7 +24,6 @@ from whimbrel.model.time import instant
 from whimbrel.model.times import (
     DAY_OR_MONTH,
     FACTORS,
-    INSTANT,
     NAIVE,
     UNIT_NAMES,
     Times,
@@ -34,6 +33,7 @@ from whimbrel.model.times import (
 )
 
 TEXT = pa.dictionary(pa.int32(), pa.string())
+INSTANT = pa.timestamp("us", "UTC")
 MICROSECONDS = Times("us")
 FIRST_INSTANT = instant(datetime(1, 1, 1, tzinfo=UTC))
 LAST_INSTANT = instant(datetime(9999, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC))
@@ -457,7 +457,9 @@ def _why_unreadable(name: str, text: str, kind: Type, times: Times) -> str:
     if times.format is not None:
         return f"{name} is not written as {times.format!r}: {_shown(text)}"
     if times.day_first is None and re.match(DAY_OR_MONTH, text):
-        return f"{name} may begin with the day or the month (say --day-first or --month-first): {_shown(text)}"
+        return (
+            f"{name} may begin with the day or the month (say --day-first or --month-first): {_shown(text)}"
+        )
     if times.zone is not None and _instant_from(text, Times(times.unit, None, times.day_first)) is not None:
         return f"{name} is skipped by the clocks in {times.zone}: {_shown(text)}"
     return f"{name} is not {_WANTED[kind]}: {_shown(text)}"
@@ -506,10 +508,11 @@ def _parsers(kind: Type, times: Times) -> tuple[Callable[[pa.Array], pa.Array], 
 
 
 def _instants_from(texts: pa.Array, times: Times) -> pa.Array:
-    for written in (lambda: texts, lambda: times.iso_texts(texts)):
-        found = _iso_instants(written(), times)
-        if found is not None:
-            return found
+    found = _iso_instants(texts, times)
+    if found is None:
+        found = _iso_instants(times.iso_texts(texts), times)
+    if found is not None:
+        return found
     numbers = texts.cast(pa.float64())
     made = _scaled_float("", numbers, times.unit, out := Faults(len(texts)))
     if out:

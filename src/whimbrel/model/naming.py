@@ -8,7 +8,8 @@ A name is settled by the first of these that says something:
 4. usual names (`timestamp`, `Latitude`, `MMSI`, ...), whatever their case, blanks and dashes;
 5. for attributes that a query reads: a column of that name but for case, blanks and dashes.
 
-It is decided from the names of the columns alone, so that it is the same for every batch and on every backend.
+It is decided from the names of the columns alone, so that it is the same for every batch and on every
+backend.
 """
 
 from __future__ import annotations
@@ -24,32 +25,38 @@ import pyarrow as pa
 from whimbrel.errors import DataError, did_you_mean
 from whimbrel.model.schema import RESERVED_COLUMNS, EventSchema
 
+# fmt: off
 TIMES = (
-    "time timestamp datetime t ts utc timeutc utctime timestamputc utctimestamp datetimeutc utcdatetime basedatetime "
-    "positiontime postime positiontimestamp lastpositionupdate timeposition gpstime gpstimestamp gpsdatetime "
-    "eventtime fixtime recordedat recordedattime recordtime observedat observationtime epoch unixtime "
-    "unixtimestamp epochtime timestampms timems epochms"
-).split()
+    "time", "timestamp", "datetime", "t", "ts", "utc", "timeutc", "utctime", "timestamputc", "utctimestamp",
+    "datetimeutc", "utcdatetime", "basedatetime", "positiontime", "postime", "positiontimestamp",
+    "lastpositionupdate", "timeposition", "gpstime", "gpstimestamp", "gpsdatetime", "eventtime", "fixtime",
+    "recordedat", "recordedattime", "recordtime", "observedat", "observationtime", "epoch", "unixtime",
+    "unixtimestamp", "epochtime", "timestampms", "timems", "epochms",
+)
 LONGITUDES = (
-    "lon longitude lng long londeg longitudedeg decimallongitude gpslon gpslng gpslongitude positionlon "
-    "positionlongitude locationlong locationlon"
-).split()
+    "lon", "longitude", "lng", "long", "londeg", "longitudedeg", "decimallongitude", "gpslon", "gpslng",
+    "gpslongitude", "positionlon", "positionlongitude", "locationlong", "locationlon",
+)
 LATITUDES = (
-    "lat latitude latdeg latitudedeg decimallatitude gpslat gpslatitude positionlat positionlatitude locationlat"
-).split()
+    "lat", "latitude", "latdeg", "latitudedeg", "decimallatitude", "gpslat", "gpslatitude", "positionlat",
+    "positionlatitude", "locationlat",
+)
 MOVERS = (
-    "mmsi icao24 vehicleid objectid deviceid taxiid busid shipid vesselid truckid carid bikeid tramid trainid "
-    "aircraftid imei hex moverid movingobjectid individuallocalidentifier taglocalidentifier animalid personid "
-    "userid driverid entityid assetid unitid vehicleref medallion"
-).split()
+    "mmsi", "icao24", "vehicleid", "objectid", "deviceid", "taxiid", "busid", "shipid", "vesselid", "truckid",
+    "carid", "bikeid", "tramid", "trainid", "aircraftid", "imei", "hex", "moverid", "movingobjectid",
+    "individuallocalidentifier", "taglocalidentifier", "animalid", "personid", "userid", "driverid",
+    "entityid", "assetid", "unitid", "vehicleref", "medallion",
+)
 """In the order in which one is chosen, if there are several."""
+# fmt: on
+
 USUAL: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
-        "time": tuple(TIMES),
+        "time": TIMES,
         "start": ("start", "starttime", "startdatetime", "begintime", "timestart"),
         "end": ("end", "endtime", "enddatetime", "timeend"),
-        "lon": tuple(LONGITUDES),
-        "lat": tuple(LATITUDES),
+        "lon": LONGITUDES,
+        "lat": LATITUDES,
         "x": ("x",),
         "y": ("y",),
         "geometry": ("geometry", "geom", "thegeom", "wkt", "wkb", "geometrywkt"),

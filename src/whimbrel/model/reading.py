@@ -1,4 +1,4 @@
-"""How the rows of an input are read as events: which column is what, what times mean, of which type they are."""
+"""How the rows of an input are read as events: which column is what, and what times mean."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class ReadSettings(TypedDict, total=False):
     """The settings of every function that reads events; each may be left out."""
 
     columns: Mapping[str, Any] | None
-    """Which column is what: `{"time": "BaseDateTime", "source": "MMSI"}`, or an attribute's name and its column."""
+    """Which column is what: `{"time": "BaseDateTime", "source": "MMSI"}`; other names are attributes."""
     time_unit: str | None
     """The unit of times that are plain numbers: "s", "ms", "us" or "ns"; None tells it by their size."""
     time_format: str | None
@@ -33,7 +33,7 @@ class Reading:
     """How to read an input."""
 
     columns: Mapping[str, str] = field(default_factory=dict)
-    times: Times = Times()  # noqa: RUF009 - it is frozen
+    times: Times = Times()
     default_type: str | None = None
     types: frozenset[str] = frozenset()
     """The types that queries read: if it is one, events without a type are of it."""

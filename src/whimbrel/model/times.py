@@ -1,4 +1,4 @@
-"""How the times of an input are to be read: numbers by their unit, texts by their form, local times by their zone."""
+"""How the times of an input are read: numbers by their unit, texts by their form, local times by zone."""
 
 from __future__ import annotations
 
@@ -94,7 +94,9 @@ class Times:
         if self.zone is None:
             return column.cast(INSTANT)
         try:
-            return pc.assume_timezone(column, self.zone, ambiguous="earliest", nonexistent="raise").cast(INSTANT)
+            return pc.assume_timezone(column, self.zone, ambiguous="earliest", nonexistent="raise").cast(
+                INSTANT
+            )
         except pa.ArrowInvalid:
             last, first = (
                 pc.assume_timezone(column, self.zone, ambiguous="earliest", nonexistent=side).cast(INSTANT)
@@ -107,7 +109,6 @@ class Times:
         assert self.format is not None
         if "%f" in self.format:
             return self._one_by_one(texts)
-        # Two columns of nothing: strptime gives a zone of its own where the format has one.
         parsed = pc.strptime(texts, format=self.format, unit="us", error_is_null=True)
         parsed = parsed.cast(INSTANT) if "%z" in self.format else parsed.cast(NAIVE)
         if parsed.null_count < len(parsed):
@@ -186,7 +187,8 @@ def _check_format(form: str) -> None:
         ) from error
     if (read.year, read.month, read.day) != (sample.year, sample.month, sample.day):
         raise DataError(
-            f"the time format {form!r} does not say year, month and day; write for example '%d.%m.%Y %H:%M:%S'"
+            f"the time format {form!r} does not say year, month and day; write for example "
+            "'%d.%m.%Y %H:%M:%S'"
         )
 
 

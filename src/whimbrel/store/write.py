@@ -47,7 +47,7 @@ class Input:
     """How rows become events."""
 
     coordinates: Coordinates | None = None
-    reading: Reading = Reading()  # noqa: RUF009 - it is frozen
+    reading: Reading = Reading()
 
     def conform(self, batch: pa.RecordBatch, first_row: int = 0) -> Conformed:
         """Bring a batch into the common form."""

@@ -104,7 +104,9 @@ def why(
             watched.feed(batch)
         watched.feed(None, END_OF_TIME)
     if frame is not None and not _types_read(watched.watched) - {ANY} <= types.keys():
-        types = Counter(collecting.types_of(query, frame, **how)) | types  # to name those that there are instead
+        types = (
+            Counter(collecting.types_of(query, frame, **how)) | types
+        )  # to name those that there are instead
     return _explained(watched, types, asked, at, span, limit, effort)
 
 
