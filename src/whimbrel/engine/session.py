@@ -68,8 +68,8 @@ class Session:
         How events are read, as one value; else the settings below say it.
     columns
         Which column is what, for events that name them otherwise: `{"time": "BaseDateTime"}`. Usual names are
-        known; a name that is none of `time`, `lon`, ... is an attribute's. `session.columns_taken` tells what was
-        taken.
+        known; a name that is none of `time`, `lon`, ... is an attribute's. `session.columns_taken`
+        tells what was taken.
     time_unit
         The unit of times that are plain numbers: "s", "ms", "us" or "ns"; None tells it by their size.
     time_format, day_first, time_zone

@@ -263,7 +263,8 @@ def _ordered(table: pa.Table, recording: Recording, times: Times) -> tuple[Insta
         last, first = found.get("time") or found.get("end"), found.get("start")
         if last is None:
             raise DataError(
-                f"{recording.path}: no column says when: give 'time', or 'start' and 'end', or say order=COLUMN"
+                f"{recording.path}: no column says when: give 'time', or 'start' and 'end', or say "
+                "order=COLUMN"
             )
         keys = [_instants(table, last, times)]
         if recording.order == "file":
