@@ -181,6 +181,10 @@ def bodies(draw, *, aggregate: bool = False):
 declared = st.lists(
     st.builds(t.Declared, names, st.none() | st.sampled_from(["int", "float"])), max_size=3
 ).map(tuple)
+mapped = st.lists(
+    st.builds(t.Mapped, names, names | st.sampled_from(["# Timestamp", "speed over ground", "it's", "0"])),
+    max_size=3,
+).map(tuple)
 lengths_of_windows = amounts | st.integers(1, 99).map(t.Count) | st.just(t.NamedAmount("n", "events"))
 windows = st.one_of(
     st.builds(t.WindowClause, st.none(), lengths_of_windows, st.none() | amounts),
@@ -199,7 +203,7 @@ def definitions(draw):
 statements = st.one_of(
     st.sampled_from(["plane", "lonlat"]).map(t.CoordinatesStatement),
     st.builds(t.Param, names, expressions),
-    st.builds(t.Event, names, declared),
+    st.builds(t.Event, names, declared, mapped),
     st.builds(t.Region, names, shapes),
     definitions(),
     st.builds(t.Subscription, st.none() | types, st.integers(0, 9), names, names, bodies()),

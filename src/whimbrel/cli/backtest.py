@@ -24,9 +24,8 @@ from whimbrel.cli.options import (
     coordinates_option,
     lateness_option,
     quiet_option,
+    reading_options,
     rejected_option,
-    time_unit_option,
-    type_option,
 )
 from whimbrel.cli.progress import ProgressBar
 from whimbrel.cli.queries import STDIN, read_query, show_warnings, shown
@@ -79,8 +78,7 @@ PLOTS = (".svg",)
 )  # fmt: skip
 @click.option("--plot", metavar="FILE.svg", help="Also draw how often, by day and by hour of the day.")
 @rejected_option
-@type_option
-@time_unit_option
+@reading_options
 @coordinates_option
 @lateness_option
 @compile_options
@@ -101,8 +99,7 @@ def backtest(
     reports: tuple[str, ...],
     plot: str | None,
     rejected: str | None,
-    default_type: str | None,
-    time_unit: str,
+    reading: dict[str, Any],
     coordinates: str | None,
     lateness: str | None,
     fail_on_change: bool,
@@ -149,10 +146,9 @@ def backtest(
         quiet=quiet,
         by=[name.strip() for each in by for name in each.split(",") if name.strip()] or None,
         timezone=timezone,
-        time_unit=time_unit,
         coordinates=coordinates,
-        default_type=default_type,
         lateness=lateness,
+        **reading,
     )
     result = result.called(shown(query), name_of_new(against, new_params))
     write(result, out, form, reports, plot)

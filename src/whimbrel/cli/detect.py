@@ -16,9 +16,8 @@ from whimbrel.cli.options import (
     coordinates_option,
     lateness_option,
     quiet_option,
+    reading_options,
     rejected_option,
-    time_unit_option,
-    type_option,
 )
 from whimbrel.cli.progress import ProgressBar
 from whimbrel.cli.queries import read_query, show_warnings
@@ -52,8 +51,7 @@ FORMATS = (".jsonl", ".ndjson", ".json", ".csv", ".parquet", ".geoparquet", ".ge
 )  # fmt: skip
 @click.option("--map", "page", metavar="FILE.html", help="Also draw them on a map with a time slider.")
 @rejected_option
-@type_option
-@time_unit_option
+@reading_options
 @coordinates_option
 @lateness_option
 @compile_options
@@ -69,8 +67,7 @@ def detect(
     form: str | None,
     page: str | None,
     rejected: str | None,
-    default_type: str | None,
-    time_unit: str,
+    reading: dict[str, Any],
     coordinates: str | None,
     lateness: str | None,
     engine: str,
@@ -88,9 +85,11 @@ def detect(
        "geometry": "POINT (3 4)", "attributes": {"load": 3.5}, "events": ["e1"], "id": "..."}
 
     Event files have the columns type; time, or start and end; x and y, lon and lat, or geometry; id and
-    source if there are any; every other column is an attribute. A summary goes to standard error:
+    source if there are any; every other column is an attribute. Usual names of them are known (timestamp,
+    Latitude, MMSI, ...), others are told with --column. A summary goes to standard error:
 
       277,475 events read, 4 detections, 0 late, 0 duplicate, 0 rejected
+      columns: time from 'BaseDateTime', lon from 'LON', lat from 'LAT', source from 'MMSI'
     """
     if engine == "spark" and lateness is not None:
         raise click.UsageError("--lateness is for events in an order; on Spark, use `whimbrel stream`")
@@ -101,13 +100,13 @@ def detect(
     if not quiet:
         show_warnings(compiled, query)
         announce_compiling()
-    settings = {"time_unit": time_unit, "coordinates": coordinates, "default_type": default_type}
+    settings = {**reading, "coordinates": coordinates}
     if engine == "spark":
         outcome = find_on_spark(compiled, events, refused, quiet=quiet, settings=settings)
     else:
         settings["lateness"] = lateness
         outcome = find(compiled, events, refused, quiet=quiet, settings=settings)
-    write(outcome, events, out, form, page, time_unit)
+    write(outcome, compiled, events, out, form, page, reading)
     if not quiet:
         click.echo(summary(outcome, refused), err=True)
 
@@ -188,7 +187,13 @@ def find_on_spark(
 
 
 def write(
-    outcome: Outcome, events: tuple[str, ...], out: str, form: str | None, page: str | None, time_unit: str
+    outcome: Outcome,
+    query: Query,
+    events: tuple[str, ...],
+    out: str,
+    form: str | None,
+    page: str | None,
+    reading: dict[str, Any],
 ) -> None:
     """Write the detections, and the map if one is wanted."""
     from whimbrel.io.detections import write_detections
@@ -197,4 +202,4 @@ def write(
     if page is not None:
         from whimbrel.io.frames import show
 
-        show(outcome.detections, events=list(events), time_unit=time_unit).save(page)
+        show(outcome.detections, events=list(events), schemas=query.schemas, **reading).save(page)

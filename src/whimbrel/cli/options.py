@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from functools import wraps
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
@@ -47,6 +48,20 @@ class Pair(Value):
         if not equals or not name.strip():
             self.fail(f"{value!r} is not NAME=VALUE; write for example limit=60", param, ctx)
         return name.strip(), text.strip()
+
+
+class Column(Pair):
+    """`NAME=COLUMN`: what events call a column, and what an input calls it."""
+
+    name = "name=column"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str, str]:
+        name, equals, column = str(value).partition("=")
+        if not equals or not name.strip() or not column:
+            self.fail(f"{value!r} is not NAME=COLUMN; write for example time=timestamp", param, ctx)
+        return name.strip(), column
 
 
 class Rate(Pair):
@@ -140,16 +155,55 @@ _COMPILING = (
 )  # fmt: skip
 
 
-type_option = click.option(
-    "--type", "default_type", metavar="NAME", help="The type of all events, if they have no column `type`."
-)
-time_unit_option = click.option(
-    "--time-unit",
-    type=click.Choice(["s", "ms", "us"]),
-    default="s",
-    show_default=True,
-    help="The unit of times that are plain numbers (since 1970 UTC).",
-)
+_READING = (
+    click.option(
+        "--type", "default_type", metavar="NAME",
+        help="The type of all events, if they have no column `type`. By default that which the query reads.",
+    ),
+    click.option(
+        "--column", "columns", type=Column(), multiple=True, metavar="NAME=COLUMN",
+        help="Which column is what: time=BaseDateTime, lon=X, source=MMSI, or an attribute's name. Usual "
+        "names are known; the summary tells what was taken. May be repeated.",
+    ),
+    click.option(
+        "--time-unit", type=click.Choice(["s", "ms", "us", "ns"]),
+        help="The unit of times that are plain numbers (since 1970 UTC). By default their size tells it.",
+    ),
+    click.option(
+        "--time-format", metavar="FORMAT",
+        help="How times are written, as for strptime: '%d.%m.%Y %H:%M:%S'. By default ISO 8601 and the like.",
+    ),
+    click.option(
+        "--day-first/--month-first", "day_first", default=None, help="What 03/01/2022 begins with."
+    ),
+    click.option(
+        "--time-zone", metavar="NAME",
+        help="Of times that do not say theirs, such as Europe/Berlin. By default UTC.",
+    ),
+)  # fmt: skip
+
+
+def reading_options(command: Body) -> Body:
+    """Add what every command that reads events takes; the command gets all of it as `reading`."""
+
+    @wraps(command)
+    def reads(*args: Any, **given: Any) -> Any:
+        from whimbrel.model.reading import Reading, ReadSettings
+
+        reading = {name: given.pop(name) for name in ReadSettings.__annotations__}
+        reading["columns"] = dict(reading["columns"])
+        try:
+            Reading.of(**reading)
+        except DataError as error:
+            raise click.UsageError(str(error)) from error
+        return command(*args, reading=reading, **given)
+
+    made: Any = reads
+    for option in reversed(_READING):
+        made = option(made)
+    return cast("Body", made)
+
+
 coordinates_option = click.option(
     "--coordinates",
     type=click.Choice(["plane", "lonlat"]),

@@ -17,8 +17,7 @@ from whimbrel.cli.options import (
     compile_options,
     coordinates_option,
     quiet_option,
-    time_unit_option,
-    type_option,
+    reading_options,
 )
 from whimbrel.cli.queries import read_query, show_warnings
 from whimbrel.cli.summary import refusals
@@ -78,8 +77,7 @@ if TYPE_CHECKING:
     "how many there are, is told in any case.",
 )  # fmt: skip
 @click.option("--table", is_flag=True, help="Print tables of tasks, deliveries and links instead of words.")
-@type_option
-@time_unit_option
+@reading_options
 @coordinates_option
 @compile_options
 @quiet_option
@@ -97,8 +95,7 @@ def plan(
     picture: str | None,
     rejected: str | None,
     table: bool,
-    default_type: str | None,
-    time_unit: str,
+    reading: dict[str, Any],
     coordinates: str | None,
     quiet: bool,
     **compiling: Any,
@@ -145,7 +142,7 @@ def plan(
     if events:
         if not quiet:
             announce_compiling()
-        settings = {"coordinates": coordinates, "time_unit": time_unit, "default_type": default_type}
+        settings = {"coordinates": coordinates, **reading}
         statistics = _measured(compiled, events, rejected, timed=timed, quiet=quiet, settings=settings)
     workload = workload_of(compiled, network, statistics, dict(rates))
     found = chosen(workload, network, Objective(objective), **moving)

@@ -15,8 +15,7 @@ from whimbrel.cli.options import (
     compile_options,
     coordinates_option,
     quiet_option,
-    time_unit_option,
-    type_option,
+    reading_options,
 )
 from whimbrel.cli.progress import ProgressBar
 from whimbrel.cli.queries import read_query, show_warnings
@@ -55,8 +54,7 @@ if TYPE_CHECKING:
     "--weigh", is_flag=True,
     help="Send packets as large as Arrow makes them, headers included, instead of as the plan says.",
 )  # fmt: skip
-@type_option
-@time_unit_option
+@reading_options
 @coordinates_option
 @compile_options
 @click.option("--list", "lists", is_flag=True, help="List the scenarios and their parameters.")
@@ -65,7 +63,7 @@ if TYPE_CHECKING:
 def simulate(
     ctx: click.Context, /, name: str | None, given: tuple[tuple[str, str], ...], out: Path | None,
     *, query: str | None, network_file: str | None, plan_file: str | None, events: tuple[str, ...],
-    heartbeat: float, weigh: bool, lists: bool, quiet: bool, **reading: Any,
+    heartbeat: float, weigh: bool, lists: bool, quiet: bool, **settings: Any,
 ) -> None:  # fmt: skip
     """Run a scenario on a simulated network, or a query of your own as a plan says.
 
@@ -83,7 +81,7 @@ def simulate(
         _check_own(ctx, name, given, own, lists=lists)
         _simulate_plan(
             str(query), str(network_file), str(plan_file), events, out,
-            heartbeat=heartbeat, weigh=weigh, quiet=quiet, **reading,
+            heartbeat=heartbeat, weigh=weigh, quiet=quiet, **settings,
         )  # fmt: skip
         return
     from whimbrel.sim.report import write_report
@@ -152,8 +150,7 @@ def _simulate_plan(
     weigh: bool,
     quiet: bool,
     coordinates: str | None,
-    time_unit: str,
-    default_type: str | None,
+    reading: dict[str, Any],
     **compiling: Any,
 ) -> None:
     from whimbrel.plan.files import read_network
@@ -165,7 +162,7 @@ def _simulate_plan(
     if not quiet:
         show_warnings(compiled, query)
     plan = read_any(plan_file, compiled, read_network(network_file))
-    settings = {"coordinates": coordinates, "time_unit": time_unit, "default_type": default_type}
+    settings = {"coordinates": coordinates, **reading}
     bar = ProgressBar(doing=("simulating", "writing"))
     with nullcontext() if quiet else bar:
         if isinstance(plan, Pulls):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from whimbrel.cli.detect import STDOUT, announce_compiling, default_rejected, refuse_bad_output
-from whimbrel.cli.options import Command, compile_options, time_unit_option, type_option
+from whimbrel.cli.options import Command, compile_options, reading_options
 from whimbrel.cli.progress import ProgressBar
 from whimbrel.cli.queries import read_query, show_warnings
 from whimbrel.cli.summary import summary as outcome_summary
@@ -88,8 +88,7 @@ def create(root: str, coordinates: str | None, cell_m: float) -> None:
     "--batch", metavar="NAME",
     help="A name for these events; adding a batch of the same name again replaces it.",
 )  # fmt: skip
-@type_option
-@time_unit_option
+@reading_options
 @click.option(
     "--rejected", metavar="FILE",
     help="Where rows go that are no events. By default NAME.rejected.jsonl in this folder, made if needed.",
@@ -98,8 +97,7 @@ def add(
     root: str,
     events: tuple[str, ...],
     batch: str | None,
-    default_type: str | None,
-    time_unit: str,
+    reading: dict[str, Any],
     rejected: str | None,
 ) -> None:
     """Add event files to a store: all of them or, if anything goes wrong, none.
@@ -115,10 +113,9 @@ def add(
         done = _opened(root).append(
             list(events),
             batch=batch,
-            default_type=default_type,
-            time_unit=time_unit,
             rejected=refused,
             progress=_steadily(bar),
+            **reading,
         )
     where = f" ({refused})" if done.rejected else ""
     again = "; the batch was there already, nothing was changed" if done.is_repeated else ""
@@ -126,6 +123,8 @@ def add(
         f"{done.events:,} events added in {done.files:,} files, {done.rejected:,} rejected{where}{again}",
         err=True,
     )
+    for note in done.notes:
+        click.echo(note, err=True)
 
 
 def _steadily(bar: ProgressBar) -> Callable[[int, int | None], None]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from whimbrel.cli.options import Command, Duration, compile_options, time_unit_option, type_option
+from whimbrel.cli.options import Command, Duration, compile_options, reading_options
 from whimbrel.cli.queries import read_query, show_warnings
 from whimbrel.cli.spark import require_spark, spark_session
 from whimbrel.model.time import format_instant
@@ -53,8 +53,7 @@ EVERY_S = 0.2
 )
 @click.option("--trigger", metavar="DURATION", help="How often to look for events, such as '5 seconds'.")
 @click.option("--once", is_flag=True, help="Process what is there now, and end.")
-@type_option
-@time_unit_option
+@reading_options
 @click.option("--coordinates", type=click.Choice(["plane", "lonlat"]), help="Metres in a plane, or degrees.")
 @compile_options
 @click.option(
@@ -73,8 +72,7 @@ def stream(
     shards: int | None,
     trigger: str | None,
     once: bool,
-    default_type: str | None,
-    time_unit: str,
+    reading: dict[str, Any],
     coordinates: str | None,
     packages: tuple[str, ...],
     quiet: bool,
@@ -98,6 +96,7 @@ def stream(
         show_warnings(compiled, query)
     with spark_session(packages_for((source, *sinks), packages)) as spark:
         from whimbrel.spark import outcomes
+        from whimbrel.spark.frames import notes_of
         from whimbrel.spark.routing import Routed, SetAside
         from whimbrel.spark.sinks import open_sink, start
         from whimbrel.spark.sources import open_source, register
@@ -111,9 +110,11 @@ def stream(
             heartbeat=heartbeat,
             shards=shards,
             coordinates=coordinates,
-            time_unit=time_unit,
-            default_type=default_type,
+            **reading,
         )
+        if not quiet:
+            for note in notes_of(compiled, events, **reading):
+                click.echo(note, err=True)
         routed = Routed([open_sink(sink) for sink in sinks], SetAside(set_aside) if set_aside else None)
         running = start(found, routed, checkpoint=checkpoint, trigger=trigger, available_now=once)
         watch(running, quiet=quiet)

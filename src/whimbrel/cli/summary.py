@@ -23,7 +23,12 @@ def summary(outcome: Outcome, rejected: Path) -> str:
         f"{_many(counts.received, 'event')} read, {_many(found, 'detection')}, {counts.late:,} late, "
         f"{counts.duplicate:,} duplicate, {counts.rejected:,} rejected{where}"
     )
-    return "\n".join([line, *_reasons(counts.reasons)])
+    return "\n".join([line, *_reasons(counts.reasons), *taken(outcome)])
+
+
+def taken(outcome: Outcome) -> list[str]:
+    """Say which columns were taken for what, and warn of what looks like a mistake."""
+    return [*outcome.notes, *(f"warning: {each}" for each in outcome.warnings)]
 
 
 def refusals(rejected: RejectedWriter) -> str:

@@ -13,14 +13,11 @@ from whimbrel.cli.options import (
     ManyEvents,
     compile_options,
     coordinates_option,
-    time_unit_option,
-    type_option,
+    reading_options,
 )
 from whimbrel.cli.queries import read_query, show_warnings
 from whimbrel.errors import DataError
-from whimbrel.model.time import MILLISECOND, SECOND, instant
-
-_UNITS = {"s": SECOND, "ms": MILLISECOND, "us": 1}
+from whimbrel.model.time import instant
 
 
 @click.command(cls=ManyEvents, short_help="Say why a query detected something, or did not.")
@@ -50,8 +47,7 @@ _UNITS = {"s": SECOND, "ms": MILLISECOND, "us": 1}
     "--limit", type=click.IntRange(min=1), default=5, show_default=True, metavar="NUMBER",
     help="How many misses to show for each definition; the others are counted.",
 )  # fmt: skip
-@type_option
-@time_unit_option
+@reading_options
 @coordinates_option
 @click.option(
     "--lateness", type=Duration(), metavar="DURATION",
@@ -68,8 +64,7 @@ def why(
     around: str | None,
     form: str,
     limit: int,
-    default_type: str | None,
-    time_unit: str,
+    reading: dict[str, Any],
     coordinates: str | None,
     lateness: str | None,
     quiet: bool,
@@ -103,13 +98,12 @@ def why(
         compiled,
         list(events),
         key=_key(keys),
-        at=None if at is None else _moment(at, time_unit),
+        at=None if at is None else _moment(at, reading["time_unit"]),
         around=around,
         lateness=lateness,
         coordinates=coordinates,
-        time_unit=time_unit,
-        default_type=default_type,
         limit=limit,
+        **reading,
     )
     click.echo(json.dumps(found.to_dict(), ensure_ascii=False, indent=2) if form == "json" else str(found))
 
@@ -127,10 +121,14 @@ def _key(texts: tuple[str, ...]) -> dict[str, str] | str | None:
     return {name.strip(): value.strip() for name, _, value in pairs}
 
 
-def _moment(text: str, time_unit: str) -> int:
+def _moment(text: str, time_unit: str | None) -> int:
     """Read a time as event files have it."""
+    from whimbrel.model.times import FACTORS, unit_of
+
     try:
-        return round(float(text) * _UNITS[time_unit])
+        number = float(text)
+        unit = time_unit or unit_of(abs(number))
+        return round(number * FACTORS[unit]) if unit in FACTORS else round(number / 1_000)
     except (ValueError, OverflowError):
         pass
     try:

@@ -4,7 +4,8 @@ It is the exclusive or, over all values that an event has besides its type, its 
 XXH64 of the value, seeded with the XXH64 (seed 42) of the column's name: what Spark's
 `xxhash64(lit(name), value)` gives. So neither the order of columns nor missing values matter; on Spark the
 part of the attributes is computed before columns that nobody reads are left out. Attributes count as they
-come, before a query's declarations convert them; the location counts as the event has it, however it was
+come, under the names that the input gives them and before a query's declarations convert them, so that no
+id depends on a query; the location counts as the event has it, however it was
 given.
 """
 
@@ -23,7 +24,6 @@ from whimbrel.errors import DataError
 from whimbrel.model.batch import Conformed, conform
 from whimbrel.model.columns import from_values, natural, nulls_of, values_of
 from whimbrel.model.faults import Faults
-from whimbrel.model.schema import RESERVED_COLUMNS
 
 HashArray = npt.NDArray[np.uint64]
 
@@ -45,15 +45,17 @@ def conform_with_content(
     Events that bring ids need no content. A batch that has it keeps it. Columns `aside` were added on the way
     and are not the events' own.
     """
-    names = batch.schema.names
-    if "id" in names or CONTENT in names:
-        return conform(batch, first_row=first_row, **settings)
-    if ATTRIBUTES in names:
-        content = values_of(batch.column(ATTRIBUTES), "u8")
+    known = batch.column(ATTRIBUTES) if ATTRIBUTES in batch.schema.names else None
+    if known is not None:
         batch = batch.drop_columns([ATTRIBUTES])
-    else:
-        content = attribute_hashes(batch, aside)
     made = conform(batch, first_row=first_row, **settings)
+    names = made.events.schema.names
+    if "id" in names or CONTENT in names:
+        return made
+    if known is not None:
+        content = values_of(known, "u8")
+    else:
+        content = attribute_hashes(batch, {*aside, *made.named.columns.values()})
     if made.rejected.num_rows:
         bad = made.rejected.column("row").to_numpy() - first_row
         content = np.delete(content, bad)
@@ -63,13 +65,17 @@ def conform_with_content(
 
 
 def attribute_hashes(batch: pa.RecordBatch, aside: Collection[str] = ()) -> HashArray:
-    """Hash the attributes of every row; columns that cannot be attributes do not count."""
+    """Hash the attributes of every row, under the names that the input gives them.
+
+    Columns `aside` are none: those that say what the event's type, source, times and location are. Columns
+    that cannot be attributes do not count.
+    """
     return hashes_of(dict(_attributes(batch, aside)), batch.num_rows)
 
 
 def _attributes(batch: pa.RecordBatch, aside: Collection[str]) -> Iterator[tuple[str, pa.Array]]:
     for name, column in zip(batch.schema.names, batch.columns, strict=True):
-        if name not in RESERVED_COLUMNS and name not in aside:
+        if name not in aside:
             try:
                 yield name, natural(name, column, Faults(len(column)))
             except DataError:  # such a column is refused where it is read, and else nobody minds it

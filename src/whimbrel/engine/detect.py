@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import pyarrow as pa
 
@@ -19,6 +19,7 @@ from whimbrel.graph.query import Compilable, Query, compiled
 from whimbrel.io.files import read_events
 from whimbrel.io.rejected import RejectedWriter
 from whimbrel.model.frames import batches
+from whimbrel.model.reading import ReadSettings
 from whimbrel.model.schema import Coordinates
 from whimbrel.model.time import END_OF_TIME
 
@@ -32,6 +33,12 @@ class Outcome:
 
     detections: pa.Table
     counts: Counts
+    columns: Mapping[str, str] = field(default_factory=dict)
+    """Which column was taken for what: `{"time": "BaseDateTime", "source": "MMSI"}`."""
+    notes: tuple[str, ...] = ()
+    """What was taken on trust, in words: usual names of columns, units told by their size."""
+    warnings: tuple[str, ...] = ()
+    """What looks like a mistake in the input, and the option that would mend it."""
 
 
 def run(
@@ -40,10 +47,9 @@ def run(
     *,
     lateness: timedelta | str | int | None = None,
     coordinates: Coordinates | str | None = None,
-    time_unit: str = "s",
-    default_type: str | None = None,
     rejected: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
+    **how: Unpack[ReadSettings],
 ) -> Outcome:
     """Find all detections of a query in a bounded input, and count what became of the events.
 
@@ -61,13 +67,13 @@ def run(
         they stand in, as a live stream would, and those that come later than this are set aside.
     rejected
         A file for rows that are no events, each with its reason (JSON lines); made only if there are any.
+    columns, time_unit, time_format, day_first, time_zone, default_type
+        How events are read, as for `Session`; `outcome.columns`, `notes` and `warnings` tell what came of it.
     """
     if isinstance(query, str | os.PathLike):
         raise WhimbrelError("this is no query yet; compile it first: wb.compile(text) or wb.read(path)")
     query = compiled(query)
-    session = Session(
-        query, lateness=lateness, coordinates=coordinates, time_unit=time_unit, default_type=default_type
-    )
+    session = Session(query, lateness=lateness, coordinates=coordinates, **how)
     session.reads_once = True
     with RejectedWriter(rejected) as writer:
         source = (
@@ -76,7 +82,10 @@ def run(
             else _rows(session, events, writer, progress)
         )
         table = run_bounded(session, source) if lateness is None else _replay(session, source)
-    return Outcome(together([table], session.coordinates, query.attributes), session.counts)
+    found = together([table], session.coordinates, query.attributes)
+    return Outcome(
+        found, session.counts, session.columns_taken, session.notes, session.warnings(found.num_rows)
+    )
 
 
 def _replay(session: Session, source: Iterator[pa.RecordBatch]) -> pa.Table:
@@ -100,7 +109,7 @@ def _files(
     session: Session, events: Any, writer: RejectedWriter, progress: Progress | None
 ) -> Iterator[pa.RecordBatch]:
     paths = [events] if isinstance(events, str | os.PathLike) else list(events)
-    files = read_events([Path(path) for path in paths], schemas=session.schemas)
+    files = read_events([Path(path) for path in paths], schemas=session.schemas, reading=session.reading)
     for piece in files.pieces():
         before = session.counts.received
         try:

@@ -20,12 +20,14 @@ from whimbrel.engine.kernels.ordering import (
     number_among_equals,
     sortedness,
 )
+from whimbrel.engine.noticed import Noticed
 from whimbrel.engine.snapshot import Blocks
 from whimbrel.engine.values import Column, Int64Array, decoded, from_arrow, nothing, type_of
 from whimbrel.errors import DataError, StateError
 from whimbrel.graph.operators import ANY
 from whimbrel.model.batch import Conformed
 from whimbrel.model.faults import Mask, kinds_of_reasons
+from whimbrel.model.reading import Reading
 from whimbrel.model.schema import RESERVED_COLUMNS, Coordinates, EventSchema, Type
 from whimbrel.model.time import BEGINNING_OF_TIME, END_OF_TIME
 
@@ -154,14 +156,17 @@ class Intake:
         lateness: int | None,
         schemas: Mapping[str, EventSchema],
         coordinates: Coordinates | None,
-        time_unit: str = "s",
-        default_type: str | None = None,
+        reading: Reading | None = None,
     ) -> None:
         self.lateness = lateness
         self.schemas = dict(schemas)
         self.coordinates = coordinates
-        self.time_unit = time_unit
-        self.default_type = default_type
+        self.reading = reading or Reading()
+        """How rows are read as events."""
+        self.noticed = Noticed()
+        """What was taken for what, and what looks wrong."""
+        self.mentioned: Collection[str] = ()
+        """The attributes that queries name."""
         self.exact = True
         self.owned: str | None = None
         """Where some events are copies of what another session has: the attribute that its own ones have."""
@@ -188,13 +193,14 @@ class Intake:
     def conform(self, batch: pa.RecordBatch) -> Conformed:
         """Bring a batch into the common form, as the queries declare it."""
         conformed = conform_with_content(
-            _without_untyped(batch),
+            batch,
             schemas=self.schemas,
             coordinates=self.coordinates,
-            time_unit=self.time_unit,
-            default_type=self.default_type,
+            reading=self.noticed.reading_for(self.reading, self.types),
             first_row=self.counts.received,
             columns=self.columns,
+            read=self.mentioned,
+            keep_untyped=False,
             aside={ARRIVAL} if self.owned is None else {ARRIVAL, self.owned},
         )
         self._check_types(conformed.events.schema)  # a batch that is refused as a whole is not received
@@ -202,6 +208,7 @@ class Intake:
             self.coordinates = conformed.coordinates
         self.counts.received += len(self._own(batch))
         self.set_rejected_aside(conformed.rejected)
+        self.noticed.see(batch, conformed)
         return conformed
 
     def _count_own(self, batch: pa.RecordBatch, mask: Mask) -> int:
@@ -491,13 +498,6 @@ def _plain(batch: pa.RecordBatch) -> pa.RecordBatch:
         return batch
     arrays = [decoded(c) if pa.types.is_dictionary(c.type) else c for c in batch.columns]
     return pa.RecordBatch.from_arrays(arrays, names=batch.schema.names)
-
-
-def _without_untyped(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Leave out attributes that have no value and so no type: another batch may give them one."""
-    untyped = [n for n, column in enumerate(batch.schema) if pa.types.is_null(column.type)]
-    untyped = [n for n in untyped if batch.schema.names[n] not in RESERVED_COLUMNS]
-    return batch.select([n for n in range(batch.num_columns) if n not in untyped]) if untyped else batch
 
 
 def source_codes(batch: pa.RecordBatch) -> tuple[Int64Array, list[str]]:

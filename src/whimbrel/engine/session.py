@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from heapq import heappop, heappush
 from importlib import import_module
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import pyarrow as pa
@@ -33,6 +33,7 @@ from whimbrel.graph.operators import Derive, Filter, Match, Source
 from whimbrel.graph.query import Compilable, Query, compiled
 from whimbrel.model.batch import Conformed
 from whimbrel.model.frames import batches
+from whimbrel.model.reading import Reading, ReadSettings
 from whimbrel.model.schema import Coordinates, EventSchema
 from whimbrel.model.time import END_OF_TIME, duration, instant
 
@@ -55,8 +56,6 @@ class Session:
         None stands for a bounded input: time moves only with `advance` and `close`.
     coordinates
         "plane" or "lonlat"; None takes what the query or the events say.
-    time_unit
-        The unit of times given as plain numbers: "s", "ms" or "us".
     follows_events
         Whether time moves with the events that are pushed. If not, it moves with `advance` only, for sessions
         that see some of the events and are told the time by whoever sees them all.
@@ -65,6 +64,19 @@ class Session:
         detection is reported by the session in which its first event has it.
     remember
         How much longer events are remembered than the queries need them, so that `why` can tell of them.
+    reading
+        How events are read, as one value; else the settings below say it.
+    columns
+        Which column is what, for events that name them otherwise: `{"time": "BaseDateTime"}`. Usual names are
+        known; a name that is none of `time`, `lon`, ... is an attribute's. `session.columns_taken`
+        tells what was taken.
+    time_unit
+        The unit of times that are plain numbers: "s", "ms", "us" or "ns"; None tells it by their size.
+    time_format, day_first, time_zone
+        How times are written, as for `strptime`; whether 03/01/2022 is in January; the zone of times that do
+        not say theirs, such as "Europe/Berlin".
+    default_type
+        The type of events without a column `type`; None: that which the queries read, if it is one.
 
     Examples
     --------
@@ -86,20 +98,19 @@ class Session:
         *,
         lateness: timedelta | str | int | None = 0,
         coordinates: Coordinates | str | None = None,
-        time_unit: str = "s",
-        default_type: str | None = None,
         name: str | None = None,
         follows_events: bool = True,
         owned: str | None = None,
         remember: timedelta | str | int = 0,
+        reading: Reading | None = None,
+        **how: Unpack[ReadSettings],
     ) -> None:
         place = None if coordinates is None else Coordinates(coordinates)
         self._intake = Intake(
             lateness=None if lateness is None else duration(lateness),
             schemas={},
             coordinates=place,
-            time_unit=time_unit,
-            default_type=default_type,
+            reading=reading or Reading.of(**how),
         )
         self._intake.follows_events &= follows_events
         self._intake.owned = owned
@@ -181,6 +192,7 @@ class Session:
         self._columns = self._columns_needed([query.needs for query in each])
         self._intake.read = self._columns
         self._intake.columns = self._columns if self.reads_once else None
+        self._intake.mentioned = frozenset().union(*(query.needs.atoms for query in each))
         self._intake.exact = not all(_ignores_ties(query.query) for query in each)
 
     def _columns_needed(self, needs: Iterable[Needs | Read]) -> set[str] | None:
@@ -204,8 +216,7 @@ class Session:
             query,
             lateness=intake.lateness,
             coordinates=intake.coordinates,
-            time_unit=intake.time_unit,
-            default_type=intake.default_type,
+            reading=intake.reading,
             name=name,
             follows_events=intake.follows_events,
             owned=intake.owned,
@@ -220,8 +231,7 @@ class Session:
         other = Session(
             lateness=None,
             coordinates=intake.coordinates,
-            time_unit=intake.time_unit,
-            default_type=intake.default_type,
+            reading=intake.reading,
             remember=self._remember,
         )
         other.names_queries = self.names_queries
@@ -480,6 +490,27 @@ class Session:
     def schemas(self) -> Mapping[str, EventSchema]:
         """The event types that the running queries declare."""
         return self._intake.schemas
+
+    @property
+    def reading(self) -> Reading:
+        """How rows are read as events."""
+        return self._intake.reading
+
+    @property
+    def columns_taken(self) -> dict[str, str]:
+        """Which column was taken for what so far: `{"time": "BaseDateTime", ...}`."""
+        return dict(self._intake.noticed.columns)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was taken on trust so far, in words: usual names of columns, units told by their size."""
+        return self._intake.noticed.lines()
+
+    def warnings(self, found: int) -> tuple[str, ...]:
+        """Say what looks like a mistake in the input, given how many detections there were."""
+        graphs = [pipeline.query.graph for pipeline in self._pipelines.values()]
+        intake = self._intake
+        return intake.noticed.warnings(intake.counts, graphs, intake.types, intake.reading, found)
 
     @property
     def watermark(self) -> int:

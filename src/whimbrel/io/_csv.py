@@ -21,8 +21,6 @@ _BLOCK = 8 * 2**20
 _TAIL = b"\n\r\n\n\n\r\n\r\n\r\n\n\n\r\n\n"
 """Blank lines, which mean nothing, after the end of the file: a text that ends in them was never closed."""
 
-_ALWAYS_TEXT = frozenset({"id", "type", "source", "geometry"})
-
 
 class CsvFile:
     """A CSV or TSV file with a header line. Empty fields are missing values; `""` is an empty text."""
@@ -50,7 +48,7 @@ class CsvFile:
         return [
             name
             for name in self.columns()
-            if name not in _ALWAYS_TEXT and plan.wants(name) and name not in plan.declared
+            if not plan.is_text(name) and plan.wants(name) and not plan.is_declared(name)
         ]
 
     def kinds(self, plan: Plan, on_read: Progress) -> dict[str, Type | None]:

@@ -47,7 +47,7 @@ class ParquetFile:
             texts = [
                 name
                 for name in wanted
-                if name in ("type", "source") and is_text(self._schema.field(name).type)
+                if plan.role(name) in ("type", "source") and is_text(self._schema.field(name).type)
             ]
             file = pq.ParquetFile(self.path, read_dictionary=texts, pre_buffer=False)
             for batch in file.iter_batches(plan.batch_rows, columns=wanted, use_threads=True):

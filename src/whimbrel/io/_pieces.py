@@ -13,7 +13,9 @@ import pyarrow as pa
 
 from whimbrel.io._streams import Progress
 from whimbrel.model.batch import REJECTED_SCHEMA
-from whimbrel.model.schema import RESERVED_COLUMNS, Type
+from whimbrel.model.naming import carried, plain_name
+from whimbrel.model.reading import Reading
+from whimbrel.model.schema import RESERVED_COLUMNS, EventSchema, Type
 
 
 @dataclass(frozen=True)
@@ -24,10 +26,35 @@ class Plan:
     declared: frozenset[str] = frozenset()
     kinds: Mapping[str, Type | None] = field(default_factory=dict)
     batch_rows: int = 262_144
+    reading: Reading = Reading()
+    schemas: Mapping[str, EventSchema] = field(default_factory=dict)
 
     def wants(self, name: str) -> bool:
         """Tell whether the column is to be read at all."""
-        return name in RESERVED_COLUMNS or self.keep is None or name in self.keep
+        return self.keep is None or name in self.keep or self.role(name) is not None or self._is_kept(name)
+
+    def role(self, name: str) -> str | None:
+        """Tell what of an event the column may be: one of the reserved names, or None for an attribute."""
+        return self.reading.may_take(name, self.schemas)
+
+    def is_text(self, name: str) -> bool:
+        """Tell whether the column is text whatever it looks like; what stays an attribute may be more."""
+        role = self.role(name)
+        return role in _TEXTS and (role != "source" or name in RESERVED_COLUMNS)
+
+    def is_declared(self, name: str) -> bool:
+        """Tell whether the query says what the attribute in a column is."""
+        return name in self.declared and self.role(name) is None
+
+    def _is_kept(self, name: str) -> bool:
+        """Tell whether the column is taken for an attribute to keep."""
+        plain = plain_name(name)
+        given = {**carried(self.schemas.values()), **self.reading.columns}
+        renamed = any(column == name and new in (self.keep or ()) for new, column in given.items())
+        return renamed or any(plain_name(kept) == plain for kept in self.keep or ())
+
+
+_TEXTS = frozenset({"id", "type", "source", "geometry"})
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from whimbrel.errors import DataError, did_you_mean
 from whimbrel.io import _kinds
 from whimbrel.io._pieces import EventFile, Piece, Plan
 from whimbrel.model.batch import convert_attribute, declared_type
+from whimbrel.model.reading import Reading
 from whimbrel.model.schema import RESERVED_COLUMNS, EventSchema, Type
 
 _ENDINGS = {
@@ -42,6 +43,7 @@ def read_events(
     batch_rows: int = 262_144,
     columns: Collection[str] | None = None,
     schemas: Mapping[str, EventSchema] = _NO_SCHEMAS,
+    reading: Reading | None = None,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> EventFiles:
     """Open event files; nothing but their names and headers is read before iterating.
@@ -58,6 +60,8 @@ def read_events(
         The attributes to read; None reads all. Pruned columns of a Parquet file are never read.
     schemas
         The declared event types. Text files are read once instead of twice if every attribute is declared.
+    reading
+        Which column is what, for files that name them otherwise; batches keep the names of the file.
     on_progress
         Called with the bytes read so far and `bytes_total`.
 
@@ -78,7 +82,8 @@ def read_events(
         for name in schema.attributes
         if declared_type(name, schemas)[0] is not None
     )
-    plan = Plan(None if columns is None else frozenset(columns), declared, {}, batch_rows)
+    kept = None if columns is None else frozenset(columns)
+    plan = Plan(kept, declared, {}, batch_rows, reading or Reading(), schemas)
     return EventFiles([open_file(path, format) for path in found], plan, on_progress)
 
 
@@ -129,7 +134,9 @@ class EventFiles:
         for own in kinds:
             _kinds.join_all(common, own)
         ours = self._plan.declared | RESERVED_COLUMNS
-        return {name: kind for name, kind in common.items() if name not in ours}
+        # What may be a time or a place is read by its own rules; who moves is an attribute, too.
+        free = [name for name in common if self._plan.role(name) in (None, "source")]
+        return {name: common[name] for name in free if name not in ours}
 
     def _count(self, count: int) -> None:
         self.bytes_read += count

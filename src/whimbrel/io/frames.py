@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from importlib import import_module
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import pyarrow as pa
 
@@ -15,7 +16,8 @@ from whimbrel.io.files import read_events
 from whimbrel.io.map import map_snippet, write_map
 from whimbrel.model.batch import COORDINATES_KEY, conform
 from whimbrel.model.frames import batches
-from whimbrel.model.schema import Coordinates
+from whimbrel.model.reading import Reading, ReadSettings
+from whimbrel.model.schema import Coordinates, EventSchema
 
 if TYPE_CHECKING:
     import geopandas
@@ -114,8 +116,9 @@ def show(
     roads: Mapping[str, Any] | None = None,
     coordinates: str | None = None,
     title: str = "Whimbrel",
-    time_unit: str = "s",
     max_points: int | None = None,
+    schemas: Mapping[str, EventSchema] | None = None,
+    **how: Unpack[ReadSettings],
 ) -> Map:
     """Draw detections on a map with a time slider; as the last line of a notebook cell, it shows itself.
 
@@ -130,6 +133,10 @@ def show(
         "plane" or "lonlat"; by default what the table says.
     max_points
         How many positions to draw at most; with more, every object keeps every n-th one.
+    columns, time_unit, time_format, day_first, time_zone
+        How the events are read, as for `whimbrel.run`.
+    schemas
+        Those of the query, if it says itself which column is what.
 
     Examples
     --------
@@ -143,17 +150,23 @@ def show(
     if max_points is not None:
         settings["max_points"] = max_points
     if events is not None:
-        settings["events"] = positions(events, place, time_unit)
+        settings["events"] = positions(events, place, schemas, **how)
     return Map(table, **settings)
 
 
-def positions(events: Any, coordinates: Coordinates, time_unit: str = "s") -> pa.Table:
+def positions(
+    events: Any,
+    coordinates: Coordinates,
+    schemas: Mapping[str, EventSchema] | None = None,
+    **how: Unpack[ReadSettings],
+) -> pa.Table:
     """Give where and when events were, as `write_map` wants it: ids, sources, times and places."""
     kept = ("id", "source", "start", "end", "x", "y")
+    reading = replace(Reading.of(**how), default_type="")
     tables = []
-    for batch in _batches(events):
+    for batch in _batches(events, reading, schemas or {}):
         made = conform(
-            batch, coordinates=coordinates, time_unit=time_unit, default_type="", columns=()
+            batch, coordinates=coordinates, schemas=schemas or {}, reading=reading, columns=()
         ).events
         tables.append(
             pa.Table.from_batches([made.select([name for name in kept if name in made.schema.names])])
@@ -168,9 +181,9 @@ def positions(events: Any, coordinates: Coordinates, time_unit: str = "s") -> pa
     return table
 
 
-def _batches(events: Any) -> Iterator[pa.RecordBatch]:
+def _batches(events: Any, reading: Reading, schemas: Mapping[str, EventSchema]) -> Iterator[pa.RecordBatch]:
     if isinstance(events, str | PathLike):
-        return iter(read_events([events], columns=()))
+        return iter(read_events([events], columns=(), schemas=schemas, reading=reading))
     if isinstance(events, Sequence) and events and all(isinstance(item, str | PathLike) for item in events):
-        return iter(read_events(list(events), columns=()))
+        return iter(read_events(list(events), columns=(), schemas=schemas, reading=reading))
     return batches(events)

@@ -34,6 +34,8 @@ def read_point_columns(
 ) -> Location:
     """Read two coordinate columns; both null means no location."""
     x, y = (as_numbers(name, batch.column(name), faults) for name in names)
+    if lonlat:
+        _check_swapped(names, x, y, faults)
     for name, column, limit in zip(names, (x, y), (180.0, 90.0), strict=True):
         _check_range(name, column, limit if lonlat else None, faults)
     if x.null_count or y.null_count:
@@ -41,6 +43,22 @@ def read_point_columns(
         faults.add(only_x, f"{names[0]} is given without {names[1]}")
         faults.add(only_y, f"{names[1]} is given without {names[0]}")
     return Location(x, y)
+
+
+def _check_swapped(names: tuple[str, str], x: pa.Array, y: pa.Array, faults: Faults) -> None:
+    """Note latitudes that can only be longitudes, beside longitudes that can be latitudes."""
+    lat = values_of(y, "f8")
+    with np.errstate(all="ignore"):
+        if not len(lat) or max(-lat.min(), lat.max()) <= 90.0:
+            return
+        beyond = (np.abs(lat) > 90.0) & (np.abs(lat) <= 180.0) & ~nulls_of(y)
+        beyond &= (np.abs(values_of(x, "f8")) <= 90.0) & ~nulls_of(x)
+    lon = names[0]
+    faults.add(beyond, lambda row: f"{names[1]} {SWAPPED} {lon}: {lat[row]} is not in {_span(90.0)}")
+
+
+SWAPPED = "is out of range, and would fit as"
+"""Part of the reason of rows whose two coordinates may be the wrong way round."""
 
 
 def _check_range(name: str, column: pa.Array, limit: float | None, faults: Faults) -> None:

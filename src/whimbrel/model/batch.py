@@ -18,8 +18,8 @@ that whole numbers in `start` and `end` are microseconds, so a conformed batch c
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 import pyarrow as pa
@@ -29,8 +29,11 @@ from whimbrel.errors import DataError, did_you_mean
 from whimbrel.model import _locations as locations
 from whimbrel.model import columns as columns_of
 from whimbrel.model.faults import REJECTED_SCHEMA, Faults, no_rejects
+from whimbrel.model.naming import Named, option, plain_name
+from whimbrel.model.reading import Reading
 from whimbrel.model.schema import RESERVED_COLUMNS, Coordinates, EventSchema, Type
 from whimbrel.model.time import TIME_POINT
+from whimbrel.model.times import UNIT_NAMES, Times
 
 __all__ = ["COORDINATES_KEY", "REJECTED_SCHEMA", "TIME_UNIT_KEY", "Conformed", "conform", "no_rejects"]
 
@@ -40,6 +43,7 @@ TIME_UNIT_KEY = b"whimbrel.time_unit"
 """Schema metadata: the unit of whole numbers in the time columns; it outweighs `time_unit`."""
 
 _NO_SCHEMAS: Mapping[str, EventSchema] = MappingProxyType({})
+AS_NAMED = Named({})
 
 
 @dataclass(frozen=True)
@@ -52,6 +56,10 @@ class Conformed:
     events: pa.RecordBatch
     rejected: pa.RecordBatch
     coordinates: Coordinates | None
+    named: Named = AS_NAMED
+    """Which column was taken for what."""
+    notes: tuple[str, ...] = ()
+    """What was taken on trust, in words."""
 
 
 def conform(
@@ -59,10 +67,13 @@ def conform(
     *,
     schemas: Mapping[str, EventSchema] = _NO_SCHEMAS,
     coordinates: Coordinates | None = None,
-    time_unit: str = "s",
+    time_unit: str | None = None,
     default_type: str | None = None,
+    reading: Reading | None = None,
     first_row: int = 0,
     columns: Collection[str] | None = None,
+    read: Collection[str] = (),
+    keep_untyped: bool = True,
 ) -> Conformed:
     """Bring a batch of events into the common form, and set aside the rows that cannot be events.
 
@@ -84,13 +95,19 @@ def conform(
     coordinates
         The coordinates that the query asks for; None takes what the columns say.
     time_unit
-        The unit of times that are plain numbers: "s", "ms" or "us".
+        The unit of times that are plain numbers: "s", "ms", "us" or "ns"; None tells it by their size.
     default_type
         The type of all events, for an input without the column `type`.
+    reading
+        The same and more as one value: which column is what, how times are written.
     first_row
         The number of the batch's first row in the input.
     columns
         The attributes to keep; None keeps all.
+    read
+        The attributes that queries read: a column whose name differs in case or blanks only is taken for one.
+    keep_untyped
+        Whether attributes without any value in the batch, which have no type, are kept as texts.
 
     Raises
     ------
@@ -98,16 +115,21 @@ def conform(
         If the columns cannot make events whatever the rows say: no time, coordinates mixed, a column of an
         unsupported type.
     """
-    names = _check_names(batch)
+    reading = reading or Reading.of(time_unit=time_unit, default_type=default_type)
     metadata = batch.schema.metadata or {}
-    factor = _time_factor(metadata, time_unit)
+    raw, named = batch, _named(batch, metadata, reading, schemas, read)
+    batch = named.apply(batch)
+    batch = batch if keep_untyped else _without_untyped(batch)
+    names = _check_names(batch, raw.schema.names)
+    times = _times_of(metadata, reading)
+    notes = list(named.notes)
     meant = _coordinates(names, metadata, coordinates)
     faults = Faults(batch.num_rows)
 
-    made: dict[str, pa.Array] = {"type": _types(batch, default_type, faults)}
-    made["start"], made["end"] = _times(batch, factor, faults)
+    made: dict[str, pa.Array] = {"type": _types(batch, reading, faults, notes)}
+    made["start"], made["end"] = _times(batch, times, faults, notes)
     location = _location(batch, meant is Coordinates.LONLAT, faults)
-    attributes = _attributes(batch, made["type"], schemas, factor, columns, faults)
+    attributes = _attributes(batch, made["type"], schemas, times, columns, faults)
     if "id" in names:
         made["id"] = _ids(batch, faults)
     if "source" in names:
@@ -124,7 +146,14 @@ def conform(
         metadata={COORDINATES_KEY: (meant or "none").encode(), TIME_UNIT_KEY: b"us"},
     )
     events = pa.RecordBatch.from_arrays(arrays, schema=schema)
-    return Conformed(events, faults.rejected(batch, first_row), meant)
+    return Conformed(events, faults.rejected(raw, first_row), meant, named, tuple(notes))
+
+
+def _without_untyped(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Leave out attributes that have no value and so no type: another batch may give them one."""
+    untyped = [n for n, column in enumerate(batch.schema) if pa.types.is_null(column.type)]
+    untyped = [n for n in untyped if batch.schema.names[n] not in RESERVED_COLUMNS]
+    return batch.select([n for n in range(batch.num_columns) if n not in untyped]) if untyped else batch
 
 
 def _kept(arrays: list[pa.Array], good: pa.Array) -> list[pa.Array]:
@@ -133,37 +162,65 @@ def _kept(arrays: list[pa.Array], good: pa.Array) -> list[pa.Array]:
     return [kept[id(array)] for array in arrays]
 
 
-def _check_names(batch: pa.RecordBatch) -> set[str]:
+def _check_names(batch: pa.RecordBatch, raw: Sequence[str]) -> set[str]:
     """Refuse columns that cannot make events, and return their names."""
     names = set(batch.schema.names)
     if len(names) != len(batch.schema.names):
         twice = sorted(name for name in names if batch.schema.names.count(name) > 1)
         raise DataError(f"column {twice[0]!r} occurs more than once; rename one of them")
     if "time" in names and names & {"start", "end"}:
-        raise _bad_columns(names, "give either 'time' or 'start' and 'end', not both")
+        raise _bad_columns(
+            raw, f"give either 'time' or 'start' and 'end', not both; say which: {option('time', 'time')}"
+        )
     for pair in (("start", "end"), ("x", "y"), ("lon", "lat")):
         if len(names & set(pair)) == 1:
             there, missing = pair if pair[0] in names else pair[::-1]
-            raise _bad_columns(names, f"there is {there!r} but no {missing!r}", missing)
+            raise _bad_columns(raw, f"there is {there!r} but no {missing!r}", missing)
     if not names & {"time", "start"}:
-        raise _bad_columns(names, "no column says when: give 'time', or 'start' and 'end'", "time")
+        raise _bad_columns(raw, "no column says when: give 'time', or 'start' and 'end'", "time")
     if names & {"x", "y"} and names & {"lon", "lat"}:
-        raise _bad_columns(names, "give either 'x' and 'y' or 'lon' and 'lat', not both")
+        both = f"{option('lon', 'lon')} and the same for lat"
+        raise _bad_columns(
+            raw, f"give either 'x' and 'y' or 'lon' and 'lat', not both; to take degrees: {both}"
+        )
     return names
 
 
-def _bad_columns(names: set[str], problem: str, missing: str | None = None) -> DataError:
-    found = ", ".join(sorted(names)) or "none"
-    hint = did_you_mean(missing, names - RESERVED_COLUMNS) if missing else None
-    near = f"; to use another column rename it: {hint}" if hint and hint.startswith("did you mean") else ""
-    return DataError(f"these columns do not make events: {problem} (columns found: {found}){near}")
+def _bad_columns(columns: Sequence[str], problem: str, missing: str | None = None) -> DataError:
+    found = ", ".join(sorted(columns)) or "none"
+    how = ""
+    if missing is not None:
+        near = _nearest(missing, [name for name in columns if name not in RESERVED_COLUMNS])
+        how = f"; say which column it is: {option(missing, near) if near else option(missing)}"
+    return DataError(f"these columns do not make events: {problem} (columns found: {found}){how}")
 
 
-def _time_factor(metadata: Mapping[bytes, bytes], time_unit: str) -> int:
-    unit = metadata.get(TIME_UNIT_KEY, time_unit.encode()).decode()
-    if unit not in columns_of.TIME_UNITS:
-        raise DataError(f"time unit {unit!r} is not known; use one of: {', '.join(columns_of.TIME_UNITS)}")
-    return columns_of.TIME_UNITS[unit]
+def _nearest(role: str, columns: Sequence[str]) -> str | None:
+    """Name the column that is most likely meant for a role."""
+    words = {"time": ("time", "date", "stamp"), "lon": ("lon", "lng"), "lat": ("lat",)}.get(role, (role,))
+    for word in words:
+        if found := [column for column in columns if word in plain_name(column)]:
+            return found[0]
+    hint = did_you_mean(role, columns)
+    return next((c for c in columns if hint and hint == f"did you mean {c!r}?"), None)
+
+
+def _named(
+    batch: pa.RecordBatch,
+    metadata: Mapping[bytes, bytes],
+    reading: Reading,
+    schemas: Mapping[str, EventSchema],
+    read: Collection[str],
+) -> Named:
+    """Settle which column is what; what was conformed before has its names."""
+    if TIME_UNIT_KEY in metadata and COORDINATES_KEY in metadata:
+        return AS_NAMED
+    return reading.named(batch.schema.names, schemas, read)
+
+
+def _times_of(metadata: Mapping[bytes, bytes], reading: Reading) -> Times:
+    said = metadata.get(TIME_UNIT_KEY)
+    return reading.times if said is None else replace(reading.times, unit=said.decode(), format=None)
 
 
 def _coordinates(
@@ -181,20 +238,27 @@ def _coordinates(
     else:
         found = by_name
     if found and wanted and found is not wanted:
-        rename = "; columns in degrees must be named 'lon' and 'lat'" if wanted is Coordinates.LONLAT else ""
+        rename = (
+            "; if they are degrees, say --column lon=x --column lat=y "
+            "(in Python, columns={'lon': 'x', 'lat': 'y'})"
+            if wanted is Coordinates.LONLAT
+            else ""
+        )
         raise DataError(
             f"coordinates are mixed: the events have {found} coordinates, the query wants {wanted}{rename}"
         )
     return found or wanted or Coordinates.PLANE
 
 
-def _types(batch: pa.RecordBatch, default_type: str | None, faults: Faults) -> pa.Array:
+def _types(batch: pa.RecordBatch, reading: Reading, faults: Faults, notes: list[str]) -> pa.Array:
     if "type" not in batch.schema.names:
-        if default_type is None:
-            raise _bad_columns(
-                set(batch.schema.names), "no column 'type', and no type is given for all", "type"
-            )
-        return pa.repeat(default_type, batch.num_rows).dictionary_encode()
+        name = reading.default_type
+        if name is None and len(reading.types) == 1:
+            name = next(iter(reading.types))
+            notes.append(f"type is {name!r} for all events, the only one that the query reads")
+        if name is None:
+            raise _no_type(batch.schema.names, reading.types)
+        return pa.repeat(name, batch.num_rows).dictionary_encode()
     column = batch.column("type")
     if not (columns_of.is_text(column.type) or pa.types.is_null(column.type)):
         raise columns_of.fail_type("type", column.type, "text")
@@ -212,11 +276,25 @@ def _types(batch: pa.RecordBatch, default_type: str | None, faults: Faults) -> p
     return column
 
 
-def _times(batch: pa.RecordBatch, factor: int, faults: Faults) -> tuple[pa.Array, pa.Array]:
+def _no_type(columns: Sequence[str], types: Collection[str]) -> DataError:
+    found = ", ".join(sorted(columns)) or "none"
+    names = sorted(types)
+    which = f" (the query reads {', '.join(names[:8])})" if names else ""
+    example = names[0] if names else "NAME"
+    near = _nearest("type", [name for name in columns if name not in RESERVED_COLUMNS]) or "COLUMN"
+    return DataError(
+        f"these columns do not make events: no column 'type', and no type is given for all (columns found: "
+        f"{found}); say it: --type {example}{which}, or which column it is: {option('type', near)}"
+    )
+
+
+def _times(
+    batch: pa.RecordBatch, times: Times, faults: Faults, notes: list[str]
+) -> tuple[pa.Array, pa.Array]:
     if "time" in batch.schema.names:
-        time = _time(batch, "time", factor, faults)
+        time = _time(batch, "time", times, faults, notes)
         return time, time
-    start, end = _time(batch, "start", factor, faults), _time(batch, "end", factor, faults)
+    start, end = (_time(batch, name, times, faults, notes) for name in ("start", "end"))
     if start is end or _same_memory(start, end):
         return start, start
     starts, ends = columns_of.values_of(start, "i8"), columns_of.values_of(end, "i8")
@@ -233,8 +311,12 @@ def _same_memory(start: pa.Array, end: pa.Array) -> bool:
     return bool(one and other and one.address == other.address and start.offset == end.offset)
 
 
-def _time(batch: pa.RecordBatch, name: str, factor: int, faults: Faults) -> pa.Array:
-    column = columns_of.as_instants(name, batch.column(name), factor, faults)
+def _time(batch: pa.RecordBatch, name: str, times: Times, faults: Faults, notes: list[str]) -> pa.Array:
+    given = batch.column(name)
+    columns_of.ask_for_day(name, given, times)
+    if unit := columns_of.unit_taken(name, given, times):
+        notes.append(f"{name} in {UNIT_NAMES[unit]}, by the size of its numbers")
+    column = columns_of.as_instants(name, given, times, faults)
     if column.null_count:
         faults.add(columns_of.nulls_of(column), f"{name} is missing")
     return column
@@ -265,7 +347,7 @@ def _attributes(
     batch: pa.RecordBatch,
     types: pa.Array,
     schemas: Mapping[str, EventSchema],
-    factor: int,
+    times: Times,
     keep: Collection[str] | None,
     faults: Faults,
 ) -> dict[str, pa.Array]:
@@ -278,7 +360,7 @@ def _attributes(
         column = columns_of.natural(name, batch.column(name), own)
         wanted, types_declaring = declared_type(name, schemas)
         if wanted is not None:
-            column = columns_of.declared(name, column, wanted, factor, own)
+            column = columns_of.declared(name, column, wanted, times, own)
         if own:
             _report(own, types, types_declaring if wanted else None, faults)
         found[name] = column
@@ -314,4 +396,6 @@ def _report(own: Faults, types: pa.Array, declaring: frozenset[str] | None, faul
 def convert_attribute(name: str, column: pa.Array, kind: Type) -> pa.Array:
     """Convert a whole attribute column to `kind`; what cannot be converted is null."""
     ignored = Faults(len(column))
-    return columns_of.declared(name, columns_of.natural(name, column, ignored), kind, 1, ignored)
+    return columns_of.declared(
+        name, columns_of.natural(name, column, ignored), kind, columns_of.MICROSECONDS, ignored
+    )

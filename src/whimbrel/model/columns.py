@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -20,15 +21,24 @@ from whimbrel.errors import DataError
 from whimbrel.model.faults import Faults, Mask
 from whimbrel.model.schema import Type
 from whimbrel.model.time import instant
+from whimbrel.model.times import (
+    DAY_OR_MONTH,
+    FACTORS,
+    NAIVE,
+    UNIT_NAMES,
+    Times,
+    microseconds_by_size,
+    unit_of,
+    units_by_size,
+)
 
 TEXT = pa.dictionary(pa.int32(), pa.string())
 INSTANT = pa.timestamp("us", "UTC")
+MICROSECONDS = Times("us")
 FIRST_INSTANT = instant(datetime(1, 1, 1, tzinfo=UTC))
 LAST_INSTANT = instant(datetime(9999, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC))
 """Times that ISO 8601 and Python can write: the years 1 to 9999."""
 
-TIME_UNITS = {"s": 1_000_000, "ms": 1_000, "us": 1}
-_UNIT_FACTORS = {"s": 1_000_000, "ms": 1_000, "us": 1}
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 _WHOLE = re.compile(r"[+-]?\d{1,30}")
 _HEXADECIMAL = re.compile(r"0[xX][0-9a-fA-F]{1,16}")
@@ -144,32 +154,121 @@ def as_numbers(name: str, column: pa.Array, faults: Faults) -> pa.Array:
     ):
         return _floats(column)
     if pa.types.is_string(kind):
-        return parse_text(name, column, Type.FLOAT, 1, faults)
+        return parse_text(name, column, Type.FLOAT, MICROSECONDS, faults)
     raise fail_type(name, kind, "numbers")
 
 
-def as_instants(name: str, column: pa.Array, factor: int, faults: Faults) -> pa.Array:
-    """Return times as int64 microseconds; `factor` is the unit of plain numbers in microseconds."""
+def as_instants(name: str, column: pa.Array, times: Times, faults: Faults) -> pa.Array:
+    """Return times as int64 microseconds."""
     column = decoded(column)
     kind = column.type
     if pa.types.is_timestamp(kind):
-        if kind.unit == "ns":
-            return _floor_divided(column, 1_000)
-        return _scaled(name, column.view(pa.int64()), _UNIT_FACTORS[kind.unit], faults)
+        return _from_timestamps(name, column, times, faults)
     if pa.types.is_date(kind):
-        return _scaled(
-            name, column.cast(pa.date32()).view(pa.int32()).cast(pa.int64()), 86_400_000_000, faults
-        )
-    if pa.types.is_integer(kind):
-        return _scaled(name, _int64(name, column, faults), factor, faults)
+        days = column.cast(pa.date32())
+        if times.zone is not None:
+            return _from_timestamps(name, days.cast(NAIVE), times, faults)
+        return _scaled(name, days.view(pa.int32()).cast(pa.int64()), 86_400_000_000, faults)
+    if pa.types.is_integer(kind) and times.format is None:
+        return _from_whole(name, _int64(name, column, faults), times, faults)
     if pa.types.is_floating(kind) or pa.types.is_decimal(kind):
-        return _scaled_float(name, column.cast(pa.float64(), safe=False), factor, faults)
+        return _from_floats(name, column.cast(pa.float64(), safe=False), times, faults)
     if pa.types.is_null(kind):
         return column.cast(pa.int64())
-    if pa.types.is_string(kind):
-        parsed = parse_text(name, column, Type.TIMESTAMP, factor, faults).view(pa.int64())
+    if pa.types.is_string(kind) or pa.types.is_integer(kind):
+        texts = column.cast(pa.string())
+        parsed = parse_text(name, texts, Type.TIMESTAMP, times, faults).view(pa.int64())
         return _scaled(name, parsed, 1, faults)
     raise fail_type(name, kind, "times: timestamps, ISO 8601 text or numbers")
+
+
+def _from_timestamps(name: str, column: pa.Array, times: Times, faults: Faults) -> pa.Array:
+    kind = column.type
+    if kind.unit == "ns":
+        micros = _floor_divided(column, 1_000)
+    else:
+        micros = _scaled(name, column.view(pa.int64()), FACTORS[kind.unit], faults)
+    if kind.tz is not None or times.zone is None:
+        return micros
+    local = times.from_naive(micros.view(NAIVE))
+    if local.null_count != micros.null_count:
+        skipped = nulls_of(local) & ~nulls_of(micros)
+        shown = micros.view(NAIVE)
+        faults.add(skipped, lambda row: f"{name} is skipped by the clocks in {times.zone}: {shown[row]}")
+    return local.view(pa.int64())
+
+
+def _from_whole(name: str, column: pa.Array, times: Times, faults: Faults) -> pa.Array:
+    unit = times.unit or _common_unit(values_of(column, "i8"))
+    if unit in FACTORS:
+        return _scaled(name, column, FACTORS[unit], faults)
+    if unit is not None:
+        return _floor_divided(column, 1_000)
+    made = microseconds_by_size(values_of(column, "i8"))
+    return from_values(made, nulls_of(column) if column.null_count else None)
+
+
+def _from_floats(name: str, column: pa.Array, times: Times, faults: Faults) -> pa.Array:
+    values = values_of(column, "f8")
+    unit = times.unit
+    if unit is None and not len(units_by_size(values)) > 1:
+        unit = next(iter(units_by_size(values)), "s")
+    return _scaled_float(name, column, unit, faults)
+
+
+def _common_unit(values: npt.NDArray[Any]) -> str | None:
+    """Tell the unit of whole numbers by their sizes; None if they differ."""
+    if not len(values):
+        return "s"
+    least, most = abs(float(values.min())), abs(float(values.max()))
+    if unit_of(max(least, most)) == "s":
+        return "s"
+    found = units_by_size(values)
+    return None if len(found) > 1 else next(iter(found), "s")
+
+
+def unit_taken(name: str, column: pa.Array, times: Times) -> str | None:
+    """Tell in which unit numbers are taken to be by their size, if it is not seconds.
+
+    Raises
+    ------
+    DataError
+        If they are of several sizes, and the unit was not said.
+    """
+    column = decoded(column)
+    is_number = pa.types.is_integer(column.type) or pa.types.is_floating(column.type)
+    if times.unit is not None or times.format is not None or not is_number:
+        return None
+    values = pc.drop_null(column).to_numpy(zero_copy_only=False)
+    if not len(values) or np.nanmax(np.abs(values), initial=0) < 1e11:
+        return None
+    found = units_by_size(values)
+    if len(found) > 1:
+        said = " and ".join(UNIT_NAMES[unit] for unit in found)
+        raise DataError(
+            f"the numbers in {name!r} look like {said} at once; say their unit: --time-unit {found[-1]} "
+            f"(in Python, time_unit={found[-1]!r})"
+        )
+    return found[0] if found else None
+
+
+def ask_for_day(name: str, column: pa.Array, times: Times) -> None:
+    """Refuse a column of texts of which all begin with the day or the month, and nobody said which.
+
+    Raises
+    ------
+    DataError
+        If it is such a column; the text shows what to say.
+    """
+    if times.day_first is not None or times.format is not None or not is_text(column.type):
+        return
+    texts = pc.drop_null(decoded(column))
+    if len(texts) and pc.all(pc.match_substring_regex(texts, DAY_OR_MONTH)).as_py():
+        raise DataError(
+            f"{name} may begin with the day or the month: {_shown(texts[0].as_py())}; say --day-first, "
+            "--month-first or --time-format '%d/%m/%Y %H:%M:%S' (in Python, day_first=True or False, or "
+            "time_format=...)"
+        )
 
 
 def _floor_divided(column: pa.Array, divisor: int) -> pa.Array:
@@ -193,10 +292,10 @@ def _scaled(name: str, column: pa.Array, factor: int, faults: Faults) -> pa.Arra
     return from_values(values_of(column, "i8") * factor, nulls_of(column) if column.null_count else None)
 
 
-def _scaled_float(name: str, column: pa.Array, factor: int, faults: Faults) -> pa.Array:
+def _scaled_float(name: str, column: pa.Array, unit: str | None, faults: Faults) -> pa.Array:
     values, missing = values_of(column, "f8"), nulls_of(column)
     with np.errstate(all="ignore"):
-        exact = np.rint(values * factor)
+        exact = np.rint(_micros_of_floats(values, unit))
         finite = np.isfinite(values)
         outside = finite & ((exact < FIRST_INSTANT) | (exact > LAST_INSTANT))
     faults.add(~finite & ~missing, lambda row: f"{name} is not finite: {values[row]}")
@@ -206,6 +305,12 @@ def _scaled_float(name: str, column: pa.Array, factor: int, faults: Faults) -> p
     )
     usable = finite & ~outside & ~missing
     return from_values(np.where(usable, exact, 0).astype("i8"), missing)
+
+
+def _micros_of_floats(values: npt.NDArray[Any], unit: str | None) -> npt.NDArray[Any]:
+    if unit is None:
+        return microseconds_by_size(values)
+    return values * FACTORS[unit] if unit in FACTORS else values / 1_000
 
 
 def _int64(name: str, column: pa.Array, faults: Faults) -> pa.Array:
@@ -237,7 +342,7 @@ def natural(name: str, column: pa.Array, faults: Faults) -> pa.Array:
     if pa.types.is_boolean(kind) or pa.types.is_string(kind):
         return column
     if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
-        return as_instants(f"attribute {name!r}", column, 1, faults).view(INSTANT)
+        return as_instants(f"attribute {name!r}", column, MICROSECONDS, faults).view(INSTANT)
     if pa.types.is_null(kind):
         return column.cast(pa.string())
     raise fail_type(name, kind, "bool, whole numbers, floats, text or timestamps (or leave it out)")
@@ -263,15 +368,15 @@ def _without_nan(column: pa.Array) -> pa.Array:
     return with_nulls(column, missing)
 
 
-def declared(name: str, column: pa.Array, kind: Type, factor: int, faults: Faults) -> pa.Array:
+def declared(name: str, column: pa.Array, kind: Type, times: Times, faults: Faults) -> pa.Array:
     """Convert an attribute in its natural form to the declared type; what does not fit is a fault."""
     given = kind_of(column.type)
     if given is kind:
         return column
     if kind is Type.TIMESTAMP and given in (Type.INT, Type.FLOAT, Type.STRING):
-        return as_instants(f"attribute {name!r}", column, factor, faults).view(INSTANT)
+        return _declared_times(f"attribute {name!r}", decoded(column), times, faults)
     if given is Type.STRING:
-        parsed = parse_text(f"attribute {name!r}", decoded(column), kind, factor, faults)
+        parsed = parse_text(f"attribute {name!r}", decoded(column), kind, times, faults)
         return _without_nan(parsed) if kind is Type.FLOAT else parsed
     if kind is Type.STRING:
         return _as_iso(column) if given is Type.TIMESTAMP else column.cast(pa.string())
@@ -285,6 +390,16 @@ def declared(name: str, column: pa.Array, kind: Type, factor: int, faults: Fault
         return _truth(name, column, faults)
     faults.add(~nulls_of(column), f"attribute {name!r} is not a {kind}: the column holds {given}s")
     return pa.nulls(len(column), ARROW_TYPES[kind])
+
+
+def _declared_times(name: str, column: pa.Array, times: Times, faults: Faults) -> pa.Array:
+    """Read times of an attribute: by the format, which is that of the events' times, or in the usual ways."""
+    usual = replace(times, format=None)
+    if times.format is None or not pa.types.is_string(column.type):
+        return as_instants(name, column, usual, faults).view(INSTANT)
+    found = times.from_format(column)
+    rest = as_instants(name, with_nulls(column, ~nulls_of(found)), usual, faults)
+    return pc.coalesce(found, rest.view(INSTANT))
 
 
 def kind_of(kind: pa.DataType) -> Type:
@@ -326,20 +441,36 @@ def _truth(name: str, column: pa.Array, faults: Faults) -> pa.Array:
     return with_nulls(column, bad).cast(pa.bool_())
 
 
-def parse_text(name: str, texts: pa.Array, kind: Type, factor: int, faults: Faults) -> pa.Array:
+def parse_text(name: str, texts: pa.Array, kind: Type, times: Times, faults: Faults) -> pa.Array:
     """Read texts as values of `kind`; an empty one is null, one that cannot be read null and a fault."""
     if len(texts) and pc.min(pc.binary_length(texts)).as_py() == 0:
         # An empty text is how many text files write a missing value.
         texts = pc.if_else(pc.equal(texts, ""), pa.scalar(None, pa.string()), texts)
-    whole, single = _parsers(kind, factor)
-    pieces: list[pa.Array] = []
-    _parse_pieces(texts, whole, single, ARROW_TYPES[kind], pieces)
-    parsed = pieces[0] if len(pieces) == 1 else pa.concat_arrays(pieces)
+    if kind is Type.TIMESTAMP and times.format is not None:
+        parsed = times.from_format(texts)
+    else:
+        whole, single = _parsers(kind, times)
+        pieces: list[pa.Array] = []
+        _parse_pieces(texts, whole, single, ARROW_TYPES[kind], pieces)
+        parsed = pieces[0] if len(pieces) == 1 else pa.concat_arrays(pieces)
     if parsed.null_count != texts.null_count:
         bad = nulls_of(parsed) & ~nulls_of(texts)
-        wanted = _WANTED[kind]
-        faults.add(bad, lambda row: f"{name} is not {wanted}: {_shown(texts[row].as_py())}")
+        faults.add(bad, lambda row: _why_unreadable(name, texts[row].as_py(), kind, times))
     return parsed
+
+
+def _why_unreadable(name: str, text: str, kind: Type, times: Times) -> str:
+    if kind is not Type.TIMESTAMP:
+        return f"{name} is not {_WANTED[kind]}: {_shown(text)}"
+    if times.format is not None:
+        return f"{name} is not written as {times.format!r}: {_shown(text)}"
+    if times.day_first is None and re.match(DAY_OR_MONTH, text):
+        return (
+            f"{name} may begin with the day or the month (say --day-first or --month-first): {_shown(text)}"
+        )
+    if times.zone is not None and _instant_from(text, Times(times.unit, None, times.day_first)) is not None:
+        return f"{name} is skipped by the clocks in {times.zone}: {_shown(text)}"
+    return f"{name} is not {_WANTED[kind]}: {_shown(text)}"
 
 
 _WANTED = {
@@ -373,38 +504,58 @@ def _parse_pieces(
         _parse_pieces(texts.slice(middle), whole, single, target, into)
 
 
-def _parsers(kind: Type, factor: int) -> tuple[Callable[[pa.Array], pa.Array], Callable[[str], Any]]:
+def _parsers(kind: Type, times: Times) -> tuple[Callable[[pa.Array], pa.Array], Callable[[str], Any]]:
     """Return how to read a whole column at once, and one text that the first way did not take.
 
     The second reads all that the first does, and alike: what a text means must not hang on its neighbours.
     """
     if kind is Type.TIMESTAMP:
-        return lambda texts: _instants_from(texts, factor), lambda text: _instant_from(text, factor)
+        return lambda texts: _instants_from(texts, times), lambda text: _instant_from(text, times)
     single = {Type.BOOL: _bool_from, Type.INT: _int_from, Type.FLOAT: _float_from}[kind]
     return lambda texts: texts.cast(ARROW_TYPES[kind]), single
 
 
-def _instants_from(texts: pa.Array, factor: int) -> pa.Array:
-    for target in (INSTANT, pa.timestamp("us")):
-        try:
-            return texts.cast(target).cast(INSTANT)
-        except pa.ArrowInvalid:
-            continue
-    numbers = _scaled_float("", texts.cast(pa.float64()), factor, out := Faults(len(texts)))
+def _instants_from(texts: pa.Array, times: Times) -> pa.Array:
+    found = _iso_instants(texts, times)
+    if found is None:
+        found = _iso_instants(times.iso_texts(texts), times)
+    if found is not None:
+        return found
+    numbers = texts.cast(pa.float64())
+    made = _scaled_float("", numbers, times.unit, out := Faults(len(texts)))
     if out:
         raise pa.ArrowInvalid("a number out of range")
-    return numbers.view(INSTANT)
+    return made.view(INSTANT)
 
 
-def _instant_from(text: str, factor: int) -> int | None:
+def _iso_instants(texts: pa.Array, times: Times) -> pa.Array | None:
+    try:
+        return texts.cast(INSTANT)
+    except pa.ArrowInvalid:
+        pass
+    try:
+        return times.from_naive(texts.cast(NAIVE))
+    except pa.ArrowInvalid:
+        return None
+
+
+def _instant_from(text: str, times: Times) -> int | None:
     text = text.strip()
     if _NUMBER.fullmatch(text):
-        found = float(text) * factor
+        number = np.array([float(text)])
+        if not np.isfinite(number[0]):
+            return 2**62
+        with np.errstate(all="ignore"):
+            found = float(_micros_of_floats(number, times.unit)[0])
         return round(found) if abs(found) < 2**62 else 2**62
     try:
-        return instant(text.upper())
-    except DataError:
+        moment = datetime.fromisoformat(times.iso_text(text.upper()))
+    except ValueError:
         return None
+    if moment.tzinfo is not None:
+        return instant(moment)
+    found = times.from_naive(pa.array([moment], NAIVE)).view(pa.int64())[0].as_py()
+    return None if found is None else int(found)
 
 
 def _bool_from(text: str) -> bool | None:

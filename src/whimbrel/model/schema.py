@@ -54,6 +54,8 @@ class EventSchema:
 
     name: str
     attributes: dict[str, Type] = field(default_factory=dict)
+    columns: dict[str, str] = field(default_factory=dict, repr=False)
+    """Which columns of an input to take for what, as the clause `from columns` says it."""
 
 
 RESERVED_COLUMNS = frozenset(

@@ -48,7 +48,7 @@ def conformed(query: Query, events: Any, **settings: Any) -> Recording:
         As for `whimbrel.detect`: paths, Arrow, pandas, polars or a list of dicts. Events without ids get the
         ones that `whimbrel.detect` would make for them.
     settings
-        `coordinates`, `time_unit` and `default_type`, as for a session.
+        `coordinates` and how events are read (`columns`, `time_unit`, ...), as for a session.
     """
     session = Session(query, lateness=None, **settings)
     parts = list(_parts(session, events))
@@ -77,7 +77,7 @@ def _parts(session: Session, events: Any) -> Iterator[pa.RecordBatch]:
         for batch in batches(events, rows=1_000_000):
             yield session.conform(batch).events
         return
-    for piece in read_events(list(events), schemas=session.schemas).pieces():
+    for piece in read_events(list(events), schemas=session.schemas, reading=session.reading).pieces():
         if piece.rejected is not None and piece.rejected.num_rows:
             session.count_rejected(piece.rejected)
         yield session.conform(piece.batch).events

@@ -83,7 +83,7 @@ def carry_out(
     progress
         Called with the seconds that have passed and those that there are.
     reading
-        `coordinates`, `time_unit` and `default_type`, as for `whimbrel.run`.
+        `coordinates` and how events are read (`columns`, `time_unit`, ...), as for `whimbrel.run`.
 
     Raises
     ------

@@ -80,7 +80,7 @@ def carry_out_pulls(
     progress
         Called with the steps that are done and those that there are.
     reading
-        `coordinates`, `time_unit` and `default_type`, as for `whimbrel.run`.
+        `coordinates` and how events are read (`columns`, `time_unit`, ...), as for `whimbrel.run`.
     """
     wanted = _restricted(compiled(query), pulls)
     recording = conformed(wanted, events, **reading)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import pyarrow as pa
@@ -20,10 +20,11 @@ from whimbrel.graph.policies import Key
 from whimbrel.graph.query import Query
 from whimbrel.graph.sharding import Anyhow, ByKeys, ByMeetings, BySpace, Together
 from whimbrel.model.batch import conform
+from whimbrel.model.reading import Reading, ReadSettings
 from whimbrel.model.schema import Coordinates, Type
 from whimbrel.space.dealing import deal
 from whimbrel.space.geometry import METRES_PER_DEGREE
-from whimbrel.spark.frames import Columns, Prepared, prepare
+from whimbrel.spark.frames import Prepared, prepare
 from whimbrel.spark.meetings import events_of_meetings, first_query, query_of_shard
 from whimbrel.spark.rows import DETECTION, outcome_schema
 from whimbrel.spark.types import detection_schema, quoted
@@ -49,10 +50,11 @@ def outcomes(query: Query, frame: DataFrame, **settings: Any) -> DataFrame:
     Parameters
     ----------
     columns
-        Names for the columns of frames that name them otherwise: `{"source": "vehicle_id", "time": "ts"}`.
+        Which column is what, in frames that name them otherwise: `{"source": "vehicle_id", "time": "ts"}`; a
+        value may be an expression over columns. Usual names are known.
     partitions
         Into how many partitions the events are dealt out; None leaves it to Spark.
-    coordinates, time_unit, default_type
+    coordinates, time_unit, time_format, day_first, time_zone, default_type
         As for `whimbrel.run`.
     """
     return _run(query, frame, whole=True, **settings)
@@ -63,25 +65,21 @@ def _run(
     frame: DataFrame,
     *,
     whole: bool,
-    columns: Columns | None = None,
     partitions: int | None = None,
     coordinates: Coordinates | str | None = None,
-    time_unit: str = "s",
-    default_type: str | None = None,
+    reading: Reading | None = None,
+    **how: Unpack[ReadSettings],
 ) -> DataFrame:
     if partitions is not None and partitions < 1:
         raise WhimbrelError(f"partitions is {partitions}; it must be at least 1")
     place = None if coordinates is None else Coordinates(coordinates).value
-    settings: dict[str, Any] = {
-        "coordinates": place,
-        "time_unit": time_unit,
-        "default_type": default_type,
-    }
     # Whoever wants an account of all events gets one of all; otherwise rows that do not matter are not read.
-    prepared = prepare(query, frame, columns=columns, filtered=not whole, **settings)
+    prepared = prepare(query, frame, coordinates=place, filtered=not whole, reading=reading, **how)
+    settings: dict[str, Any] = {"coordinates": place, "reading": prepared.reading}
     job = Job(query, prepared.attributes, settings, whole=whole)
     if whole and isinstance(prepared.sharding, ByMeetings) and prepared.has_id:
-        return _meetings_and_all_else(query, frame, prepared.sharding, columns, partitions, settings)
+        given = {"coordinates": place, "reading": reading, **how}
+        return _meetings_and_all_else(query, frame, prepared.sharding, partitions, given)
     dealt = deal_out(prepared, partitions, job)
     sorted_ = dealt.sorted()
     job = replace(
@@ -108,7 +106,7 @@ class Dealt:
     def sorted(self) -> Sorted:
         """Sort partitions by time, where Spark's order is that of event time."""
         time = _times(self.frame)
-        if not all(_is_ordered(self.prepared.kind(name)) for name in time):
+        if not all(_is_ordered(self.prepared.kind(name), self.prepared.reading) for name in time):
             order = [SHARD] if self.is_sharded else []
             return Sorted(_sorted(self.frame, order), is_sorted=False)
         order = [SHARD, *time] if self.is_sharded else time
@@ -132,8 +130,10 @@ def _sorted(frame: DataFrame, names: list[str]) -> DataFrame:
     return frame.sortWithinPartitions(*(fn.col(quoted(name)) for name in names)) if names else frame
 
 
-def _is_ordered(kind: sql.DataType | None) -> bool:
-    return isinstance(kind, sql.TimestampType | sql.TimestampNTZType | sql.NumericType)
+def _is_ordered(kind: sql.DataType | None, reading: Reading) -> bool:
+    if isinstance(kind, sql.NumericType):
+        return reading.times.format is None  # else numbers are dates such as 31122024
+    return isinstance(kind, sql.TimestampType | sql.TimestampNTZType)
 
 
 def deal_out(prepared: Prepared, partitions: int | None, job: Job) -> Dealt:
@@ -257,19 +257,16 @@ def _meetings_and_all_else(
     query: Query,
     frame: DataFrame,
     plan: ByMeetings,
-    columns: Columns | None,
     partitions: int | None,
     settings: dict[str, Any],
 ) -> DataFrame:
     """Give the detections, and the account of all events that the search for meetings gives."""
-    found = _run(query, frame, whole=False, columns=columns, partitions=partitions, **settings)
-    first = _run(
-        first_query(query, plan), frame, whole=True, columns=columns, partitions=partitions, **settings
-    )
+    found = _run(query, frame, whole=False, partitions=partitions, **settings)
+    first = _run(first_query(query, plan), frame, whole=True, partitions=partitions, **settings)
     account = first.where(fn.col("kind") != DETECTION).select("kind", "event", "reason", "progress")
     detections = found.withColumn("kind", fn.lit(DETECTION))
     whole = detections.unionByName(account, allowMissingColumns=True)
-    schema = outcome_schema(prepare(query, frame, columns=columns, **settings).attributes)
+    schema = outcome_schema(prepare(query, frame, **settings).attributes)
     return whole.select(*(fn.col(quoted(name)) for name in schema.names))
 
 

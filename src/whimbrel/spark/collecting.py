@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from functools import reduce
-from operator import and_
-from typing import Any
+from operator import and_, or_
+from typing import Any, Unpack
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
@@ -17,11 +17,12 @@ from whimbrel.errors import WhimbrelError
 from whimbrel.graph.operators import ANY, Source
 from whimbrel.graph.query import Query
 from whimbrel.graph.sharding import ByKeys
+from whimbrel.model.reading import ReadSettings
 from whimbrel.model.time import BEGINNING_OF_TIME, END_OF_TIME, MILLISECOND, SECOND
-from whimbrel.spark.frames import Columns, Prepared, prepare, renamed
+from whimbrel.spark.frames import Prepared, named, prepare
 from whimbrel.spark.types import quoted
 
-_UNITS = {"s": SECOND, "ms": MILLISECOND, "us": 1}
+_UNITS = {"s": SECOND, "ms": MILLISECOND, "us": 1, "ns": 0.001}
 
 
 def rows_of(
@@ -29,10 +30,7 @@ def rows_of(
     frame: DataFrame,
     key: Mapping[str, Any],
     span: tuple[int, int],
-    *,
-    columns: Columns | None = None,
-    time_unit: str = "s",
-    default_type: str | None = None,
+    **how: Unpack[ReadSettings],
 ) -> pa.Table:
     """Collect the events that a query reads, of one key and from one stretch of time.
 
@@ -48,16 +46,15 @@ def rows_of(
         raise WhimbrelError(
             "a streaming frame has no rows to look at; read its source as a static frame, and ask about that"
         )
-    settings = {"columns": columns, "time_unit": time_unit, "default_type": default_type}
-    prepared = prepare(query, frame, filtered=False, **settings)  # type: ignore[arg-type]
-    tests = [*_types(prepared), *_keys(prepared, key), *_times(prepared, span, time_unit)]
+    prepared = prepare(query, frame, filtered=False, **how)
+    tests = [*_types(prepared), *_keys(prepared, key), *_times(prepared, span, how.get("time_unit"))]
     found = prepared.frame.where(reduce(and_, tests)) if tests else prepared.frame
     return found.toArrow()
 
 
-def types_of(frame: DataFrame, columns: Columns | None = None) -> dict[str, int]:
+def types_of(query: Query, frame: DataFrame, **how: Unpack[ReadSettings]) -> dict[str, int]:
     """Count the events of each type in a whole frame."""
-    frame = renamed(frame, columns or {})
+    frame, _, _ = named(frame, query, **how)
     if "type" not in frame.columns:
         return {}
     rows = frame.groupBy("type").count().collect()
@@ -91,7 +88,7 @@ def _equals(prepared: Prepared, name: str, value: Any) -> Column:
     )
 
 
-def _times(prepared: Prepared, span: tuple[int, int], time_unit: str) -> list[Column]:
+def _times(prepared: Prepared, span: tuple[int, int], time_unit: str | None) -> list[Column]:
     """Test the times, where the column has an order that Spark knows."""
     if span == (BEGINNING_OF_TIME, END_OF_TIME):
         return []
@@ -100,9 +97,11 @@ def _times(prepared: Prepared, span: tuple[int, int], time_unit: str) -> list[Co
     since, until = span
     if isinstance(kind, sql.TimestampType):
         return [fn.col(end) >= _instant(since), fn.col(start) <= _instant(until)]
-    if isinstance(kind, sql.NumericType):
-        unit = _UNITS[time_unit]
-        return [fn.col(end) >= since / unit, fn.col(start) <= until / unit]
+    if isinstance(kind, sql.NumericType) and prepared.reading.times.format is None:
+        # Without a unit, each number is of that which its size tells.
+        units = _UNITS if time_unit is None else {time_unit: _UNITS[time_unit]}
+        cases = [(fn.col(end) >= since / unit) & (fn.col(start) <= until / unit) for unit in units.values()]
+        return [reduce(or_, cases)]
     return []
 
 

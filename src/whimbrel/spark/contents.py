@@ -13,21 +13,22 @@ from pyspark.sql import functions as fn
 from pyspark.sql import types as sql
 
 from whimbrel.engine.contents import ATTRIBUTES
-from whimbrel.model.schema import RESERVED_COLUMNS
+from whimbrel.model.naming import Named
 from whimbrel.spark.types import quoted, type_of
 
 _DAY = 86_400_000_000
 _BEYOND_LONG = float(2**63)
 
 
-def with_contents(frame: DataFrame) -> DataFrame:
+def with_contents(frame: DataFrame, named: Named) -> DataFrame:
     """Add a hash of all attributes to events that bring no ids, so that ids can be made for them."""
-    if "id" in frame.columns or ATTRIBUTES in frame.columns:
+    if "id" in named.columns or ATTRIBUTES in frame.columns:
         return frame
+    aside = frozenset(named.columns.values())
     counted = [
         _hash(field.name, field.dataType)
         for field in frame.schema.fields
-        if field.name not in RESERVED_COLUMNS and type_of(field.dataType) is not None
+        if field.name not in aside and type_of(field.dataType) is not None
     ]
     nothing = fn.lit(0).cast("long")
     return frame.withColumn(ATTRIBUTES, reduce(lambda one, other: one.bitwiseXOR(other), counted, nothing))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Unpack
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
@@ -13,14 +14,16 @@ from pyspark.sql import types as sql
 from whimbrel.engine.contents import ATTRIBUTES
 from whimbrel.engine.intake import ARRIVAL
 from whimbrel.engine.needs import Needs
-from whimbrel.errors import DataError, did_you_mean
+from whimbrel.engine.noticed import Noticed, types_named
+from whimbrel.errors import DataError
 from whimbrel.graph.operators import Graph
 from whimbrel.graph.passes import rewrite
 from whimbrel.graph.query import Query
 from whimbrel.graph.sequence import walks
 from whimbrel.graph.sharding import ByMeetings, BySpace, Sharding, Together, sharding
 from whimbrel.lang.outputs import Types, merged, output_types
-from whimbrel.model.batch import conform
+from whimbrel.model.batch import AS_NAMED, conform
+from whimbrel.model.reading import Reading, ReadSettings
 from whimbrel.model.schema import RESERVED_COLUMNS, Coordinates, Type
 from whimbrel.spark.contents import with_contents
 from whimbrel.spark.pushdown import rows_wanted, selections
@@ -40,6 +43,10 @@ class Prepared:
     attributes: Types
     """Those of the detections."""
     sharding: Sharding
+    reading: Reading = Reading()
+    """How the engine reads the rows; the columns have their names already."""
+    notes: tuple[str, ...] = ()
+    """Which columns were taken for what."""
 
     @property
     def has_id(self) -> bool:
@@ -55,23 +62,25 @@ def prepare(
     query: Query,
     frame: DataFrame,
     *,
-    columns: Columns | None = None,
     coordinates: str | None = None,
-    time_unit: str = "s",
-    default_type: str | None = None,
     filtered: bool = True,
+    reading: Reading | None = None,
+    **how: Unpack[ReadSettings],
 ) -> Prepared:
     """Rename columns, leave out what the query does not read, and check that the rest makes events.
 
-    `filtered` also leaves out the rows that no part of the query reads.
+    `filtered` also leaves out the rows that no part of the query reads. With a `reading`, the columns have
+    their names already.
     """
-    frame = renamed(frame, columns or {})
     graph = rewrite(query.graph)
+    noticed = Noticed()
+    if reading is None:
+        frame, reading, noticed = named(frame, query, **how)
+    default_type = reading.default_type
     types = attributes_of(frame.schema)
     dealt = _dealt(graph, frame)
     read = _read(graph, query, frame)
-    _check(_of_columns(frame, read), query, coordinates, time_unit, default_type)
-    frame = with_contents(frame)
+    _check(_of_columns(frame, read), query, coordinates, reading)
     frame = _of_columns(frame, [*read, *([ATTRIBUTES] if ATTRIBUTES in frame.columns else [])])
     if walks(graph.operators) and not frame.isStreaming:
         # A shuffle forgets in which order rows came; on streams the tasks that pack events note it.
@@ -84,7 +93,7 @@ def prepare(
         frame = frame if wanted is None else frame.where(wanted)
     declared = {name: kind for schema in query.schemas.values() for name, kind in schema.attributes.items()}
     attributes = merged(output_types(query, types | declared))
-    return Prepared(frame, graph, types, attributes, dealt)
+    return Prepared(frame, graph, types, attributes, dealt, reading, noticed.lines())
 
 
 def _dealt(graph: Graph, frame: DataFrame) -> Sharding:
@@ -111,26 +120,56 @@ def _of_columns(frame: DataFrame, names: list[str]) -> DataFrame:
     return frame.select([fn.col(quoted(name)) for name in names])
 
 
-def renamed(frame: DataFrame, columns: Columns) -> DataFrame:
-    """Give columns the names that events have: `{"source": "vehicle_id", "time": "ts"}`.
+def named(
+    frame: DataFrame, query: Query | None = None, **how: Unpack[ReadSettings]
+) -> tuple[DataFrame, Reading, Noticed]:
+    """Give columns the names that events have; say how the engine is to read the rows, and what was taken.
 
-    A value is the name of a column or an expression over columns. The column keeps its old name no longer.
+    A value of `columns` is the name of a column or an expression over columns. What is not named is taken as
+    everywhere else: by what the query says, and by usual names.
     """
-    if not columns:
-        return frame
-    taken = set()
-    for name, column in columns.items():
-        if isinstance(column, str) and column not in frame.columns:
-            hint = did_you_mean(column, frame.columns)
-            hint = hint or f"it has {', '.join(frame.columns)}"
-            raise DataError(f"no column of the frame is named {column!r}, to be used as {name!r}; {hint}")
-        taken |= {column} if isinstance(column, str) else set()
-    made = [
-        (fn.col(quoted(column)) if isinstance(column, str) else column).alias(name)
-        for name, column in columns.items()
-    ]
-    kept = [name for name in frame.columns if name not in taken and name not in columns]
-    return frame.select(*(fn.col(quoted(name)) for name in kept), *made)
+    given = dict(how.get("columns") or {})
+    made = {name: column for name, column in given.items() if isinstance(column, Column)}
+    frame = _with_made(frame, made)
+    settings: ReadSettings = {**how, "columns": {**given, **{name: name for name in made}}}
+    reading = Reading.of(**settings)
+    schemas, read = ({}, frozenset[str]()) if query is None else (query.schemas, _named_by(query))
+    found = reading.named(frame.columns, schemas, read)
+    columns = found.names(frame.columns)
+    frame = with_contents(frame, found)
+    if ATTRIBUTES in frame.columns:
+        columns = [*columns, (ATTRIBUTES, ATTRIBUTES)]
+    frame = frame.select(*(fn.col(quoted(column)).alias(name) for name, column in columns))
+    noticed = Noticed()
+    noticed.take(found, tuple(found.notes))
+    if "type" not in frame.columns and reading.default_type is None and query is not None:
+        reading = _with_type(reading, query, noticed)
+    return frame, replace(reading, columns={}, is_settled=True), noticed
+
+
+def notes_of(query: Query, frame: DataFrame, **how: Unpack[ReadSettings]) -> tuple[str, ...]:
+    """Say which columns of a frame are taken for what."""
+    return named(frame, query, **how)[2].lines()
+
+
+def _with_made(frame: DataFrame, made: Mapping[str, Column]) -> DataFrame:
+    """Add columns that are worked out from others, in the place of those that have their names."""
+    return frame.withColumns(dict(made)) if made else frame
+
+
+def _named_by(query: Query) -> frozenset[str]:
+    """Name the attributes that a query reads."""
+    return frozenset(Needs(rewrite(query.graph), query.functions).atoms)
+
+
+def _with_type(reading: Reading, query: Query, noticed: Noticed) -> Reading:
+    """Take the type that the query reads, if it is one, for events that do not say theirs."""
+    types = types_named(frozenset(selections(query.graph)))
+    if len(types) == 1:
+        (only,) = types
+        noticed.take(AS_NAMED, (f"type is {only!r} for all events, the only one that the query reads",))
+        return replace(reading, default_type=only)
+    return replace(reading, types=types)
 
 
 def _read(graph: Graph, query: Query, frame: DataFrame) -> list[str]:
@@ -145,19 +184,17 @@ def _read(graph: Graph, query: Query, frame: DataFrame) -> list[str]:
             f"column {refused[0]!r} has the type {kind}, which no attribute of an event can have; "
             f"take the values you need out of it first"
         )
-    return [name for name in frame.columns if name in RESERVED_COLUMNS or name in wanted & usable]
+    wanted = wanted & usable - {ATTRIBUTES}
+    return [name for name in frame.columns if name in RESERVED_COLUMNS or name in wanted]
 
 
-def _check(
-    frame: DataFrame, query: Query, coordinates: str | None, time_unit: str, default_type: str | None
-) -> None:
+def _check(frame: DataFrame, query: Query, coordinates: str | None, reading: Reading) -> None:
     """Refuse columns that cannot make events before any job starts."""
     conform(
         empty_batch(frame),
         schemas=query.schemas,
         coordinates=Coordinates(coordinates) if coordinates else query.graph.coordinates,
-        time_unit=time_unit,
-        default_type=default_type,
+        reading=reading,
     )
 
 

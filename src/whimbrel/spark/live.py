@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any
+from typing import Any, Unpack
 
 import pandas as pd
 import pyarrow as pa
@@ -26,14 +26,15 @@ from whimbrel.graph.query import Query
 from whimbrel.graph.sharding import Anyhow, ByKeys, Together, sharding
 from whimbrel.io.detections import attribute_texts
 from whimbrel.lang.wbl.compile import compile_text
+from whimbrel.model.reading import ReadSettings
 from whimbrel.model.schema import Coordinates, Type
 from whimbrel.model.time import BEGINNING_OF_TIME, duration
-from whimbrel.spark.contents import with_contents
-from whimbrel.spark.frames import Columns, coordinates_of, is_simple, renamed
+from whimbrel.spark.frames import coordinates_of, is_simple, named
 from whimbrel.spark.packing import PACKED_SPARK, Packing, pack_partition, to_packed
 from whimbrel.spark.processor import ShardProcessor, StreamJob, value_of
 from whimbrel.spark.rows import DETECTION
 from whimbrel.spark.stream import default_shards, heartbeats, run_packed
+from whimbrel.spark.types import quoted
 from whimbrel.spark.worker import Batches
 
 ACTIONS = ("add", "replace", "remove")
@@ -82,10 +83,8 @@ def outcomes_live(
     lateness: timedelta | str | int = 0,
     shards: int | None = None,
     heartbeat: timedelta | str | int | None = None,
-    columns: Columns | None = None,
     coordinates: Coordinates | str | None = None,
-    time_unit: str = "s",
-    default_type: str | None = None,
+    **how: Unpack[ReadSettings],
 ) -> DataFrame:
     """Do the same as `detect_live`, and give everything that comes of events and orders.
 
@@ -97,7 +96,7 @@ def outcomes_live(
     control
         A streaming frame with the columns `action` (add, replace or remove), `name`, and `query` (the text of
         a query). A column `number` says in which order those of one micro-batch are carried out.
-    lateness, shards, heartbeat, columns, coordinates, time_unit, default_type
+    lateness, shards, heartbeat, coordinates, and how events are read (columns, time_unit, ...)
         As for `whimbrel.spark.detect` on a stream.
     by
         The attributes by which events are dealt out to the shards, for good. Queries must group by all of
@@ -106,19 +105,17 @@ def outcomes_live(
     """
     names = [by] if isinstance(by, str) else list(by or ())
     keys = tuple(Key("source" if name == "source" else "attribute", name) for name in names)
-    frame = renamed(frame, columns or {})
+    frame, reading, _ = named(frame, **how)
     usable = [f.name for f in frame.schema.fields if is_simple(f.dataType)]
-    frame = frame.select(*usable)
+    frame = frame.select(*(fn.col(quoted(name)) for name in usable))
     _check(frame, control, keys)
-    frame = with_contents(frame)
     place = coordinates_of(frame) if coordinates is None else Coordinates(coordinates)
     packing = Packing(
         ByKeys(keys) if keys else Together("all queries are allowed"),
         default_shards(frame, shards) if keys else 1,
         duration(lateness),
         coordinates=place,
-        time_unit=time_unit,
-        default_type=default_type,
+        reading=reading,
         numbered=True,
     )
     job = LiveJob(None, dict(_ATTRIBUTES), packing.lateness, packing.shards, coordinates=place, keys=keys)

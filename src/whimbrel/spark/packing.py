@@ -21,6 +21,7 @@ from whimbrel.engine.streams import cell_names
 from whimbrel.engine.values import Column, decoded, from_arrow
 from whimbrel.graph.policies import Key
 from whimbrel.graph.sharding import ByKeys, BySpace, Sharding, Together
+from whimbrel.model.reading import Reading
 from whimbrel.model.schema import Coordinates, EventSchema
 from whimbrel.model.time import BEGINNING_OF_TIME
 from whimbrel.space import geometry
@@ -67,8 +68,7 @@ class Packing:
     lateness: int
     schemas: Mapping[str, EventSchema] = field(default_factory=dict)
     coordinates: Coordinates | None = None
-    time_unit: str = "s"
-    default_type: str | None = None
+    reading: Reading = Reading()
     columns: frozenset[str] | None = None
     """The attributes that any query reads; None: all."""
     types: frozenset[str] | None = None
@@ -82,8 +82,7 @@ class Packing:
             lateness=self.lateness,
             schemas=self.schemas,
             coordinates=self.coordinates,
-            time_unit=self.time_unit,
-            default_type=self.default_type,
+            reading=self.reading,
         )
         intake.columns = None if self.columns is None else set(self.columns)
         return intake

@@ -10,10 +10,12 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, DataFrameReader, SparkSession
+from pyspark.sql import types as sql
 
 from whimbrel.engine.detect import Outcome
 from whimbrel.engine.intake import Counts
+from whimbrel.engine.noticed import about_repeated_ids, about_swapped_rows, about_times_out_of_range
 from whimbrel.engine.report import ATTRIBUTES_KEY, COORDINATES_KEY
 from whimbrel.errors import DataError
 from whimbrel.graph.query import Query
@@ -22,8 +24,10 @@ from whimbrel.io.files import find_files
 from whimbrel.io.rejected import RejectedWriter
 from whimbrel.lang.outputs import output_types
 from whimbrel.model.batch import REJECTED_SCHEMA
+from whimbrel.model.reading import ReadSettings
 from whimbrel.model.schema import Coordinates
 from whimbrel.spark.batch import outcomes
+from whimbrel.spark.frames import named
 from whimbrel.spark.rows import COUNTED, DETECTION, PROGRESS, REJECTED
 from whimbrel.spark.types import attributes_of
 
@@ -56,7 +60,19 @@ def run(query: Query, frame: DataFrame, *, rejected: Path | None = None, **setti
     hidden = ("kind", "event", "reason", "progress")
     names = [name for name in found.column_names if name not in hidden]
     detections = sorted_detections(found.filter(pc.equal(kinds, DETECTION)).select(names))
-    return Outcome(detections.replace_schema_metadata(_metadata(query, frame, settings)), counts)
+    how = {name: value for name, value in settings.items() if name in ReadSettings.__annotations__}
+    renamed, reading, noticed = named(frame, query, **how)
+    return Outcome(
+        detections.replace_schema_metadata(_metadata(query, renamed, settings)),
+        counts,
+        noticed.columns,
+        noticed.lines(),
+        (
+            *about_swapped_rows(counts.reasons),
+            *about_repeated_ids(counts, noticed.columns.get("id")),
+            *about_times_out_of_range(counts.reasons, reading),
+        ),
+    )
 
 
 def _write_rejected(refused: pa.Table, file: Path | None) -> None:
@@ -100,9 +116,23 @@ def read_files(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
         # Left to itself, Spark takes a text such as T1 for one o'clock.
         reader = reader.options(header=True, inferSchema=True, timestampFormat=ISO_8601)
     frame = reader.load([str(file) for file in files])
+    if kind == "csv":
+        frame = _with_times_as_written(reader, frame, files)
     if not frame.columns:
         raise DataError(f"{', '.join(paths)}: the file is empty; its first line must name the columns")
     return frame
+
+
+def _with_times_as_written(reader: DataFrameReader, frame: DataFrame, files: Sequence[Path]) -> DataFrame:
+    """Read times as texts, which the engine reads as everywhere else: by their form and zone."""
+    times = (sql.TimestampType, sql.TimestampNTZType, sql.DateType)
+    if not any(isinstance(each.dataType, times) for each in frame.schema.fields):
+        return frame
+    fields = [
+        sql.StructField(each.name, sql.StringType() if isinstance(each.dataType, times) else each.dataType)
+        for each in frame.schema.fields
+    ]
+    return reader.schema(sql.StructType(fields)).load([str(file) for file in files])
 
 
 def _kind(file: Path) -> str:

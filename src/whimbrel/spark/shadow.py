@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, cast
+from typing import Any, Unpack, cast
 
 import pandas as pd
 import pyarrow as pa
@@ -26,11 +26,11 @@ from whimbrel.errors import DataError
 from whimbrel.graph.query import Query
 from whimbrel.graph.sequence import walks
 from whimbrel.graph.sharding import Anyhow, ByKeys, ByMeetings, BySpace, Sharding, Together
+from whimbrel.model.reading import ReadSettings
 from whimbrel.model.schema import Coordinates
 from whimbrel.model.time import BEGINNING_OF_TIME, duration
 from whimbrel.spark.batch import OnePartition
-from whimbrel.spark.contents import with_contents
-from whimbrel.spark.frames import Columns, Prepared, coordinates_of, prepare, renamed
+from whimbrel.spark.frames import Prepared, coordinates_of, named, prepare
 from whimbrel.spark.packing import (
     PACKED_SPARK,
     ROWS_AT_ONCE,
@@ -81,13 +81,11 @@ def outcomes_shadow(
     candidate: Query,
     frame: DataFrame,
     *,
-    columns: Columns | None = None,
     lateness: timedelta | str | int = 0,
     shards: int | None = None,
     heartbeat: timedelta | str | int | None = None,
     coordinates: Coordinates | str | None = None,
-    time_unit: str = "s",
-    default_type: str | None = None,
+    **how: Unpack[ReadSettings],
 ) -> DataFrame:
     """Run a live query on a stream as `whimbrel.spark.outcomes` does, with a candidate in its shadow.
 
@@ -100,18 +98,17 @@ def outcomes_shadow(
     ----------
     live, candidate
         The query that is relied on, and the one that might replace it; see `whimbrel.Shadow`.
-    columns, lateness, shards, heartbeat, coordinates, time_unit, default_type
+    lateness, shards, heartbeat, coordinates, and how events are read (columns, time_unit, ...)
         As for `whimbrel.spark.detect` on a stream. Events are dealt out in a way that suits both queries: to
         one shard, if there is no other.
     """
     if not frame.isStreaming:
         raise DataError("this frame is static; over history, whimbrel.backtest compares two queries")
-    frame = renamed(frame, columns or {})
+    frame, reading, _ = named(frame, live, **how)
     place = coordinates_of(frame) if coordinates is None else Coordinates(coordinates)
-    common = {"time_unit": time_unit, "default_type": default_type}
     said = None if coordinates is None else Coordinates(coordinates).value
     prepared = [
-        prepare(query, frame, coordinates=said, filtered=False, **common)  # type: ignore[arg-type]
+        prepare(query, frame, coordinates=said, filtered=False, reading=reading)
         for query in (live, candidate)
     ]
     dealt = suits_both(prepared[0].sharding, prepared[1].sharding)
@@ -126,7 +123,7 @@ def outcomes_shadow(
             columns=_columns_read(each, query),
             types=types_read(each.graph),
             numbered=walks(each.graph.operators),
-            **common,  # type: ignore[arg-type]
+            reading=reading,
         )
         for query, each in zip((live, candidate), prepared, strict=True)
     ]
@@ -189,7 +186,7 @@ def _columns_read(prepared: Prepared, query: Query) -> frozenset[str] | None:
 def _of_both(frame: DataFrame, prepared: list[Prepared]) -> DataFrame:
     """Give the columns that either query reads, and where events have no ids, what tells them apart."""
     names = dict.fromkeys(name for each in prepared for name in each.frame.columns)
-    return with_contents(frame).select([fn.col(quoted(name)) for name in names])
+    return frame.select([fn.col(quoted(name)) for name in names])
 
 
 def pack_for_both(live: Packing, candidate: Packing) -> Callable[[Batches], Batches]:

@@ -15,7 +15,7 @@ from functools import reduce
 from importlib.util import find_spec
 from os import PathLike, fspath
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 from uuid import uuid4
 
 import pyarrow as pa
@@ -28,8 +28,10 @@ from whimbrel.errors import DataError, WhimbrelError
 from whimbrel.graph.query import Query
 from whimbrel.io.rejected import RejectedWriter
 from whimbrel.model.batch import REJECTED_SCHEMA
+from whimbrel.model.reading import ReadSettings
 from whimbrel.model.schema import Coordinates, Type
 from whimbrel.model.time import BEGINNING_OF_TIME, DAY, END_OF_TIME
+from whimbrel.spark.frames import named
 from whimbrel.store.bounds import ANYTHING, EVERYWHERE, Bounds, bounds_of, location_names, simplified
 from whimbrel.store.cells import day_name
 from whimbrel.store.event_store import Appended, Moment, Store, asked_for
@@ -144,10 +146,9 @@ def write_store(
     root: str | PathLike[str],
     *,
     batch: str | int | None = None,
-    time_unit: str = "s",
-    default_type: str | None = None,
     rejected: str | PathLike[str] | None = None,
     format: str = "parquet",  # noqa: A002
+    **settings: Unpack[ReadSettings],
 ) -> Appended:
     """Add the rows of a batch DataFrame to a store: all of them or, if anything goes wrong, none.
 
@@ -163,19 +164,22 @@ def write_store(
         A file for rows that are no events, each with its reason (JSON lines); made only if there are any.
     format
         "parquet" for a store, which `Store.create` has made; "delta" for a Delta table.
+    columns, time_unit, time_format, day_first, time_zone, default_type
+        How rows are read, as for `whimbrel.run`.
     """
     _check_format(format)
     if frame.isStreaming:
         raise DataError("the frame is a stream; write it with foreachBatch(batch_writer(root))")
+    frame, reading, noticed = named(frame, **settings)
     if "id" not in frame.columns:
         raise DataError(
             "the frame has no column 'id', and rows in Spark have no order to make ids from; add one"
         )
     if format == "delta":
         with RejectedWriter(rejected) as refused:
-            return _write_delta(frame, fspath(root), batch, Input(None, time_unit, default_type), refused)
+            return _write_delta(frame, fspath(root), batch, Input(None, reading), refused)
     store = Store.open(Path(fspath(root)).absolute())
-    how = Input(store.coordinates, time_unit, default_type)
+    how = Input(store.coordinates, reading)
     with RejectedWriter(rejected) as refused:
 
         def stage(writer: Writer) -> Staged:
@@ -190,7 +194,7 @@ def write_store(
             return staged
 
         appended = store.append_staged(stage, batch=batch)
-    return replace(appended, rejected=refused.total, reasons=Counter(refused.counts))
+    return replace(appended, rejected=refused.total, reasons=Counter(refused.counts), notes=noticed.lines())
 
 
 def batch_writer(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any
+from typing import Any, Unpack
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
@@ -17,10 +17,11 @@ from whimbrel.graph.policies import Key
 from whimbrel.graph.query import Query
 from whimbrel.graph.sequence import walks
 from whimbrel.graph.sharding import ByKeys, ByMeetings, BySpace, Together
+from whimbrel.model.reading import ReadSettings
 from whimbrel.model.schema import Coordinates
 from whimbrel.model.time import duration
 from whimbrel.spark.batch import OnePartition
-from whimbrel.spark.frames import Columns, Prepared, coordinates_of, prepare
+from whimbrel.spark.frames import Prepared, coordinates_of, prepare
 from whimbrel.spark.packing import PACKED_SPARK, Packing, pack_partition
 from whimbrel.spark.processor import ANSWER, ShardProcessor, StreamJob, unpack_partition
 from whimbrel.spark.pushdown import selections
@@ -43,20 +44,21 @@ def outcomes(
     query: Query,
     frame: DataFrame,
     *,
-    columns: Columns | None = None,
     lateness: timedelta | str | int = 0,
     shards: int | None = None,
     heartbeat: timedelta | str | int | None = None,
     coordinates: Coordinates | str | None = None,
-    time_unit: str = "s",
-    default_type: str | None = None,
+    **how: Unpack[ReadSettings],
 ) -> DataFrame:
     """Find detections as events come, and also give the events that were set aside, and counts.
 
     Parameters
     ----------
     columns
-        Names for the columns of frames that name them otherwise: `{"source": "vehicle_id", "time": "ts"}`.
+        Which column is what, in frames that name them otherwise: `{"source": "vehicle_id", "time": "ts"}`; a
+        value may be an expression over columns. Usual names are known.
+    coordinates, time_unit, time_format, day_first, time_zone, default_type
+        As for `whimbrel.run`.
     lateness
         How long to wait for events that are out of order. Events that come later are set aside.
     shards
@@ -68,15 +70,7 @@ def outcomes(
     """
     wait = duration(lateness)
     place = None if coordinates is None else Coordinates(coordinates).value
-    prepared = prepare(
-        query,
-        frame,
-        columns=columns,
-        coordinates=place,
-        time_unit=time_unit,
-        default_type=default_type,
-        filtered=False,
-    )
+    prepared = prepare(query, frame, coordinates=place, filtered=False, **how)
     if isinstance(prepared.sharding, ByMeetings):
         why = f"what {', '.join(prepared.sharding.streams)} finds is followed in one place on a stream"
         prepared = replace(prepared, sharding=Together(why))
@@ -88,8 +82,7 @@ def outcomes(
         wait,
         schemas=query.schemas,
         coordinates=told,
-        time_unit=time_unit,
-        default_type=default_type,
+        reading=prepared.reading,
         columns=_columns_read(prepared, query),
         types=types_read(prepared.graph),
         numbered=walks(prepared.graph.operators),

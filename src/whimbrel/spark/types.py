@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import pyarrow as pa
 from pyspark.sql import types as sql
 
+from whimbrel.engine.contents import ATTRIBUTES
 from whimbrel.lang.outputs import Types
 from whimbrel.model.schema import RESERVED_COLUMNS, Type
 
@@ -51,8 +52,9 @@ def type_of(kind: sql.DataType) -> Type | None:
 
 def attributes_of(schema: sql.StructType) -> dict[str, Type]:
     """Give the attributes among the columns of a frame of events."""
-    kinds = {field.name: type_of(field.dataType) for field in schema.fields}
-    return {name: kind for name, kind in kinds.items() if kind is not None and name not in RESERVED_COLUMNS}
+    others = RESERVED_COLUMNS | {ATTRIBUTES}
+    kinds = {field.name: type_of(field.dataType) for field in schema.fields if field.name not in others}
+    return {name: kind for name, kind in kinds.items() if kind is not None}
 
 
 def detection_schema(attributes: Types) -> sql.StructType:

@@ -38,7 +38,7 @@ class Job:
     query: Query
     attributes: Types
     settings: Mapping[str, Any] = field(default_factory=dict)
-    """Of the session: coordinates, time_unit, default_type."""
+    """Of the session: coordinates, reading."""
     is_sorted: bool = False
     """Whether events come in the order of their ends (in each shard)."""
     is_sharded: bool = False

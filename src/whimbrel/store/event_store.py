@@ -10,18 +10,20 @@ from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timedelta
 from os import PathLike, fspath
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from whimbrel.engine.detect import Outcome, run
 from whimbrel.engine.needs import Needs
+from whimbrel.engine.noticed import Noticed
 from whimbrel.errors import DataError, WhimbrelError
 from whimbrel.graph.passes import rewrite
 from whimbrel.graph.query import Query
 from whimbrel.io.atomic import writing
 from whimbrel.io.rejected import RejectedWriter
+from whimbrel.model.reading import Reading, ReadSettings
 from whimbrel.model.schema import Coordinates
 from whimbrel.model.time import BEGINNING_OF_TIME, END_OF_TIME, duration, instant
 from whimbrel.space.geometry import invalid_reason
@@ -55,6 +57,8 @@ class Appended:
     reasons: Counter[str] = field(default_factory=Counter)
     is_repeated: bool = False
     """Whether the batch was in the store already and could not be told from this one: nothing was done."""
+    notes: tuple[str, ...] = ()
+    """Which columns were taken for what, and what else was taken on trust."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,10 +189,9 @@ class Store:
         events: Any,
         *,
         batch: str | int | None = None,
-        time_unit: str = "s",
-        default_type: str | None = None,
         rejected: str | PathLike[str] | None = None,
         progress: Progress | None = None,
+        **settings: Unpack[ReadSettings],
     ) -> Appended:
         """Add events: all of them or, if anything goes wrong, none.
 
@@ -202,18 +205,22 @@ class Store:
             others it cannot be replaced: the same events again are passed over, others are an error.
         rejected
             A file for rows that are no events, each with its reason (JSON lines); made only if there are any.
+        columns, time_unit, time_format, day_first, time_zone, default_type
+            How events are read, as for `whimbrel.run`.
         """
+        how = Input(self.coordinates, Reading.of(**settings))
+        noticed = Noticed()
         with RejectedWriter(rejected) as refused:
 
             def stage(writer: Writer) -> Staged:
                 for each in conformed(events, how, refused, progress):
+                    noticed.note(each)
                     writer.add(each)
                 writer.flush()
                 return writer.staged
 
-            how = Input(self.coordinates, time_unit, default_type)
             appended = self.append_staged(stage, batch=batch)
-        return replace(appended, rejected=refused.total, reasons=refused.counts)
+        return replace(appended, rejected=refused.total, reasons=refused.counts, notes=noticed.lines())
 
     def append_staged(self, stage: Callable[[Writer], Staged], *, batch: str | int | None = None) -> Appended:
         """Add the events that `stage` writes with the writer it is given, or with copies of it elsewhere."""

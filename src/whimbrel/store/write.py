@@ -23,6 +23,7 @@ from whimbrel.io.rejected import RejectedWriter
 from whimbrel.model.batch import COORDINATES_KEY, Conformed
 from whimbrel.model.columns import INSTANT, decoded
 from whimbrel.model.frames import batches, row_count
+from whimbrel.model.reading import Reading
 from whimbrel.model.schema import RESERVED_COLUMNS, Coordinates, Type
 from whimbrel.model.time import DAY
 from whimbrel.store import files, read
@@ -45,16 +46,14 @@ class Input:
     """How rows become events."""
 
     coordinates: Coordinates | None = None
-    time_unit: str = "s"
-    default_type: str | None = None
+    reading: Reading = Reading()
 
     def conform(self, batch: pa.RecordBatch, first_row: int = 0) -> Conformed:
         """Bring a batch into the common form."""
         return conform_with_content(
             batch,
             coordinates=self.coordinates,
-            time_unit=self.time_unit,
-            default_type=self.default_type,
+            reading=self.reading,
             first_row=first_row,
         )
 
@@ -86,7 +85,7 @@ def _is_path(events: Any) -> bool:
 def _of_files(
     events: Any, how: Input, writer: RejectedWriter, progress: Progress | None
 ) -> Iterator[Conformed]:
-    opened = read_events(events)
+    opened = read_events(events, reading=how.reading)
     for piece in opened.pieces():
         try:
             made = how.conform(piece.batch)

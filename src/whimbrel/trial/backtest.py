@@ -54,8 +54,8 @@ def backtest(
     rejected
         A file for rows that are no events, each with its reason.
     settings
-        `lateness`, `coordinates`, `time_unit` and `default_type` as for `whimbrel.run`; those of
-        `whimbrel.store.Store.run` for a store.
+        `lateness`, `coordinates` and how events are read (`columns`, `time_unit`, ...) as for
+        `whimbrel.run`; those of `whimbrel.store.Store.run` for a store.
 
     Examples
     --------

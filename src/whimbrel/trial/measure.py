@@ -61,7 +61,7 @@ def measure(
     rejected
         Is told the rows that are no events, and why.
     settings
-        `coordinates`, `time_unit` and `default_type` as for `whimbrel.run`.
+        `coordinates` and how events are read (`columns`, `time_unit`, ...) as for `whimbrel.run`.
 
     Raises
     ------
@@ -78,7 +78,8 @@ def _source(session: Session, events: Any, rejected: RejectedWriter) -> Iterator
         events = [events]
     is_paths = isinstance(events, Sequence) and all(isinstance(each, str | os.PathLike) for each in events)
     if is_paths and len(events) > 0:
-        for piece in read_events([Path(each) for each in events], schemas=session.schemas).pieces():
+        files = read_events([Path(each) for each in events], schemas=session.schemas, reading=session.reading)
+        for piece in files.pieces():
             before = session.counts.received
             try:
                 conformed = session.conform(piece.batch)

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +18,7 @@ from whimbrel.engine.snapshot import Blocks
 from whimbrel.errors import WhimbrelError
 from whimbrel.graph.query import Query
 from whimbrel.model.frames import batches
+from whimbrel.model.reading import ReadSettings
 from whimbrel.model.schema import Coordinates
 from whimbrel.model.time import BEGINNING_OF_TIME, DAY, END_OF_TIME
 from whimbrel.trial.compare import CHANGE, CHANGES
@@ -90,7 +91,7 @@ class Shadow:
     candidate
         The query that might replace it, or a session of its own for it. Its definitions should keep their
         names: findings are matched by type and atomic events.
-    lateness, coordinates, time_unit, default_type
+    lateness, coordinates, columns, time_unit, time_format, day_first, time_zone, default_type
         As for `whimbrel.Session`, if `live` is a query.
 
     Examples
@@ -116,16 +117,14 @@ class Shadow:
         *,
         lateness: timedelta | str | int | None = 0,
         coordinates: Coordinates | str | None = None,
-        time_unit: str = "s",
-        default_type: str | None = None,
+        **how: Unpack[ReadSettings],
     ) -> None:
         if isinstance(live, Query):
             live = Session(
                 live,
                 lateness=lateness,
                 coordinates=coordinates,
-                time_unit=time_unit,
-                default_type=default_type,
+                **how,
             )
         self._types = candidate.types if isinstance(candidate, Query) and len(live.queries) > 1 else None
         """The types to compare, if the live session has others."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -22,8 +22,9 @@ from whimbrel.graph.passes.find_joins import find_joins
 from whimbrel.graph.policies import WHOLE
 from whimbrel.graph.query import Query
 from whimbrel.graph.reach import reach
-from whimbrel.io.files import read_events
+from whimbrel.io.files import EventFiles, read_events
 from whimbrel.model.frames import batches, is_spark_frame
+from whimbrel.model.reading import ReadSettings
 from whimbrel.model.schema import Coordinates
 from whimbrel.model.time import BEGINNING_OF_TIME, END_OF_TIME, MINUTE, duration, instant
 from whimbrel.whynot.aside import unprocessed
@@ -46,11 +47,9 @@ def why(
     around: timedelta | str | int | None = None,
     lateness: timedelta | str | int | None = None,
     coordinates: Coordinates | str | None = None,
-    time_unit: str = "s",
-    default_type: str | None = None,
-    columns: Mapping[str, Any] | None = None,
     limit: int = SHOWN,
     effort: int = EFFORT,
+    **how: Unpack[ReadSettings],
 ) -> Explanation:
     """Say why a query detected something in some events, or did not.
 
@@ -68,10 +67,8 @@ def why(
         Around which time, as `datetime`, ISO 8601 text or microseconds since 1970 UTC.
     around
         How far around; by default as far as the query reaches back, or a minute if it looks at single events.
-    lateness, coordinates, time_unit, default_type
+    lateness, coordinates, columns, time_unit, time_format, day_first, time_zone, default_type
         As for `whimbrel.run`: with a lateness, events count as late that come later than it.
-    columns
-        Spark frames only: names for columns, as for `whimbrel.spark.detect`.
     limit
         How many misses to show for each definition; the others are counted.
     effort
@@ -89,19 +86,15 @@ def why(
         raise WhimbrelError("this is no query yet; compile it first: wb.compile(text) or wb.read(path)")
     asked = key_asked_for(key, find_joins(query.graph))
     span = _span(query.graph, at, around)
-    watched = Watched(
-        query, lateness=lateness, coordinates=coordinates, time_unit=time_unit, default_type=default_type
-    )
     frame = events if is_spark_frame(events) else None
+    # The columns of a frame have their names when they come here; its mapping may hold Spark's expressions.
+    own: ReadSettings = {**how, "columns": None} if frame is not None else how
+    watched = Watched(query, lateness=lateness, coordinates=coordinates, **own)
     if frame is not None:
         from whimbrel.spark import collecting
 
         reached = _reached(query.graph, span)
-        events = collecting.rows_of(
-            query, frame, asked, reached, columns=columns, time_unit=time_unit, default_type=default_type
-        )
-    elif columns is not None:
-        raise DataError("columns are named for Spark frames only; rename those of other tables yourself")
+        events = collecting.rows_of(query, frame, asked, reached, **how)
     types: Counter[str] = Counter()
     source = _counted(_source(watched, events), types)
     if lateness is None:
@@ -111,7 +104,9 @@ def why(
             watched.feed(batch)
         watched.feed(None, END_OF_TIME)
     if frame is not None and not _types_read(watched.watched) - {ANY} <= types.keys():
-        types = Counter(collecting.types_of(frame, columns)) | types  # to name those that there are instead
+        types = (
+            Counter(collecting.types_of(query, frame, **how)) | types
+        )  # to name those that there are instead
     return _explained(watched, types, asked, at, span, limit, effort)
 
 
@@ -196,8 +191,12 @@ def _is_path(events: Any) -> bool:
     )
 
 
+def _opened(watched: Watched, paths: list[Any]) -> EventFiles:
+    return read_events([Path(path) for path in paths], schemas=watched.schemas, reading=watched.reading)
+
+
 def _files(watched: Watched, paths: list[Any]) -> Iterator[pa.RecordBatch]:
-    for piece in read_events([Path(path) for path in paths], schemas=watched.schemas).pieces():
+    for piece in _opened(watched, paths).pieces():
         try:
             conformed = watched.conform(piece.batch)
         except DataError as error:

@@ -55,7 +55,16 @@ class Builder(Transformer[Token, Any]):
         return t.Param(str(items[0]), items[1], at=meta_span(meta))
 
     def event(self, meta: Meta, items: list[Any]) -> t.Event:
-        return t.Event(str(items[0]), items[1], at=token_span(items[0]))
+        name, attributes, columns = items
+        return t.Event(str(name), attributes, columns or (), at=token_span(name))
+
+    def from_columns(self, meta: Meta, items: list[Any]) -> tuple[t.Mapped, ...]:
+        return tuple(items)
+
+    def mapped(self, meta: Meta, items: list[Any]) -> t.Mapped:
+        name, column = items
+        text = unquote(column) if column.type == "STRING" else str(column)
+        return t.Mapped(str(name), text, at=meta_span(meta))
 
     def region(self, meta: Meta, items: list[Any]) -> t.Region:
         return t.Region(str(items[0]), items[1], at=token_span(items[0]))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from pathlib import Path
 
-from whimbrel.errors import QueryError, Span, UnknownNameError
+from whimbrel.errors import QueryError, Span, UnknownNameError, did_you_mean
 from whimbrel.graph.functions import Function
 from whimbrel.graph.operators import Graph, Operator, Source, clock
 from whimbrel.graph.query import Subscription
@@ -18,7 +18,7 @@ from whimbrel.lang.wbl.pattern import TypeInfo
 from whimbrel.lang.wbl.regions import Regions
 from whimbrel.lang.wbl.resolve import Surroundings
 from whimbrel.lang.wbl.values import Params, ParamValue
-from whimbrel.model.schema import Coordinates, EventSchema, Type
+from whimbrel.model.schema import RESERVED_COLUMNS, Coordinates, EventSchema, Type
 from whimbrel.model.time import TIME_POINT, instant, written_time_point
 
 
@@ -97,7 +97,29 @@ class Declarations:
                     f"write '{declared.name}: float'",
                 )
             attributes[declared.name] = kind
-        self.events[statement.name] = EventSchema(statement.name, attributes)
+        columns = self._columns(statement, attributes)
+        self.events[statement.name] = EventSchema(statement.name, attributes, columns)
+
+    def _columns(self, statement: t.Event, attributes: Mapping[str, Type]) -> dict[str, str]:
+        """Read which columns an event is made of; all events of an input share its columns."""
+        found: dict[str, str] = {}
+        for item in statement.columns:
+            if item.name not in RESERVED_COLUMNS and item.name not in attributes:
+                raise QueryError(
+                    f"{statement.name!r} declares no attribute {item.name!r} to take from a column",
+                    item.at,
+                    did_you_mean(item.name, [*attributes, *sorted(RESERVED_COLUMNS)]),
+                )
+            others = [found, *(schema.columns for schema in self.events.values())]
+            known = next((each[item.name] for each in others if item.name in each), item.column)
+            if item.name in found or known != item.column:
+                raise QueryError(
+                    f"{item.name!r} is taken from {known!r} already",
+                    item.at,
+                    "events of all types share the columns of an input: say it once, or the same again",
+                )
+            found[item.name] = item.column
+        return found
 
     def _add_definition(self, name: str, statement: t.Definition | t.Subscription) -> None:
         self._refuse_known(name, statement.at)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from decimal import Decimal
 
 from whimbrel.errors import Span
 from whimbrel.lang.wbl import tree as t
 from whimbrel.model.time import written_time_point
+
+_NAME = re.compile(r"[^\W\d]\w*")
 
 _OR, _AND, _NOT, _COMPARISON, _SUM, _PRODUCT, _NEGATIVE, _ATOM = range(1, 9)
 _INFIX = {"+": _SUM, "-": _SUM, "*": _PRODUCT, "/": _PRODUCT, "%": _PRODUCT}
@@ -272,8 +275,8 @@ def print_statement(statement: t.Statement) -> Block:
             lines = (_line(0, f"coordinates {name}", statement.at),)
         case t.Param(name, value):
             lines = (_line(0, f"param {name} = {print_expression(value)}", statement.at),)
-        case t.Event(name, attributes):
-            lines = (_line(0, f"event {name}({_declared(attributes)})", statement.at),)
+        case t.Event(name, attributes, columns):
+            lines = (_line(0, f"event {name}({_declared(attributes)})", statement.at), *_mapped(columns))
         case t.Region(name, shape):
             lines = (_line(0, f"region {name} = {print_shape(shape)}", statement.at),)
         case t.Definition():
@@ -289,6 +292,17 @@ def _line(indent: int, text: str, at: Span | None) -> Line:
 
 def _declared(attributes: tuple[t.Declared, ...]) -> str:
     return ", ".join(item.name if item.type is None else f"{item.name}: {item.type}" for item in attributes)
+
+
+def _mapped(columns: tuple[t.Mapped, ...]) -> tuple[Line, ...]:
+    if not columns:
+        return ()
+    pairs = ", ".join(f"{item.name} = {_column(item.column)}" for item in columns)
+    return (_line(1, f"from columns {pairs}", columns[0].at),)
+
+
+def _column(name: str) -> str:
+    return name if _NAME.fullmatch(name) else _quoted(name)
 
 
 def _header(statement: t.Definition) -> str:

@@ -23,6 +23,7 @@ KEYWORDS: dict[str, tuple[str, ...]] = {
     "_DEFINE": ("define",),
     "_SUBSCRIPTION": ("Subscription",),
     "_SEQ": ("seq",),
+    "_FROM_COLUMNS": ("from columns",),
     "_FROM": ("from",),
     "_TO": ("to",),
     "AGGR": ("aggr",),

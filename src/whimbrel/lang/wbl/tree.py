@@ -319,6 +319,14 @@ class Declared(Node):
 
 
 @dataclass(frozen=True, slots=True)
+class Mapped(Node):
+    """`name = column` of `from columns`: what events call a column of the input."""
+
+    name: str
+    column: str
+
+
+@dataclass(frozen=True, slots=True)
 class Assignment(Node):
     """`name = value`."""
 
@@ -412,10 +420,11 @@ class Param(Node):
 
 @dataclass(frozen=True, slots=True)
 class Event(Node):
-    """`event Name(attribute: type, ...)`."""
+    """`event Name(attribute: type, ...) from columns name = column, ...`."""
 
     name: str
     attributes: tuple[Declared, ...]
+    columns: tuple[Mapped, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

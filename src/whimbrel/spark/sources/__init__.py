@@ -81,7 +81,7 @@ def _open_replay(spark: SparkSession, spec: Spec, schema: str | StructType | Non
         order=spec.options.get("order", "time"),
         tick=spec.number("tick", 1, least=1e-3),
         format=spec.options.get("format"),
-        time_unit=spec.options.get("time_unit", "s"),
+        time_unit=spec.options.get("time_unit"),
         cache=spec.options.get("cache"),
     )
 

@@ -26,6 +26,8 @@ from whimbrel.io.files import Piece, find_files, read_events
 from whimbrel.model import columns as columns_of
 from whimbrel.model.batch import TIME_UNIT_KEY
 from whimbrel.model.faults import Faults
+from whimbrel.model.naming import resolve
+from whimbrel.model.times import Times
 
 PIECE_ROWS = 65_536
 """Rows in one batch of a tape: what a worker reads at a time."""
@@ -52,7 +54,7 @@ class Recording:
     order
         "time" for event time, "file" for the order of the rows, or the name of a column with times.
     time_unit
-        The unit of times that are plain numbers.
+        The unit of times that are plain numbers; None tells it by their size.
     cache
         The folder for tapes; by default one of this user among the machine's temporary files.
     """
@@ -60,7 +62,7 @@ class Recording:
     path: str
     format: str | None = None
     order: str = "time"
-    time_unit: str = "s"
+    time_unit: str | None = None
     cache: str | None = None
 
     def name(self) -> str:
@@ -72,7 +74,7 @@ class Recording:
         return find_files(self.path, self.format)
 
     def _settings(self) -> list[str]:
-        return [_FORM, self.format or "", self.order, self.time_unit]
+        return [_FORM, self.format or "", self.order, self.time_unit or ""]
 
     def place(self) -> Path:
         """Return the folder of the tape, which changes whenever a file does."""
@@ -158,13 +160,10 @@ def _one_batch(table: pa.Table) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, schema=table.schema)
 
 
-def _read(recording: Recording) -> tuple[pa.Table, int]:
-    """Read all files into one table whose types Spark has, and return the unit of its plain times."""
+def _read(recording: Recording) -> tuple[pa.Table, Times]:
+    """Read all files into one table whose types Spark has, and return how its plain times are read."""
     batches: list[pa.RecordBatch] = []
-    factor = columns_of.TIME_UNITS.get(recording.time_unit)
-    if factor is None:
-        known = ", ".join(columns_of.TIME_UNITS)
-        raise DataError(f"time unit {recording.time_unit!r} is not known; use one of: {known}")
+    times = Times(recording.time_unit)
     for piece in read_events(recording.path, format=recording.format).pieces():
         batches += _usable(piece)
     kinds = _kinds(batches)
@@ -172,17 +171,30 @@ def _read(recording: Recording) -> tuple[pa.Table, int]:
     alike = [_alike(batch, schema) for batch in batches if batch.num_rows]
     table = pa.Table.from_batches(alike, schema=schema)
     for name in (name for name in _TIMES if name in kinds):
-        table = _as_timestamps(table, name, factor)
-    return table, factor
+        table = _as_timestamps(table, name, times)
+    return table, times
 
 
-def _as_timestamps(table: pa.Table, name: str, factor: int) -> pa.Table:
-    """Make timestamps of times; a column with one that cannot be read stays, so that Whimbrel shows it."""
+def _as_timestamps(table: pa.Table, name: str, times: Times) -> pa.Table:
+    """Make timestamps of times; a column with one that cannot be read stays, so that Whimbrel shows it.
+
+    Texts without a zone stay, too: whoever reads the stream may know their zone.
+    """
+    if pa.types.is_string(table[name].type) and not _say_zones(table[name]):
+        return table
     faults = Faults(table.num_rows)
-    made = columns_of.as_instants(name, _whole(table[name]), factor, faults)
+    made = columns_of.as_instants(name, _whole(table[name]), times, faults)
     if faults:
         return table
     return table.set_column(table.schema.names.index(name), name, made.view(columns_of.INSTANT))
+
+
+def _say_zones(texts: pa.ChunkedArray) -> bool:
+    try:
+        texts.cast(columns_of.INSTANT)
+    except pa.ArrowInvalid:
+        return False
+    return True
 
 
 def _whole(column: pa.ChunkedArray) -> pa.Array:
@@ -193,7 +205,7 @@ def _usable(piece: Piece) -> list[pa.RecordBatch]:
     """Bring a piece into types that Spark has; lines that could not be read become rows of `_raw` alone."""
     said = (piece.batch.schema.metadata or {}).get(TIME_UNIT_KEY, b"").decode()
     columns = {
-        name: _column(name, column, columns_of.TIME_UNITS.get(said))
+        name: _column(name, column, said or None)
         for name, column in zip(piece.batch.schema.names, piece.batch.columns, strict=True)
     }
     made = [pa.RecordBatch.from_pydict(columns)] if columns else []
@@ -202,14 +214,14 @@ def _usable(piece: Piece) -> list[pa.RecordBatch]:
     return made
 
 
-def _column(name: str, column: pa.Array, said_factor: int | None) -> pa.Array:
+def _column(name: str, column: pa.Array, said: str | None) -> pa.Array:
     faults = Faults(len(column))
     plain = columns_of.decoded(column)
     if name in _TIMES:
-        is_instant = pa.types.is_temporal(plain.type) or (said_factor and pa.types.is_integer(plain.type))
+        is_instant = pa.types.is_temporal(plain.type) or (said and pa.types.is_integer(plain.type))
         if not is_instant:
             return plain
-        made = columns_of.as_instants(name, plain, said_factor or 1, faults).view(columns_of.INSTANT)
+        made = columns_of.as_instants(name, plain, Times(said or "us"), faults).view(columns_of.INSTANT)
     elif name in _NUMBERS:
         return plain if pa.types.is_string(plain.type) else columns_of.as_numbers(name, plain, faults)
     elif pa.types.is_binary(plain.type):
@@ -244,33 +256,37 @@ def _alike(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
-def _ordered(table: pa.Table, recording: Recording, factor: int) -> tuple[Instants | None, Instants]:
+def _ordered(table: pa.Table, recording: Recording, times: Times) -> tuple[Instants | None, Instants]:
     """Return the rows in the order of the replay (None if they are), and when each of them is due."""
     if recording.order in ("time", "file"):
-        last = "time" if "time" in table.schema.names else "end"
-        if last not in table.schema.names:
-            raise DataError(f"{recording.path}: no column says when: give 'time', or 'start' and 'end'")
-        keys = [_instants(table, last, factor)]
+        found = resolve(table.schema.names).columns
+        last, first = found.get("time") or found.get("end"), found.get("start")
+        if last is None:
+            raise DataError(
+                f"{recording.path}: no column says when: give 'time', or 'start' and 'end', or say "
+                "order=COLUMN"
+            )
+        keys = [_instants(table, last, times)]
         if recording.order == "file":
             # When a late row came is not known: no later than the first one that shows a newer time.
             return None, np.maximum.accumulate(keys[0])
-        keys += [_instants(table, "start", factor)] if last == "end" and "start" in table.schema.names else []
+        keys += [_instants(table, first, times)] if first is not None else []
     else:
         if recording.order not in table.schema.names:
             hint = did_you_mean(recording.order, table.schema.names)
             raise DataError(f"{recording.path}: no column {recording.order!r} to order by; {hint}")
-        keys = [_instants(table, recording.order, factor)]
+        keys = [_instants(table, recording.order, times)]
     order = np.lexsort(keys[::-1])
     if (order[1:] > order[:-1]).all():
         return None, keys[0]
     return order, keys[0][order]
 
 
-def _instants(table: pa.Table, name: str, factor: int) -> Instants:
+def _instants(table: pa.Table, name: str, times: Times) -> Instants:
     """Return times in microseconds; a row without a readable one stays with the row before it."""
     column = _whole(table[name])
     faults = Faults(len(column))
-    made = columns_of.as_instants(name, column, factor, faults)
+    made = columns_of.as_instants(name, column, times, faults)
     missing = columns_of.nulls_of(made) | (faults.bad() if faults else False)
     values = columns_of.values_of(made, "i8")
     if not missing.any():

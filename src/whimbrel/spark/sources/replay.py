@@ -42,7 +42,7 @@ def read_replay(
     order: str = "time",
     tick: float = 1,
     format: str | None = None,  # noqa: A002 - the name that users of every reader know
-    time_unit: str = "s",
+    time_unit: str | None = None,
     cache: str | None = None,
 ) -> DataFrame:
     """Replay event files as a stream; after the last event the stream is silent.
@@ -62,7 +62,7 @@ def read_replay(
     format
         The format, if the endings of the files do not tell it.
     time_unit
-        The unit of times that are plain numbers: "s", "ms" or "us".
+        The unit of times that are plain numbers: "s", "ms", "us" or "ns"; None tells it by their size.
     cache
         The folder for the recording in order of replay; by default among the machine's temporary files.
 
@@ -104,7 +104,7 @@ class Settings:
             given["path"],
             given.get("format"),
             given.get("order", "time"),
-            given.get("time_unit", "s"),
+            given.get("time_unit"),
             given.get("cache"),
         )
         speed = given.get("speed", "0").lower()

@@ -1,0 +1,74 @@
+"""How the rows of an input are read as events: which column is what, and what times mean."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypedDict
+
+from whimbrel.model.naming import Named, carried, resolve, usual_role
+from whimbrel.model.schema import RESERVED_COLUMNS, EventSchema
+from whimbrel.model.times import Times
+
+
+class ReadSettings(TypedDict, total=False):
+    """The settings of every function that reads events; each may be left out."""
+
+    columns: Mapping[str, Any] | None
+    """Which column is what: `{"time": "BaseDateTime", "source": "MMSI"}`; other names are attributes."""
+    time_unit: str | None
+    """The unit of times that are plain numbers: "s", "ms", "us" or "ns"; None tells it by their size."""
+    time_format: str | None
+    """How times are written, as for `strptime`: "%d.%m.%Y %H:%M:%S"; None takes ISO 8601 and the like."""
+    day_first: bool | None
+    """Whether 03/01/2022 is in January (True) or in March (False)."""
+    time_zone: str | None
+    """The zone of times that do not say theirs, such as "Europe/Berlin"; None is UTC."""
+    default_type: str | None
+    """The type of all events, for an input without the column `type`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How to read an input."""
+
+    columns: Mapping[str, str] = field(default_factory=dict)
+    times: Times = Times()
+    default_type: str | None = None
+    types: frozenset[str] = frozenset()
+    """The types that queries read: if it is one, events without a type are of it."""
+    is_settled: bool = False
+    """Whether the columns have the names of events already, because somebody else saw to it."""
+
+    @classmethod
+    def of(
+        cls,
+        *,
+        columns: Mapping[str, str] | None = None,
+        time_unit: str | None = None,
+        time_format: str | None = None,
+        day_first: bool | None = None,
+        time_zone: str | None = None,
+        default_type: str | None = None,
+    ) -> Reading:
+        """Make one from the settings that people give."""
+        times = Times(time_unit, time_format, day_first, time_zone)
+        return cls(dict(columns or {}), times, default_type)
+
+    def named(
+        self, columns: Iterable[str], schemas: Mapping[str, EventSchema], read: Iterable[str] = ()
+    ) -> Named:
+        """Settle which of the columns is what, for queries with these schemas that read these attributes."""
+        if self.is_settled:
+            return resolve(columns)
+        declared = {name for schema in schemas.values() for name in schema.attributes}
+        said = carried(schemas.values())
+        return resolve(columns, given=self.columns, said=said, read=declared.union(read))
+
+    def may_take(self, column: str, schemas: Mapping[str, EventSchema]) -> str | None:
+        """Tell which role a column of this name may have, whatever the other columns are; None: no role."""
+        for mapping in (self.columns, carried(schemas.values())):
+            for name, given in mapping.items():
+                if given == column and name in RESERVED_COLUMNS:
+                    return name
+        return column if column in RESERVED_COLUMNS else usual_role(column)
