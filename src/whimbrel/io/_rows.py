@@ -35,11 +35,16 @@ def _kind(value: Any) -> Type | None:
 
 def batch_of_rows(rows: Sequence[Row], kinds: Mapping[str, Type | None]) -> pa.RecordBatch:
     """Build a batch with the columns of `kinds`; objects and lists become their JSON text."""
-    arrays = [
-        pa.array([_value(row.get(name), kind) for row in rows], _kinds.ARROW_TYPES[kind])
-        for name, kind in kinds.items()
-    ]
+    arrays = [_column([row.get(name) for row in rows], kind) for name, kind in kinds.items()]
     return pa.RecordBatch.from_arrays(arrays, names=list(kinds))
+
+
+def _column(values: list[Any], kind: Type | None) -> pa.Array:
+    try:
+        return pa.array(values, _kinds.ARROW_TYPES[kind])
+    except (pa.ArrowInvalid, pa.ArrowTypeError):
+        # Some values are of a narrower kind than the column.
+        return pa.array([_value(value, kind) for value in values], _kinds.ARROW_TYPES[kind])
 
 
 def _value(value: Any, kind: Type | None) -> Any:

@@ -215,7 +215,7 @@ def open_file(
     if chosen == "gpx":
         from whimbrel.io._gpx import GpxFile
 
-        return GpxFile(path)
+        return GpxFile(path, encoding)
     if chosen == "nmea":
         from whimbrel.io._nmea import NmeaFile
 
