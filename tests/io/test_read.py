@@ -405,7 +405,11 @@ def test_kinds_join_in_any_order() -> None:
         ("a.parquet", b"", "a.parquet: cannot be read"),
         ("a.parquet", b"PAR1xxxxPAR1", "a.parquet: cannot be read"),
         ("a.xls", b"", "ending does not tell a format; known: .csv, .tsv, .jsonl"),
-        ("a.parquet.gz", b"", "Parquet is packed inside and is not read out of a packed file; unpack it first"),
+        (
+            "a.parquet.gz",
+            b"",
+            "Parquet is packed inside and is not read out of a packed file; unpack it first",
+        ),
     ],
 )
 def test_a_file_that_cannot_be_read_is_a_clear_error(

@@ -30,6 +30,7 @@ from whimbrel.cli.options import (
 )
 from whimbrel.cli.progress import ProgressBar
 from whimbrel.cli.queries import STDIN, read_query, show_warnings, shown
+from whimbrel.cli.reading import reading_options
 from whimbrel.cli.summary import summary
 from whimbrel.errors import DataError
 
@@ -70,7 +71,7 @@ PLOTS = (".svg",)
     "output, and then the summary goes to standard error. With OTHER, all that either found, with `change`.",
 )  # fmt: skip
 @click.option(
-    "--format", "form", type=click.Choice(["jsonl", "csv", "parquet", "geojson"]),
+    "--format", "form", type=click.Choice(["jsonl", "csv", "parquet", "geojson", "mfjson"]),
     help="How the list is written. By default the ending of --out tells; standard output gets jsonl.",
 )  # fmt: skip
 @click.option(
@@ -79,6 +80,7 @@ PLOTS = (".svg",)
 )  # fmt: skip
 @click.option("--plot", metavar="FILE.svg", help="Also draw how often, by day and by hour of the day.")
 @rejected_option
+@reading_options
 @type_option
 @time_unit_option
 @coordinates_option

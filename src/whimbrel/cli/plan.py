@@ -21,6 +21,7 @@ from whimbrel.cli.options import (
     type_option,
 )
 from whimbrel.cli.queries import read_query, show_warnings
+from whimbrel.cli.reading import reading_options
 from whimbrel.cli.summary import refusals
 
 if TYPE_CHECKING:
@@ -78,6 +79,7 @@ if TYPE_CHECKING:
     "how many there are, is told in any case.",
 )  # fmt: skip
 @click.option("--table", is_flag=True, help="Print tables of tasks, deliveries and links instead of words.")
+@reading_options
 @type_option
 @time_unit_option
 @coordinates_option

@@ -20,6 +20,7 @@ from whimbrel.cli.options import (
 )
 from whimbrel.cli.progress import ProgressBar
 from whimbrel.cli.queries import read_query, show_warnings
+from whimbrel.cli.reading import reading_options
 
 if TYPE_CHECKING:
     from whimbrel.graph.query import Query
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
     "--weigh", is_flag=True,
     help="Send packets as large as Arrow makes them, headers included, instead of as the plan says.",
 )  # fmt: skip
+@reading_options
 @type_option
 @time_unit_option
 @coordinates_option
@@ -181,7 +183,7 @@ def _simulate_plan(
             "query": query,
             "network": network_file,
             "plan": plan_file,
-            "events": list(events),
+            "events": [str(path) for path in events],
         }
         given |= {"heartbeat": heartbeat, "weigh": weigh, "planner": plan.planner}
         files = write_report("plan", given, results, out, drawn=plots)

@@ -12,6 +12,7 @@ from whimbrel.cli.detect import STDOUT, announce_compiling, default_rejected, re
 from whimbrel.cli.options import Command, compile_options, time_unit_option, type_option
 from whimbrel.cli.progress import ProgressBar
 from whimbrel.cli.queries import read_query, show_warnings
+from whimbrel.cli.reading import reading_options
 from whimbrel.cli.summary import summary as outcome_summary
 
 if TYPE_CHECKING:
@@ -88,6 +89,7 @@ def create(root: str, coordinates: str | None, cell_m: float) -> None:
     "--batch", metavar="NAME",
     help="A name for these events; adding a batch of the same name again replaces it.",
 )  # fmt: skip
+@reading_options
 @type_option
 @time_unit_option
 @click.option(
@@ -228,7 +230,7 @@ def explain(root: str, query: str, since: str | None, until: str | None, **compi
     help="Where the detections go; - is standard output, the default.",
 )  # fmt: skip
 @click.option(
-    "--format", "form", type=click.Choice(["jsonl", "csv", "parquet", "geojson"]),
+    "--format", "form", type=click.Choice(["jsonl", "csv", "parquet", "geojson", "mfjson"]),
     help="How they are written. By default the ending of --out tells; standard output gets jsonl.",
 )  # fmt: skip
 @compile_options

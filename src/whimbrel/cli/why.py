@@ -17,6 +17,7 @@ from whimbrel.cli.options import (
     type_option,
 )
 from whimbrel.cli.queries import read_query, show_warnings
+from whimbrel.cli.reading import reading_options
 from whimbrel.errors import DataError
 from whimbrel.model.time import MILLISECOND, SECOND, instant
 
@@ -50,6 +51,7 @@ _UNITS = {"s": SECOND, "ms": MILLISECOND, "us": 1}
     "--limit", type=click.IntRange(min=1), default=5, show_default=True, metavar="NUMBER",
     help="How many misses to show for each definition; the others are counted.",
 )  # fmt: skip
+@reading_options
 @type_option
 @time_unit_option
 @coordinates_option

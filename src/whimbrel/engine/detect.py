@@ -6,7 +6,6 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -100,7 +99,7 @@ def _files(
     session: Session, events: Any, writer: RejectedWriter, progress: Progress | None
 ) -> Iterator[pa.RecordBatch]:
     paths = [events] if isinstance(events, str | os.PathLike) else list(events)
-    files = read_events([Path(path) for path in paths], schemas=session.schemas)
+    files = read_events(paths, schemas=session.schemas)
     for piece in files.pieces():
         before = session.counts.received
         try:

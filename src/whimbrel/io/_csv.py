@@ -29,8 +29,8 @@ _ALWAYS_TEXT = frozenset({"id", "type", "source", "geometry"})
 class CsvFile:
     """A CSV or TSV file with a header line. Empty fields are missing values; `""` is an empty text.
 
-    Where semicolons part the fields, numbers may have a decimal comma. Then a column is numbers if every value of
-    it is one, and what the query declares is found out, too.
+    Where semicolons part the fields, numbers may have a decimal comma. Then a column is numbers if every
+    value of it is one, and what the query declares is found out, too.
     """
 
     rows: int | None = None

@@ -1,4 +1,4 @@
-"""Find out how a CSV file is written, from its first lines: where its header begins, and what parts its fields."""
+"""Find out how a CSV file is written from its first lines: where the header begins, what parts the fields."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Head:
 
 
 def known_delimiter(given: str) -> str:
-    """Return the character that a delimiter is given as; words stand for what is hard to type.
+    r"""Return the character that a delimiter is given as; words stand for what is hard to type.
 
     Raises
     ------
@@ -48,7 +48,7 @@ def known_delimiter(given: str) -> str:
 
     Examples
     --------
-    >>> known_delimiter("tab") == "\\t"
+    >>> known_delimiter("tab") == "\t"
     True
     """
     found = NAMES.get(given.lower(), given)
@@ -62,8 +62,8 @@ def known_delimiter(given: str) -> str:
 def head_of(stream: io.BufferedReader, delimiter: str | None, usual: str) -> Head:
     """Look at the beginning of a file without moving on.
 
-    Lines that begin with # stand before the header and are passed over. But where the last of them has as many
-    fields as the line below, and that one is data, it is the header itself. Excel's `sep=;` is obeyed.
+    Lines that begin with # stand before the header and are passed over. But where the last of them has as
+    many fields as the line below, and that one is data, it is the header itself. Excel's `sep=;` is obeyed.
     """
     text = stream.peek(_PEEK)[:_PEEK].decode(errors="replace")
     lines = text.splitlines(keepends=True)

@@ -11,6 +11,7 @@ from whimbrel.io import _kinds
 from whimbrel.io._pieces import Plan
 from whimbrel.model.schema import Type
 
+
 class DecimalCommas:
     """Finds the columns whose values are all numbers, with a comma in some of them, and reads them."""
 

@@ -97,7 +97,7 @@ class JsonList(JsonLinesFile):
 def open_list(
     path: Path, on_read: Progress, encoding: str | None = None, start: int | None = None
 ) -> io.BufferedReader:
-    """Open the elements of a list, one a line: the list that is the document, or the one that starts there."""
+    """Open the elements of a list, one a line: the list that is the document, or that begins at `start`."""
     stream = open_text(path, on_read, encoding=encoding)
     if start is None:
         # All up to and with the opening bracket.
@@ -189,7 +189,7 @@ class _ListRows(RowFile):
         with open_list(self.path, on_read, self._encoding, self._start) as stream:
             number = 0
             for block in line_blocks(stream, _BLOCK):
-                for number, line in enumerate(block.splitlines(), number + 1):  # noqa: B020, PLW2901 - counts on
+                for number, line in enumerate(block.splitlines(), number + 1):  # noqa: B020 - counts on
                     if line.strip():
                         yield number, self._event(line)
 

@@ -1,8 +1,8 @@
 """Read events from GPX 1.0 and 1.1: the points of tracks, waypoints and routes.
 
-Expat, which comes with Python, hands the document over element by element, so that memory does not grow with the
-file, and what stands before a broken place is kept; a document with a DOCTYPE, which could define entities, is
-refused.
+Expat, which comes with Python, hands the document over element by element, so that memory does not grow with
+the file, and what stands before a broken place is kept; a document with a DOCTYPE, which could define
+entities, is refused.
 """
 
 from __future__ import annotations

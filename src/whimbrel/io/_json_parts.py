@@ -1,7 +1,7 @@
 """Cut large JSON documents into their parts without holding them: block by block, with array operations.
 
-A list becomes a stream with one element a line, which is what the reader of JSON lines takes. An object becomes
-its skeleton (`{"now": 3, "aircraft": []}`), the places of the lists and objects in it told apart.
+A list becomes a stream with one element a line, which is what the reader of JSON lines takes. An object
+becomes its skeleton (`{"now": 3, "aircraft": []}`), the places of the lists and objects in it told apart.
 """
 
 from __future__ import annotations

@@ -1,10 +1,12 @@
-"""Events from GeoJSON features: plain ones, those with a time, and those that move (OGC Moving Features JSON).
+"""Events from GeoJSON features: plain ones, those with a time, and those that move (OGC 19-045r3).
 
 | feature | its events |
 |---|---|
-| `geometry` and `properties` | one, at the place and the time that its properties, its `time` or its `when` say |
-| LineString with `properties.datetimes` (MF-JSON Trajectory; also `coordTimes`, `coordinateProperties.times`) | one a position |
+| `geometry` and `properties` | one; its properties, its `time` or its `when` say the time |
+| LineString with `properties.datetimes` (MF-JSON Trajectory) | one a position |
 | `temporalGeometry` (MF-JSON Prism) | one a position, with the `temporalProperties` at its time |
+
+Other writers call the times of a line `coordTimes` or `coordinateProperties.times`; they are read, too.
 
 The events of a feature that moves have its id as their `source`.
 
@@ -43,7 +45,9 @@ def is_feature(item: Any) -> bool:
         return False
     if item.get("type") in MOVING:
         return True
-    return item.get("type") == "Feature" and bool(item.keys() & {"geometry", "properties", "temporalGeometry"})
+    return item.get("type") == "Feature" and bool(
+        item.keys() & {"geometry", "properties", "temporalGeometry"}
+    )
 
 
 def events_of(item: Any, number: int, coordinates: Coordinates) -> Iterator[Row | Rejected]:
@@ -101,7 +105,9 @@ def _time_of(item: Row) -> Row:
             said.get("start"),
             said.get("end", said.get("stop", said.get("finish"))),
         ]
-        instant = next((said[name] for name in ("timestamp", "datetime", "instant", "date") if name in said), None)
+        instant = next(
+            (said[name] for name in ("timestamp", "datetime", "instant", "date") if name in said), None
+        )
         said = instant if instant is not None else interval if any(interval) else None
     if isinstance(said, list) and len(said) == 2:
         return {"start": _time(said[0]), "end": _time(said[1])}
@@ -138,9 +144,13 @@ def _base(item: Row, properties: Row, number: int) -> Row:
 
 
 def _times_along(item: Row, properties: Row) -> list[Any] | None:
-    """Return the times of the positions of a line, wherever the writer has put them; None if there are none."""
+    """Return the times of the positions of a line, wherever the writer has put them; None without any."""
     geometry = item.get("geometry")
-    if not isinstance(geometry, dict) or geometry.get("type") not in ("LineString", "MultiPoint", "MultiLineString"):
+    if not isinstance(geometry, dict) or geometry.get("type") not in (
+        "LineString",
+        "MultiPoint",
+        "MultiLineString",
+    ):
         return None
     inner = properties.get("coordinateProperties")
     for place in (properties, inner if isinstance(inner, dict) else {}):
@@ -230,7 +240,9 @@ def _placed(row: Row, kind: str, position: Any, coordinates: Coordinates) -> Row
         if len(position) > 2:
             row.setdefault("altitude", float(position[2]))
         return row
-    shape = {"MovingPolygon": "Polygon", "MovingLineString": "LineString", "MovingPointCloud": "MultiPoint"}[kind]
+    shape = {"MovingPolygon": "Polygon", "MovingLineString": "LineString", "MovingPointCloud": "MultiPoint"}[
+        kind
+    ]
     try:
         return {**row, "geometry": _wkt({"type": shape, "coordinates": position})}
     except DataError as error:
@@ -246,7 +258,9 @@ class _Values:
         if len(values) != len(times):
             raise DataError(f"the property {name!r} has {len(values)} values and {len(times)} times")
         instants = [(_instant(time), time, value) for time, value in zip(times, values, strict=True)]
-        known = sorted(((at, time, value) for at, time, value in instants if at is not None), key=lambda e: e[0])
+        known = sorted(
+            ((at, time, value) for at, time, value in instants if at is not None), key=lambda e: e[0]
+        )
         self._instants = [at for at, _, _ in known]
         self._values = [value for _, _, value in known]
         self.times = [(time, at) for at, time, _ in known]

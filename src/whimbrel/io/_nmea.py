@@ -1,7 +1,7 @@
 r"""Read events from NMEA 0183 lines: AIS messages of ships (VDM, VDO), and positions of the receiver (RMC).
 
-Receivers write the time in a tag block (`\c:1700000000*52\!AIVDM,...`), in front of the sentence or behind it,
-as seconds since 1970 or as a date. The messages themselves are decoded by pyais.
+Receivers write the time in a tag block (`\c:1700000000*52\!AIVDM,...`), in front of the sentence or behind
+it, as seconds since 1970 or as a date. The messages themselves are decoded by pyais.
 """
 
 from __future__ import annotations
@@ -198,7 +198,9 @@ class _Log:
 
 def _lost(parts: list[tuple[int, int | None, Any]]) -> Iterator[Item]:
     for number, _, part in parts:
-        reason = f"the other parts of the message are missing: this is part {part.frag_num} of {part.frag_cnt}"
+        reason = (
+            f"the other parts of the message are missing: this is part {part.frag_num} of {part.frag_cnt}"
+        )
         yield number, _rejected(reason, part.raw)
 
 

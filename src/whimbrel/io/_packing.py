@@ -12,7 +12,7 @@ import lzma
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import pyarrow as pa
 
@@ -60,7 +60,7 @@ def packing_by_name(name: str) -> str | None:
     return ENDINGS.get(Path(name.lower()).suffix)
 
 
-def unpacking(path: Path, raw: io.BufferedReader) -> tuple[IO[bytes], str | None]:
+def unpacking(path: Path, raw: Any) -> tuple[IO[bytes], str | None]:
     """Return what a file holds, unpacked, and how it was packed.
 
     Raises
@@ -80,7 +80,7 @@ def unpacking(path: Path, raw: io.BufferedReader) -> tuple[IO[bytes], str | None
     return io.BufferedReader(_unpackers(kind, raw), _BLOCK), kind
 
 
-def _unpackers(kind: str, raw: io.BufferedReader) -> io.RawIOBase:
+def _unpackers(kind: str, raw: Any) -> io.RawIOBase:
     if kind == "gzip":
         return gzip.GzipFile(fileobj=raw)  # type: ignore[return-value]
     if kind == "bzip2":
@@ -93,7 +93,7 @@ def _unpackers(kind: str, raw: io.BufferedReader) -> io.RawIOBase:
 class _Zstd(io.RawIOBase):
     """Arrow's zstd as a plain stream, which the standard library lacks."""
 
-    def __init__(self, raw: io.BufferedReader) -> None:
+    def __init__(self, raw: Any) -> None:
         self._raw = raw
         self._stream = pa.CompressedInputStream(pa.PythonFile(raw, mode="r"), "zstd")
 
@@ -123,10 +123,10 @@ def packing(raw: IO[bytes], name: str) -> Iterator[IO[bytes]]:
             yield packed  # type: ignore[misc]
     elif kind == "bzip2":
         with bz2.BZ2File(raw, "wb") as packed_bz2:
-            yield packed_bz2  # type: ignore[misc]
+            yield packed_bz2
     elif kind == "xz":
         with lzma.LZMAFile(raw, "wb") as packed_xz:
-            yield packed_xz  # type: ignore[misc]
+            yield packed_xz
     elif kind == "zstd":
         with pa.CompressedOutputStream(pa.PythonFile(_KeptOpen(raw), mode="w"), "zstd") as packed_zstd:
             yield packed_zstd

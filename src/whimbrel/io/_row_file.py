@@ -1,4 +1,4 @@
-"""Event files that are read row by row, because their rows are not columns of anything: a base for readers."""
+"""A base for readers of files whose rows come one by one, because the file has no columns."""
 
 from __future__ import annotations
 

@@ -53,7 +53,9 @@ def format_of(path: Path, encoding: str | None = None) -> str:
     named_parquet = ENDINGS.get(_packing.known_ending(path.name, ENDINGS) or "") == "parquet"
     start = b"PAR1" if named_parquet else _start(path)
     if start == b"PAR1" and (_packing.packing_by_name(path.name) if named_parquet else _is_packed(path)):
-        raise DataError(f"{path}: Parquet is packed inside and is not read out of a packed file; unpack it first")
+        raise DataError(
+            f"{path}: Parquet is packed inside and is not read out of a packed file; unpack it first"
+        )
     found = format_by_name(path) or _format_by_content(path, start, encoding)
     if found is None:
         raise DataError(

@@ -19,7 +19,7 @@ _numbers = itertools.count()
 
 @contextlib.contextmanager
 def writing(target: str | PathLike[str]) -> Iterator[IO[bytes]]:
-    """Open `target` for writing; "-" is standard output, a name that ends in .gz, .zst, .bz2 or .xz is packed.
+    """Open `target` for writing; "-" is standard output; .gz, .zst, .bz2 and .xz files are packed.
 
     The file appears under its name only when the block ends well, so a failed run leaves no half file and
     keeps an older one.

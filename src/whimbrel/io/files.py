@@ -41,8 +41,8 @@ def read_events(
     Parameters
     ----------
     paths
-        Files, folders (all event files in them, by name) and patterns such as "day-*.csv"; an `EventPath` says
-        of one how it is read.
+        Files, folders (all event files in them, by name) and patterns such as "day-*.csv"; an `EventPath`
+        says of one how it is read.
     format
         One of `FORMATS`, if neither the endings of the files nor their contents say it.
     delimiter

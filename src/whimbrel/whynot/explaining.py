@@ -7,7 +7,6 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -197,7 +196,7 @@ def _is_path(events: Any) -> bool:
 
 
 def _files(watched: Watched, paths: list[Any]) -> Iterator[pa.RecordBatch]:
-    for piece in read_events([Path(path) for path in paths], schemas=watched.schemas).pieces():
+    for piece in read_events(paths, schemas=watched.schemas).pieces():
         try:
             conformed = watched.conform(piece.batch)
         except DataError as error:
