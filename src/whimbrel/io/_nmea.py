@@ -51,6 +51,8 @@ COLUMNS = {
 _BLOCK = 4 * 2**20
 _FARTHEST = 1_000
 """Lines between two parts of one message; numbers of messages are used again soon."""
+_SHORTEST = 38
+"""Bits up to the end of the sender's number."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 
@@ -60,7 +62,7 @@ _LINE = re.compile(
 _TAG = re.compile(rb"\\(?:[^\\]*[,\\])?c:(\d+)[^\\]*\\")
 _NUMBER = re.compile(rb"(?<![\w.:-])(\d{16}|\d{13}|\d{10})(\.\d+)?(?![\w.:-])")
 _DATE = re.compile(
-    rb"(\d{4})[-/](\d\d)[-/](\d\d)[T ](\d\d):(\d\d):(\d\d)(?:[.,](\d{1,6})\d*)?\s*(Z|UTC|[+-]\d\d:?\d\d)?"
+    rb"(?<!\d)(\d{4})[-/](\d\d)[-/](\d\d)[T ](\d\d):(\d\d):(\d\d)(?:[.,](\d{1,6})\d*)?\s*(Z|UTC|[+-]\d\d:?\d\d)?"
 )
 _NO_TIME = (
     "the line has no time, neither in a tag block (\\c:1700000000*hh\\) nor beside the sentence: "
@@ -177,6 +179,8 @@ class _Log:
     def _event(self, sentence: Any, time: int | None, line: bytes) -> Row | Rejected:
         if time is None:
             return _rejected(_NO_TIME, line)
+        if len(sentence.bv) < _SHORTEST:
+            return _rejected("the AIS message is too short to say who sent it", line)
         reader = _READERS.get(sentence.ais_id)
         try:
             if reader is None:
