@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 from tests.cli.conftest import TRIPS
 
-from whimbrel.cli.detect import FORMATS
 from whimbrel.cli.options import spread_events
+from whimbrel.cli.reading import FORMATS
 from whimbrel.engine import detect as engine
 from whimbrel.graph.policies import Context
 
@@ -331,7 +331,13 @@ def test_a_folder_that_is_not_there_is_named(folder):
 def test_the_endings_of_outputs_are_those_that_are_written():
     from whimbrel.io import detections
 
-    assert set(FORMATS) == set(detections._ENDINGS)
+    assert set(detections.ENDINGS.values()) == set(detections.FORMATS)
+
+
+def test_the_formats_of_the_option_are_those_that_are_read():
+    from whimbrel.io import files
+
+    assert FORMATS == files.FORMATS
 
 
 def test_an_output_that_cannot_be_written_is_refused_before_the_events_are_read(folder):

@@ -5,8 +5,11 @@ python tests/io/fuzz_readers.py [examples] [seed]
 
 from __future__ import annotations
 
+import bz2
 import gzip
+import io
 import json
+import lzma
 import random
 import sys
 import tempfile
@@ -14,9 +17,12 @@ import time
 import traceback
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import shapely
+from pyais import encode_dict
 
 from whimbrel.errors import WhimbrelError
 from whimbrel.io import RejectedWriter, read_events, write_events
@@ -26,7 +32,12 @@ from whimbrel.model.schema import EventSchema, Type
 SCHEMAS = {
     "a": EventSchema("a", {"speed": Type.FLOAT, "count": Type.INT, "seen": Type.TIMESTAMP, "on": Type.BOOL})
 }
-ENDINGS = (".csv", ".csv.gz", ".tsv", ".jsonl", ".jsonl.gz", ".json", ".geojson", ".parquet", ".geoparquet")
+ENDINGS = (
+    *(".csv", ".csv.gz", ".csv.zst", ".csv.bz2", ".csv.xz", ".tsv", ".txt", ".jsonl", ".jsonl.gz", ".json"),
+    *(".object.json", ".aircraft.json", ".states.json", ".geojson", ".geojsonl", ".line.geojson", ".mfjson"),
+    *(".parquet", ".geoparquet", ".points.parquet", ".polygons.parquet", ".gpx", ".nmea"),
+)
+PACKERS = {".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress, ".zst": lambda data: zstd(data)}
 WORDS = r"""
 , " ' { } [ ] : null NaN -1e999 \ud800 \u0000 type time start geometry 0x10 007 true 2024-13-45T99:99:99
 9999-12-31T23:59:59-23:59 POLYGON((0,0,1,1)) POINT(nan,1) 9999999999999999999999999
@@ -53,9 +64,9 @@ def fuzz(examples: int, seed: int = 0) -> int:
                 if chance.random() < 0.1
                 else _damaged(chance, originals[ending])
             )
-            packed = ending.endswith(".gz") and chance.random() < 0.5
+            pack = PACKERS.get(Path(ending).suffix)
             path = folder / f"fuzz{number}{ending}"
-            path.write_bytes(gzip.compress(content) if packed else content)
+            path.write_bytes(pack(content) if pack and chance.random() < 0.7 else content)
             began = time.monotonic()
             try:
                 read += _survives(path, chance)
@@ -144,7 +155,64 @@ def _originals(folder: Path) -> dict[str, bytes]:
     shape = {"type": "Polygon", "coordinates": [[[0, 0], [1, 0], [1, 1], [0, 0]]]}
     features = [{"type": "Feature", "geometry": shape, "properties": row} for row in plain]
     found[".geojson"] = json.dumps({"type": "FeatureCollection", "features": features}).encode()
-    return found | {".csv.gz": found[".csv"], ".jsonl.gz": found[".jsonl"]}
+    packed = {f".csv{ending}": found[".csv"] for ending in PACKERS}
+    return found | packed | {".jsonl.gz": found[".jsonl"], ".txt": found[".csv"]} | _others(plain, features)
+
+
+def _others(plain: list[dict[str, Any]], features: list[dict[str, Any]]) -> dict[str, bytes]:
+    times = [f"2024-05-01T08:00:0{n}Z" for n in range(6)]
+    way = [[n / 7, 2.0, 400.0] for n in range(6)]
+    moving = {"type": "MovingPoint", "datetimes": times, "coordinates": way, "interpolation": "Linear"}
+    speeds = {"datetimes": times[::2], "speed": {"values": [1, 2.5, 3], "interpolation": "Linear"}}
+    mover = {"type": "Feature", "id": "m", "properties": {"type": "a"}, "temporalGeometry": moving}
+    line = {"type": "LineString", "coordinates": way}
+    trip = {"type": "Feature", "geometry": line, "properties": {"datetimes": times, "state": list("abcdef")}}
+    aircraft = [
+        {"hex": "4b1803", "lon": 8.5, "lat": 47.0, "seen_pos": n, "alt_baro": "ground"} for n in range(6)
+    ]
+    state = ["4b1803", "SWR1 ", "CH", 1700000000, 1700000001, 8.5, 47.0, 1.0, False, *[None] * 8]
+    points = "".join(
+        f'<trkpt lat="{n}" lon="8"><ele>4</ele><time>{time}</time><extensions><a>1</a></extensions></trkpt>'
+        for n, time in enumerate(times)
+    )
+    ship = {"type": 1, "mmsi": 244123456, "lon": 8.5, "lat": 47.0, "speed": 3.5}
+    static = {"type": 5, "mmsi": 244123456, "shipname": "EVER GIVEN", "imo": 9811000}
+    sentences = [*encode_dict(ship), *encode_dict(static, seq_id=3), *encode_dict(ship)]
+    texts = {
+        ".object.json": {"n": 3, "rows": plain, "tags": ["x"]},
+        ".aircraft.json": {"now": 1700000000.5, "aircraft": aircraft},
+        ".states.json": {"time": 1700000000, "states": [state] * 6},
+        ".line.geojson": trip,
+        ".mfjson": {
+            "type": "FeatureCollection",
+            "crs": {"type": "Name", "properties": {"name": "urn:ogc:def:crs:OGC:1.3:CRS84"}},
+            "features": [{**mover, "temporalProperties": [speeds]}, *features[:1]],
+        },
+    }
+    return {
+        **{ending: json.dumps(content).encode() for ending, content in texts.items()},
+        ".geojsonl": "".join(f"\x1e{json.dumps(feature)}\n" for feature in features).encode(),
+        ".gpx": f"<gpx><trk><name>a</name><trkseg>{points}</trkseg></trk></gpx>".encode(),
+        ".nmea": "".join(f"\\c:170000000{n}*00\\{each}\n" for n, each in enumerate(sentences)).encode(),
+        ".points.parquet": _native("point", [{"x": n / 7, "y": 2.0} for n in range(6)]),
+        ".polygons.parquet": _native("polygon", [[[{"x": x, "y": x * x} for x in (0.0, 1.0, 2.0, 0.0)]]] * 6),
+    }
+
+
+def _native(encoding: str, shapes: list[Any]) -> bytes:
+    column = {"encoding": encoding, "geometry_types": []}
+    geo = {"version": "1.1.0", "primary_column": "place", "columns": {"place": column}}
+    table = pa.table({"type": ["a"] * 6, "time": list(range(6)), "place": shapes})
+    sink = io.BytesIO()
+    pq.write_table(table.replace_schema_metadata({"geo": json.dumps(geo)}), sink)
+    return sink.getvalue()
+
+
+def zstd(data: bytes) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.CompressedOutputStream(sink, "zstd") as stream:
+        stream.write(data)
+    return bytes(sink.getvalue().to_pybytes())
 
 
 if __name__ == "__main__":

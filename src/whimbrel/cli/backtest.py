@@ -17,6 +17,7 @@ from whimbrel.cli.detect import (
     refuse_bad_output,
     refuse_overwriting,
 )
+from whimbrel.cli.event_files import file_options
 from whimbrel.cli.options import (
     ManyEvents,
     Pair,
@@ -69,7 +70,7 @@ PLOTS = (".svg",)
     "output, and then the summary goes to standard error. With OTHER, all that either found, with `change`.",
 )  # fmt: skip
 @click.option(
-    "--format", "form", type=click.Choice(["jsonl", "csv", "parquet", "geojson"]),
+    "--format", "form", type=click.Choice(["jsonl", "csv", "parquet", "geojson", "mfjson"]),
     help="How the list is written. By default the ending of --out tells; standard output gets jsonl.",
 )  # fmt: skip
 @click.option(
@@ -79,6 +80,7 @@ PLOTS = (".svg",)
 @click.option("--plot", metavar="FILE.svg", help="Also draw how often, by day and by hour of the day.")
 @rejected_option
 @reading_options
+@file_options
 @coordinates_option
 @lateness_option
 @compile_options

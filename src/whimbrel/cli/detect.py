@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import sys
 from contextlib import nullcontext
+from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from whimbrel.cli.event_files import file_options
 from whimbrel.cli.kernels import must_be_compiled
 from whimbrel.cli.options import (
     ManyEvents,
@@ -29,8 +31,6 @@ if TYPE_CHECKING:
     from whimbrel.graph.query import Query
 
 STDOUT = "-"
-FORMATS = (".jsonl", ".ndjson", ".json", ".csv", ".parquet", ".geoparquet", ".geojson")
-"""Endings that tell how detections are written."""
 
 
 @click.command(cls=ManyEvents, short_help="Find the detections of a query in event files.")
@@ -46,12 +46,13 @@ FORMATS = (".jsonl", ".ndjson", ".json", ".csv", ".parquet", ".geoparquet", ".ge
     help="Where the detections go; - is standard output, the default.",
 )
 @click.option(
-    "--format", "form", type=click.Choice(["jsonl", "csv", "parquet", "geojson"]),
+    "--format", "form", type=click.Choice(["jsonl", "csv", "parquet", "geojson", "mfjson"]),
     help="How they are written. By default the ending of --out tells; standard output gets jsonl.",
 )  # fmt: skip
 @click.option("--map", "page", metavar="FILE.html", help="Also draw them on a map with a time slider.")
 @rejected_option
 @reading_options
+@file_options
 @coordinates_option
 @lateness_option
 @compile_options
@@ -91,6 +92,8 @@ def detect(
       277,475 events read, 4 detections, 0 late, 0 duplicate, 0 rejected
       columns: time from 'BaseDateTime', lon from 'LON', lat from 'LAT', source from 'MMSI'
     """
+    if engine == "spark" and any(isinstance(each, PathLike) for each in events):
+        raise click.UsageError("--events-format, --delimiter and --encoding are for the embedded engine")
     if engine == "spark" and lateness is not None:
         raise click.UsageError("--lateness is for events in an order; on Spark, use `whimbrel stream`")
     refused = Path(rejected) if rejected else default_rejected(out, events)
@@ -115,11 +118,13 @@ def default_rejected(out: str, events: tuple[str, ...]) -> Path:
     """Name the file for rejected rows: beside the output, or in the current folder."""
     if out != STDOUT:
         return Path(out).with_name(f"{_stem(out)}.rejected.jsonl")
-    return Path(f"{_stem(events[0])}.rejected.jsonl")
+    return Path(f"{_stem(fspath(events[0]))}.rejected.jsonl")
 
 
 def _stem(path: str) -> str:
-    name = Path(path.removesuffix(".gz")).stem
+    from whimbrel.io._packing import packing_by_name
+
+    name = Path(path).stem if packing_by_name(path) is None else Path(Path(path).stem).stem
     plain = "".join(letter for letter in name if letter not in "*?[]")
     return plain.strip("-_.") or "events"
 
@@ -150,8 +155,12 @@ def refuse_bad_output(out: str, form: str | None) -> None:
         return
     if not Path(out).parent.is_dir():
         raise DataError(f"{out}: there is no folder {Path(out).parent}")
-    if form is None and Path(out.lower().removesuffix(".gz")).suffix not in FORMATS:
-        known = ", ".join(FORMATS)
+    from whimbrel.io.atomic import refuse_packed
+    from whimbrel.io.detections import ENDINGS, format_of
+
+    refuse_packed(out, form)
+    if form is None and format_of(out) is None:
+        known = ", ".join(ENDINGS)
         raise DataError(f"{out}: the ending does not tell a format; known: {known}; or say --format")
 
 
@@ -196,10 +205,15 @@ def write(
     reading: dict[str, Any],
 ) -> None:
     """Write the detections, and the map if one is wanted."""
-    from whimbrel.io.detections import write_detections
+    from whimbrel.io.detections import format_of, write_detections
+    from whimbrel.io.frames import coordinates_of, positions, show
+    from whimbrel.model.schema import Coordinates
 
-    write_detections(outcome.detections, out, form)
+    places = None
+    if (form or format_of(out)) == "mfjson":
+        # They are read again, as for a map: how the events of a detection moved is not in its hull.
+        coordinates = coordinates_of(outcome.detections) or Coordinates.PLANE
+        places = positions(list(events), coordinates, schemas=query.schemas, **reading)
+    write_detections(outcome.detections, out, form, positions=places)
     if page is not None:
-        from whimbrel.io.frames import show
-
         show(outcome.detections, events=list(events), schemas=query.schemas, **reading).save(page)

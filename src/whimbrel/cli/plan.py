@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from whimbrel.cli.detect import announce_compiling, refuse_overwriting
+from whimbrel.cli.event_files import file_options
 from whimbrel.cli.options import (
     Duration,
     ManyEvents,
@@ -78,6 +79,7 @@ if TYPE_CHECKING:
 )  # fmt: skip
 @click.option("--table", is_flag=True, help="Print tables of tasks, deliveries and links instead of words.")
 @reading_options
+@file_options
 @coordinates_option
 @compile_options
 @quiet_option

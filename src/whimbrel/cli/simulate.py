@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from whimbrel.cli.event_files import file_options
 from whimbrel.cli.options import (
     ManyEvents,
     Pair,
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
     help="Send packets as large as Arrow makes them, headers included, instead of as the plan says.",
 )  # fmt: skip
 @reading_options
+@file_options
 @coordinates_option
 @compile_options
 @click.option("--list", "lists", is_flag=True, help="List the scenarios and their parameters.")
@@ -178,7 +180,7 @@ def _simulate_plan(
             "query": query,
             "network": network_file,
             "plan": plan_file,
-            "events": list(events),
+            "events": [str(path) for path in events],
         }
         given |= {"heartbeat": heartbeat, "weigh": weigh, "planner": plan.planner}
         files = write_report("plan", given, results, out, drawn=plots)

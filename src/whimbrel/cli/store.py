@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from whimbrel.cli.detect import STDOUT, announce_compiling, default_rejected, refuse_bad_output
+from whimbrel.cli.event_files import file_options
 from whimbrel.cli.options import Command, compile_options, reading_options
 from whimbrel.cli.progress import ProgressBar
 from whimbrel.cli.queries import read_query, show_warnings
@@ -89,6 +90,7 @@ def create(root: str, coordinates: str | None, cell_m: float) -> None:
     help="A name for these events; adding a batch of the same name again replaces it.",
 )  # fmt: skip
 @reading_options
+@file_options
 @click.option(
     "--rejected", metavar="FILE",
     help="Where rows go that are no events. By default NAME.rejected.jsonl in this folder, made if needed.",
@@ -227,7 +229,7 @@ def explain(root: str, query: str, since: str | None, until: str | None, **compi
     help="Where the detections go; - is standard output, the default.",
 )  # fmt: skip
 @click.option(
-    "--format", "form", type=click.Choice(["jsonl", "csv", "parquet", "geojson"]),
+    "--format", "form", type=click.Choice(["jsonl", "csv", "parquet", "geojson", "mfjson"]),
     help="How they are written. By default the ending of --out tells; standard output gets jsonl.",
 )  # fmt: skip
 @compile_options

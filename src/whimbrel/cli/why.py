@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from whimbrel.cli.detect import announce_compiling
+from whimbrel.cli.event_files import file_options
 from whimbrel.cli.options import (
     Duration,
     ManyEvents,
@@ -48,6 +49,7 @@ from whimbrel.model.time import instant
     help="How many misses to show for each definition; the others are counted.",
 )  # fmt: skip
 @reading_options
+@file_options
 @coordinates_option
 @click.option(
     "--lateness", type=Duration(), metavar="DURATION",

@@ -6,7 +6,6 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
-from pathlib import Path
 from typing import Any, Unpack
 
 import pyarrow as pa
@@ -109,7 +108,7 @@ def _files(
     session: Session, events: Any, writer: RejectedWriter, progress: Progress | None
 ) -> Iterator[pa.RecordBatch]:
     paths = [events] if isinstance(events, str | os.PathLike) else list(events)
-    files = read_events([Path(path) for path in paths], schemas=session.schemas, reading=session.reading)
+    files = read_events(paths, schemas=session.schemas, reading=session.reading)
     for piece in files.pieces():
         before = session.counts.received
         try:

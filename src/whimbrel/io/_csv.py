@@ -11,7 +11,9 @@ import pyarrow as pa
 import pyarrow.csv
 
 from whimbrel.errors import DataError
-from whimbrel.io import _kinds
+from whimbrel.io import _kinds, _packing
+from whimbrel.io._csv_head import head_of, known_delimiter
+from whimbrel.io._decimal_commas import DecimalCommas
 from whimbrel.io._pieces import Piece, Plan, malformed
 from whimbrel.io._streams import Progress, is_blank, open_text, reading
 from whimbrel.model.faults import rows_as_json
@@ -23,21 +25,30 @@ _TAIL = b"\n\r\n\n\n\r\n\r\n\r\n\n\n\r\n\n"
 
 
 class CsvFile:
-    """A CSV or TSV file with a header line. Empty fields are missing values; `""` is an empty text."""
+    """A CSV or TSV file with a header line. Empty fields are missing values; `""` is an empty text.
+
+    Where semicolons part the fields, numbers may have a decimal comma. Then a column is numbers if every
+    value of it is one, and what the query declares is found out, too.
+    """
 
     rows: int | None = None
+    _has_commas = False
+    _commas = DecimalCommas(())
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, delimiter: str | None = None, encoding: str | None = None) -> None:
         self.path = path
-        self._delimiter = (
-            "\t" if ".tsv" in path.suffixes or path.name.lower().endswith((".tsv", ".tsv.gz")) else ","
-        )
+        self._delimiter = None if delimiter is None else known_delimiter(delimiter)
+        self._usual = "\t" if _packing.unpacked_name(path.name).endswith(".tsv") else ","
+        self._encoding = encoding
         self._header: list[str] | None = None
+
+    def _text(self, on_read: Progress, tail: bytes = b"") -> io.BufferedReader:
+        return open_text(self.path, on_read, strict=True, tail=tail, encoding=self._encoding)
 
     def columns(self) -> list[str]:
         """Return the names in the header line."""
         if self._header is None:
-            with reading(self.path), open_text(self.path, _ignore, strict=True) as stream:
+            with reading(self.path), self._text(_ignore) as stream:
                 if is_blank(stream):
                     raise DataError(f"{self.path}: the file is empty; its first line must name the columns")
                 self._header = self._open(stream, [], None).schema.names
@@ -48,7 +59,9 @@ class CsvFile:
         return [
             name
             for name in self.columns()
-            if not plan.is_text(name) and plan.wants(name) and not plan.is_declared(name)
+            if not plan.is_text(name)
+            and plan.wants(name)
+            and (not plan.is_declared(name) or self._has_commas)
         ]
 
     def kinds(self, plan: Plan, on_read: Progress) -> dict[str, Type | None]:
@@ -56,16 +69,19 @@ class CsvFile:
         found: dict[str, Type | None] = dict.fromkeys(self.unknown(plan))
         if not found:
             return found
-        with reading(self.path), open_text(self.path, on_read, strict=True, tail=_TAIL) as stream:
+        commas = self._commas = DecimalCommas(found)
+        with reading(self.path), self._text(on_read, _TAIL) as stream:
             for batch, _ in _split_off_unclosed(self._open(stream, self._with_last(list(found)), [])):
                 found = {name: _kinds.kind_of_texts(batch.column(name), kind) for name, kind in found.items()}
-        return found
+                if self._has_commas:
+                    commas.see(batch)
+        return commas.settle(found, plan) if self._has_commas else found
 
     def pieces(self, plan: Plan, on_read: Progress) -> Iterator[Piece]:
         """Yield the rows, and the lines that are no rows."""
         names = [name for name in self.columns() if plan.wants(name)]
         skipped: list[pa.csv.InvalidRow] = []
-        with reading(self.path), open_text(self.path, on_read, strict=True, tail=_TAIL) as stream:
+        with reading(self.path), self._text(on_read, _TAIL) as stream:
             reader = self._open(stream, self._with_last(names), skipped)
             next_row = 1
             for batch, unclosed in _split_off_unclosed(reader):
@@ -96,7 +112,7 @@ class CsvFile:
         first: int,
     ) -> Piece:
         arrays = [
-            _kinds.read_texts(column, kinds[name]) if name in kinds else column
+            _kinds.read_texts(self._commas.plain(name, column), kinds[name]) if name in kinds else column
             for name, column in zip(batch.schema.names, batch.columns, strict=True)
         ]
         made = pa.RecordBatch.from_arrays(arrays, names=batch.schema.names)
@@ -113,6 +129,10 @@ class CsvFile:
         names: list[str],
         skipped: list[pa.csv.InvalidRow] | None,
     ) -> pa.csv.CSVStreamingReader:
+        head = head_of(stream, self._delimiter, self._usual)
+        self._has_commas = head.has_decimal_commas
+        stream.read(head.skip)
+
         def skip(row: pa.csv.InvalidRow) -> str:
             if skipped is not None:
                 skipped.append(row)
@@ -123,7 +143,7 @@ class CsvFile:
             # Only the single-threaded reader tells the numbers of malformed rows.
             read_options=pa.csv.ReadOptions(use_threads=False, block_size=_BLOCK),
             parse_options=pa.csv.ParseOptions(
-                delimiter=self._delimiter, newlines_in_values=True, invalid_row_handler=skip
+                delimiter=head.delimiter, newlines_in_values=True, invalid_row_handler=skip
             ),
             convert_options=pa.csv.ConvertOptions(
                 # The stream has checked it, also in malformed rows, where the reader would not.

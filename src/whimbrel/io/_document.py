@@ -1,143 +1,268 @@
-"""Read events from one JSON document: a list of objects, or a GeoJSON FeatureCollection."""
+"""Read events from one JSON document: a list of objects, or an object with one list of objects in it."""
 
 from __future__ import annotations
 
+import io
 import json
-from collections.abc import Callable, Iterator
-from functools import cached_property
+import logging
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
+import pyarrow as pa
 
 from whimbrel.errors import DataError
-from whimbrel.io._pieces import Piece, Plan, malformed
-from whimbrel.io._rows import Row, batch_of_rows, kinds_of_rows
-from whimbrel.io._streams import Progress, is_blank, open_text, reading
-from whimbrel.model.batch import COORDINATES_KEY
+from whimbrel.io import _kinds
+from whimbrel.io._json_parts import ListLines, Member, members_of, read_block
+from whimbrel.io._jsonl import JsonLinesFile
+from whimbrel.io._pieces import Piece, Plan
+from whimbrel.io._row_file import Item, RowFile
+from whimbrel.io._rows import Row, batch_of_rows, kinds_of_rows, row_from
+from whimbrel.io._streams import Progress, is_blank, line_blocks, open_text, reading
 from whimbrel.model.schema import Coordinates, Type
 
-_LARGEST = 512 * 2**20
+_LOG = logging.getLogger(__name__)
+_PEEK = 1 << 20
+_BLOCK = 8 * 2**20
 
 
-def is_document(path: Path) -> bool:
-    """Tell a document from JSON lines, by the start of a .json file."""
-    with reading(path), open_text(path, lambda _: None) as stream:
-        start = stream.read(4096).lstrip()
-    first_line, more, _ = start.partition(b"\n")
-    if start.startswith(b"[") or b'"FeatureCollection"' in start:
-        return True
+@dataclass(frozen=True)
+class Layout:
+    """How a JSON file is laid out, as far as its beginning tells."""
+
+    is_lines: bool
+    first: Any = None
+    """The first line, parsed, if the file has one object a line."""
+
+
+def layout_of(path: Path, encoding: str | None = None) -> Layout:
+    """Tell a document from JSON lines."""
+    with reading(path), open_text(path, lambda _: None, encoding=encoding) as stream:
+        start = stream.read(_PEEK).lstrip().lstrip(b"\x1e").lstrip()
+    first_line, _, more = start.partition(b"\n")
+    if start.startswith(b"["):
+        return Layout(is_lines=False)
     try:
-        json.loads(first_line)
+        first = json.loads(first_line)
     except (ValueError, RecursionError):
-        # The first line ends inside an object that is spread over several lines.
-        return bool(more) and first_line.rstrip().endswith((b"{", b",", b"["))
-    return False
+        # The first line ends inside an object that is spread over several lines, or does not end here.
+        spread = first_line.rstrip().endswith((b"{", b",", b"["))
+        return Layout(is_lines=not spread and (bool(more) or len(start) < _PEEK - 4096))
+    return Layout(is_lines=bool(more.strip()), first=first)
 
 
-class JsonDocument:
-    """A document that is read as a whole, so it must be small."""
+class JsonList(JsonLinesFile):
+    """A document that is a list of objects, or has one as a member; read block by block as JSON lines are.
 
-    rows: int | None = None
+    Plain values that stand beside the list in an object become columns of every row.
+    """
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self._on_read: Progress = lambda _: None
-        if path.stat().st_size > _LARGEST:
-            raise DataError(f"{path}: too large to be read as one JSON document; use JSON lines (.jsonl)")
+    what = "element"
 
-    def unknown(self, plan: Plan) -> list[str]:  # noqa: ARG002 - the same for every format
-        """Return nothing: the document is read once and kept."""
-        return []
+    def __init__(
+        self, path: Path, encoding: str | None = None, start: int | None = None, beside: Row | None = None
+    ) -> None:
+        super().__init__(path, encoding)
+        self._start = start
+        self._beside = beside or {}
+
+    def open(self, on_read: Progress) -> io.BufferedReader:
+        """Open the elements, one a line."""
+        return open_list(self.path, on_read, self.encoding, self._start)
 
     def kinds(self, plan: Plan, on_read: Progress) -> dict[str, Type | None]:
-        """Return what the columns hold."""
-        self._on_read = on_read
-        return kinds_of_rows((row for _, row in self._content[0]), plan)
+        """Make the first pass; a value beside the list counts where no element has a member of its name."""
+        found = super().kinds(plan, on_read)
+        self._beside = {name: value for name, value in self._beside.items() if name not in found}
+        return found | kinds_of_rows([self._beside], plan)
 
-    def pieces(self, plan: Plan, on_read: Progress) -> Iterator[Piece]:  # noqa: ARG002 - it was read before
-        """Yield one piece with everything in it."""
-        good, bad, coordinates = self._content
-        with reading(self.path):
-            batch = batch_of_rows([row for _, row in good], plan.kinds)
-        if coordinates:
-            batch = batch.replace_schema_metadata({COORDINATES_KEY: coordinates.encode()})
-        numbers = np.array([number for number, _ in good], "i8")
-        yield Piece(self.path, batch, 1, numbers, malformed(bad) if bad else None)
+    def pieces(self, plan: Plan, on_read: Progress) -> Iterator[Piece]:
+        """Yield the elements, and those that are no objects."""
+        beside = {name: plan.kinds[name] for name in self._beside if name in plan.kinds}
+        own = replace(plan, kinds={name: kind for name, kind in plan.kinds.items() if name not in beside})
+        for piece in super().pieces(own, on_read):
+            yield replace(piece, batch=self._with_beside(piece.batch, beside))
 
-    @cached_property
-    def _content(self) -> tuple[list[tuple[int, Row]], list[tuple[int, str, str]], Coordinates | None]:
-        with reading(self.path), open_text(self.path, self._on_read) as stream:
-            if is_blank(stream):
-                raise DataError("the file is empty; it must hold a list of events or a FeatureCollection")
-            try:
-                document = json.loads(stream.read().decode())
-            except (ValueError, RecursionError) as error:
-                if isinstance(error, UnicodeDecodeError):
-                    raise
-                raise DataError(f"the file is not JSON: {error}") from error
-            return _rows_of(document)
+    def _with_beside(self, batch: pa.RecordBatch, beside: dict[str, Type | None]) -> pa.RecordBatch:
+        if not beside:
+            return batch
+        values = batch_of_rows([self._beside], beside)
+        for name in beside:
+            column = pa.repeat(values.column(name)[0], batch.num_rows)
+            batch = batch.append_column(name, column.cast(_kinds.ARROW_TYPES[beside[name]]))
+        return batch
 
 
-def _rows_of(
-    document: Any,
-) -> tuple[list[tuple[int, Row]], list[tuple[int, str, str]], Coordinates | None]:
-    if isinstance(document, dict) and document.get("type") == "FeatureCollection":
-        # GeoJSON is in degrees (RFC 7946) unless it says otherwise, as what Whimbrel writes does.
-        plane = document.get("coordinates") == Coordinates.PLANE
-        return *_read_items(
-            document.get("features"), _feature
-        ), Coordinates.PLANE if plane else Coordinates.LONLAT
-    if isinstance(document, dict):
-        document = [document]
-    return *_read_items(document, _object), None
+def open_list(
+    path: Path, on_read: Progress, encoding: str | None = None, start: int | None = None
+) -> io.BufferedReader:
+    """Open the elements of a list, one a line: the list that is the document, or that begins at `start`."""
+    stream = open_text(path, on_read, encoding=encoding)
+    if start is None:
+        # All up to and with the opening bracket.
+        while stream.read(1) not in (b"[", b""):
+            pass
+    else:
+        while start > 0 and (data := stream.read(min(start, _BLOCK))):
+            start -= len(data)
+    return io.BufferedReader(ListLines(stream, is_whole=start is None), 1 << 20)
 
 
-def _read_items(
-    items: Any, read: Callable[[Any], Row | str]
-) -> tuple[list[tuple[int, Row]], list[tuple[int, str, str]]]:
-    if not isinstance(items, list):
-        raise DataError("this JSON is neither a list of events nor a GeoJSON FeatureCollection")
-    good: list[tuple[int, Row]] = []
-    bad: list[tuple[int, str, str]] = []
-    for number, item in enumerate(items, 1):
-        row = read(item)
-        text = json.dumps(item, ensure_ascii=False)
-        if not _is_encodable(text):
-            row, text = "it holds half a character (a lone surrogate)", json.dumps(item)
-        if isinstance(row, str):
-            bad.append((number, row, text))
-        else:
-            good.append((number, row))
-    return good, bad
+class JsonObject(RowFile):
+    """A document that is a single event."""
+
+    def __init__(self, path: Path, encoding: str | None = None) -> None:
+        super().__init__(path)
+        self._encoding = encoding
+
+    def items(self, on_read: Progress) -> Iterator[Item]:
+        """Yield the one event."""
+        with open_text(self.path, on_read, encoding=self._encoding) as stream:
+            text = b"".join(iter(lambda: read_block(stream), b""))
+        row = row_from(text, "document")
+        yield 1, row if isinstance(row, dict) else (row, text[:1000].decode(errors="replace"))
 
 
-def _is_encodable(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
+def open_document(path: Path, encoding: str | None = None) -> RowFile | JsonList:
+    """Choose the reader for a JSON document.
+
+    Raises
+    ------
+    DataError
+        If it is empty, no JSON, or an object with several lists of objects.
+    """
+    from whimbrel.io._geojson import GeoJsonFile, has_features, is_geojson
+
+    with reading(path), open_text(path, lambda _: None, encoding=encoding) as stream:
+        if is_blank(stream):
+            raise DataError("the file is empty; it must hold a list of events or a FeatureCollection")
+        first = stream.peek(_PEEK).lstrip()[:1]
+        if first == b"[":
+            is_geo = has_features(path, encoding)
+            return GeoJsonFile(path, encoding, is_list=True) if is_geo else JsonList(path, encoding)
+        if first != b"{":
+            raise DataError("this JSON is neither a list of events nor a GeoJSON FeatureCollection")
+        members, rest = members_of(stream)
+        if rest:
+            raise DataError(f"the file is not JSON: more text follows the object: {rest[:40]!r}")
+        if is_geojson(members):
+            return GeoJsonFile(path, encoding, members=members)
+        return _open_object(path, encoding, members)
 
 
-def _object(item: Any) -> Row | str:
-    return item if isinstance(item, dict) else "this is not a JSON object"
+def _open_object(path: Path, encoding: str | None, members: list[Member]) -> RowFile | JsonList:
+    states = next((member for member in members if member.name == "states" and member.opening == "["), None)
+    beside = {member.name: member.value for member in members if not member.opening}
+    if states and states.holds == "[" and "time" in beside:
+        return OpenSkyStates(path, encoding, states.start, beside["time"])
+    lists = [member for member in members if member.opening == "[" and member.holds == "{"]
+    if len(lists) > 1:
+        names = ", ".join(repr(member.name) for member in lists)
+        raise DataError(
+            f"the object has several lists of objects ({names}), and one must be the events; "
+            f"write that list to a file of its own, with jq for example: jq .{lists[0].name} {path.name}"
+        )
+    if not lists:
+        empty = [member for member in members if member.opening == "[" and not member.holds]
+        is_wrapper = len(empty) == 1 and members and not any(m.name in ("type", "time") for m in members)
+        return JsonList(path, encoding, empty[0].start, beside) if is_wrapper else JsonObject(path, encoding)
+    (events,) = lists
+    if events.name == "aircraft" and isinstance(beside.get("now"), int | float):
+        return AircraftList(path, encoding, events.start, beside["now"])
+    shown = f"; beside it stand {', '.join(beside)}, which become columns" if beside else ""
+    _LOG.info("%s: the events are the list %r%s", path, events.name, shown)
+    return JsonList(path, encoding, events.start, beside)
 
 
-def _feature(item: Any) -> Row | str:
-    from whimbrel.space.geometry import geojson_to_wkt
+class _ListRows(RowFile):
+    """A list inside an object whose elements are known to mean something that plain columns do not tell."""
 
-    if not isinstance(item, dict) or item.get("type") != "Feature":
-        return "this is not a GeoJSON feature"
-    properties = item.get("properties") or {}
-    if not isinstance(properties, dict):
-        return "the properties of the feature are not an object"
-    row = dict(properties)
-    if item.get("id") is not None:
-        row.setdefault("id", item["id"])
-    if item.get("geometry") is not None:
+    coordinates = Coordinates.LONLAT
+
+    def __init__(self, path: Path, encoding: str | None, start: int, now: float) -> None:
+        super().__init__(path)
+        self._encoding, self._start, self._now = encoding, start, now
+
+    def items(self, on_read: Progress) -> Iterator[Item]:
+        """Yield an event for each element."""
+        with open_list(self.path, on_read, self._encoding, self._start) as stream:
+            number = 0
+            for block in line_blocks(stream, _BLOCK):
+                for number, line in enumerate(block.splitlines(), number + 1):  # noqa: B020 - counts on
+                    if line.strip():
+                        yield number, self._event(line)
+
+    def _event(self, line: bytes) -> Row | tuple[str, str]:
         try:
-            row["geometry"] = geojson_to_wkt(item["geometry"])
-        except DataError as error:
-            return str(error)
-    return row
+            return self.row(json.loads(line))
+        except (ValueError, RecursionError, TypeError, LookupError) as error:
+            return f"the element is not an aircraft: {error}", line.decode(errors="replace").strip()
+
+    def row(self, element: Any) -> Row:
+        """Make an event of an element.
+
+        Raises
+        ------
+        ValueError, TypeError, LookupError
+            If it is none.
+        """
+        raise NotImplementedError
+
+
+class AircraftList(_ListRows):
+    """`aircraft.json` of dump1090 and readsb: `{"now": 1700000000.0, "aircraft": [{"hex": ...}]}`.
+
+    `source` is `hex`, `time` is `now` less `seen_pos` (or `seen`), the age of the position in seconds. An
+    altitude "ground" is none, and makes `on_ground` true.
+    """
+
+    def __init__(self, path: Path, encoding: str | None, start: int, now: float) -> None:
+        super().__init__(path, encoding, start, now)
+        _LOG.info("%s: aircraft of dump1090: time is 'now' less 'seen_pos', source is 'hex'", path)
+
+    def row(self, element: Any) -> Row:
+        """Make an event of one aircraft."""
+        if not isinstance(element, dict):
+            raise TypeError("it is not a JSON object")
+        row = dict(element)
+        row["source"] = row["hex"]
+        row["time"] = round(self._now - float(row.get("seen_pos", row.get("seen", 0.0))), 6)
+        if "alt_baro" in row:
+            row["on_ground"] = row["alt_baro"] == "ground"
+            row["alt_baro"] = None if row["on_ground"] else row["alt_baro"]
+        for pair in (("lon", "lat"),):
+            for name in pair:
+                row.setdefault(name, None)
+        # It says how the position was learned (adsb_icao, mlat), not what kind of event this is.
+        row["position_type"] = row.pop("type", None)
+        return row
+
+
+_STATE = (
+    "icao24", "callsign", "origin_country", "time_position", "last_contact", "lon", "lat", "baro_altitude",
+    "on_ground", "velocity", "true_track", "vertical_rate", "sensors", "geo_altitude", "squawk", "spi",
+    "position_source", "category",
+)  # fmt: skip
+"""The columns of a state vector, in the order that the OpenSky REST API documents."""
+
+
+class OpenSkyStates(_ListRows):
+    """State vectors of the OpenSky REST API: `{"time": 1700000000, "states": [["4b1803", ...], ...]}`.
+
+    `source` is `icao24`, `time` is `time_position`, or `last_contact` if there was no position.
+    """
+
+    def __init__(self, path: Path, encoding: str | None, start: int, now: float) -> None:
+        super().__init__(path, encoding, start, now)
+        _LOG.info("%s: states of OpenSky: time is 'time_position', source is 'icao24'", path)
+
+    def row(self, element: Any) -> Row:
+        """Make an event of one state vector."""
+        if not isinstance(element, list) or len(element) < len(_STATE) - 1:
+            raise TypeError(f"it is not a list of {len(_STATE) - 1} values")
+        row = dict(zip(_STATE, element, strict=False))
+        row["source"] = row["icao24"]
+        row["callsign"] = row["callsign"].strip() if isinstance(row["callsign"], str) else None
+        row["time"] = row["time_position"] or row["last_contact"] or self._now
+        return row

@@ -6,6 +6,7 @@ halved, until a few lines are left that are gone through one by one.
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -31,11 +32,19 @@ class JsonLinesFile:
 
     rows: int | None = None
 
-    def __init__(self, path: Path) -> None:
+    what = "line"
+    """What a row is called in messages."""
+
+    def __init__(self, path: Path, encoding: str | None = None) -> None:
         self.path = path
-        with reading(path), open_text(path, lambda _: None) as stream:
+        self.encoding = encoding
+        with reading(path), open_text(path, lambda _: None, encoding=encoding) as stream:
             if is_blank(stream):
                 raise DataError("the file is empty; each line must be a JSON object")
+
+    def open(self, on_read: Progress) -> io.BufferedReader:
+        """Open the lines from the first one on."""
+        return open_text(self.path, on_read, encoding=self.encoding)
 
     def unknown(self, plan: Plan) -> list[str]:  # noqa: ARG002 - the same for every format
         """Return a stand-in name: JSON lines have no header, so a first pass is always needed."""
@@ -44,7 +53,7 @@ class JsonLinesFile:
     def kinds(self, plan: Plan, on_read: Progress) -> dict[str, Type | None]:
         """Make the first pass: find which columns there are and what they hold."""
         found: dict[str, Type | None] = {}
-        with reading(self.path), open_text(self.path, on_read) as stream:
+        with reading(self.path), self.open(on_read) as stream:
             for block in line_blocks(stream, _BLOCK):
                 for part in _kinds_of_block(block, plan):
                     _kinds.join_all(found, part)
@@ -53,7 +62,7 @@ class JsonLinesFile:
     def pieces(self, plan: Plan, on_read: Progress) -> Iterator[Piece]:
         """Yield the rows, and the lines that are no rows. A row's number is that of its line."""
         first = 1
-        with reading(self.path), open_text(self.path, on_read) as stream:
+        with reading(self.path), self.open(on_read) as stream:
             for block in line_blocks(stream, _BLOCK):
                 yield self._read(block, first, plan.kinds)
                 first += _lines_in(block)
@@ -68,7 +77,7 @@ class JsonLinesFile:
         for part, start, parsed in _parts(block, first):
             batch = None if parsed is None else _parse(part, kinds)
             if batch is None:
-                good, skipped = _rows_of(part, start)
+                good, skipped = _rows_of(part, start, self.what)
                 batch = batch_of_rows([row for _, row in good], kinds)
                 numbers += [number for number, _ in good]
                 bad += skipped
@@ -162,13 +171,15 @@ def _kind(kind: pa.DataType) -> Type | None:
     return Type.FLOAT if pa.types.is_float64(kind) else Type.STRING
 
 
-def _rows_of(block: bytes, first: int) -> tuple[list[tuple[int, Row]], list[tuple[int, str, str]]]:
+def _rows_of(
+    block: bytes, first: int, what: str = "line"
+) -> tuple[list[tuple[int, Row]], list[tuple[int, str, str]]]:
     """Read a block line by line into numbered rows and numbered complaints; blank lines are neither."""
     good: list[tuple[int, Row]] = []
     bad: list[tuple[int, str, str]] = []
     for number, line in enumerate(block.split(b"\n"), first):
         if line.strip():
-            row = row_from(line)
+            row = row_from(line, what)
             if isinstance(row, str):
                 bad.append((number, row, line.decode(errors="replace").strip()))
             else:

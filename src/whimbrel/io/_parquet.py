@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from whimbrel.errors import DataError
+from whimbrel.io import _native
 from whimbrel.io._pieces import Piece, Plan
 from whimbrel.io._streams import Progress, reading
 from whimbrel.model.batch import COORDINATES_KEY
@@ -69,6 +70,10 @@ class ParquetFile:
         metadata = dict(self._schema.metadata or {})
         if self._geo.coordinates:
             metadata[COORDINATES_KEY] = self._geo.coordinates.encode()
+        if self._geo.primary and self._geo.encoding != _native.WKB:
+            place = batch.schema.get_field_index(self._geo.primary)
+            shapes = _native.to_wkb(batch.column(place), self._geo.encoding)
+            batch = batch.set_column(place, self._geo.primary, shapes)
         kept = {key: value for key, value in metadata.items() if key.startswith(b"whimbrel.")}
         return batch.rename_columns(names).replace_schema_metadata(kept)
 
@@ -83,8 +88,15 @@ def _check_texts(batch: pa.RecordBatch) -> None:
 class _Geo:
     """What the `geo` metadata of a GeoParquet file says, as far as events need it."""
 
-    def __init__(self, primary: str | None, coordinates: str | None, others: frozenset[str]) -> None:
+    def __init__(
+        self,
+        primary: str | None,
+        coordinates: str | None,
+        others: frozenset[str],
+        encoding: str = _native.WKB,
+    ) -> None:
         self.primary, self.coordinates, self.others = primary, coordinates, others
+        self.encoding = encoding
 
 
 def _geo(schema: pa.Schema) -> _Geo:
@@ -104,9 +116,11 @@ def _geo(schema: pa.Schema) -> _Geo:
         ) from error
     if primary not in schema.names:
         raise DataError(f"the GeoParquet metadata names the column {primary!r}, which the file does not have")
-    if encoding != "WKB":
-        raise DataError(f"geometries are encoded as {encoding!r}; only WKB is supported")
-    return _Geo(primary, coordinates_of_crs(column), frozenset(said["columns"]) - {primary} | covering)
+    if encoding not in _native.ENCODINGS:
+        known = ", ".join(_native.ENCODINGS)
+        raise DataError(f"geometries are encoded as {encoding!r}; these are read: {known}")
+    others = frozenset(said["columns"]) - {primary} | covering
+    return _Geo(primary, coordinates_of_crs(column), others, encoding)
 
 
 def coordinates_of_crs(column: dict[str, Any]) -> str | None:

@@ -35,31 +35,36 @@ def _kind(value: Any) -> Type | None:
 
 def batch_of_rows(rows: Sequence[Row], kinds: Mapping[str, Type | None]) -> pa.RecordBatch:
     """Build a batch with the columns of `kinds`; objects and lists become their JSON text."""
-    arrays = [
-        pa.array([_value(row.get(name), kind) for row in rows], _kinds.ARROW_TYPES[kind])
-        for name, kind in kinds.items()
-    ]
+    arrays = [_column([row.get(name) for row in rows], kind) for name, kind in kinds.items()]
     return pa.RecordBatch.from_arrays(arrays, names=list(kinds))
 
 
+def _column(values: list[Any], kind: Type | None) -> pa.Array:
+    try:
+        return pa.array(values, _kinds.ARROW_TYPES[kind])
+    except (pa.ArrowInvalid, pa.ArrowTypeError):
+        # Some values are of a narrower kind than the column.
+        return pa.array([_value(value, kind) for value in values], _kinds.ARROW_TYPES[kind])
+
+
 def _value(value: Any, kind: Type | None) -> Any:
-    if value is None or kind in (Type.BOOL, Type.INT):
+    if value is None or kind in (Type.BOOL, Type.INT, Type.TIMESTAMP):
         return value
     if kind is Type.FLOAT:
         return float(value)
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def row_from(text: bytes) -> Row | str:
-    """Parse one JSON object; return the reason as text if there is none."""
+def row_from(text: bytes, what: str = "line") -> Row | str:
+    """Parse one JSON object; return the reason as text if there is none. `what` names it there."""
     try:
         value = json.loads(text.decode())
         # Half of a surrogate pair can be written in JSON, but is no character and has no UTF-8 form.
         json.dumps(value, ensure_ascii=False).encode()
     except UnicodeDecodeError:
-        return "the line is not UTF-8 text"
+        return f"the {what} is not UTF-8 text"
     except UnicodeEncodeError:
-        return "the line holds half a character (a lone surrogate)"
+        return f"the {what} holds half a character (a lone surrogate)"
     except (ValueError, RecursionError) as error:
-        return f"the line is not JSON: {error}"
-    return value if isinstance(value, dict) else "the line is not a JSON object"
+        return f"the {what} is not JSON: {error}"
+    return value if isinstance(value, dict) else f"the {what} is not a JSON object"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import codecs
-import gzip
 import io
 import zlib
 from collections.abc import Callable, Iterator
@@ -14,11 +13,14 @@ from typing import IO
 import pyarrow as pa
 
 from whimbrel.errors import DataError
+from whimbrel.io import _packing
 
 Progress = Callable[[int], None]
 """Called with a number of bytes after they were read."""
 
 _LONGEST_LINE = 256 * 2**20
+_START = 1 << 16
+"""Bytes that are looked at before anything is read."""
 
 
 class CountedFile(io.RawIOBase):
@@ -51,13 +53,22 @@ def reading(path: Path) -> Iterator[None]:
             raise
         raise DataError(f"{path}: {error}") from error
     except UnicodeDecodeError as error:
-        raise DataError(f"{path}: the file is not UTF-8 text ({error.reason}); save it as UTF-8") from error
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise DataError(f"{path}: {_wrong_encoding(error)}") from error
+    except (zlib.error, *_packing.DAMAGES) as error:
         raise DataError(f"{path}: the compressed file is cut off or damaged ({error})") from error
     except MemoryError as error:
         raise DataError(f"{path}: not enough memory to read the file") from error
     except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
         raise DataError(f"{path}: cannot be read: {_first_line(error)}") from error
+
+
+def _wrong_encoding(error: UnicodeDecodeError) -> str:
+    if error.encoding.lower().replace("-", "") == "utf8":
+        return (
+            f"the file is not UTF-8 text ({error.reason}); save it as UTF-8, or say which encoding it has: "
+            f"--encoding latin-1, in Python encoding='latin-1'"
+        )
+    return f"the file is not {error.encoding} text ({error.reason}); is the encoding right?"
 
 
 def _first_line(error: BaseException) -> str:
@@ -67,61 +78,110 @@ def _first_line(error: BaseException) -> str:
 
 
 def open_bytes(path: Path, on_read: Progress) -> IO[bytes]:
-    """Open a file, unpacked if its name ends in .gz."""
+    """Open a file, unpacked if its first bytes say that it is packed."""
     raw = io.BufferedReader(CountedFile(path, on_read), 1 << 20)
-    if path.suffix.lower() == ".gz":
-        return io.BufferedReader(gzip.GzipFile(fileobj=raw), 1 << 20)
-    return raw
+    return _packing.unpacking(path, raw)[0]
 
 
 def check_text(path: Path, start: bytes) -> None:
-    """Refuse a file whose first bytes show that it is not UTF-8 text."""
-    if start[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        raise DataError(f"{path}: the file is UTF-16 text; save it as UTF-8")
+    """Refuse a file whose first bytes show that it is not text."""
     # Text may hold a zero byte; UTF-16 without a mark and binary files are full of them.
     if start.count(0) > len(start) // 8:
-        raise DataError(f"{path}: the file is not text: it holds zero bytes; is its name's ending right?")
+        raise DataError(
+            f"{path}: the file is not text: it holds zero bytes; is its name's ending right? "
+            f"(UTF-16 text needs a byte order mark, or --encoding utf-16-le)"
+        )
+
+
+_MARKS = {
+    codecs.BOM_UTF8: "utf-8-sig",
+    codecs.BOM_UTF32_LE: "utf-32",  # before UTF-16, whose mark is the beginning of this one
+    codecs.BOM_UTF32_BE: "utf-32",
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+}
+
+
+def known_encoding(name: str) -> str:
+    """Return the usual name of a text encoding.
+
+    Raises
+    ------
+    DataError
+        If there is none of this name.
+    """
+    try:
+        found = codecs.lookup(name)
+        "x".encode(found.name)
+    except (LookupError, ValueError) as error:
+        raise DataError(
+            f"encoding {name!r} is not known; usual ones are utf-8, latin-1, cp1252 and utf-16"
+        ) from error
+    return found.name
 
 
 class _TextStream(io.RawIOBase):
-    """UTF-8 text as readers like it: no byte order mark, and a line end after the last line."""
+    """UTF-8 text as readers like it: no byte order mark, and a line end after the last line.
 
-    def __init__(self, path: Path, on_read: Progress, strict: bool, tail: bytes) -> None:
+    Text in another encoding is turned into UTF-8 on the way.
+    """
+
+    def __init__(
+        self, path: Path, on_read: Progress, strict: bool, tail: bytes, encoding: str | None
+    ) -> None:
         self._tail = tail
-        self._check = codecs.getincrementaldecoder("utf-8")() if strict else None
         self._source = open_bytes(path, on_read)
-        start = self._source.read(4096)
-        check_text(path, start)
-        self._pending = start.removeprefix(b"\xef\xbb\xbf")
-        self._last = self._pending[-1:]
+        start = self._source.read(_START)
+        marked = next((name for mark, name in _MARKS.items() if start.startswith(mark)), None)
+        encoding = marked or encoding or "utf-8"
+        is_utf8 = encoding in ("utf-8", "utf-8-sig")
+        self._decoder = None if is_utf8 else codecs.getincrementaldecoder(encoding)()
+        self._check = codecs.getincrementaldecoder("utf-8")() if strict and is_utf8 else None
+        if is_utf8:
+            check_text(path, start)
+            start = start.removeprefix(codecs.BOM_UTF8)
+        self._at_end = False
+        self._last = b""
+        self._pending = self._decoded(start)
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
-        data = self._pending or self._source.read(len(buffer))
-        data, self._pending = data[: len(buffer)], data[len(buffer) :]
-        if self._check:
-            self._check.decode(data, final=not data)
-        if not data:
-            data = (b"" if self._last in (b"", b"\n") else b"\n") + self._tail
-            self._tail = b""
+        # A block may hold nothing but half a character.
+        while not self._pending and not self._at_end:
+            self._pending = self._decoded(self._source.read(len(buffer)))
+        data, self._pending = self._pending[: len(buffer)], self._pending[len(buffer) :]
         self._last = data[-1:] or self._last
         buffer[: len(data)] = data
         return len(data)
+
+    def _decoded(self, data: bytes) -> bytes:
+        """Return a block in UTF-8; behind the last one, what belongs behind the text."""
+        self._at_end = not data
+        if self._check:
+            self._check.decode(data, final=self._at_end)
+        if self._decoder:
+            data = self._decoder.decode(data, final=self._at_end).encode()
+        if self._at_end:
+            last = data[-1:] or self._last
+            data += (b"" if last in (b"", b"\n") else b"\n") + self._tail
+        return data
 
     def close(self) -> None:
         self._source.close()
         super().close()
 
 
-def open_text(path: Path, on_read: Progress, *, strict: bool = False, tail: bytes = b"") -> io.BufferedReader:
-    """Open a text file, unpacked, without byte order mark, and with an end to its last line.
+def open_text(
+    path: Path, on_read: Progress, *, strict: bool = False, tail: bytes = b"", encoding: str | None = None
+) -> io.BufferedReader:
+    """Open a text file, unpacked, as UTF-8 without byte order mark, and with an end to its last line.
 
     Strict means that bytes which are not UTF-8 are an error here and not left to whoever reads on. `tail`
-    follows after the end.
+    follows after the end. `encoding` is that of a file without a byte order mark, by default UTF-8.
     """
-    return io.BufferedReader(_TextStream(path, on_read, strict, tail), 1 << 20)
+    return io.BufferedReader(_TextStream(path, on_read, strict, tail, encoding), 1 << 20)
 
 
 def is_blank(stream: io.BufferedReader) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import gzip
 import itertools
 import os
 import sys
@@ -13,13 +12,14 @@ from pathlib import Path
 from typing import IO
 
 from whimbrel.errors import DataError
+from whimbrel.io._packing import known_ending, packing, packing_by_name, unpacked_name
 
 _numbers = itertools.count()
 
 
 @contextlib.contextmanager
 def writing(target: str | PathLike[str]) -> Iterator[IO[bytes]]:
-    """Open `target` for writing; "-" is standard output, a name that ends in .gz is packed.
+    """Open `target` for writing; "-" is standard output; .gz, .zst, .bz2 and .xz files are packed.
 
     The file appears under its name only when the block ends well, so a failed run leaves no half file and
     keeps an older one.
@@ -52,13 +52,8 @@ def _opened(actual: Path, named: Path, mode: str) -> Iterator[IO[bytes]]:
         raw = actual.open(mode)
     except OSError as error:
         raise DataError(f"{named}: cannot be written: {error.strerror or error}") from error
-    with raw:
-        if named.suffix.lower() == ".gz":
-            # Without name and time in the header, the same events give the same bytes.
-            with gzip.GzipFile(filename="", fileobj=raw, mode="wb", mtime=0) as packed:
-                yield packed  # type: ignore[misc]
-        else:
-            yield raw
+    with raw, packing(raw, named.name) as file:
+        yield file
 
 
 def format_by_ending(target: str | PathLike[str], known: dict[str, str], default: str | None = None) -> str:
@@ -66,9 +61,19 @@ def format_by_ending(target: str | PathLike[str], known: dict[str, str], default
     name = fspath(target)
     if name == "-" and default:
         return default
-    ending = Path(name.lower().removesuffix(".gz")).suffix
-    if ending not in known:
+    refuse_packed(name)
+    ending = known_ending(name, known)
+    if ending is None:
         raise DataError(
             f"{name}: the ending does not tell a format; known: {', '.join(known)}; or say format=..."
         )
     return known[ending]
+
+
+def refuse_packed(target: str | PathLike[str], format: str | None = None) -> None:  # noqa: A002
+    """Stop where a format that is packed inside would be packed again."""
+    name = fspath(target).lower()
+    packed = packing_by_name(name)
+    if packed and (format == "parquet" or unpacked_name(name).endswith((".parquet", ".geoparquet"))):
+        plain = fspath(target)[: -len(Path(name).suffix)]
+        raise DataError(f"{target}: Parquet is packed inside, and not with {packed}; name it {plain}")

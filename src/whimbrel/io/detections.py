@@ -1,10 +1,10 @@
-"""Write detections as JSON lines, CSV, Parquet or GeoJSON."""
+"""Write detections as JSON lines, CSV, Parquet, GeoJSON or Moving Features JSON."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from os import PathLike
+from os import PathLike, fspath
 from typing import IO
 
 import numpy as np
@@ -15,7 +15,9 @@ import pyarrow.parquet as pq
 
 from whimbrel.errors import DataError
 from whimbrel.io import _text
-from whimbrel.io.atomic import format_by_ending, writing
+from whimbrel.io._mfjson import Places, collection_head
+from whimbrel.io._packing import known_ending
+from whimbrel.io.atomic import format_by_ending, refuse_packed, writing
 from whimbrel.model.batch import COORDINATES_KEY
 from whimbrel.model.columns import decoded
 from whimbrel.model.schema import Coordinates
@@ -24,7 +26,7 @@ ATTRIBUTES_KEY = b"whimbrel.attributes"
 """Schema metadata: JSON {type: [names of its attributes]}. Without it every type has all attributes."""
 
 _FIXED = ("id", "type", "start", "end", "geometry", "events")
-_ENDINGS = {
+ENDINGS = {
     ".jsonl": "jsonl",
     ".ndjson": "jsonl",
     ".json": "jsonl",
@@ -32,7 +34,10 @@ _ENDINGS = {
     ".parquet": "parquet",
     ".geoparquet": "parquet",
     ".geojson": "geojson",
+    ".mfjson": "mfjson",
+    ".mf.json": "mfjson",
 }
+"""How detections are written, by the ending of a file's name; the ending of a packing may follow."""
 _CHUNK = 65_536
 
 
@@ -40,31 +45,43 @@ def write_detections(
     table: pa.Table,
     target: str | PathLike[str],
     format: str | None = None,  # noqa: A002
+    *,
+    positions: pa.Table | None = None,
 ) -> None:
     """Write detections, sorted by end, start, type and events.
 
     JSON lines: {"type", "start", "end", "geometry", "attributes": {...}, "events": [ids], "id"}, where only
     the attributes of the row's own type appear. CSV: one column for each attribute, the ids joined by spaces.
     Times are ISO 8601 with microseconds and Z, geometries WKT. Parquet is GeoParquet if any detection has
-    a geometry. GeoJSON in plane coordinates says so by a member "coordinates": "plane".
+    a geometry. GeoJSON in plane coordinates says so by a member "coordinates": "plane". Moving Features JSON
+    is GeoJSON whose features have their period as `time` and, if `positions` are given, a `temporalGeometry`
+    through the places of their events: a MovingPoint, or several if the events have several sources.
 
     Parameters
     ----------
     table
         Columns `id`, `type`, `start` and `end` (timestamps), `geometry` (WKB), attributes, `events` (ids).
     target
-        A path, or "-" for standard output. The file appears only when it is complete.
+        A path, or "-" for standard output. The file appears only when it is complete; a name that also ends
+        in .gz, .zst, .bz2 or .xz is packed.
     format
-        "jsonl", "csv", "parquet" or "geojson"; by default the ending of `target` tells, and "-" is jsonl.
+        "jsonl", "csv", "parquet", "geojson" or "mfjson"; by default the ending of `target` tells, and "-" is
+        jsonl.
+    positions
+        For "mfjson": where and when the events were, as `whimbrel.io.frames.positions` gives it.
     """
-    chosen = format or format_by_ending(target, _ENDINGS, default="jsonl")
-    if chosen not in _WRITERS:
-        raise DataError(f"format {chosen!r} is not known; use one of: {', '.join(_WRITERS)}")
+    chosen = format or format_by_ending(target, ENDINGS, default="jsonl")
+    refuse_packed(target, chosen)
+    if chosen not in FORMATS:
+        raise DataError(f"format {chosen!r} is not known; use one of: {', '.join(FORMATS)}")
     missing = [name for name in ("type", "start", "end", "events") if name not in table.schema.names]
     if missing:
         raise DataError(f"this is no table of detections: it has no column {missing[0]!r}")
     with writing(target) as file:
-        _WRITERS[chosen](sorted_detections(table), file)
+        if chosen == "mfjson":
+            _write_mfjson(sorted_detections(table), file, positions)
+        else:
+            _WRITERS[chosen](sorted_detections(table), file)
 
 
 def sorted_detections(table: pa.Table) -> pa.Table:
@@ -122,6 +139,33 @@ def _write_geojson(table: pa.Table, file: IO[bytes]) -> None:
     file.write(b"\n]}\n")
 
 
+def _write_mfjson(table: pa.Table, file: IO[bytes], positions: pa.Table | None) -> None:
+    places = Places(positions)
+    file.write(collection_head(table))
+    first = True
+    for batch in _batches(table):
+        start, end = (_text.json_values(batch.column(name)) for name in ("start", "end"))
+        members = {
+            "type": pa.array(['"Feature"'] * batch.num_rows),
+            **({"id": _text.json_values(batch.column("id"))} if "id" in batch.schema.names else {}),
+            "geometry": _geojson_texts(batch),
+            "time": pc.binary_join_element_wise("[", start, ", ", end, "]", ""),
+            "temporalGeometry": pa.array(places.moving(batch.column("events")), pa.string()),
+            "properties": _own_attributes(
+                batch,
+                {"type": _text.json_values(batch.column("type"))},
+                {"events": _text.json_values(batch.column("events"))},
+            ),
+        }
+        texts = [
+            text.replace(', "temporalGeometry": null', "", 1)
+            for text in _text.json_objects(members, batch.num_rows).to_pylist()
+        ]
+        file.write(("\n" if first else ",\n").encode() + ",\n".join(texts).encode())
+        first = False
+    file.write(b"\n]}\n")
+
+
 def _write_csv(table: pa.Table, file: IO[bytes]) -> None:
     attributes = _attribute_names(table.schema)
     names = ["id", "type", "start", "end", "geometry", *attributes, "events"]
@@ -165,6 +209,15 @@ _WRITERS: dict[str, Callable[[pa.Table, IO[bytes]], None]] = {
     "parquet": _write_parquet,
     "geojson": _write_geojson,
 }
+
+
+FORMATS = (*_WRITERS, "mfjson")
+"""Names for `format`."""
+
+
+def format_of(target: str | PathLike[str]) -> str | None:
+    """Tell the format from the ending of a file's name; None if it does not tell."""
+    return ENDINGS.get(known_ending(fspath(target), ENDINGS) or "")
 
 
 def _batches(table: pa.Table) -> list[pa.RecordBatch]:

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from whimbrel.errors import DataError
 from whimbrel.io import _text
-from whimbrel.io.atomic import format_by_ending, writing
+from whimbrel.io.atomic import format_by_ending, refuse_packed, writing
 from whimbrel.io.detections import geo_metadata
 from whimbrel.model.batch import COORDINATES_KEY
 from whimbrel.model.columns import INSTANT, decoded, nulls_of
@@ -50,6 +50,7 @@ def write_events(
         "csv", "jsonl", "parquet" or "geoparquet"; by default the ending of `target` tells.
     """
     chosen = format or format_by_ending(target, _ENDINGS, default="jsonl")
+    refuse_packed(target, "parquet" if chosen == "geoparquet" else chosen)
     if chosen not in _WRITERS:
         raise DataError(f"format {chosen!r} is not known; use one of: {', '.join(_WRITERS)}")
     with writing(target) as file:

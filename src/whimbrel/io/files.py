@@ -14,24 +14,14 @@ import pyarrow as pa
 from whimbrel.errors import DataError, did_you_mean
 from whimbrel.io import _kinds
 from whimbrel.io._pieces import EventFile, Piece, Plan
+from whimbrel.io._sniff import FORMATS, endings, format_by_name, format_of
+from whimbrel.io._streams import known_encoding
+from whimbrel.io.paths import EventPath, event_path
 from whimbrel.model.batch import convert_attribute, declared_type
 from whimbrel.model.reading import Reading
 from whimbrel.model.schema import RESERVED_COLUMNS, EventSchema, Type
 
-_ENDINGS = {
-    ".csv": "csv",
-    ".tsv": "csv",
-    ".jsonl": "jsonl",
-    ".ndjson": "jsonl",
-    ".json": "json",
-    ".geojson": "geojson",
-    ".parquet": "parquet",
-    ".geoparquet": "parquet",
-}
-FORMATS = ("csv", "jsonl", "json", "geojson", "parquet")
-"""Names for `format`; TSV is csv with tabs, and GeoParquet is parquet."""
-
-__all__ = ["FORMATS", "EventFiles", "Piece", "find_files", "open_file", "read_events"]
+__all__ = ["FORMATS", "EventFiles", "EventPath", "Piece", "find_files", "open_file", "read_events"]
 
 _NO_SCHEMAS: Mapping[str, EventSchema] = MappingProxyType({})
 
@@ -40,6 +30,8 @@ def read_events(
     paths: str | PathLike[str] | Sequence[str | PathLike[str]],
     *,
     format: str | None = None,  # noqa: A002 - the name that users of every reader know
+    delimiter: str | None = None,
+    encoding: str | None = None,
     batch_rows: int = 262_144,
     columns: Collection[str] | None = None,
     schemas: Mapping[str, EventSchema] = _NO_SCHEMAS,
@@ -51,9 +43,14 @@ def read_events(
     Parameters
     ----------
     paths
-        Files, folders (all event files in them, by name) and patterns such as "day-*.csv".
+        Files, folders (all event files in them, by name) and patterns such as "day-*.csv"; an `EventPath`
+        says of one how it is read.
     format
-        One of `FORMATS`, if the endings of the files do not say it.
+        One of `FORMATS`, if neither the endings of the files nor their contents say it.
+    delimiter
+        What stands between the fields of CSV files; by default the first line of each tells.
+    encoding
+        The encoding of text files without a byte order mark; by default UTF-8.
     batch_rows
         The largest number of rows in a batch.
     columns
@@ -73,7 +70,8 @@ def read_events(
     listed = [paths] if isinstance(paths, str | PathLike) else list(paths)
     if batch_rows < 1:
         raise DataError(f"batch_rows is {batch_rows}; it must be at least 1")
-    found = [path for item in listed for path in find_files(item, format)]
+    told = [event_path(item, format, delimiter, encoding) for item in listed]
+    found = [(path, each) for each in told for path in find_files(each)]
     if not found:
         raise DataError("no event file is given")
     declared = frozenset(
@@ -84,7 +82,10 @@ def read_events(
     )
     kept = None if columns is None else frozenset(columns)
     plan = Plan(kept, declared, {}, batch_rows, reading or Reading(), schemas)
-    return EventFiles([open_file(path, format) for path in found], plan, on_progress)
+    files = [
+        open_file(path, each.format, delimiter=each.delimiter, encoding=each.encoding) for path, each in found
+    ]
+    return EventFiles(files, plan, on_progress)
 
 
 class EventFiles:
@@ -122,6 +123,7 @@ class EventFiles:
         common = self._common(kinds)
         for file, own in zip(self._files, kinds, strict=True):
             for piece in file.pieces(replace(self._plan, kinds=own), self._count):
+                _refuse_unreadable(piece)
                 self.malformed += piece.rejected.num_rows if piece.rejected else 0
                 alike = replace(piece, batch=_alike(piece.batch, common)) if len(self._files) > 1 else piece
                 yield from alike.slices(self._plan.batch_rows)
@@ -144,6 +146,15 @@ class EventFiles:
             self._on_progress(self.bytes_read, self.bytes_total)
 
 
+def _refuse_unreadable(piece: Piece) -> None:
+    """Stop at a file in which nothing is a row: then it is not what its name says."""
+    if piece.batch.num_columns == 0 and piece.rejected is not None and piece.rejected.num_rows:
+        first = piece.rejected.slice(0, 1).to_pylist()[0]
+        raise DataError(
+            f"{piece.file}: nothing in it could be read as an event; row {first['row']}: {first['reason']}"
+        )
+
+
 def _alike(batch: pa.RecordBatch, common: Mapping[str, Type | None]) -> pa.RecordBatch:
     """Give a batch the attributes that all files together have, in the types that hold all values."""
     for name, kind in common.items():
@@ -160,11 +171,14 @@ def _alike(batch: pa.RecordBatch, common: Mapping[str, Type | None]) -> pa.Recor
 def find_files(item: str | PathLike[str], format: str | None = None) -> list[Path]:  # noqa: A002
     """Return the event files that a path, a folder or a pattern stands for, by name."""
     path = Path(fspath(item))
+    format = format or (item.format if isinstance(item, EventPath) else None)  # noqa: A001
     if path.is_dir():
-        found = sorted(entry for entry in path.iterdir() if entry.is_file() and (format or _format_of(entry)))
+        found = sorted(
+            entry for entry in path.iterdir() if entry.is_file() and (format or format_by_name(entry))
+        )
         found = [entry for entry in found if not entry.name.startswith((".", "_"))]
         if not found:
-            raise DataError(f"{path}: no event files in this folder; endings looked for: {_endings()}")
+            raise DataError(f"{path}: no event files in this folder; endings looked for: {endings()}")
         return found
     if path.exists():
         return [path]
@@ -185,39 +199,46 @@ def _near(path: Path) -> str:
     return f"; {hint}" if hint and hint.startswith("did you mean") else ""
 
 
-def _endings() -> str:
-    return ", ".join(_ENDINGS) + " (text files also with .gz)"
-
-
-def _format_of(path: Path) -> str | None:
-    name = path.name.lower()
-    packed = name.endswith(".gz")
-    found = _ENDINGS.get(Path(name.removesuffix(".gz")).suffix)
-    return None if packed and found == "parquet" else found
-
-
-def open_file(path: Path, format: str | None = None) -> EventFile:  # noqa: A002
-    """Choose the reader for a file by the format given, or by its ending."""
-    chosen = format or _format_of(path)
+def open_file(
+    path: Path,
+    format: str | None = None,  # noqa: A002
+    *,
+    delimiter: str | None = None,
+    encoding: str | None = None,
+) -> EventFile:
+    """Choose the reader for a file by the format given, or by its ending, or by its content."""
+    if format is not None and format not in FORMATS:
+        raise DataError(f"format {format!r} is not known; use one of: {', '.join(FORMATS)}")
+    encoding = None if encoding is None else known_encoding(encoding)
+    chosen = format or format_of(path, encoding)
     if chosen == "csv":
         from whimbrel.io._csv import CsvFile
 
-        return CsvFile(path)
+        return CsvFile(path, delimiter, encoding)
     if chosen == "parquet":
         from whimbrel.io._parquet import ParquetFile
 
         return ParquetFile(path)
-    if chosen in ("jsonl", "json", "geojson"):
-        return _open_json(path, chosen)
-    if format:
-        raise DataError(f"format {format!r} is not known; use one of: {', '.join(FORMATS)}")
-    raise DataError(f"{path}: the ending does not tell a format; known: {_endings()}; or say format=...")
+    if chosen == "gpx":
+        from whimbrel.io._gpx import GpxFile
+
+        return GpxFile(path, encoding)
+    if chosen == "nmea":
+        from whimbrel.io._nmea import NmeaFile
+
+        return NmeaFile(path, encoding)
+    return _open_json(path, chosen, encoding)
 
 
-def _open_json(path: Path, format: str) -> EventFile:  # noqa: A002
-    from whimbrel.io._document import JsonDocument, is_document
+def _open_json(path: Path, format: str, encoding: str | None) -> EventFile:  # noqa: A002
+    from whimbrel.io._document import layout_of, open_document
+    from whimbrel.io._geojson import GeoJsonFile
     from whimbrel.io._jsonl import JsonLinesFile
+    from whimbrel.io._moving import is_feature
 
-    if format == "geojson" or (format == "json" and is_document(path)):
-        return JsonDocument(path)
-    return JsonLinesFile(path)
+    layout = layout_of(path, encoding)
+    if format == "geojsonl" or (layout.is_lines and is_feature(layout.first)):
+        return GeoJsonFile(path, encoding)
+    if format == "jsonl" or (format == "json" and layout.is_lines):
+        return JsonLinesFile(path, encoding)
+    return open_document(path, encoding)

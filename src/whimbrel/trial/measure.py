@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -78,7 +77,7 @@ def _source(session: Session, events: Any, rejected: RejectedWriter) -> Iterator
         events = [events]
     is_paths = isinstance(events, Sequence) and all(isinstance(each, str | os.PathLike) for each in events)
     if is_paths and len(events) > 0:
-        files = read_events([Path(each) for each in events], schemas=session.schemas, reading=session.reading)
+        files = read_events(list(events), schemas=session.schemas, reading=session.reading)
         for piece in files.pieces():
             before = session.counts.received
             try:

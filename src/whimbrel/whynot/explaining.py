@@ -7,7 +7,6 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
-from pathlib import Path
 from typing import Any, Unpack
 
 import pyarrow as pa
@@ -192,7 +191,7 @@ def _is_path(events: Any) -> bool:
 
 
 def _opened(watched: Watched, paths: list[Any]) -> EventFiles:
-    return read_events([Path(path) for path in paths], schemas=watched.schemas, reading=watched.reading)
+    return read_events(paths, schemas=watched.schemas, reading=watched.reading)
 
 
 def _files(watched: Watched, paths: list[Any]) -> Iterator[pa.RecordBatch]:
