@@ -15,7 +15,8 @@ import whimbrel as wb
 from whimbrel.errors import DataError, QueryError, WhimbrelError
 from whimbrel.spark import detect, outcomes, worker
 from whimbrel.spark.batch import OnePartition
-from whimbrel.spark.running import read_files, run
+from whimbrel.spark import read_events as read_files
+from whimbrel.spark.running import run
 
 pytestmark = pytest.mark.slow
 

@@ -180,11 +180,12 @@ def find_on_spark(
 ) -> Outcome:
     """Run the query on a local Spark."""
     from whimbrel.cli.spark import spark_session
-    from whimbrel.spark.running import read_files, run
+    from whimbrel.spark.reading import read_events
+    from whimbrel.spark.running import run
 
     rejected.unlink(missing_ok=True)
     with ProgressBar() if not quiet else nullcontext(), spark_session() as spark:
-        return run(query, read_files(spark, events), rejected=rejected, **settings)
+        return run(query, read_events(spark, events, schemas=query.schemas), rejected=rejected, **settings)
 
 
 def write(

@@ -20,8 +20,11 @@ from whimbrel.graph.query import Query
 from whimbrel.graph.sequence import walks
 from whimbrel.graph.sharding import SOURCE, Anyhow, ByKeys, ByMeetings, BySpace, Sharding, Together, sharding
 from whimbrel.lang.outputs import Types, merged, output_types
-from whimbrel.model.batch import conform
+from whimbrel.model.batch import COORDINATES_KEY, conform
+from whimbrel.model.columns import natural
+from whimbrel.model.faults import Faults
 from whimbrel.model.schema import RESERVED_COLUMNS, Coordinates, Type
+from whimbrel.spark.lines import LINE, arrow_type_said, coordinates_said, file_said
 from whimbrel.spark.pushdown import rows_wanted, selections
 from whimbrel.spark.types import attributes_of, quoted, type_of
 
@@ -71,12 +74,13 @@ def prepare(
     types = attributes_of(frame.schema)
     dealt = _dealt(graph, frame)
     read = _read(graph, query, frame)
-    _check(_of_columns(frame, read), query, coordinates, time_unit, default_type)
+    _check(frame, read, query, coordinates, time_unit, default_type)
     has_content = _splits_sources(dealt, frame)
     if has_content:
         frame = with_content(frame)
         read = [*read, CONTENT.name]
-    frame = _of_columns(frame, read)
+    # Whoever wants an account of all events also learns in which line a rejected one stood.
+    frame = _of_columns(frame, [*read, LINE] if LINE in frame.columns and not filtered else read)
     if walks(graph.operators) and not frame.isStreaming:
         # A shuffle forgets in which order rows came; on streams the tasks that pack events note it.
         frame = frame.withColumn(ARRIVAL, fn.monotonically_increasing_id())
@@ -97,6 +101,12 @@ def _dealt(graph: Graph, frame: DataFrame) -> Sharding:
     if isinstance(dealt, BySpace | ByMeetings) and "geometry" in frame.columns:
         return Together("locations in a 'geometry' column may be of any size; give points as x and y instead")
     return dealt
+
+
+def place_of(frame: DataFrame, coordinates: Coordinates | str | None) -> str | None:
+    """Give the coordinates that were asked for, or else those that the files of a frame say they have."""
+    found = coordinates_said(frame.schema) if coordinates is None else Coordinates(coordinates)
+    return None if found is None else found.value
 
 
 def coordinates_of(frame: DataFrame) -> Coordinates | None:
@@ -155,8 +165,11 @@ def _read(graph: Graph, query: Query, frame: DataFrame) -> list[str]:
     needs = Needs(graph, query.functions)
     usable = {field.name for field in frame.schema.fields if type_of(field.dataType) is not None}
     wanted = usable if needs.all_atoms else needs.atoms
-    refused = sorted(needs.atoms & set(frame.columns) - usable - RESERVED_COLUMNS)
-    if refused and not needs.all_atoms:
+    read_files = {field.name for field in frame.schema.fields if arrow_type_said(field) is not None}
+    read = read_files if needs.all_atoms else needs.atoms
+    refused = sorted(read & set(frame.columns) - usable - RESERVED_COLUMNS)
+    if refused:
+        _refuse_as_read(frame.schema[refused[0]])
         kind = frame.schema[refused[0]].dataType.simpleString()
         raise DataError(
             f"column {refused[0]!r} has the type {kind}, which no attribute of an event can have; "
@@ -165,23 +178,46 @@ def _read(graph: Graph, query: Query, frame: DataFrame) -> list[str]:
     return [name for name in frame.columns if name in RESERVED_COLUMNS or name in wanted & usable]
 
 
+def _refuse_as_read(field: sql.StructField) -> None:
+    """Refuse a column of a file in the words of the embedded engine."""
+    kind = arrow_type_said(field)
+    if kind is not None:
+        natural(field.name, pa.nulls(0, kind), Faults(0))
+
+
 def _check(
-    frame: DataFrame, query: Query, coordinates: str | None, time_unit: str, default_type: str | None
+    frame: DataFrame,
+    read: list[str],
+    query: Query,
+    coordinates: str | None,
+    time_unit: str,
+    default_type: str | None,
 ) -> None:
     """Refuse columns that cannot make events before any job starts."""
-    conform(
-        empty_batch(frame),
-        schemas=query.schemas,
-        coordinates=Coordinates(coordinates) if coordinates else query.graph.coordinates,
-        time_unit=time_unit,
-        default_type=default_type,
-    )
+    file = file_said(frame.schema)
+    try:
+        conform(
+            empty_batch(_of_columns(frame, read), coordinates_said(frame.schema)),
+            schemas=query.schemas,
+            coordinates=Coordinates(coordinates) if coordinates else query.graph.coordinates,
+            time_unit=time_unit,
+            default_type=default_type,
+        )
+    except DataError as error:
+        if file is None:
+            raise
+        raise DataError(f"{file}: {error}") from error
 
 
-def empty_batch(frame: DataFrame) -> pa.RecordBatch:
-    """Give a batch without rows that has the columns of a frame."""
-    fields = [pa.field(field.name, _arrow_type(field.dataType)) for field in frame.schema.fields]
-    return pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in fields], schema=pa.schema(fields))
+def empty_batch(frame: DataFrame, coordinates: Coordinates | None = None) -> pa.RecordBatch:
+    """Give a batch without rows that has the columns of a frame, as they were in its files if it has any."""
+    fields = [
+        pa.field(field.name, arrow_type_said(field) or _arrow_type(field.dataType))
+        for field in frame.schema.fields
+    ]
+    said = {COORDINATES_KEY: coordinates.value.encode()} if coordinates else None
+    schema = pa.schema(fields, metadata=said)
+    return pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in fields], schema=schema)
 
 
 def _arrow_type(kind: sql.DataType) -> pa.DataType:
