@@ -14,8 +14,8 @@ from tests.spark.frames import ids
 import whimbrel as wb
 from whimbrel.errors import DataError, QueryError, WhimbrelError
 from whimbrel.spark import detect, outcomes, worker
-from whimbrel.spark.batch import OnePartition
 from whimbrel.spark import read_events as read_files
+from whimbrel.spark.batch import OnePartition
 from whimbrel.spark.running import run
 
 pytestmark = pytest.mark.slow

@@ -22,6 +22,7 @@ from whimbrel.cli.options import (
 )
 from whimbrel.cli.progress import ProgressBar
 from whimbrel.cli.queries import read_query, show_warnings
+from whimbrel.cli.spark import log_option
 from whimbrel.cli.summary import summary
 from whimbrel.errors import DataError
 
@@ -61,6 +62,7 @@ FORMATS = (".jsonl", ".ndjson", ".json", ".csv", ".parquet", ".geoparquet", ".ge
     "--engine", type=click.Choice(["embedded", "spark"]), default="embedded", show_default=True,
     help="What runs the query: this process, or Spark on all cores of this machine. Both find the same.",
 )  # fmt: skip
+@log_option
 @quiet_option
 def detect(
     query: str,
@@ -74,6 +76,7 @@ def detect(
     coordinates: str | None,
     lateness: str | None,
     engine: str,
+    log: str | None,
     quiet: bool,
     **compiling: Any,
 ) -> None:
@@ -103,7 +106,7 @@ def detect(
         announce_compiling()
     settings = {"time_unit": time_unit, "coordinates": coordinates, "default_type": default_type}
     if engine == "spark":
-        outcome = find_on_spark(compiled, events, refused, quiet=quiet, settings=settings)
+        outcome = find_on_spark(compiled, events, refused, quiet=quiet, settings=settings, log=log)
     else:
         settings["lateness"] = lateness
         outcome = find(compiled, events, refused, quiet=quiet, settings=settings)
@@ -176,7 +179,13 @@ def find(
 
 
 def find_on_spark(
-    query: Query, events: tuple[str, ...], rejected: Path, *, quiet: bool, settings: dict[str, Any]
+    query: Query,
+    events: tuple[str, ...],
+    rejected: Path,
+    *,
+    quiet: bool,
+    settings: dict[str, Any],
+    log: str | None = None,
 ) -> Outcome:
     """Run the query on a local Spark."""
     from whimbrel.cli.spark import spark_session
@@ -184,7 +193,7 @@ def find_on_spark(
     from whimbrel.spark.running import run
 
     rejected.unlink(missing_ok=True)
-    with ProgressBar() if not quiet else nullcontext(), spark_session() as spark:
+    with ProgressBar() if not quiet else nullcontext(), spark_session(log=log) as spark:
         return run(query, read_events(spark, events, schemas=query.schemas), rejected=rejected, **settings)
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -73,8 +74,9 @@ def prepare(
     graph = rewrite(query.graph)
     types = attributes_of(frame.schema)
     dealt = _dealt(graph, frame)
-    read = _read(graph, query, frame)
-    _check(frame, read, query, coordinates, time_unit, default_type)
+    with _naming_file(frame):
+        read = _read(graph, query, frame)
+        _check(frame, read, query, coordinates, time_unit, default_type)
     has_content = _splits_sources(dealt, frame)
     if has_content:
         frame = with_content(frame)
@@ -178,6 +180,18 @@ def _read(graph: Graph, query: Query, frame: DataFrame) -> list[str]:
     return [name for name in frame.columns if name in RESERVED_COLUMNS or name in wanted & usable]
 
 
+@contextmanager
+def _naming_file(frame: DataFrame) -> Iterator[None]:
+    """Say in errors which file a frame was read from, if it was."""
+    file = file_said(frame.schema)
+    try:
+        yield
+    except DataError as error:
+        if file is None:
+            raise
+        raise DataError(f"{file}: {error}") from error
+
+
 def _refuse_as_read(field: sql.StructField) -> None:
     """Refuse a column of a file in the words of the embedded engine."""
     kind = arrow_type_said(field)
@@ -194,19 +208,14 @@ def _check(
     default_type: str | None,
 ) -> None:
     """Refuse columns that cannot make events before any job starts."""
-    file = file_said(frame.schema)
-    try:
-        conform(
-            empty_batch(_of_columns(frame, read), coordinates_said(frame.schema)),
-            schemas=query.schemas,
-            coordinates=Coordinates(coordinates) if coordinates else query.graph.coordinates,
-            time_unit=time_unit,
-            default_type=default_type,
-        )
-    except DataError as error:
-        if file is None:
-            raise
-        raise DataError(f"{file}: {error}") from error
+    conform(
+        empty_batch(frame.drop(LINE), coordinates_said(frame.schema)),
+        schemas=query.schemas,
+        coordinates=Coordinates(coordinates) if coordinates else query.graph.coordinates,
+        time_unit=time_unit,
+        default_type=default_type,
+        columns=read,
+    )
 
 
 def empty_batch(frame: DataFrame, coordinates: Coordinates | None = None) -> pa.RecordBatch:
