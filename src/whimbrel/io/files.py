@@ -31,7 +31,16 @@ _ENDINGS = {
 FORMATS = ("csv", "jsonl", "json", "geojson", "parquet")
 """Names for `format`; TSV is csv with tabs, and GeoParquet is parquet."""
 
-__all__ = ["FORMATS", "EventFiles", "Part", "Piece", "find_files", "open_file", "read_events"]
+__all__ = [
+    "FORMATS",
+    "EventFiles",
+    "Part",
+    "Piece",
+    "find_files",
+    "is_event_file",
+    "open_file",
+    "read_events",
+]
 
 _NO_SCHEMAS: Mapping[str, EventSchema] = MappingProxyType({})
 
@@ -210,6 +219,11 @@ def _format_of(path: Path) -> str | None:
     packed = name.endswith(".gz")
     found = _ENDINGS.get(Path(name.removesuffix(".gz")).suffix)
     return None if packed and found == "parquet" else found
+
+
+def is_event_file(path: Path) -> bool:
+    """Tell whether the name of a file says that it holds events, as those read from a folder must."""
+    return _format_of(path) is not None and not path.name.startswith((".", "_"))
 
 
 def open_file(path: Path, format: str | None = None) -> EventFile:  # noqa: A002

@@ -11,9 +11,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from py4j.protocol import Py4JError
-from pyspark.errors import PySparkException
-
 from whimbrel import errors as ours
 from whimbrel.errors import DataError, SparkError, WhimbrelError
 from whimbrel.spark.log import log_file, record
@@ -35,13 +32,21 @@ def plain_errors() -> Iterator[None]:
     """
     try:
         yield
-    except WhimbrelError:
-        raise
-    except (PySparkException, Py4JError, ConnectionError) as error:
+    except Exception as error:
+        if not _is_of_spark(error):
+            raise
         told = plain_error(error)
         if record(error, _java_trace(error)):
             told.add_note(f"the whole report is in {log_file()}")
         raise told from error
+
+
+def _is_of_spark(error: Exception) -> bool:
+    """Tell whether Spark has raised this: itself, or through the bridge to Java, which may not be installed."""
+    homes = {kind.__module__.partition(".")[0] for kind in type(error).__mro__}
+    return bool(homes & {"pyspark", "py4j"}) or isinstance(
+        error, ConnectionRefusedError | ConnectionResetError
+    )
 
 
 def plain_error(error: BaseException) -> WhimbrelError:
@@ -83,8 +88,9 @@ def _java_trace(error: BaseException) -> str:
 # -- errors of our own, from a worker -----------------------------------------------------------------------
 
 _OWN = re.compile(
-    r"^(?:.*: )?whimbrel\.errors\.(\w+): (.*?)(?=\n\s*\n|\n\s*at |\n\s*Traceback|\nJVM |\Z)",
-    re.MULTILINE | re.DOTALL,
+    r"whimbrel\.errors\.(\w+): (.*?)"
+    r"(?=\n\s*\n|\n\s*at |\n\s*Traceback|\nJVM |\nCaused by|\norg\.|\njava\.|\n=== |\s*SQLSTATE: |\Z)",
+    re.DOTALL,
 )
 _LAST_LINE = re.compile(
     r"^(?P<kind>[A-Za-z_][\w.]*(?:Error|Exception|Interrupt|Exit|Warning))(?:: (?P<what>.*))?$", re.MULTILINE
@@ -98,16 +104,12 @@ def _own_error(text: str) -> WhimbrelError | None:
         return None
     name, message = found[-1]
     kind = getattr(ours, name, WhimbrelError)
-    message = _without_tail(message.strip())
+    message = message.strip()
     try:
         made = kind(message)
     except TypeError:  # one that is made from more than a message
         made = WhimbrelError(message)
     return made if isinstance(made, WhimbrelError) else WhimbrelError(message)
-
-
-def _without_tail(message: str) -> str:
-    return re.sub(r"\s*SQLSTATE: \w+\s*$", "", message)
 
 
 def _of_python(_found: re.Match[str], text: str) -> WhimbrelError:
@@ -184,7 +186,7 @@ _RULES = (
     ),
     _rule(
         r"(?i)STATE_STORE_\w*(?:SCHEMA|KEY|VALUE)\w*|STREAM_\w*CHECKPOINT\w*|STATEFUL_\w*|STREAMING_STATE\w*"
-        r"|malformed log file|incomplete log file|sources? in the checkpoint|CheckpointFileManager"
+        r"|malformed log file|incomplete log file|sources? in the checkpoint"
         r"|STDS_\w+|CANNOT_LOAD_STATE_STORE\w*|detected .{0,60}offset log|Failed to read log file"
         r"|UNSUPPORTED_LOG_VERSION|LOG_VERSION|INVALID_LOG_VERSION",
         _CHECKPOINT,
@@ -193,6 +195,10 @@ _RULES = (
         r"(?:AccessControlException|Permission denied|Mkdirs failed to create|failed to create new .*?folder)"
         r"[^\n]*?(/[^\s()'\"]+)",
         r"\1: cannot be written or read; check who may do so, or name another place",
+    ),
+    _rule(
+        r"(?:not a directory|ParentNotDirectoryException[^\n]*): (?:file:)?(/\S+)",
+        r"\1: is a file, and a folder is needed there; name another place",
     ),
     _rule(
         r"JAVA_GATEWAY_EXITED|Java gateway process exited",
@@ -211,13 +217,17 @@ _RULES = (
 )  # fmt: skip
 
 
+_NOISE = re.compile(
+    r"^(?:An error occurred while calling \S+|: )|Query \[.*?\] terminated with exception: "
+    r"|\[[A-Z_0-9.]+\]\s*|\s*SQLSTATE: \w+"
+)
+_NAME = re.compile(r"^(?:Caused by: )?(?:[a-z]\w*\.)+\w*(?:Exception|Error):?\s*")
+
+
 def _first_line(text: str) -> str:
     """Give the line that says most: not the name of an exception, an error class or a code."""
     for line in text.splitlines():
-        plain = re.sub(
-            r"^(?:An error occurred while calling \S+|: )|\[[A-Z_0-9.]+\]\s*|\s*SQLSTATE: \w+", "", line
-        )
-        plain = re.sub(r"^(?:Caused by: )?(?:[a-z]\w*\.)+\w*(?:Exception|Error):?\s*", "", plain).strip(" :.")
+        plain = _NAME.sub("", _NOISE.sub("", line)).strip(" :.;")
         if plain and not plain.startswith("at "):
             return plain if len(plain) <= 300 else plain[:297] + "..."
     return "it gave no reason"

@@ -12,10 +12,14 @@ from datetime import UTC, datetime
 from os import PathLike
 from pathlib import Path
 
+from pyspark.logger import PySparkLogger
+
 from whimbrel.errors import DataError
 
 PROPERTIES = Path(__file__).with_name("log4j2.properties")
 NAME = "spark.log"
+_RAISING = ("DataFrameQueryContextLogger", "SQLQueryContextLogger")
+"""The loggers to which PySpark writes each error of a query once more, as JSON on standard error."""
 
 _current: Path | None = None
 
@@ -87,11 +91,12 @@ def standard_error_to(log: Path | None) -> Iterator[None]:
 
 
 def send_python_log(log: Path | None) -> None:
-    """Send what the bridge between Python and Java logs there, too: it tells of every lost connection."""
-    bridge = logging.getLogger("py4j")
-    bridge.propagate = False
-    if not bridge.handlers:
-        bridge.addHandler(logging.FileHandler(log, delay=True) if log else logging.NullHandler())
+    """Send what Spark's Python side logs there, too: every lost connection, and every error it raises."""
+    target = logging.FileHandler(log, delay=True) if log else logging.NullHandler()
+    loggers = [PySparkLogger.getLogger(name) for name in _RAISING]
+    for logger in (logging.getLogger("py4j"), *loggers):
+        logger.propagate = False
+        logger.handlers = [target]
 
 
 def record(error: BaseException, more: str = "") -> bool:

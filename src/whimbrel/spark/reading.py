@@ -21,9 +21,9 @@ from whimbrel.errors import DataError
 from whimbrel.io import files as io_files
 from whimbrel.io.files import Part, Piece, find_files
 from whimbrel.model import columns as columns_of
-from whimbrel.model.batch import COORDINATES_KEY, TIME_UNIT_KEY, convert_attribute
+from whimbrel.model.batch import COORDINATES_KEY, TIME_UNIT_KEY
 from whimbrel.model.faults import Faults
-from whimbrel.model.schema import RESERVED_COLUMNS, EventSchema, Type
+from whimbrel.model.schema import RESERVED_COLUMNS, EventSchema
 from whimbrel.spark import parquet
 from whimbrel.spark.lines import LINE, LINE_ARROW, line_field, lines_of_refused, lines_of_rows, said_arrow
 from whimbrel.spark.worker import Batches, spare_modules
@@ -102,6 +102,13 @@ def _read_here(spark: SparkSession, parts: Sequence[Part], given: Mapping[str, s
     check_case(spark, schema.names)
     tasks = min(len(parts), _MOST_TASKS)
     return spark.range(0, len(parts), 1, tasks).mapInArrow(_reading(parts, target), schema)
+
+
+def look_at_files(paths: Sequence[Path], format: str | None) -> tuple[Target, str | None]:  # noqa: A002
+    """Find the columns that files have, and the coordinates that they say they are in."""
+    parts = io_files.read_events(list(paths), format=format).parts()
+    seen = [_look(part) for part in parts]
+    return Target.over(seen), _coordinates(parts, seen)
 
 
 def _look(part: Part) -> pa.Schema:
@@ -287,10 +294,10 @@ def _converted(
         return columns_of.as_instants(shown, plain, factor or 1_000_000, faults).view(kind)
     if kind == pa.binary():
         return _bytes(plain)
+    if name in _NUMBERS and kind == pa.float64():
+        return columns_of.as_numbers(name, plain, faults)
     natural = columns_of.natural(name, plain, faults)
-    if natural.type == kind:
-        return natural
-    return convert_attribute(name, natural, Type.FLOAT if kind == pa.float64() else Type.STRING)
+    return columns_of.declared(name, natural, columns_of.kind_of(kind), 1_000_000, faults)
 
 
 def _bytes(column: pa.Array) -> pa.Array:
