@@ -42,7 +42,7 @@ def plain_errors() -> Iterator[None]:
 
 
 def _is_of_spark(error: Exception) -> bool:
-    """Tell whether Spark has raised this: itself, or through the bridge to Java, which may not be installed."""
+    """Tell whether Spark has raised this, itself or through the bridge to Java, which Connect lacks."""
     homes = {kind.__module__.partition(".")[0] for kind in type(error).__mro__}
     return bool(homes & {"pyspark", "py4j"}) or isinstance(
         error, ConnectionRefusedError | ConnectionResetError

@@ -25,6 +25,7 @@ from whimbrel.model.batch import COORDINATES_KEY, TIME_UNIT_KEY
 from whimbrel.model.faults import Faults
 from whimbrel.model.schema import RESERVED_COLUMNS, EventSchema
 from whimbrel.spark import parquet
+from whimbrel.spark.errors import plain_errors
 from whimbrel.spark.lines import LINE, LINE_ARROW, line_field, lines_of_refused, lines_of_rows, said_arrow
 from whimbrel.spark.worker import Batches, spare_modules
 
@@ -37,6 +38,7 @@ _MOST_TASKS = 256
 Paths = str | PathLike[str] | Sequence[str | PathLike[str]]
 
 
+@plain_errors()
 def read_events(
     spark: SparkSession,
     paths: Paths,

@@ -22,12 +22,14 @@ from whimbrel.io.rejected import RejectedWriter
 from whimbrel.lang.outputs import output_types
 from whimbrel.model.schema import Coordinates
 from whimbrel.spark.batch import outcomes
+from whimbrel.spark.errors import plain_errors
 from whimbrel.spark.frames import coordinates_of, place_of
 from whimbrel.spark.lines import PLACED_SCHEMA, file_said, write_placed
 from whimbrel.spark.rows import COUNTED, DETECTION, HIDDEN, PROGRESS, REJECTED
 from whimbrel.spark.types import attributes_of
 
 
+@plain_errors()
 def run(query: Query, frame: DataFrame, *, rejected: Path | None = None, **settings: Any) -> Outcome:
     """Run a query over a static frame and bring everything that comes of it here.
 

@@ -29,6 +29,7 @@ from whimbrel.graph.query import Query
 from whimbrel.io.rejected import RejectedWriter
 from whimbrel.model.schema import Coordinates, Type
 from whimbrel.model.time import BEGINNING_OF_TIME, DAY, END_OF_TIME
+from whimbrel.spark.errors import plain_errors
 from whimbrel.spark.lines import LINE, PLACED_SCHEMA, conform_lines, write_placed
 from whimbrel.store.bounds import ANYTHING, EVERYWHERE, Bounds, bounds_of, location_names, simplified
 from whimbrel.store.cells import day_name
@@ -51,6 +52,7 @@ _KINDS: dict[Type, T.DataType] = {
 _REPORT = "staged string, rejected string"
 
 
+@plain_errors()
 def read_store(
     spark: SparkSession,
     root: str | PathLike[str],
@@ -139,6 +141,7 @@ def _moment(microseconds: int) -> Column:
 # -- writing -----------------------------------------------------------------------------------------------
 
 
+@plain_errors()
 def write_store(
     frame: DataFrame,
     root: str | PathLike[str],
