@@ -8,6 +8,7 @@ WhimbrelError
 │   ├── UnboundedError    a query that would have to remember for ever
 │   └── ScenarioError     a test of a query that cannot be read or run
 ├── DataError             events that cannot be read
+├── SparkError            Spark could not do its work
 ├── StateError            a snapshot that does not fit
 ├── NetworkError          a network or workload that makes no sense
 ├── SimulationError       a scenario that does not exist, or a parameter that it cannot take
@@ -100,6 +101,10 @@ class ScenarioError(QueryError):
 
 class DataError(WhimbrelError, ValueError):
     """Events that cannot be read, with the place and what to do instead."""
+
+
+class SparkError(WhimbrelError, RuntimeError):
+    """Spark could not do its work; the message says why, and `__cause__` is what Spark raised."""
 
 
 class StateError(WhimbrelError, ValueError):

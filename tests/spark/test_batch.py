@@ -13,9 +13,9 @@ from tests.spark.frames import ids
 
 import whimbrel as wb
 from whimbrel.errors import DataError, QueryError, WhimbrelError
-from whimbrel.spark import detect, outcomes, worker
+from whimbrel.spark import detect, outcomes, read_events, worker
 from whimbrel.spark.batch import OnePartition
-from whimbrel.spark.running import read_files, run
+from whimbrel.spark.running import run
 
 pytestmark = pytest.mark.slow
 
@@ -205,23 +205,15 @@ def test_files_are_read_as_the_embedded_engine_reads_them(spark, tmp_path, form)
         rows.to_json(path, orient="records", lines=True, date_format="iso")
     else:
         write(path, index=False)
-    if form == "parquet":
-        rows.assign(time=rows.time.astype("datetime64[us, UTC]")).to_parquet(path, index=False)
     query = wb.compile("define D detect Position(speed > 20)")
-    embedded, on_spark = wb.detect(query, path), run(query, read_files(spark, [str(path)])).detections
+    embedded, on_spark = wb.detect(query, path), run(query, read_events(spark, [str(path)])).detections
     assert on_spark.to_pylist() == embedded.to_pylist()
 
 
 def test_an_empty_file_and_a_frame_without_columns_are_told_plainly(spark, tmp_path):
     (tmp_path / "a.csv").touch()
     with pytest.raises(DataError, match="the file is empty"):
-        read_files(spark, [str(tmp_path / "a.csv")])
+        read_events(spark, [str(tmp_path / "a.csv")])
     by_lane = wb.compile("define D detect P as a then P as b within 9 s group by lane")
     with pytest.raises(DataError, match="no column says when"):
         wb.detect(by_lane, spark.range(1).select())
-
-
-def test_files_that_spark_cannot_read_are_named(spark, tmp_path):
-    (tmp_path / "a.geojson").write_text("{}")
-    with pytest.raises(DataError, match=r"does not read \.geojson"):
-        read_files(spark, [str(tmp_path / "a.geojson")])

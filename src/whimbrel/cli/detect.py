@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from contextlib import nullcontext
-from os import PathLike, fspath
+from os import fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +23,7 @@ from whimbrel.cli.options import (
 )
 from whimbrel.cli.progress import ProgressBar
 from whimbrel.cli.queries import read_query, show_warnings
+from whimbrel.cli.spark import log_option
 from whimbrel.cli.summary import summary
 from whimbrel.errors import DataError
 
@@ -60,6 +61,7 @@ STDOUT = "-"
     "--engine", type=click.Choice(["embedded", "spark"]), default="embedded", show_default=True,
     help="What runs the query: this process, or Spark on all cores of this machine. Both find the same.",
 )  # fmt: skip
+@log_option
 @quiet_option
 def detect(
     query: str,
@@ -72,6 +74,7 @@ def detect(
     coordinates: str | None,
     lateness: str | None,
     engine: str,
+    log: str | None,
     quiet: bool,
     **compiling: Any,
 ) -> None:
@@ -92,8 +95,6 @@ def detect(
       277,475 events read, 4 detections, 0 late, 0 duplicate, 0 rejected
       columns: time from 'BaseDateTime', lon from 'LON', lat from 'LAT', source from 'MMSI'
     """
-    if engine == "spark" and any(isinstance(each, PathLike) for each in events):
-        raise click.UsageError("--events-format, --delimiter and --encoding are for the embedded engine")
     if engine == "spark" and lateness is not None:
         raise click.UsageError("--lateness is for events in an order; on Spark, use `whimbrel stream`")
     refused = Path(rejected) if rejected else default_rejected(out, events)
@@ -105,7 +106,7 @@ def detect(
         announce_compiling()
     settings = {**reading, "coordinates": coordinates}
     if engine == "spark":
-        outcome = find_on_spark(compiled, events, refused, quiet=quiet, settings=settings)
+        outcome = find_on_spark(compiled, events, refused, quiet=quiet, settings=settings, log=log)
     else:
         settings["lateness"] = lateness
         outcome = find(compiled, events, refused, quiet=quiet, settings=settings)
@@ -184,15 +185,25 @@ def find(
 
 
 def find_on_spark(
-    query: Query, events: tuple[str, ...], rejected: Path, *, quiet: bool, settings: dict[str, Any]
+    query: Query,
+    events: tuple[str, ...],
+    rejected: Path,
+    *,
+    quiet: bool,
+    settings: dict[str, Any],
+    log: str | None = None,
 ) -> Outcome:
     """Run the query on a local Spark."""
     from whimbrel.cli.spark import spark_session
-    from whimbrel.spark.running import read_files, run
+    from whimbrel.model.reading import Reading, ReadSettings
+    from whimbrel.spark.reading import read_events
+    from whimbrel.spark.running import run
 
     rejected.unlink(missing_ok=True)
-    with ProgressBar() if not quiet else nullcontext(), spark_session() as spark:
-        return run(query, read_files(spark, events), rejected=rejected, **settings)
+    with ProgressBar() if not quiet else nullcontext(), spark_session(log=log) as spark:
+        how = Reading.of(**{name: settings[name] for name in ReadSettings.__annotations__})
+        frame = read_events(spark, events, schemas=query.schemas, reading=how)
+        return run(query, frame, rejected=rejected, **settings)
 
 
 def write(

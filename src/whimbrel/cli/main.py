@@ -44,7 +44,7 @@ class Commands(Command, click.Group):
         except BrokenPipeError:
             _stop_writing()
         except WhimbrelError as error:
-            raise Failed(str(error)) from error
+            raise Failed("\n".join([str(error), *getattr(error, "__notes__", ())])) from error
         except OSError as error:
             place = f"{error.filename}: " if error.filename else ""
             raise Failed(f"{place}{error.strerror or error}") from error

@@ -9,7 +9,7 @@ import click
 
 from whimbrel.cli.options import Command, Duration, compile_options, reading_options
 from whimbrel.cli.queries import read_query, show_warnings
-from whimbrel.cli.spark import require_spark, spark_session
+from whimbrel.cli.spark import log_option, require_spark, spark_session
 from whimbrel.model.time import format_instant
 
 EVERY_S = 0.2
@@ -59,6 +59,7 @@ EVERY_S = 0.2
 @click.option(
     "--package", "packages", multiple=True, metavar="COORDINATES", help="More Spark packages to load."
 )
+@log_option
 @click.option("--quiet", is_flag=True, help="Print errors only: no progress, no warnings.")
 def stream(
     query: str,
@@ -75,6 +76,7 @@ def stream(
     reading: dict[str, Any],
     coordinates: str | None,
     packages: tuple[str, ...],
+    log: str | None,
     quiet: bool,
     **compiling: Any,
 ) -> None:
@@ -94,7 +96,7 @@ def stream(
     refuse_bad_places(source, sinks)
     if not quiet:
         show_warnings(compiled, query)
-    with spark_session(packages_for((source, *sinks), packages)) as spark:
+    with spark_session(packages_for((source, *sinks), packages), log) as spark:
         from whimbrel.spark import outcomes
         from whimbrel.spark.frames import notes_of
         from whimbrel.spark.routing import Routed, SetAside

@@ -10,6 +10,7 @@ import click
 
 from whimbrel.cli.detect import announce_compiling
 from whimbrel.cli.options import Command
+from whimbrel.cli.spark import log_option, spark_session
 from whimbrel.errors import DataError
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     "--engine", type=click.Choice(["embedded", "spark"]), default="embedded", show_default=True,
     help="What runs each test as a whole: this process, or Spark. Event by event, it always runs here.",
 )  # fmt: skip
+@log_option
 @click.option("--quiet", is_flag=True, help="Print what failed and the numbers only; no warnings.")
 @click.pass_context
 def run(
@@ -40,6 +42,7 @@ def run(
     coverage: bool,
     fail_under: float | None,
     engine: str,
+    log: str | None,
     quiet: bool,
 ) -> None:
     """Run the tests of queries: given these events, expect these detections.
@@ -69,7 +72,7 @@ def run(
     if not quiet:
         announce_compiling()
     marks = Marks(quiet=quiet)
-    with spark() if engine == "spark" else nullcontext() as session:
+    with spark(log) if engine == "spark" else nullcontext() as session:
         try:
             results = run_tests(
                 paths,
@@ -85,11 +88,9 @@ def run(
     finish(ctx, results, junit, fail_under)
 
 
-def spark() -> Any:
+def spark(log: str | None) -> Any:
     """Start Spark, and stop it in the end."""
-    from whimbrel.cli.spark import spark_session
-
-    return spark_session()
+    return spark_session(log=log)
 
 
 def refuse_bad_report(junit: str | None) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import glob
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from os import PathLike, fspath
 from pathlib import Path
 from types import MappingProxyType
@@ -15,13 +15,23 @@ from whimbrel.errors import DataError, did_you_mean
 from whimbrel.io import _kinds
 from whimbrel.io._pieces import EventFile, Piece, Plan
 from whimbrel.io._sniff import FORMATS, endings, format_by_name, format_of
-from whimbrel.io._streams import known_encoding
+from whimbrel.io._streams import Progress, known_encoding
 from whimbrel.io.paths import EventPath, event_path
 from whimbrel.model.batch import convert_attribute, declared_type
 from whimbrel.model.reading import Reading
 from whimbrel.model.schema import RESERVED_COLUMNS, EventSchema, Type
 
-__all__ = ["FORMATS", "EventFiles", "EventPath", "Piece", "find_files", "open_file", "read_events"]
+__all__ = [
+    "FORMATS",
+    "EventFiles",
+    "EventPath",
+    "Part",
+    "Piece",
+    "find_files",
+    "is_event_file",
+    "open_file",
+    "read_events",
+]
 
 _NO_SCHEMAS: Mapping[str, EventSchema] = MappingProxyType({})
 
@@ -119,14 +129,19 @@ class EventFiles:
     def pieces(self) -> Iterator[Piece]:
         """Yield batches with their file, their row numbers, and the lines that could not be read."""
         self.bytes_read = self.malformed = 0
-        kinds = self._kinds()
-        common = self._common(kinds)
-        for file, own in zip(self._files, kinds, strict=True):
-            for piece in file.pieces(replace(self._plan, kinds=own), self._count):
-                _refuse_unreadable(piece)
+        for part in self.parts():
+            for piece in part.pieces(self._count):
                 self.malformed += piece.rejected.num_rows if piece.rejected else 0
-                alike = replace(piece, batch=_alike(piece.batch, common)) if len(self._files) > 1 else piece
-                yield from alike.slices(self._plan.batch_rows)
+                yield piece
+
+    def parts(self) -> list[Part]:
+        """Make the first pass, and give for every file what it takes to read it alone, in any process."""
+        kinds = self._kinds()
+        common = self._common(kinds) if len(self._files) > 1 else None
+        return [
+            Part(file, replace(self._plan, kinds=own), common)
+            for file, own in zip(self._files, kinds, strict=True)
+        ]
 
     def _kinds(self) -> list[dict[str, Type | None]]:
         return [file.kinds(self._plan, self._count) for file in self._files]
@@ -153,6 +168,23 @@ def _refuse_unreadable(piece: Piece) -> None:
         raise DataError(
             f"{piece.file}: nothing in it could be read as an event; row {first['row']}: {first['reason']}"
         )
+
+
+@dataclass(frozen=True)
+class Part:
+    """One of several event files, and what all of them together say about its columns: plain data."""
+
+    file: EventFile
+    plan: Plan
+    common: Mapping[str, Type | None] | None = None
+
+    def pieces(self, on_read: Progress = lambda _: None) -> Iterator[Piece]:
+        """Yield what the file holds, with the attributes that all files have."""
+        for piece in self.file.pieces(self.plan, on_read):
+            _refuse_unreadable(piece)
+            common = self.common
+            alike = piece if common is None else replace(piece, batch=_alike(piece.batch, common))
+            yield from alike.slices(self.plan.batch_rows)
 
 
 def _alike(batch: pa.RecordBatch, common: Mapping[str, Type | None]) -> pa.RecordBatch:
@@ -197,6 +229,11 @@ def _near(path: Path) -> str:
         return f"; there is no folder {path.parent}"
     hint = did_you_mean(path.name, [entry.name for entry in path.parent.iterdir()])
     return f"; {hint}" if hint and hint.startswith("did you mean") else ""
+
+
+def is_event_file(path: Path) -> bool:
+    """Tell whether the name of a file says that it holds events, as those read from a folder must."""
+    return format_by_name(path) is not None and not path.name.startswith((".", "_"))
 
 
 def open_file(

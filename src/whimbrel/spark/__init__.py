@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from whimbrel.spark.batch import OnePartition
     from whimbrel.spark.detecting import detect, outcomes
     from whimbrel.spark.live import detect_live, outcomes_live
+    from whimbrel.spark.reading import read_events
     from whimbrel.spark.routing import Routed, SetAside
     from whimbrel.spark.session import local_session
     from whimbrel.spark.shadow import differences, outcomes_shadow
@@ -27,6 +28,7 @@ _HOMES = {
     "outcomes": "detecting",
     "outcomes_live": "live",
     "outcomes_shadow": "shadow",
+    "read_events": "reading",
 }
 
 __all__ = [
@@ -40,6 +42,7 @@ __all__ = [
     "outcomes",
     "outcomes_live",
     "outcomes_shadow",
+    "read_events",
 ]
 
 

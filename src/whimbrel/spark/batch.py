@@ -24,9 +24,9 @@ from whimbrel.model.reading import Reading, ReadSettings
 from whimbrel.model.schema import Coordinates, Type
 from whimbrel.space.dealing import deal
 from whimbrel.space.geometry import METRES_PER_DEGREE
-from whimbrel.spark.frames import Prepared, prepare
+from whimbrel.spark.frames import Prepared, place_of, prepare
 from whimbrel.spark.meetings import events_of_meetings, first_query, query_of_shard
-from whimbrel.spark.rows import DETECTION, outcome_schema
+from whimbrel.spark.rows import DETECTION, HIDDEN, outcome_schema
 from whimbrel.spark.types import detection_schema, quoted
 from whimbrel.spark.worker import HOME, IS_EVENT, SHARD, Batches, Job, run_partition
 
@@ -72,7 +72,7 @@ def _run(
 ) -> DataFrame:
     if partitions is not None and partitions < 1:
         raise WhimbrelError(f"partitions is {partitions}; it must be at least 1")
-    place = None if coordinates is None else Coordinates(coordinates).value
+    place = place_of(frame, coordinates)
     # Whoever wants an account of all events gets one of all; otherwise rows that do not matter are not read.
     prepared = prepare(query, frame, coordinates=place, filtered=not whole, reading=reading, **how)
     settings: dict[str, Any] = {"coordinates": place, "reading": prepared.reading}
@@ -263,7 +263,7 @@ def _meetings_and_all_else(
     """Give the detections, and the account of all events that the search for meetings gives."""
     found = _run(query, frame, whole=False, partitions=partitions, **settings)
     first = _run(first_query(query, plan), frame, whole=True, partitions=partitions, **settings)
-    account = first.where(fn.col("kind") != DETECTION).select("kind", "event", "reason", "progress")
+    account = first.where(fn.col("kind") != DETECTION).select(*HIDDEN)
     detections = found.withColumn("kind", fn.lit(DETECTION))
     whole = detections.unionByName(account, allowMissingColumns=True)
     schema = outcome_schema(prepare(query, frame, **settings).attributes)

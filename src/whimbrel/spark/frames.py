@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Unpack
 
@@ -22,10 +23,13 @@ from whimbrel.graph.query import Query
 from whimbrel.graph.sequence import walks
 from whimbrel.graph.sharding import ByMeetings, BySpace, Sharding, Together, sharding
 from whimbrel.lang.outputs import Types, merged, output_types
-from whimbrel.model.batch import AS_NAMED, conform
+from whimbrel.model.batch import AS_NAMED, COORDINATES_KEY, conform
+from whimbrel.model.columns import natural
+from whimbrel.model.faults import Faults
 from whimbrel.model.reading import Reading, ReadSettings
 from whimbrel.model.schema import RESERVED_COLUMNS, Coordinates, Type
 from whimbrel.spark.contents import with_contents
+from whimbrel.spark.lines import LINE, arrow_type_said, coordinates_said, file_said
 from whimbrel.spark.pushdown import rows_wanted, selections
 from whimbrel.spark.types import attributes_of, quoted, type_of
 
@@ -75,13 +79,17 @@ def prepare(
     graph = rewrite(query.graph)
     noticed = Noticed()
     if reading is None:
-        frame, reading, noticed = named(frame, query, **how)
+        with _naming_file(frame):
+            frame, reading, noticed = named(frame, query, **how)
     default_type = reading.default_type
     types = attributes_of(frame.schema)
     dealt = _dealt(graph, frame)
-    read = _read(graph, query, frame)
-    _check(_of_columns(frame, read), query, coordinates, reading)
-    frame = _of_columns(frame, [*read, *([ATTRIBUTES] if ATTRIBUTES in frame.columns else [])])
+    with _naming_file(frame):
+        read = _read(graph, query, frame)
+        _check(frame, read, query, coordinates, reading)
+    # Whoever wants an account of all events also learns in which line a rejected one stood.
+    hidden = [ATTRIBUTES] if filtered else [ATTRIBUTES, LINE]
+    frame = _of_columns(frame, [*read, *(name for name in hidden if name in frame.columns)])
     if walks(graph.operators) and not frame.isStreaming:
         # A shuffle forgets in which order rows came; on streams the tasks that pack events note it.
         frame = frame.withColumn(ARRIVAL, fn.monotonically_increasing_id())
@@ -102,6 +110,12 @@ def _dealt(graph: Graph, frame: DataFrame) -> Sharding:
     if isinstance(dealt, BySpace | ByMeetings) and "geometry" in frame.columns:
         return Together("locations in a 'geometry' column may be of any size; give points as x and y instead")
     return dealt
+
+
+def place_of(frame: DataFrame, coordinates: Coordinates | str | None) -> str | None:
+    """Give the coordinates that were asked for, or else those that the files of a frame say they have."""
+    found = coordinates_said(frame.schema) if coordinates is None else Coordinates(coordinates)
+    return None if found is None else found.value
 
 
 def coordinates_of(frame: DataFrame) -> Coordinates | None:
@@ -177,8 +191,11 @@ def _read(graph: Graph, query: Query, frame: DataFrame) -> list[str]:
     needs = Needs(graph, query.functions)
     usable = {field.name for field in frame.schema.fields if type_of(field.dataType) is not None}
     wanted = usable if needs.all_atoms else needs.atoms
-    refused = sorted(needs.atoms & set(frame.columns) - usable - RESERVED_COLUMNS)
-    if refused and not needs.all_atoms:
+    read_files = {field.name for field in frame.schema.fields if arrow_type_said(field) is not None}
+    read = read_files if needs.all_atoms else needs.atoms
+    refused = sorted(read & set(frame.columns) - usable - RESERVED_COLUMNS)
+    if refused:
+        _refuse_as_read(frame.schema[refused[0]])
         kind = frame.schema[refused[0]].dataType.simpleString()
         raise DataError(
             f"column {refused[0]!r} has the type {kind}, which no attribute of an event can have; "
@@ -188,20 +205,51 @@ def _read(graph: Graph, query: Query, frame: DataFrame) -> list[str]:
     return [name for name in frame.columns if name in RESERVED_COLUMNS or name in wanted]
 
 
-def _check(frame: DataFrame, query: Query, coordinates: str | None, reading: Reading) -> None:
+@contextmanager
+def _naming_file(frame: DataFrame) -> Iterator[None]:
+    """Say in errors which file a frame was read from, if it was."""
+    file = file_said(frame.schema)
+    try:
+        yield
+    except DataError as error:
+        if file is None:
+            raise
+        raise DataError(f"{file}: {error}") from error
+
+
+def _refuse_as_read(field: sql.StructField) -> None:
+    """Refuse a column of a file in the words of the embedded engine."""
+    kind = arrow_type_said(field)
+    if kind is not None:
+        natural(field.name, pa.nulls(0, kind), Faults(0))
+
+
+def _check(
+    frame: DataFrame,
+    read: list[str],
+    query: Query,
+    coordinates: str | None,
+    reading: Reading,
+) -> None:
     """Refuse columns that cannot make events before any job starts."""
     conform(
-        empty_batch(frame),
+        empty_batch(frame.drop(LINE, ATTRIBUTES), coordinates_said(frame.schema)),
         schemas=query.schemas,
         coordinates=Coordinates(coordinates) if coordinates else query.graph.coordinates,
         reading=reading,
+        columns=read,
     )
 
 
-def empty_batch(frame: DataFrame) -> pa.RecordBatch:
-    """Give a batch without rows that has the columns of a frame."""
-    fields = [pa.field(field.name, _arrow_type(field.dataType)) for field in frame.schema.fields]
-    return pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in fields], schema=pa.schema(fields))
+def empty_batch(frame: DataFrame, coordinates: Coordinates | None = None) -> pa.RecordBatch:
+    """Give a batch without rows that has the columns of a frame, as they were in its files if it has any."""
+    fields = [
+        pa.field(field.name, arrow_type_said(field) or _arrow_type(field.dataType))
+        for field in frame.schema.fields
+    ]
+    said = {COORDINATES_KEY: coordinates.value.encode()} if coordinates else None
+    schema = pa.schema(fields, metadata=said)
+    return pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in fields], schema=schema)
 
 
 def _arrow_type(kind: sql.DataType) -> pa.DataType:

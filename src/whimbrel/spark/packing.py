@@ -26,6 +26,7 @@ from whimbrel.model.schema import Coordinates, EventSchema
 from whimbrel.model.time import BEGINNING_OF_TIME
 from whimbrel.space import geometry
 from whimbrel.space.dealing import deal
+from whimbrel.spark.lines import conform_lines
 from whimbrel.spark.worker import HOME, Batches, larger, spare_modules
 
 PACKED = pa.schema(
@@ -109,7 +110,7 @@ def _first_number() -> int:
 
 def pack(batch: pa.RecordBatch, packing: Packing, first: int = 0) -> pa.RecordBatch:
     """Pack events: one row for each shard; `first` is the number of the first in the order of arrival."""
-    conformed = packing.intake().conform(batch)
+    conformed = conform_lines(packing.intake().conform, batch)
     events = conformed.events
     if packing.numbered:
         came = pa.array(np.arange(first, first + events.num_rows))

@@ -11,19 +11,17 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 
 from whimbrel.io.atomic import writing
-from whimbrel.spark.rows import DETECTION, PROGRESS
+from whimbrel.spark.rows import DETECTION, HIDDEN, PROGRESS
 from whimbrel.spark.sinks import Sink
 from whimbrel.spark.types import quoted
-
-HIDDEN = ("kind", "event", "reason", "progress")
 
 
 @dataclass(frozen=True)
 class Routed:
     """A sink for frames of outcomes: detections go to some sinks, events that were set aside to another.
 
-    What was set aside has the columns `kind` (late, duplicate, rejected or refused), `event` (JSON) and
-    `reason`.
+    What was set aside has the columns `kind` (late, duplicate, rejected or refused), `event` (JSON, or the
+    text of a line that is none), `reason`, and `@line` (file and row) for what was rejected from files.
     """
 
     detections: Sequence[Sink]
@@ -62,8 +60,19 @@ class SetAside:
             file.write(("\n".join(lines) + "\n").encode())
 
 
-def _entry(kind: str, event: str | None, reason: str | None) -> dict[str, object]:
-    return {"kind": kind, "reason": reason, "event": json.loads(event) if event else None}
+def _entry(
+    kind: str, event: str | None, reason: str | None, line: tuple[str, int] | None
+) -> dict[str, object]:
+    place = {} if line is None else {"file": line[0], "row": line[1]}
+    return {"kind": kind, **place, "reason": reason, "event": _value(event)}
+
+
+def _value(event: str | None) -> object:
+    """Give an event as what it is; a line of a file that could not be read stays its text."""
+    try:
+        return json.loads(event) if event else None
+    except ValueError:
+        return event
 
 
 def detections_of(frame: DataFrame) -> DataFrame:
@@ -75,4 +84,4 @@ def detections_of(frame: DataFrame) -> DataFrame:
 def set_aside_of(frame: DataFrame) -> DataFrame:
     """Give the events of a frame of outcomes that were not processed."""
     others = ~fn.col("kind").isin(DETECTION, PROGRESS)
-    return frame.where(others).select("kind", "event", "reason")
+    return frame.where(others).select("kind", "event", "reason", "@line")

@@ -23,14 +23,20 @@ REFUSED = "refused"
 
 COUNTED = ("received", "processed", "waiting", "late", "duplicate", "rejected")
 """The counts of a row of progress: what has become of the events since the row before."""
+HIDDEN = ("kind", "event", "reason", "@line", "progress")
+"""The columns of outcomes that detections do not have."""
 PROGRESS_COLUMNS = (*COUNTED, "detections", "shard", "state_bytes", "watermark", "engine_us")
 
-_SIDE = pa.schema([("event", pa.string()), ("reason", pa.string())])
+_PLACE = pa.struct([("file", pa.string()), ("row", pa.int64())])
+_SIDE = pa.schema([("event", pa.string()), ("reason", pa.string()), ("@line", _PLACE)])
 _PROGRESS = pa.struct([(name, pa.int64()) for name in PROGRESS_COLUMNS])
 
 
 def outcome_schema(attributes: Types) -> sql.StructType:
-    """Give the columns of outcomes: `kind`, those of detections, `event`, `reason` and `progress`."""
+    """Give the columns of outcomes: `kind`, those of detections, `event`, `reason`, `@line`, `progress`."""
+    place = sql.StructType(
+        [sql.StructField("file", sql.StringType()), sql.StructField("row", sql.LongType())]
+    )
     progress = sql.StructType([sql.StructField(name, sql.LongType()) for name in PROGRESS_COLUMNS])
     return sql.StructType(
         [
@@ -38,6 +44,7 @@ def outcome_schema(attributes: Types) -> sql.StructType:
             *detection_schema(attributes).fields,
             sql.StructField("event", sql.StringType()),
             sql.StructField("reason", sql.StringType()),
+            sql.StructField("@line", place),
             sql.StructField("progress", progress),
         ]
     )
@@ -65,14 +72,18 @@ class Rows:
                 columns = {name: batch.column(name) for name in batch.schema.names}
                 yield self._batch(DETECTION, columns, batch.num_rows)
 
-    def set_aside(self, session: Session) -> Iterator[pa.RecordBatch]:
-        """Write the events that a session has set aside since the last time, as JSON with a reason."""
-        rejected = session.take_rejected()
+    def set_aside(self, session: Session, rejected: pa.Table | None = None) -> Iterator[pa.RecordBatch]:
+        """Write the events that a session has set aside since the last time, as JSON with a reason.
+
+        Where a `Gate` has taken what was rejected out of the session, that is given.
+        """
+        rejected = session.take_rejected() if rejected is None else rejected
         others = {LATE: session.take_late(), DUPLICATE: session.take_duplicates()}
         if not self.whole:
             return
         if rejected is not None:
             columns = {name: rejected.column(name).combine_chunks() for name in ("event", "reason")}
+            columns |= {"@line": _places(rejected)} if "file" in rejected.column_names else {}
             yield self._batch(REJECTED, columns, rejected.num_rows)
         for kind, table in others.items():
             if table is not None:
@@ -99,6 +110,12 @@ class Rows:
             else:
                 arrays.append(pa.nulls(rows, field.type))
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+
+
+def _places(rejected: pa.Table) -> pa.Array:
+    """Write file and row of rejected rows; null for those that come from no file."""
+    file, row = (rejected.column(name).combine_chunks() for name in ("file", "row"))
+    return pa.StructArray.from_arrays([file, row], fields=list(_PLACE), mask=file.is_null())
 
 
 def _cast(column: pa.Array, kind: pa.DataType) -> pa.Array:

@@ -4,45 +4,34 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame, DataFrameReader, SparkSession
-from pyspark.sql import types as sql
+from pyspark.sql import DataFrame
 
 from whimbrel.engine.detect import Outcome
 from whimbrel.engine.intake import Counts
 from whimbrel.engine.noticed import about_repeated_ids, about_swapped_rows, about_times_out_of_range
 from whimbrel.engine.report import ATTRIBUTES_KEY, COORDINATES_KEY
-from whimbrel.errors import DataError
 from whimbrel.graph.query import Query
 from whimbrel.io.detections import sorted_detections
-from whimbrel.io.files import find_files
 from whimbrel.io.rejected import RejectedWriter
 from whimbrel.lang.outputs import output_types
-from whimbrel.model.batch import REJECTED_SCHEMA
 from whimbrel.model.reading import ReadSettings
 from whimbrel.model.schema import Coordinates
 from whimbrel.spark.batch import outcomes
-from whimbrel.spark.frames import named
-from whimbrel.spark.rows import COUNTED, DETECTION, PROGRESS, REJECTED
+from whimbrel.spark.errors import plain_errors
+from whimbrel.spark.frames import coordinates_of, named, place_of
+from whimbrel.spark.lines import PLACED_SCHEMA, file_said, write_placed
+from whimbrel.spark.rows import COUNTED, DETECTION, HIDDEN, PROGRESS, REJECTED
 from whimbrel.spark.types import attributes_of
 
-READERS = {
-    ".parquet": "parquet",
-    ".geoparquet": "parquet",
-    ".csv": "csv",
-    ".jsonl": "json",
-    ".ndjson": "json",
-}
-"""The endings of files that Spark reads, and what it calls them."""
 
-ISO_8601 = "yyyy-MM-dd'T'HH:mm:ss[.SSSSSS][XXX]"
-
-
+@plain_errors()
 def run(query: Query, frame: DataFrame, *, rejected: Path | None = None, **settings: Any) -> Outcome:
     """Run a query over a static frame and bring everything that comes of it here.
 
@@ -56,9 +45,8 @@ def run(query: Query, frame: DataFrame, *, rejected: Path | None = None, **setti
         setattr(counts, name, sum(row[name] or 0 for row in progress))
     refused = found.filter(pc.equal(kinds, REJECTED))
     counts.reasons = Counter(refused.column("reason").to_pylist())
-    _write_rejected(refused, rejected)
-    hidden = ("kind", "event", "reason", "progress")
-    names = [name for name in found.column_names if name not in hidden]
+    _write_rejected(refused, rejected, _naming(frame))
+    names = [name for name in found.column_names if name not in HIDDEN]
     detections = sorted_detections(found.filter(pc.equal(kinds, DETECTION)).select(names))
     how = {name: value for name, value in settings.items() if name in ReadSettings.__annotations__}
     renamed, reading, noticed = named(frame, query, **how)
@@ -75,72 +63,36 @@ def run(query: Query, frame: DataFrame, *, rejected: Path | None = None, **setti
     )
 
 
-def _write_rejected(refused: pa.Table, file: Path | None) -> None:
-    if file is None or not refused.num_rows:
+def _write_rejected(refused: pa.Table, path: Path | None, named: Callable[[str], str]) -> None:
+    if path is None or not refused.num_rows:
         return
-    rows = pa.array([None] * refused.num_rows, REJECTED_SCHEMA.field("row").type)  # a frame has no order
-    columns = {"row": rows, "reason": refused.column("reason"), "event": refused.column("event")}
-    with RejectedWriter(file) as writer:
-        for batch in pa.table(columns).cast(REJECTED_SCHEMA).to_batches():
-            writer.write(batch, "")
+    lines = refused.column("@line").combine_chunks()
+    files, rows = (pc.struct_field(lines, place) for place in range(2))
+    names = pa.array([None if file is None else named(file) for file in files.to_pylist()], pa.string())
+    columns = [rows, refused.column("reason"), refused.column("event"), names]
+    with RejectedWriter(path) as writer:
+        write_placed(writer, pa.table(columns, schema=PLACED_SCHEMA))
+
+
+def _naming(frame: DataFrame) -> Callable[[str], str]:
+    """Give the function that names a file as the user does: by its way from here, if the first one is."""
+    is_relative = not Path(file_said(frame.schema) or "/").is_absolute()
+
+    def named(file: str) -> str:
+        # Spark writes addresses where Whimbrel's readers write paths.
+        path = Path(unquote(urlsplit(file).path) if file.startswith("file:") else file)
+        return str(path.relative_to(Path.cwd()) if is_relative and path.is_relative_to(Path.cwd()) else path)
+
+    return named
 
 
 def _metadata(query: Query, frame: DataFrame, settings: dict[str, Any]) -> dict[bytes, bytes]:
     """Say which type has which attributes, and in which coordinates places are, as the engine does."""
     types = output_types(query, attributes_of(frame.schema))
     owned = {kind: list(attributes) for kind, attributes in types.items()}
-    said = settings.get("coordinates") or query.graph.coordinates
-    by_name = Coordinates.LONLAT if "lon" in frame.columns else None
-    place = said or by_name or (Coordinates.PLANE if {"x", "geometry"} & set(frame.columns) else None)
+    said = place_of(frame, settings.get("coordinates")) or query.graph.coordinates or coordinates_of(frame)
+    place = said or (Coordinates.PLANE if "geometry" in frame.columns else None)
     return {
         ATTRIBUTES_KEY: json.dumps(owned).encode(),
         COORDINATES_KEY: str(place.value if isinstance(place, Coordinates) else place or "none").encode(),
     }
-
-
-def read_files(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
-    """Read event files (Parquet, CSV, JSON lines) into a frame; folders and patterns too.
-
-    Raises
-    ------
-    DataError
-        If there are none, of several kinds, or of a kind that Spark does not read.
-    """
-    files = [file for path in paths for file in find_files(path)]
-    kinds = {_kind(file) for file in files}
-    if len(kinds) > 1:
-        raise DataError(f"Spark reads files of one kind at a time, not {' and '.join(sorted(kinds))}")
-    kind = kinds.pop()
-    reader = spark.read.format(kind)
-    if kind == "csv":
-        # Left to itself, Spark takes a text such as T1 for one o'clock.
-        reader = reader.options(header=True, inferSchema=True, timestampFormat=ISO_8601)
-    frame = reader.load([str(file) for file in files])
-    if kind == "csv":
-        frame = _with_times_as_written(reader, frame, files)
-    if not frame.columns:
-        raise DataError(f"{', '.join(paths)}: the file is empty; its first line must name the columns")
-    return frame
-
-
-def _with_times_as_written(reader: DataFrameReader, frame: DataFrame, files: Sequence[Path]) -> DataFrame:
-    """Read times as texts, which the engine reads as everywhere else: by their form and zone."""
-    times = (sql.TimestampType, sql.TimestampNTZType, sql.DateType)
-    if not any(isinstance(each.dataType, times) for each in frame.schema.fields):
-        return frame
-    fields = [
-        sql.StructField(each.name, sql.StringType() if isinstance(each.dataType, times) else each.dataType)
-        for each in frame.schema.fields
-    ]
-    return reader.schema(sql.StructType(fields)).load([str(file) for file in files])
-
-
-def _kind(file: Path) -> str:
-    ending = Path(str(file).lower().removesuffix(".gz")).suffix
-    if ending not in READERS:
-        known = ", ".join(READERS)
-        raise DataError(
-            f"{file}: Spark does not read {ending or 'such'} files (it reads {known}); "
-            f"leave --engine out to read it here"
-        )
-    return READERS[ending]

@@ -3,30 +3,39 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
+import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from os import PathLike
 from pathlib import Path
-from threading import Thread
 
 from pyspark.sql import SparkSession
 
-from whimbrel.errors import WhimbrelError
+from whimbrel.errors import SparkError
+from whimbrel.spark.errors import plain_errors
+from whimbrel.spark.log import java_options, open_log, send_python_log, standard_error_to
 
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 """The state store that stateful Python on Spark needs."""
 
 LOOPBACK = "127.0.0.1"
+OLDEST_JAVA = 17
+JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 
 
 def local_session(
-    name: str = "whimbrel", *, cores: int | str = "*", settings: dict[str, str] | None = None
+    name: str = "whimbrel",
+    *,
+    cores: int | str = "*",
+    settings: dict[str, str] | None = None,
+    log: str | PathLike[str] | None = None,
 ) -> SparkSession:
     """Give a Spark session that runs in this process, or the one that is active already.
 
-    Workers use the Python that runs now, so they find Whimbrel where it was found here. Times are UTC, the
-    log shows errors only, and nothing listens outside this machine.
+    Workers use the Python that runs now, so they find Whimbrel where it was found here. Times are UTC, names
+    of columns are taken as they are written, what Spark has to say goes to a log file and not to standard
+    error, and nothing listens outside this machine.
 
     Parameters
     ----------
@@ -34,65 +43,33 @@ def local_session(
         How many cores to use; "*" for all.
     settings
         More Spark settings, which outweigh those made here.
+    log
+        The file for Spark's log; by default `~/.local/state/whimbrel/spark.log`. It is added to.
 
     Raises
     ------
     WhimbrelError
-        If there is no Java; the message says what to do.
+        If there is no Java, or it cannot be used; the message says what to do.
     """
     active = SparkSession.getActiveSession()
     if active is not None:
         return active
-    if java() is None:
-        raise WhimbrelError(
-            "Spark needs Java 17 or newer, and none was found; install a JDK and set JAVA_HOME, "
-            "or leave Spark out: the embedded engine gives the same detections"
-        )
+    check_java()
     # Read when the first session of a process starts; the setting spark.pyspark.python would come too late.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.master(f"local[{cores}]").appName(name)
-    for key, value in (_settings() | (settings or {})).items():
+    written = open_log(log)
+    for key, value in _together(_settings() | {JAVA_OPTIONS: java_options(written)}, settings or {}).items():
         builder = builder.config(key, value)
-    with _without_chatter():
-        session = builder.getOrCreate()
-    session.sparkContext.setLogLevel("ERROR")
-    return session
+    send_python_log(written)
+    with plain_errors(), standard_error_to(written):
+        return builder.getOrCreate()
 
 
-CHATTER = (
-    "Using Spark's default log4j profile",
-    "To adjust logging level use sc.setLogLevel",
-    "Setting default log level to",
-    "WARNING: Using incubator modules",
-    "Streaming TransformWithStateInPandas Python worker",
-    " WARN ",
-)
-"""What the lines hold that Spark writes to standard error before its log can be told to be silent."""
-
-
-@contextmanager
-def _without_chatter() -> Iterator[None]:
-    """Let the Java process that is started inside write to standard error only what matters."""
-    reading, writing = os.pipe()
-    real = os.dup(2)
-    os.dup2(writing, 2)
-    os.close(writing)
-    # The process keeps the pipe for as long as it lives.
-    Thread(target=_pass_on, args=(reading, real), daemon=True).start()
-    try:
-        yield
-    finally:
-        os.dup2(real, 2)
-
-
-def _pass_on(reading: int, target: int) -> None:
-    was_chatter = False
-    with open(reading, errors="replace") as lines:
-        for line in lines:
-            is_chatter = any(text in line for text in CHATTER) or (was_chatter and not line.strip())
-            if not is_chatter:
-                os.write(target, line.encode(errors="replace"))
-            was_chatter = is_chatter
+def _together(usual: dict[str, str], given: dict[str, str]) -> dict[str, str]:
+    """Let given settings outweigh the usual ones; options for Java are added to ours."""
+    joined = f"{usual[JAVA_OPTIONS]} {given.get(JAVA_OPTIONS, '')}".strip()
+    return usual | given | {JAVA_OPTIONS: joined}
 
 
 def _settings() -> dict[str, str]:
@@ -104,6 +81,7 @@ def _settings() -> dict[str, str]:
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.session.timeZone": "UTC",
+        "spark.sql.caseSensitive": "true",
         "spark.sql.shuffle.partitions": parallel,
         "spark.sql.streaming.stateStore.providerClass": ROCKSDB,
         "spark.sql.streaming.metricsEnabled": "false",
@@ -113,6 +91,43 @@ def _settings() -> dict[str, str]:
 def java() -> str | None:
     """Give the path of the Java that Spark would use, or None if there is none."""
     home = os.environ.get("JAVA_HOME")
-    if home and (Path(home) / "bin" / "java").exists():
-        return str(Path(home) / "bin" / "java")
+    if home:
+        found = Path(home) / "bin" / "java"
+        return str(found) if found.exists() else None
     return shutil.which("java")
+
+
+def check_java() -> None:
+    """Refuse to start Spark where it would find no Java that it can use."""
+    otherwise = "or leave Spark out: the embedded engine gives the same detections"
+    found, home = java(), os.environ.get("JAVA_HOME")
+    if found is None and home:
+        raise SparkError(
+            f"JAVA_HOME is {home}, and there is no bin/java in it; set it to the folder of a JDK, Java "
+            f"{OLDEST_JAVA} or newer, {otherwise}"
+        )
+    if found is None:
+        raise SparkError(
+            f"Spark needs Java {OLDEST_JAVA} or newer, and none was found; install a JDK and set JAVA_HOME, "
+            f"{otherwise}"
+        )
+    version = _version(found)
+    if version is None:
+        raise SparkError(f"{found} does not run as Java does; set JAVA_HOME to another JDK, {otherwise}")
+    if version < OLDEST_JAVA:
+        raise SparkError(
+            f"{found} is Java {version}, and Spark needs {OLDEST_JAVA} or newer; set JAVA_HOME to a newer "
+            f"JDK, {otherwise}"
+        )
+
+
+def _version(program: str) -> int | None:
+    """Ask a Java for its version: 17 for 17.0.15, 8 for 1.8.0."""
+    try:
+        told = subprocess.run(  # noqa: S603 - the very program that Spark would start
+            [program, "-version"], capture_output=True, text=True, check=False, timeout=60
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    found = re.search(r'version "(?:1\.)?(\d+)', told.stderr + told.stdout)
+    return int(found.group(1)) if found and told.returncode == 0 else None

@@ -27,11 +27,12 @@ from whimbrel.engine.values import type_of
 from whimbrel.errors import DataError, WhimbrelError
 from whimbrel.graph.query import Query
 from whimbrel.io.rejected import RejectedWriter
-from whimbrel.model.batch import REJECTED_SCHEMA
 from whimbrel.model.reading import ReadSettings
 from whimbrel.model.schema import Coordinates, Type
 from whimbrel.model.time import BEGINNING_OF_TIME, DAY, END_OF_TIME
+from whimbrel.spark.errors import plain_errors
 from whimbrel.spark.frames import named
+from whimbrel.spark.lines import LINE, PLACED_SCHEMA, conform_lines, write_placed
 from whimbrel.store.bounds import ANYTHING, EVERYWHERE, Bounds, bounds_of, location_names, simplified
 from whimbrel.store.cells import day_name
 from whimbrel.store.event_store import Appended, Moment, Store, asked_for
@@ -53,6 +54,7 @@ _KINDS: dict[Type, T.DataType] = {
 _REPORT = "staged string, rejected string"
 
 
+@plain_errors()
 def read_store(
     spark: SparkSession,
     root: str | PathLike[str],
@@ -141,6 +143,7 @@ def _moment(microseconds: int) -> Column:
 # -- writing -----------------------------------------------------------------------------------------------
 
 
+@plain_errors()
 def write_store(
     frame: DataFrame,
     root: str | PathLike[str],
@@ -188,7 +191,7 @@ def write_store(
             reports = frame.mapInArrow(task, _REPORT).collect()
             for report in reports:
                 if report["rejected"]:
-                    refused.write(_rejected(report["rejected"]))
+                    write_placed(refused, _rejected(report["rejected"]))
             staged = Staged.together([_staged(row["staged"]) for row in reports if row["staged"]])
             writer.made = list(staged.files)  # so that they are discarded if the commit fails
             return staged
@@ -228,7 +231,7 @@ class _Task:
         # A task may run twice, one after the other or both at once: each try has files of its own.
         writer = replace(self.writer, name=f"{self.writer.name}-{uuid4().hex[:12]}", made=[], attributes={})
         for batch in rows:
-            made = self.how.conform(batch)
+            made = conform_lines(self.how.conform, batch)
             if made.rejected.num_rows:
                 yield _report(rejected=json.dumps(made.rejected.to_pylist()))
             writer.add(made)
@@ -242,8 +245,8 @@ def _report(staged: str | None = None, rejected: str | None = None) -> pa.Record
     )
 
 
-def _rejected(text: str) -> pa.RecordBatch:
-    return pa.RecordBatch.from_pylist(json.loads(text), schema=REJECTED_SCHEMA)
+def _rejected(text: str) -> pa.Table:
+    return pa.Table.from_pylist(json.loads(text), schema=PLACED_SCHEMA)
 
 
 def _staged(text: str) -> Staged:
@@ -280,7 +283,7 @@ def _write_delta(
         fn.count("id").alias("events"), fn.collect_list("rejected").alias("rejected")
     ).collect()
     for text in counted["rejected"]:
-        refused.write(_rejected(text))
+        write_placed(refused, _rejected(text))
     events = conformed.filter(fn.col("rejected").isNull()).drop("rejected")
     writer = events.write.format("delta").mode("append").option("mergeSchema", "true").partitionBy("day")
     name, _, number = str(batch).rpartition("-")
@@ -325,7 +328,7 @@ def conformed_frame(frame: DataFrame, how: Input) -> DataFrame:
 
     A row that is no event has nulls in all columns but `rejected`: what it held and why, as JSON.
     """
-    schema = frame.limit(0).toArrow().schema
+    schema = frame.drop(LINE).limit(0).toArrow().schema
     task = _Conforming(how)
     empty = pa.RecordBatch.from_arrays([pa.nulls(0, kind) for kind in schema.types], schema=schema)
     made = next(iter(task([empty])))
@@ -342,7 +345,7 @@ class _Conforming:
 
     def __call__(self, rows: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in rows:
-            made = self.how.conform(batch)
+            made = conform_lines(self.how.conform, batch)
             events = storable(made)
             day = events.column("end").cast(pa.timestamp("us")).cast(pa.date32(), safe=False)
             events = events.append_column("day", day)

@@ -21,12 +21,13 @@ from whimbrel.model.reading import ReadSettings
 from whimbrel.model.schema import Coordinates
 from whimbrel.model.time import duration
 from whimbrel.spark.batch import OnePartition
-from whimbrel.spark.frames import Prepared, coordinates_of, prepare
+from whimbrel.spark.frames import Prepared, coordinates_of, place_of, prepare
 from whimbrel.spark.packing import PACKED_SPARK, Packing, pack_partition
 from whimbrel.spark.processor import ANSWER, ShardProcessor, StreamJob, unpack_partition
 from whimbrel.spark.pushdown import selections
-from whimbrel.spark.rows import COUNTED, DETECTION, outcome_schema
+from whimbrel.spark.rows import COUNTED, DETECTION, HIDDEN, outcome_schema
 from whimbrel.spark.session import ROCKSDB
+from whimbrel.spark.types import quoted
 
 STATE_STORE = "spark.sql.streaming.stateStore.providerClass"
 METRICS = "whimbrel"
@@ -36,8 +37,7 @@ METRICS = "whimbrel"
 def detect(query: Query, frame: DataFrame, **settings: Any) -> DataFrame:
     """Find detections of a query in a streaming DataFrame as events come; see `outcomes` for the settings."""
     found = outcomes(query, frame, **settings).where(fn.col("kind") == DETECTION)
-    hidden = ("kind", "event", "reason", "progress")
-    return found.select([name for name in found.columns if name not in hidden])
+    return found.select([fn.col(quoted(name)) for name in found.columns if name not in HIDDEN])
 
 
 def outcomes(
@@ -69,7 +69,7 @@ def outcomes(
         even while no events come. None: time follows the events alone.
     """
     wait = duration(lateness)
-    place = None if coordinates is None else Coordinates(coordinates).value
+    place = place_of(frame, coordinates)
     prepared = prepare(query, frame, coordinates=place, filtered=False, **how)
     if isinstance(prepared.sharding, ByMeetings):
         why = f"what {', '.join(prepared.sharding.streams)} finds is followed in one place on a stream"

@@ -19,6 +19,7 @@ from whimbrel.engine.session import SLICE, Session, run_bounded
 from whimbrel.graph.query import Query
 from whimbrel.lang.outputs import Types
 from whimbrel.model.time import BEGINNING_OF_TIME, END_OF_TIME
+from whimbrel.spark.lines import Gate
 from whimbrel.spark.rows import Rows, counts_since
 
 SHARD, HOME = "@shard", "@home"
@@ -100,20 +101,21 @@ def _spare(_modules: int) -> None:
 
 def _run_shard(job: Job, shard: int, batches: Iterable[pa.RecordBatch]) -> Batches:
     session, rows, found = job.session(shard), job.rows, 0
-    steps = _in_order(session, batches) if job.is_sorted else _at_once(session, batches)
+    gate = Gate(session)
+    run = _in_order if job.is_sorted else _at_once
+    steps = run(session, (gate.conform(batch) for batch in larger(batches)))
     for tables in steps:
         for table in tables:
             found += table.num_rows
             yield from rows.detections(table)
-        yield from rows.set_aside(session)
+        yield from rows.set_aside(session, gate.take_rejected())
     progress = counts_since(session.counts, Counts())
     yield from rows.progress({**progress, "detections": found, "shard": shard})
 
 
 def _in_order(session: Session, batches: Iterable[pa.RecordBatch]) -> Iterator[list[pa.Table]]:
     """Detect in sorted events, remembering no more of them than the query does."""
-    for batch in larger(batches):
-        events = session.conform(batch).events
+    for events in batches:
         # More events of the last time may follow.
         last = events.column("end")[-1].as_py() - 1 if events.num_rows else BEGINNING_OF_TIME
         yield session.feed(events, last)
@@ -123,8 +125,8 @@ def _in_order(session: Session, batches: Iterable[pa.RecordBatch]) -> Iterator[l
 def _at_once(session: Session, batches: Iterable[pa.RecordBatch]) -> Iterator[list[pa.Table]]:
     """Detect in events in any order."""
     events = []
-    for batch in larger(batches):
-        events.append(session.conform(batch).events)
+    for batch in batches:
+        events.append(batch)
         yield []
     yield [run_bounded(session, events)]
 

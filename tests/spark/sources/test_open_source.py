@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
+import whimbrel as wb
 from whimbrel.errors import DataError
+from whimbrel.spark import outcomes
 from whimbrel.spark.sources import open_source, read_folder, register
 
 
@@ -21,7 +24,7 @@ from whimbrel.spark.sources import open_source, read_folder, register
         ("replay:a.csv?speed=quick", "speed must be a number, not 'quick'"),
         ("replay:a.csv?schema=type STRING", "a replay takes its columns from the files"),
         ("folder:a?max_files=0", "max_files is 0; it must be at least 1"),
-        ("folder:a?format=xml", "format 'xml' is not known; known names: csv, json, parquet"),
+        ("folder:a?format=xml", "format 'xml' is not known; known names: csv, geojson, json, jsonl, parquet"),
         ("kafka://h:9092/a?begin=latest", "kafka has no option 'begin'"),
         ("kafka:///a", "no server is named; write kafka://host:port/topic"),
         ("mqtt://h:1883/", "no topic is named; write mqtt://h:1883/topic"),
@@ -55,7 +58,7 @@ def streamed(frame, folder: Path) -> list[dict]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["json", "csv"])
-def test_lines_of_a_folder_that_do_not_fit_are_kept_as_they_are(spark, tmp_path, kind):
+def test_lines_of_a_folder_that_do_not_fit_are_rejected_with_file_row_and_reason(spark, tmp_path, kind):
     lines = {
         "json": ['{"type": "A", "time": "2025-03-03T08:00:00Z", "n": 1}', '{"type": "A", "n": "x"}', "{oops"],
         "csv": ["type,time,n", "A,2025-03-03T08:00:00Z,1", "A,,x", "{oops"],
@@ -64,21 +67,48 @@ def test_lines_of_a_folder_that_do_not_fit_are_kept_as_they_are(spark, tmp_path,
     (tmp_path / "in" / "a").write_text("\n".join(lines) + "\n", encoding="utf-8")
     schema = "type STRING, time TIMESTAMP, n LONG"
     frame = open_source(spark, f"folder:{tmp_path}/in?format={kind}&max_files=1&schema={schema}")
-    rows = streamed(frame, tmp_path)
-    assert [(row["type"], row["n"]) for row in rows if row["_raw"] is None] == [("A", 1)]
-    assert sorted((row["_raw"], row["type"], row["n"]) for row in rows if row["_raw"]) == [
-        (line, None, None) for line in sorted(lines[-2:])
-    ]
+    query = wb.compile("define Seen(n) detect A as a assign n = a.n")
+    rows = streamed(outcomes(query, frame, shards=1), tmp_path)
+    assert [row["n"] for row in rows if row["kind"] == "detection"] == [1]
+    broken = {"json": "not JSON", "csv": "a wrong number of fields"}[kind]
+    refused = sorted((row["@line"], row["reason"]) for row in rows if row["kind"] == "rejected")
+    assert [place for place, _ in refused] == [(str(tmp_path / "in" / "a"), row) for row in (2, 3)]
+    assert refused[0][1] == "attribute 'n' is not a whole number: 'x'"
+    assert broken in refused[1][1]
 
 
 @pytest.mark.slow
 def test_the_files_of_a_folder_tell_the_schema(spark, tmp_path):
-    with pytest.raises(DataError, match="no parquet file tells which columns the events have; put one there"):
+    with pytest.raises(DataError, match="no file tells which columns the events have; put one there"):
         read_folder(spark, str(tmp_path / "in"))
     spark.sql("SELECT 'A' AS type, 1 AS n").write.parquet(str(tmp_path / "in"))
-    assert read_folder(spark, str(tmp_path / "in")).columns == ["type", "n"]
+    assert read_folder(spark, str(tmp_path / "in")).columns == ["type", "n", "@line"]
+    with pytest.raises(DataError, match=r"no option 'sep'; known names: "):
+        read_folder(spark, str(tmp_path / "in"), options={"sep": ";"})
     with pytest.raises(DataError, match="the schema 'type WORDS' cannot be read; write it like"):
         read_folder(spark, str(tmp_path / "in"), schema="type WORDS")
+
+
+@pytest.mark.slow
+def test_a_folder_takes_files_of_several_formats_and_passes_others_by(spark, tmp_path):
+    folder = tmp_path / "in"
+    folder.mkdir()
+    moment = pd.Timestamp("2024-05-01T12:00:00.000000999Z")
+    pd.DataFrame({"type": ["A"], "time": [moment], "n": [7]}).to_parquet(folder / "a.parquet")
+    (folder / "b c%.csv").write_text("type,time,n,more\nA,2024-05-01T12:00:01Z,8,x\n", encoding="utf-8")
+    frame = read_folder(spark, str(folder))
+    (folder / "late.jsonl").write_text('{"type": "A", "time": 1714564802, "n": 9.0}\n', encoding="utf-8")
+    (folder / "README.txt").write_text("no events\n", encoding="utf-8")
+    (folder / "empty.csv").touch()
+    query = wb.compile("define Seen(n) detect A as a assign n = a.n")
+    rows = streamed(outcomes(query, frame, shards=1), tmp_path)
+    found = {row["n"]: row["start"] for row in rows if row["kind"] == "detection"}
+    assert {n: f"{start:%H:%M:%S.%f}" for n, start in found.items()} == {
+        7: "12:00:00.000000",
+        8: "12:00:01.000000",
+        9: "12:00:02.000000",
+    }
+    assert not [row for row in rows if row["kind"] == "rejected"]
 
 
 @pytest.mark.slow

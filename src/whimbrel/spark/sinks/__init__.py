@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
 from whimbrel.errors import DataError
+from whimbrel.spark.errors import plain_errors
 from whimbrel.spark.sinks._form import Form
 from whimbrel.spark.sinks.console import ConsoleSink
 from whimbrel.spark.sinks.folder import FolderSink
@@ -53,6 +54,7 @@ class Sink(Protocol):
         """Write a micro-batch; what it raises fails the query, which repeats the micro-batch on restart."""
 
 
+@plain_errors()
 def start(
     frame: DataFrame,
     sinks: Sink | str | Sequence[Sink | str],

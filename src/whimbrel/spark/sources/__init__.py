@@ -89,9 +89,7 @@ def _open_replay(spark: SparkSession, spec: Spec, schema: str | StructType | Non
 def _open_folder(spark: SparkSession, spec: Spec, schema: str | StructType | None) -> DataFrame:
     spec.check_options(("format", "schema", "max_files"))
     options = {"maxFilesPerTrigger": str(spec.whole("max_files", 1))} if "max_files" in spec.options else {}
-    return read_folder(
-        spark, _path(spec), format=spec.options.get("format", "parquet"), schema=schema, options=options
-    )
+    return read_folder(spark, _path(spec), format=spec.options.get("format"), schema=schema, options=options)
 
 
 def _open_kafka(spark: SparkSession, spec: Spec, schema: str | StructType | None) -> DataFrame:
