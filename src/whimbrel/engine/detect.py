@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
-from whimbrel.engine.intake import Counts
 from whimbrel.engine.report import together
+from whimbrel.engine.result import Detections, set_aside
 from whimbrel.engine.session import Session, run_bounded
 from whimbrel.errors import DataError, WhimbrelError
 from whimbrel.graph.query import Compilable, Query, compiled
@@ -26,12 +25,8 @@ Progress = Callable[[int, int | None], None]
 """Called with what has been read so far and, if known, the whole (bytes of files, rows of tables)."""
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """The detections, and what became of the events."""
-
-    detections: pa.Table
-    counts: Counts
+Outcome = Detections
+"""What `run` gave before it gave the same as `detect`; kept for those who import it."""
 
 
 def run(
@@ -44,10 +39,10 @@ def run(
     default_type: str | None = None,
     rejected: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
-) -> Outcome:
+) -> Detections:
     """Find all detections of a query in a bounded input, and count what became of the events.
 
-    The detections are a table with the columns `id`, `type`, `start`, `end`, `geometry` (WKB), the
+    The result has the columns `id`, `type`, `start`, `end`, `geometry` (WKB), the
     attributes, and `events` (the ids of the atomic events each depends on), in the order (end, start, type,
     events).
 
@@ -76,7 +71,13 @@ def run(
             else _rows(session, events, writer, progress)
         )
         table = run_bounded(session, source) if lateness is None else _replay(session, source)
-    return Outcome(together([table], session.coordinates, query.attributes), session.counts)
+        rows = writer.table()
+    return Detections(
+        together([table], session.coordinates, query.attributes),
+        session.counts,
+        rejected=rows,
+        **set_aside(session.look_aside(), session.coordinates),
+    )
 
 
 def _replay(session: Session, source: Iterator[pa.RecordBatch]) -> pa.Table:

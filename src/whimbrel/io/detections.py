@@ -18,6 +18,7 @@ from whimbrel.io import _text
 from whimbrel.io.atomic import format_by_ending, writing
 from whimbrel.model.batch import COORDINATES_KEY
 from whimbrel.model.columns import decoded
+from whimbrel.model.frames import arrow_table
 from whimbrel.model.schema import Coordinates
 
 ATTRIBUTES_KEY = b"whimbrel.attributes"
@@ -64,7 +65,7 @@ def write_detections(
     if missing:
         raise DataError(f"this is no table of detections: it has no column {missing[0]!r}")
     with writing(target) as file:
-        _WRITERS[chosen](sorted_detections(table), file)
+        _WRITERS[chosen](sorted_detections(arrow_table(table)), file)
 
 
 def sorted_detections(table: pa.Table) -> pa.Table:

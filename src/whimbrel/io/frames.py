@@ -14,7 +14,7 @@ from whimbrel.errors import DataError, MissingDependency
 from whimbrel.io.files import read_events
 from whimbrel.io.map import map_snippet, write_map
 from whimbrel.model.batch import COORDINATES_KEY, conform
-from whimbrel.model.frames import batches
+from whimbrel.model.frames import arrow_table, batches
 from whimbrel.model.schema import Coordinates
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def to_pandas(table: pa.Table) -> pd.DataFrame:
         If pandas is not installed.
     """
     _needed("pandas", "a pandas data frame", "pandas")
-    frame = table.to_pandas(date_as_object=False)
+    frame = arrow_table(table).to_pandas(date_as_object=False)
     if "events" in frame:
         frame["events"] = [list(ids) for ids in frame["events"]]
     return frame
@@ -54,7 +54,7 @@ def to_polars(table: pa.Table) -> pl.DataFrame:
         If polars is not installed.
     """
     polars = _needed("polars", "a polars data frame", "polars")
-    made: pl.DataFrame = polars.from_arrow(table)
+    made: pl.DataFrame = polars.from_arrow(arrow_table(table))
     return made
 
 
@@ -144,7 +144,7 @@ def show(
         settings["max_points"] = max_points
     if events is not None:
         settings["events"] = positions(events, place, time_unit)
-    return Map(table, **settings)
+    return Map(arrow_table(table), **settings)
 
 
 def positions(events: Any, coordinates: Coordinates, time_unit: str = "s") -> pa.Table:

@@ -12,9 +12,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 
-from whimbrel.engine.detect import Outcome
 from whimbrel.engine.intake import Counts
 from whimbrel.engine.report import ATTRIBUTES_KEY, COORDINATES_KEY
+from whimbrel.engine.result import Detections, events_table
 from whimbrel.errors import DataError
 from whimbrel.graph.query import Query
 from whimbrel.io.detections import sorted_detections
@@ -22,9 +22,10 @@ from whimbrel.io.files import find_files
 from whimbrel.io.rejected import RejectedWriter
 from whimbrel.lang.outputs import output_types
 from whimbrel.model.batch import REJECTED_SCHEMA
+from whimbrel.model.columns import INSTANT
 from whimbrel.model.schema import Coordinates
 from whimbrel.spark.batch import outcomes
-from whimbrel.spark.rows import COUNTED, DETECTION, PROGRESS, REJECTED
+from whimbrel.spark.rows import COUNTED, DETECTION, DUPLICATE, PROGRESS, REJECTED
 from whimbrel.spark.types import attributes_of
 
 READERS = {
@@ -39,8 +40,8 @@ READERS = {
 ISO_8601 = "yyyy-MM-dd'T'HH:mm:ss[.SSSSSS][XXX]"
 
 
-def run(query: Query, frame: DataFrame, *, rejected: Path | None = None, **settings: Any) -> Outcome:
-    """Run a query over a static frame and bring everything that comes of it here.
+def run(query: Query, frame: DataFrame, *, rejected: Path | None = None, **settings: Any) -> Detections:
+    """Run a query over a static frame and bring everything that comes of it here, as `whimbrel.run` gives it.
 
     `rejected` is a file for rows that are no events, each with its reason; made only if there are any.
     """
@@ -52,21 +53,36 @@ def run(query: Query, frame: DataFrame, *, rejected: Path | None = None, **setti
         setattr(counts, name, sum(row[name] or 0 for row in progress))
     refused = found.filter(pc.equal(kinds, REJECTED))
     counts.reasons = Counter(refused.column("reason").to_pylist())
-    _write_rejected(refused, rejected)
+    with RejectedWriter(rejected) as writer:
+        _write_rejected(refused, writer)
+    repeated = found.filter(pc.equal(kinds, DUPLICATE)).column("event")
     hidden = ("kind", "event", "reason", "progress")
     names = [name for name in found.column_names if name not in hidden]
     detections = sorted_detections(found.filter(pc.equal(kinds, DETECTION)).select(names))
-    return Outcome(detections.replace_schema_metadata(_metadata(query, frame, settings)), counts)
+    metadata = _metadata(query, frame, settings)
+    return Detections(
+        detections.replace_schema_metadata(metadata),
+        counts,
+        duplicates=_events(repeated.to_pylist(), metadata[COORDINATES_KEY]),
+        rejected=writer.table(),
+    )
 
 
-def _write_rejected(refused: pa.Table, file: Path | None) -> None:
-    if file is None or not refused.num_rows:
-        return
+def _events(texts: list[str], coordinates: bytes) -> pa.Table:
+    """Read events that workers wrote as JSON; there are none that came too late in a static frame."""
+    table = pa.Table.from_pylist([json.loads(text) for text in texts])
+    for name in {"start", "end"} & set(table.column_names):
+        moments = table[name].cast(INSTANT)
+        table = table.set_column(table.schema.get_field_index(name), name, moments)
+    said = coordinates.decode()
+    return events_table(table, None if said == "none" else Coordinates(said))
+
+
+def _write_rejected(refused: pa.Table, writer: RejectedWriter) -> None:
     rows = pa.array([None] * refused.num_rows, REJECTED_SCHEMA.field("row").type)  # a frame has no order
     columns = {"row": rows, "reason": refused.column("reason"), "event": refused.column("event")}
-    with RejectedWriter(file) as writer:
-        for batch in pa.table(columns).cast(REJECTED_SCHEMA).to_batches():
-            writer.write(batch, "")
+    for batch in pa.table(columns).cast(REJECTED_SCHEMA).to_batches():
+        writer.write(batch, "")
 
 
 def _metadata(query: Query, frame: DataFrame, settings: dict[str, Any]) -> dict[bytes, bytes]:

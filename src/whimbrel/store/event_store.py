@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from whimbrel.engine.detect import Outcome, run
+from whimbrel.engine.detect import Detections, run
 from whimbrel.engine.needs import Needs
 from whimbrel.errors import DataError, WhimbrelError
 from whimbrel.graph.passes import rewrite
@@ -353,9 +353,9 @@ class Store:
         """Give all events to whoever takes Arrow: `pa.table(store)`, `pl.DataFrame(store)`."""
         return self.scan().__arrow_c_stream__(requested_schema)
 
-    def detect(self, query: Query, **settings: Any) -> pa.Table:
+    def detect(self, query: Query, **settings: Any) -> Detections:
         """Find all detections of a query in the stored events; see `run` for the settings."""
-        return self.run(query, **settings).detections
+        return self.run(query, **settings)
 
     def run(
         self,
@@ -365,7 +365,7 @@ class Store:
         until: Moment | None = None,
         progress: Progress | None = None,
         **settings: Any,
-    ) -> Outcome:
+    ) -> Detections:
         """Find all detections of a query in the stored events, reading only what the query can use.
 
         The detections are those that `whimbrel.detect` finds in all stored events with since <= end < until.

@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from whimbrel.engine.detect import Outcome, Progress, run
+from whimbrel.engine.detect import Detections, Progress, run
 from whimbrel.engine.intake import Counts
 from whimbrel.errors import WhimbrelError
 from whimbrel.graph.query import Query
@@ -20,7 +20,7 @@ from whimbrel.trial.compare import ADDED, CHANGE, CHANGED, CHANGES, DROPPED, com
 from whimbrel.trial.keys import KEY, keyed, with_keys, without_twins
 from whimbrel.trial.tally import Found, Zone
 
-Runner = Callable[[Query], Outcome]
+Runner = Callable[[Query], Detections]
 
 
 def backtest(
