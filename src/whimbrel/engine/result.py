@@ -55,7 +55,7 @@ class Detections:
     """What a query found: usable as the Arrow table that it holds, and with what became of the events.
 
     In a notebook it shows itself, as a table and a map. It has all methods of a `pyarrow.Table`, which give
-    plain tables, and whatever takes Arrow data takes it: `pa.table(result)`, `pl.DataFrame(result)`, DuckDB.
+    plain tables, and whatever takes Arrow data takes it: `pa.table(result)`, `pl.DataFrame(result)`.
     Functions that ask for a `pyarrow.Table` and nothing else want `result.table`: `pa.concat_tables`,
     `pyarrow.parquet.write_table`, `pl.from_arrow`, Spark's `createDataFrame`.
 
@@ -86,7 +86,7 @@ class Detections:
     duplicates: pa.Table = default(default_factory=_NO_EVENTS.empty_table)
     """Events that were there already, with the columns that the query reads."""
     rejected: pa.Table = default(default_factory=REJECTED_ROWS.empty_table)
-    """Rows that are no events: `file`, `row`, `reason`, and `event`, the row as JSON."""
+    """Rows that are no events: `file`, `row` (from 1 in a file), `reason`, and `event`, the row as JSON."""
 
     @property
     def detections(self) -> pa.Table:

@@ -162,8 +162,9 @@ def _short(text: str) -> str:
 def _moment(micros: int | None) -> str:
     if micros is None:
         return ""
-    seconds, rest = divmod(micros, 1_000_000)
-    text = f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M:%S}"
+    moment = datetime.fromtimestamp(micros // 1_000_000, UTC)
+    text = moment.replace(tzinfo=None).isoformat(" ")  # strftime writes the year 1 without its zeros
+    rest = micros % 1_000_000
     return f"{text}.{rest:06}".rstrip("0") if rest else text
 
 

@@ -21,7 +21,7 @@ KEPT_ROWS = 100_000
 """How many rejected rows are kept to be looked at; all are counted."""
 
 REJECTED_ROWS = pa.schema([pa.field("file", pa.string()), *REJECTED_SCHEMA])
-"""The columns of rejected rows that are looked at: `row` counts from 0 in `file`, or in the whole table."""
+"""The columns of rejected rows: `row` counts from 1 in a file; from 0 where the events were no files."""
 
 
 class RejectedWriter:

@@ -15,8 +15,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from whimbrel.engine.detect import Detections, run
+from whimbrel.engine.detect import run
 from whimbrel.engine.needs import Needs
+from whimbrel.engine.result import Detections
 from whimbrel.errors import DataError, WhimbrelError
 from whimbrel.graph.passes import rewrite
 from whimbrel.graph.query import Query
