@@ -21,7 +21,7 @@ LONGEST = 40
 MAPPED = 1_000
 """With more detections than this the map is left to `map`: it would make the notebook large."""
 MAP_HEIGHT = 420
-WIDTH = 120
+WIDTH = 100
 """Letters in a line, where there is no terminal that says how many it has."""
 
 _LAST = ("geometry", "events", "id")
