@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 import pickle
 from dataclasses import replace
 from pathlib import Path
@@ -328,13 +329,13 @@ def test_every_event_is_accounted_for(pairs, lateness):
 
 def test_the_text_for_a_terminal(result, monkeypatch):
     monkeypatch.setenv("COLUMNS", "120")
+    one, two = [f"{text[:8]}…" for text in result["id"].to_pylist()]
     assert repr(replace(result, notes=("time was read as seconds",))) == (
         "2 detections in 3 events: 3 processed, 0 late, 0 duplicate, 0 rejected\n"
         "  time was read as seconds\n"
-        "type  start (UTC)          end (UTC)            vehicle  speed  geometry           events\n"
-        "Fast  2024-05-01 08:00:00  2024-05-01 08:00:00  a        50     POINT (10 50)      1 id\n"
-        "Fast  2024-05-01 08:02:00  2024-05-01 08:02:00  a        40     POINT (10.2 50.2)  1 id\n"
-        "columns not shown: id"
+        "type  start (UTC)          end (UTC)            vehicle  speed  geometry           events  id\n"
+        f"Fast  2024-05-01 08:00:00  2024-05-01 08:00:00  a        50     POINT (10 50)      1 id    {one}\n"
+        f"Fast  2024-05-01 08:02:00  2024-05-01 08:02:00  a        40     POINT (10.2 50.2)  1 id    {two}"
     )
 
 
@@ -372,6 +373,19 @@ def test_a_notebook_shows_the_reasons_of_rejected_rows():
     shown = wb.detect(QUERY, [event(), event(id="e2", time=None)])._repr_html_()
     assert "1 rejected" in shown
     assert "<li>1 × time is missing</li>" in shown
+
+
+def test_a_map_lists_the_attributes_of_the_own_type_only():
+    both = wb.compile("define Fast(speed) detect Position as p assign speed = p.speed define Seen detect Fix")
+    found = wb.detect(both, [event(x=0.0, y=0.0), event(id="e2", type="Fix", x=1.0, y=0.0, depth=3)])
+    page = map_html(detections=found)
+    listed = json.loads(
+        page.partition('<script type="application/json" id="data">')[2].partition("</script>")[0]
+    )
+    assert [each["attributes"] for each in listed["detections"]] == [
+        {"speed": 50.0},
+        {"speed": 50.0, "depth": 3},
+    ]
 
 
 def test_without_places_there_is_no_map():

@@ -65,13 +65,13 @@ class Detections:
     --------
     >>> import whimbrel as wb
     >>> query = wb.compile("define Warm detect Temp(val > 25)")
-    >>> events = [{"id": "a", "type": "Temp", "time": 0, "val": 30.5}, {"id": "b", "type": "Temp", "val": 31.0}]
+    >>> events = [{"id": "a", "type": "Temp", "time": 0, "val": 30.5}, {"id": "b", "type": "Temp", "val": 31}]
     >>> result = wb.detect(query, events)
     >>> result
     1 detection in 2 events: 1 processed, 0 late, 0 duplicate, 1 rejected
       1 × time is missing
     type  start (UTC)          end (UTC)            val   events  id
-    Warm  1970-01-01 00:00:00  1970-01-01 00:00:00  30.5  1 id    7a8e096fcedca62f7ec485aedb51fe78
+    Warm  1970-01-01 00:00:00  1970-01-01 00:00:00  30.5  1 id    7a8e096f…
     >>> result["val"].to_pylist(), result.counts.rejected, result.rejected["reason"].to_pylist()
     ([30.5], 1, ['time is missing'])
     """

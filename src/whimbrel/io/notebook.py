@@ -18,6 +18,8 @@ ROWS = 10
 """Detections that are listed; a last line says how many more there are."""
 LONGEST = 40
 """Letters of a value that are shown."""
+LONGEST_ID = 9
+"""Letters of an id that are shown: enough to tell those on the screen apart."""
 MAPPED = 1_000
 """With more detections than this the map is left to `map`: it would make the notebook large."""
 MAP_HEIGHT = 420
@@ -29,7 +31,7 @@ _STYLE = """
 .whimbrel-result { font: 13px/1.5 system-ui, sans-serif; color: inherit }
 .whimbrel-result .scroll { overflow-x: auto }
 .whimbrel-result table { border-collapse: collapse; margin: .5em 0; font-size: 12px }
-.whimbrel-result th, .whimbrel-result td { padding: 3px 12px 3px 0; text-align: left; white-space: nowrap;
+.whimbrel-result th, .whimbrel-result td { padding: 3px 10px 3px 0; text-align: left; white-space: nowrap;
   border: 0; border-bottom: 1px solid #8884; background: none; color: inherit }
 .whimbrel-result th { font-weight: 600; border-bottom-color: #888a }
 .whimbrel-result .number { text-align: right; font-variant-numeric: tabular-nums }
@@ -142,7 +144,8 @@ def _texts(head: pa.Table, name: str) -> list[str]:
         return [_moment(value) for value in column.cast(pa.int64()).to_pylist()]
     if name == "events":
         return ["" if ids is None else many(len(ids), "id") for ids in column.to_pylist()]
-    return [_short(_value(value)) for value in column.to_pylist()]
+    longest = LONGEST_ID if name == "id" else LONGEST
+    return [_short(_value(value), longest) for value in column.to_pylist()]
 
 
 def _value(value: Any) -> str:
@@ -155,8 +158,8 @@ def _value(value: Any) -> str:
     return str(value)
 
 
-def _short(text: str) -> str:
-    return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
+def _short(text: str, longest: int) -> str:
+    return text if len(text) <= longest else f"{text[: longest - 1]}…"
 
 
 def _moment(micros: int | None) -> str:
