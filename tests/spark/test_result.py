@@ -6,7 +6,7 @@ import pyarrow as pa
 
 import whimbrel as wb
 from whimbrel.io import write_detections
-from whimbrel.spark.running import run
+from whimbrel.spark import run
 
 QUERY = wb.compile("define Fast detect Position(speed > 30) group by source")
 EVENTS = pa.table(

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from whimbrel.spark.detecting import detect, outcomes
     from whimbrel.spark.live import detect_live, outcomes_live
     from whimbrel.spark.routing import Routed, SetAside
+    from whimbrel.spark.running import run
     from whimbrel.spark.session import local_session
     from whimbrel.spark.shadow import differences, outcomes_shadow
 
@@ -27,6 +28,7 @@ _HOMES = {
     "outcomes": "detecting",
     "outcomes_live": "live",
     "outcomes_shadow": "shadow",
+    "run": "running",
 }
 
 __all__ = [
@@ -40,6 +42,7 @@ __all__ = [
     "outcomes",
     "outcomes_live",
     "outcomes_shadow",
+    "run",
 ]
 
 

@@ -43,7 +43,8 @@ ISO_8601 = "yyyy-MM-dd'T'HH:mm:ss[.SSSSSS][XXX]"
 def run(query: Query, frame: DataFrame, *, rejected: Path | None = None, **settings: Any) -> Detections:
     """Run a query over a static frame and bring everything that comes of it here, as `whimbrel.run` gives it.
 
-    `rejected` is a file for rows that are no events, each with its reason; made only if there are any.
+    The detections are in the order (end, start, type, events). `rejected` is a file for rows that are no
+    events, each with its reason; made only if there are any. The other settings are those of `detect`.
     """
     found = outcomes(query, frame, **settings).toArrow()
     kinds = found.column("kind")
