@@ -5,7 +5,7 @@
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo check test suite faults bench bench-spark bench-peers bench-subscriptions bench-logistics bench-planning bench-devices flink soak fuzz docs format golden constraints clean lint types contracts
+.PHONY: help demo check test suite faults bench bench-spark bench-peers bench-subscriptions bench-logistics bench-planning bench-devices flink soak fuzz docs wheel format golden constraints clean lint types contracts
 
 PYTHON ?=
 OLDEST ?= python3.11
@@ -80,6 +80,10 @@ docs: $(DEV)  ## build the documentation into docs/_build/html
 	@echo "Building the documentation"
 	@$(PY) -m sphinx -W -n --keep-going -q -b html docs docs/_build/html
 	@echo "Open docs/_build/html/index.html"
+
+wheel: $(DEV)  ## build the wheel and the source archive into dist
+	@rm -rf dist
+	@$(PY) -m hatchling build -d dist
 
 format: $(DEV)  ## put the code into its standard form, and mend what can be mended
 	@$(PY) -m ruff check --quiet --fix-only .

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from whimbrel.devices.client import SafeRegionFilter
     from whimbrel.devices.regions import SafeRegions
     from whimbrel.engine.detect import Outcome, run
+    from whimbrel.engine.result import Detections
     from whimbrel.engine.session import Session
     from whimbrel.errors import DataError, QueryError, WhimbrelError
     from whimbrel.graph.custom import CustomOperator
@@ -54,6 +55,7 @@ _HOMES = {
     "Backtest": "whimbrel.trial.backtest",
     "CustomOperator": "whimbrel.graph.custom",
     "DataError": "whimbrel.errors",
+    "Detections": "whimbrel.engine.result",
     "Explanation": "whimbrel.whynot",
     "Function": "whimbrel.graph.functions",
     "Outcome": "whimbrel.engine.detect",
@@ -89,6 +91,7 @@ __all__ = [
     "Backtest",
     "CustomOperator",
     "DataError",
+    "Detections",
     "Explanation",
     "Function",
     "Outcome",

@@ -13,14 +13,15 @@ from whimbrel.model.frames import is_spark_frame
 def detect(query: Query | Compilable, events: Any, **settings: Any) -> Any:
     """Find all detections of a query.
 
-    Files, Arrow tables, pandas and polars frames and lists of dicts run on the embedded engine and give an
-    Arrow table; see `run` for the settings. A Spark DataFrame gives a Spark DataFrame: a static one for a
-    static one, a streaming one for a streaming one; see `whimbrel.spark.detect`. Of an event store only what
-    the query can use is read; see `whimbrel.store.Store.run` for the settings.
+    Files, Arrow tables, pandas and polars frames and lists of dicts run on the embedded engine and give
+    `Detections`, which are used as an Arrow table, and show themselves in a notebook; see `run` for the
+    settings. A Spark DataFrame gives a Spark DataFrame: a static one for a static one, a streaming one for a
+    streaming one; see `whimbrel.spark.detect`. Of an event store only what the query can use is read; see
+    `whimbrel.store.Store.run` for the settings.
 
     The result has the columns `id`, `type`, `start`, `end`, `geometry` (WKB), the attributes of the
-    detections, and `events` (the ids of the atomic events each depends on). A table is in the order (end,
-    start, type, events).
+    detections, and `events` (the ids of the atomic events each depends on). All but those on Spark are in
+    the order (end, start, type, events).
 
     Examples
     --------
@@ -37,4 +38,4 @@ def detect(query: Query | Compilable, events: Any, **settings: Any) -> Any:
     store = sys.modules.get("whimbrel.store")  # who has a store has loaded this
     if store is not None and isinstance(events, store.Store):
         return events.detect(compiled(query), **settings)
-    return run(query, events, **settings).detections
+    return run(query, events, **settings)

@@ -74,7 +74,7 @@ def test_whimbrel_finds_what_plain_python_finds(peers, name, tmp_path):
     case, events = short(peers, name)
     made = peers.cases.files(case.stream, 20_000, tmp_path)
     detections = wb.detect(wb.compile(case.query), made.parquet)
-    pq.write_table(detections, tmp_path / "found.parquet")
+    pq.write_table(detections.table, tmp_path / "found.parquet")
     reader = peers.matches.Reader.of(case, 20_000)
     found = reader.whimbrel(tmp_path / "found.parquet")
     expected = peers.matches.in_order(in_plain_python(case, *events))

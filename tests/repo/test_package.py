@@ -78,10 +78,20 @@ def test_bare_make_lists_the_targets():
         "soak",
         "fuzz",
         "docs",
+        "wheel",
         "format",
         "constraints",
         "clean",
     }
+
+
+def test_what_the_images_copy_is_there_and_is_sent_to_the_builder():
+    lines = (ROOT / "Dockerfile").read_text(encoding="utf-8").splitlines()
+    copied = [line.split()[1:-1] for line in lines if line.startswith("COPY ") and "--from=" not in line]
+    sent = (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines()
+    names = set(chain(*copied))
+    assert names == {line.removeprefix("!") for line in sent if line.startswith("!")}
+    assert [name for name in names if not (ROOT / name).exists()] == []
 
 
 def test_the_changelog_has_a_place_for_what_comes_next():

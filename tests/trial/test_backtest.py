@@ -41,7 +41,7 @@ def test_the_list_is_that_of_detect_to_the_byte(tmp_path):
     for query in (late(), wb.compile(MIXED)):
         result = wb.backtest(query, trips())
         plain = wb.detect(query, trips())
-        assert result.detections.equals(plain, check_metadata=True)
+        assert plain.equals(result.detections, check_metadata=True)
         assert written(result.detections, tmp_path) == written(plain, tmp_path)
 
 

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
 from typing import Any, Unpack
 
 import pyarrow as pa
 
-from whimbrel.engine.intake import Counts
 from whimbrel.engine.report import together
+from whimbrel.engine.result import Detections, set_aside
 from whimbrel.engine.session import Session, run_bounded
 from whimbrel.errors import DataError, WhimbrelError
 from whimbrel.graph.query import Compilable, Query, compiled
@@ -26,18 +25,8 @@ Progress = Callable[[int, int | None], None]
 """Called with what has been read so far and, if known, the whole (bytes of files, rows of tables)."""
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """The detections, and what became of the events."""
-
-    detections: pa.Table
-    counts: Counts
-    columns: Mapping[str, str] = field(default_factory=dict)
-    """Which column was taken for what: `{"time": "BaseDateTime", "source": "MMSI"}`."""
-    notes: tuple[str, ...] = ()
-    """What was taken on trust, in words: usual names of columns, units told by their size."""
-    warnings: tuple[str, ...] = ()
-    """What looks like a mistake in the input, and the option that would mend it."""
+Outcome = Detections
+"""What `run` gave before it gave the same as `detect`; kept for those who import it."""
 
 
 def run(
@@ -49,10 +38,10 @@ def run(
     rejected: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
     **how: Unpack[ReadSettings],
-) -> Outcome:
+) -> Detections:
     """Find all detections of a query in a bounded input, and count what became of the events.
 
-    The detections are a table with the columns `id`, `type`, `start`, `end`, `geometry` (WKB), the
+    The result has the columns `id`, `type`, `start`, `end`, `geometry` (WKB), the
     attributes, and `events` (the ids of the atomic events each depends on), in the order (end, start, type,
     events).
 
@@ -67,7 +56,7 @@ def run(
     rejected
         A file for rows that are no events, each with its reason (JSON lines); made only if there are any.
     columns, time_unit, time_format, day_first, time_zone, default_type
-        How events are read, as for `Session`; `outcome.columns`, `notes` and `warnings` tell what came of it.
+        How events are read, as for `Session`; what came of it is in `columns_taken`, `notes` and `warnings`.
     """
     if isinstance(query, str | os.PathLike):
         raise WhimbrelError("this is no query yet; compile it first: wb.compile(text) or wb.read(path)")
@@ -81,9 +70,16 @@ def run(
             else _rows(session, events, writer, progress)
         )
         table = run_bounded(session, source) if lateness is None else _replay(session, source)
+        rows = writer.table()
     found = together([table], session.coordinates, query.attributes)
-    return Outcome(
-        found, session.counts, session.columns_taken, session.notes, session.warnings(found.num_rows)
+    return Detections(
+        found,
+        session.counts,
+        session.notes,
+        session.warnings(found.num_rows),
+        session.columns_taken,
+        rejected=rows,
+        **set_aside(session.look_aside(), session.coordinates),
     )
 
 

@@ -20,6 +20,7 @@ from whimbrel.io._packing import known_ending
 from whimbrel.io.atomic import format_by_ending, refuse_packed, writing
 from whimbrel.model.batch import COORDINATES_KEY
 from whimbrel.model.columns import decoded
+from whimbrel.model.frames import arrow_table
 from whimbrel.model.schema import Coordinates
 
 ATTRIBUTES_KEY = b"whimbrel.attributes"
@@ -78,10 +79,11 @@ def write_detections(
     if missing:
         raise DataError(f"this is no table of detections: it has no column {missing[0]!r}")
     with writing(target) as file:
+        ordered = sorted_detections(arrow_table(table))
         if chosen == "mfjson":
-            _write_mfjson(sorted_detections(table), file, positions)
+            _write_mfjson(ordered, file, positions)
         else:
-            _WRITERS[chosen](sorted_detections(table), file)
+            _WRITERS[chosen](ordered, file)
 
 
 def sorted_detections(table: pa.Table) -> pa.Table:

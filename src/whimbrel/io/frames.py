@@ -15,7 +15,7 @@ from whimbrel.errors import DataError, MissingDependency
 from whimbrel.io.files import read_events
 from whimbrel.io.map import map_snippet, write_map
 from whimbrel.model.batch import COORDINATES_KEY, conform
-from whimbrel.model.frames import batches
+from whimbrel.model.frames import arrow_table, batches
 from whimbrel.model.reading import Reading, ReadSettings
 from whimbrel.model.schema import Coordinates, EventSchema
 
@@ -41,7 +41,7 @@ def to_pandas(table: pa.Table) -> pd.DataFrame:
         If pandas is not installed.
     """
     _needed("pandas", "a pandas data frame", "pandas")
-    frame = table.to_pandas(date_as_object=False)
+    frame = arrow_table(table).to_pandas(date_as_object=False)
     if "events" in frame:
         frame["events"] = [list(ids) for ids in frame["events"]]
     return frame
@@ -56,7 +56,7 @@ def to_polars(table: pa.Table) -> pl.DataFrame:
         If polars is not installed.
     """
     polars = _needed("polars", "a polars data frame", "polars")
-    made: pl.DataFrame = polars.from_arrow(table)
+    made: pl.DataFrame = polars.from_arrow(arrow_table(table))
     return made
 
 
@@ -151,7 +151,7 @@ def show(
         settings["max_points"] = max_points
     if events is not None:
         settings["events"] = positions(events, place, schemas, **how)
-    return Map(table, **settings)
+    return Map(arrow_table(table), **settings)
 
 
 def positions(

@@ -404,7 +404,7 @@ def _detections(
     names = sorted(set(kinds))
     types = [{"name": name, "count": kinds.count(name)} for name in names]
     order = np.lexsort((start, end))[:MAX_DETECTIONS]
-    attributes = [name for name in table.schema.names if name not in _FIXED]
+    attributes = _attributes(table, names)
     find = _finder(reports)
     listed = []
     for row in order.tolist():
@@ -412,12 +412,21 @@ def _detections(
             "type": names.index(kinds[row]),
             "start": start[row] / 1000,
             "end": end[row] / 1000,
-            "attributes": {name: _plain(table[name][row].as_py()) for name in attributes},
+            "attributes": {name: _plain(table[name][row].as_py()) for name in attributes[kinds[row]]},
             **_constituents(table, row, find, first),
             **_outline(shapes[row], projection),
         }
         listed.append(found)
     return types, listed
+
+
+def _attributes(table: pa.Table, types: Sequence[str]) -> dict[str, list[str]]:
+    """Name the attributes that each type has: all, if the table does not say."""
+    from whimbrel.io.detections import ATTRIBUTES_KEY
+
+    every = [name for name in table.schema.names if name not in _FIXED]
+    said = json.loads((table.schema.metadata or {}).get(ATTRIBUTES_KEY, b"{}"))
+    return {kind: [name for name in said.get(kind, every) if name in every] for kind in types}
 
 
 def _plain(value: object) -> str | float | bool | None:

@@ -37,7 +37,7 @@ def batches(data: Any, *, rows: int = 262_144) -> Iterator[pa.RecordBatch]:
     elif isinstance(data, pa.Table):
         yield from _of_table(data, rows)
     elif isinstance(data, pa.RecordBatchReader):
-        yield from _slices(data, rows)
+        yield from _of_reader(data, rows)
     elif _is_of(data, "geopandas", "GeoDataFrame"):
         yield from _of_geopandas(data, rows)
     elif _is_of(data, "pandas", "DataFrame"):
@@ -45,7 +45,7 @@ def batches(data: Any, *, rows: int = 262_144) -> Iterator[pa.RecordBatch]:
     elif _is_of(data, "polars", "DataFrame", "LazyFrame"):
         yield from _of_polars(data, rows)
     elif hasattr(data, "__arrow_c_stream__"):
-        yield from _slices(pa.RecordBatchReader.from_stream(data), rows)
+        yield from _of_reader(pa.RecordBatchReader.from_stream(data), rows)
     elif isinstance(data, Sequence) and all(isinstance(row, dict) for row in data):
         yield from _of_dicts(data, rows)
     else:
@@ -59,7 +59,14 @@ def row_count(data: Any) -> int | None:
     frames = (("geopandas", "GeoDataFrame"), ("pandas", "DataFrame"), ("polars", "DataFrame"))
     if any(_is_of(data, package, name) for package, name in frames):
         return len(data)
+    if hasattr(data, "__arrow_c_stream__") and hasattr(data, "__len__"):
+        return len(data)
     return len(data) if isinstance(data, list | tuple) else None
+
+
+def arrow_table(data: Any) -> pa.Table:
+    """Give what holds a whole table, such as the result of a query, as a `pyarrow.Table`."""
+    return data if isinstance(data, pa.Table) else pa.table(data)
 
 
 def is_spark_frame(data: Any) -> bool:
@@ -78,6 +85,16 @@ def _slices(source: Iterable[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBa
     for batch in source:
         for start in range(0, batch.num_rows or 1, rows):
             yield batch.slice(start, rows)
+
+
+def _of_reader(reader: pa.RecordBatchReader, rows: int) -> Iterator[pa.RecordBatch]:
+    """Cut what a reader gives; one that gives nothing has columns all the same."""
+    empty = True
+    for batch in _slices(reader, rows):
+        empty = False
+        yield batch
+    if empty:
+        yield from _of_table(reader.schema.empty_table(), rows)
 
 
 def _of_table(table: pa.Table, rows: int) -> Iterator[pa.RecordBatch]:

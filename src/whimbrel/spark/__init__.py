@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from whimbrel.spark.live import detect_live, outcomes_live
     from whimbrel.spark.reading import read_events
     from whimbrel.spark.routing import Routed, SetAside
+    from whimbrel.spark.running import run
     from whimbrel.spark.session import local_session
     from whimbrel.spark.shadow import differences, outcomes_shadow
 
@@ -29,6 +30,7 @@ _HOMES = {
     "outcomes_live": "live",
     "outcomes_shadow": "shadow",
     "read_events": "reading",
+    "run": "running",
 }
 
 __all__ = [
@@ -43,6 +45,7 @@ __all__ = [
     "outcomes_live",
     "outcomes_shadow",
     "read_events",
+    "run",
 ]
 
 

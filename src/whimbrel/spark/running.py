@@ -13,29 +13,31 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
-from whimbrel.engine.detect import Outcome
 from whimbrel.engine.intake import Counts
 from whimbrel.engine.noticed import about_repeated_ids, about_swapped_rows, about_times_out_of_range
 from whimbrel.engine.report import ATTRIBUTES_KEY, COORDINATES_KEY
+from whimbrel.engine.result import Detections, events_table
 from whimbrel.graph.query import Query
 from whimbrel.io.detections import sorted_detections
 from whimbrel.io.rejected import RejectedWriter
 from whimbrel.lang.outputs import output_types
+from whimbrel.model.columns import INSTANT
 from whimbrel.model.reading import ReadSettings
 from whimbrel.model.schema import Coordinates
 from whimbrel.spark.batch import outcomes
 from whimbrel.spark.errors import plain_errors
 from whimbrel.spark.frames import coordinates_of, named, place_of
 from whimbrel.spark.lines import PLACED_SCHEMA, file_said, write_placed
-from whimbrel.spark.rows import COUNTED, DETECTION, HIDDEN, PROGRESS, REJECTED
+from whimbrel.spark.rows import COUNTED, DETECTION, DUPLICATE, HIDDEN, PROGRESS, REJECTED
 from whimbrel.spark.types import attributes_of
 
 
 @plain_errors()
-def run(query: Query, frame: DataFrame, *, rejected: Path | None = None, **settings: Any) -> Outcome:
-    """Run a query over a static frame and bring everything that comes of it here.
+def run(query: Query, frame: DataFrame, *, rejected: Path | None = None, **settings: Any) -> Detections:
+    """Run a query over a static frame and bring everything that comes of it here, as `whimbrel.run` gives it.
 
-    `rejected` is a file for rows that are no events, each with its reason; made only if there are any.
+    The detections are in the order (end, start, type, events). `rejected` is a file for rows that are no
+    events, each with its reason; made only if there are any. The other settings are those of `detect`.
     """
     found = outcomes(query, frame, **settings).toArrow()
     kinds = found.column("kind")
@@ -45,33 +47,48 @@ def run(query: Query, frame: DataFrame, *, rejected: Path | None = None, **setti
         setattr(counts, name, sum(row[name] or 0 for row in progress))
     refused = found.filter(pc.equal(kinds, REJECTED))
     counts.reasons = Counter(refused.column("reason").to_pylist())
-    _write_rejected(refused, rejected, _naming(frame))
+    with RejectedWriter(rejected) as writer:
+        _write_rejected(refused, writer, _naming(frame))
+    repeated = found.filter(pc.equal(kinds, DUPLICATE)).column("event")
     names = [name for name in found.column_names if name not in HIDDEN]
     detections = sorted_detections(found.filter(pc.equal(kinds, DETECTION)).select(names))
     how = {name: value for name, value in settings.items() if name in ReadSettings.__annotations__}
     renamed, reading, noticed = named(frame, query, **how)
-    return Outcome(
-        detections.replace_schema_metadata(_metadata(query, renamed, settings)),
+    metadata = _metadata(query, renamed, settings)
+    warnings = (
+        *about_swapped_rows(counts.reasons),
+        *about_repeated_ids(counts, noticed.columns.get("id")),
+        *about_times_out_of_range(counts.reasons, reading),
+    )
+    return Detections(
+        detections.replace_schema_metadata(metadata),
         counts,
-        noticed.columns,
         noticed.lines(),
-        (
-            *about_swapped_rows(counts.reasons),
-            *about_repeated_ids(counts, noticed.columns.get("id")),
-            *about_times_out_of_range(counts.reasons, reading),
-        ),
+        warnings,
+        noticed.columns,
+        duplicates=_events(repeated.to_pylist(), metadata[COORDINATES_KEY]),
+        rejected=writer.table(),
     )
 
 
-def _write_rejected(refused: pa.Table, path: Path | None, named: Callable[[str], str]) -> None:
-    if path is None or not refused.num_rows:
+def _events(texts: list[str], coordinates: bytes) -> pa.Table:
+    """Read events that workers wrote as JSON; there are none that came too late in a static frame."""
+    table = pa.Table.from_pylist([json.loads(text) for text in texts])
+    for name in {"start", "end"} & set(table.column_names):
+        moments = table[name].cast(INSTANT)
+        table = table.set_column(table.schema.get_field_index(name), name, moments)
+    said = coordinates.decode()
+    return events_table(table, None if said == "none" else Coordinates(said))
+
+
+def _write_rejected(refused: pa.Table, writer: RejectedWriter, named: Callable[[str], str]) -> None:
+    if not refused.num_rows:
         return
     lines = refused.column("@line").combine_chunks()
     files, rows = (pc.struct_field(lines, place) for place in range(2))
     names = pa.array([None if file is None else named(file) for file in files.to_pylist()], pa.string())
     columns = [rows, refused.column("reason"), refused.column("event"), names]
-    with RejectedWriter(path) as writer:
-        write_placed(writer, pa.table(columns, schema=PLACED_SCHEMA))
+    write_placed(writer, pa.table(columns, schema=PLACED_SCHEMA))
 
 
 def _naming(frame: DataFrame) -> Callable[[str], str]:

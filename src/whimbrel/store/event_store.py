@@ -15,9 +15,10 @@ from typing import Any, Unpack
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from whimbrel.engine.detect import Outcome, run
+from whimbrel.engine.detect import run
 from whimbrel.engine.needs import Needs
 from whimbrel.engine.noticed import Noticed
+from whimbrel.engine.result import Detections
 from whimbrel.errors import DataError, WhimbrelError
 from whimbrel.graph.passes import rewrite
 from whimbrel.graph.query import Query
@@ -360,9 +361,9 @@ class Store:
         """Give all events to whoever takes Arrow: `pa.table(store)`, `pl.DataFrame(store)`."""
         return self.scan().__arrow_c_stream__(requested_schema)
 
-    def detect(self, query: Query, **settings: Any) -> pa.Table:
+    def detect(self, query: Query, **settings: Any) -> Detections:
         """Find all detections of a query in the stored events; see `run` for the settings."""
-        return self.run(query, **settings).detections
+        return self.run(query, **settings)
 
     def run(
         self,
@@ -372,7 +373,7 @@ class Store:
         until: Moment | None = None,
         progress: Progress | None = None,
         **settings: Any,
-    ) -> Outcome:
+    ) -> Detections:
         """Find all detections of a query in the stored events, reading only what the query can use.
 
         The detections are those that `whimbrel.detect` finds in all stored events with since <= end < until.

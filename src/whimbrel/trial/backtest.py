@@ -12,15 +12,16 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from whimbrel.engine.detect import Outcome, Progress, run
+from whimbrel.engine.detect import Progress, run
 from whimbrel.engine.intake import Counts
+from whimbrel.engine.result import Detections
 from whimbrel.errors import WhimbrelError
 from whimbrel.graph.query import Query
 from whimbrel.trial.compare import ADDED, CHANGE, CHANGED, CHANGES, DROPPED, compare
 from whimbrel.trial.keys import KEY, keyed, with_keys, without_twins
 from whimbrel.trial.tally import Found, Zone
 
-Runner = Callable[[Query], Outcome]
+Runner = Callable[[Query], Detections]
 
 
 def backtest(

@@ -21,7 +21,7 @@ def collected(query: Query, tables: Iterable[pa.Table]) -> pa.Table:
     >>> events = [{"type": "Temp", "time": n, "val": 20 + n} for n in range(9)]
     >>> session = wb.Session(query)
     >>> pieces = [session.push(events[:6]), session.push(events[6:]), session.close()]
-    >>> collected(query, pieces).equals(wb.detect(query, events), check_metadata=True)
+    >>> wb.detect(query, events).equals(collected(query, pieces), check_metadata=True)
     True
     """
     found = list(tables)
