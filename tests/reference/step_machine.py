@@ -10,6 +10,8 @@ test. The rules are those of Flink CEP, also where one would not have guessed th
 - What is optional can be gone past. Once it has ignored an event, it cannot any more.
 - Behind a greedy step, nothing is done with an event that the greedy step would take.
 - An absence stops a match wherever it waits between the steps around it: a move to `STOPPED`.
+- Where a loop has a window, it takes another event only that soon after the one before. If it still needs one, the
+  match is out of time when the window is over; if not, only the loop is over, and what waits for more goes silently.
 - The first step of a group waits as the group does, the first time; each further time as the group's
   quantifier says, also where only the step itself is taken again.
 """
@@ -37,12 +39,14 @@ class State:
     kind: str = NORMAL
     within_previous: int | None = None
     """After what time since the event before it is too late here."""
+    lapses: int | None = None
+    """After what time since the event before nothing is waited for here any more, and nothing was missed."""
     moves: list[Move] = field(default_factory=list)
     is_fork: bool = False
     """Whether it only leads on to the branches of a choice."""
 
-    def add(self, action: str, target: State, test: Test) -> None:
-        self.moves.append(Move(action, self, target, test))
+    def add(self, action: str, target: State, test: Test, soon: int | None = None) -> None:
+        self.moves.append(Move(action, self, target, test, soon))
 
 
 @dataclass(eq=False)
@@ -53,6 +57,8 @@ class Move:
     source: State
     target: State
     test: Test
+    soon: int | None = None
+    """Less than how long after the event taken before it is open; None: for ever."""
 
 
 @dataclass(frozen=True)
@@ -237,14 +243,21 @@ def _once(element: Json, then: State, past: Past | None, place: Place, *, again:
         return made
     take, ignore = _takes(element, place), _ignores(element, place, again)
     made, taken = _state(element), _forgiven(then, element, place)
-    made.add(TAKE, taken, take)
+    window = quantity(element, "window_ms") if again else None
+    if window is not None and past is None:
+        made.within_previous = window
+    made.add(TAKE, taken, take, window)
     if past is not None:
         past.add_to(made)
     if ignore is not None:
         waiting = made
         if past is not None or _begins_what_is_optional(place):
             waiting = State(element["name"])
-            waiting.add(TAKE, taken, take)
+            if past is None:
+                waiting.within_previous = window
+            else:
+                waiting.lapses = window
+            waiting.add(TAKE, taken, take, window)
             waiting.add(IGNORE, waiting, ignore)
             _stop_at_absences(waiting, place)
         made.add(IGNORE, waiting, ignore)
@@ -283,11 +296,12 @@ def _loop(element: Json, then: State, past: Past, place: Place) -> State:
         made.add(GO_ON, then, past.opens)
     if quantity(element, "greedy"):
         _give_way(then, _unless(_fits(element), place.until))
-    made.add(TAKE, made, take)
+    window = quantity(element, "window_ms")
+    made.add(TAKE, made, take, window)
     _stop_behind(made, place)
     if ignore is not None:
-        waiting = State(element["name"])
-        waiting.add(TAKE, made, take)
+        waiting = State(element["name"], lapses=window)
+        waiting.add(TAKE, made, take, window)
         waiting.add(IGNORE, waiting, ignore)
         made.add(IGNORE, waiting, ignore)
         _stop_behind(waiting, place)
@@ -303,10 +317,10 @@ def _give_way(state: State, take: Test) -> None:
 
 
 def _copy(state: State) -> State:
-    made = State(state.step, state.kind, state.within_previous, is_fork=state.is_fork)
+    made = State(state.step, state.kind, state.within_previous, state.lapses, is_fork=state.is_fork)
     for move in state.moves:
         target = made if move.target is state else move.target
-        made.add(move.action, _copy(target) if state.is_fork else target, move.test)
+        made.add(move.action, _copy(target) if state.is_fork else target, move.test, move.soon)
     return made
 
 
@@ -352,7 +366,7 @@ def _forgiven(then: State, element: Json, place: Place) -> State:
     names = {step["name"] for step in _absences_before(place)}
     if not names or not quantity(element, "optional"):
         return then
-    made = State(then.step, then.kind, then.within_previous)
+    made = State(then.step, then.kind, then.within_previous, then.lapses)
     for move in then.moves:
         target = move.target
         if move.action == GO_ON:
@@ -360,7 +374,7 @@ def _forgiven(then: State, element: Json, place: Place) -> State:
                 continue
             if target.kind != STOPPED:
                 target = _forgiven(target, element, place)
-        made.add(move.action, made if target is then else target, move.test)
+        made.add(move.action, made if target is then else target, move.test, move.soon)
     return made
 
 

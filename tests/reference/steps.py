@@ -196,7 +196,10 @@ class _Runner:
     def _after(self, run: Run, place: int, event: Json) -> Iterator[Run]:
         """Give what becomes of a run with an event."""
         steps = run.steps()
+        since = event["time"] - run.events[-1][2]["time"] if run.is_begun else 0
         for move in self._open(run.state, event, steps):
+            if move.soon is not None and since >= move.soon:
+                continue
             if move.action == IGNORE and run.is_begun:
                 yield Run(move.target, run.events)
             elif move.action == TAKE:
@@ -237,6 +240,10 @@ class _Runner:
         going_on, completed = Heap(), Heap()
         for run in self.runs:
             deadline = self._deadline(run)
+            if run.state.lapses is not None:
+                lapse = run.events[-1][2]["time"] + run.state.lapses
+                if lapse <= min(to, deadline):
+                    continue
             if to < deadline or deadline == FOR_EVER:
                 going_on.add(run)
             elif run.state.kind == WAITING:

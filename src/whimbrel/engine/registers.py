@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
+from whimbrel.engine.automaton import Soon
 from whimbrel.engine.interner import Texts
 from whimbrel.engine.kernels import runs as k
 from whimbrel.engine.programs import (
@@ -65,7 +66,7 @@ class Register:
 class Memory:
     """The registers of one pattern, the event values they are made from, and the programs that read them."""
 
-    tests: list[Test]
+    tests: list[Test | Soon]
     steps: dict[str, int]
     coordinates: Coordinates | None = None
     totals: list[tuple[str, Expr | None]] = field(default_factory=list)
@@ -188,7 +189,10 @@ class Memory:
         for value in self._constant_texts():
             self.texts.codes(Column(Type.STRING, pa.array([value])))
         programs = self._programs()
-        bounds = [self._program(programs, condition) for condition in self._conditions]
+        bounds = [
+            (*self._program(programs, condition), test.window if isinstance(test, Soon) else -1)
+            for test, condition in zip(self.tests, self._conditions, strict=True)
+        ]
         if programs.orders_texts and not self.texts.in_order:
             self.texts.in_order = True
             self.texts.learn([])
@@ -203,7 +207,7 @@ class Memory:
             if place[1] >= 0
         ]  # fmt: skip
         self.programs = k.Tests(
-            np.array(bounds, np.int64).reshape(-1, 2),
+            np.array(bounds, np.int64).reshape(-1, 3),
             np.array(programs.code, np.int64),
             *self._constants(programs),
             np.array(table, np.int64).reshape(-1, 6),
