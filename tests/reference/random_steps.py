@@ -172,7 +172,8 @@ class _Draft:
                 made["until"] = self.condition()
             if "name" in step and self.chance("windows"):
                 made["window_ms"] = self.rng.choice((1000, 2000, 3000))
-        if self.chance("optional") and not (before and quantity(before, "greedy")):
+        unclear = "greedy" in made and "window_ms" in made  # together with optional it is refused
+        if self.chance("optional") and not unclear and not (before and quantity(before, "greedy")):
             made["optional"] = True
         if made:
             step["quantifier"] = made

@@ -45,8 +45,8 @@ class State:
     is_fork: bool = False
     """Whether it only leads on to the branches of a choice."""
 
-    def add(self, action: str, target: State, test: Test, soon: int | None = None) -> None:
-        self.moves.append(Move(action, self, target, test, soon))
+    def add(self, action: str, target: State, test: Test) -> None:
+        self.moves.append(Move(action, self, target, test))
 
 
 @dataclass(eq=False)
@@ -57,8 +57,6 @@ class Move:
     source: State
     target: State
     test: Test
-    soon: int | None = None
-    """Less than how long after the event taken before it is open; None: for ever."""
 
 
 @dataclass(frozen=True)
@@ -105,6 +103,16 @@ def no(test: Test) -> Test:
 
 def both(one: Test, other: Test) -> Test:
     return lambda event, taken: one(event, taken) and other(event, taken)
+
+
+def _soon(window: int | None) -> Test:
+    """Whether an event comes less than a window after the last one taken."""
+
+    def is_soon(event: Json, taken: Taken) -> bool:
+        times = [each["time"] for events in taken.values() for each in events]
+        return window is None or not times or event["time"] - max(times) < window
+
+    return is_soon
 
 
 def _says(condition: str) -> Test:
@@ -208,7 +216,7 @@ def _repeated(element: Json, then: State, place: Place) -> State:
         then = _loop(element, _forgiven(then, element, place), past, place)
         most = least
     elif quantity(element, "greedy") and least != most:
-        _give_way(then, _takes(element, place))
+        _give_way(then, both(_takes(element, place), _soon(quantity(element, "window_ms"))))
     for number in reversed(range(1, most)):
         then = _once(element, then, past if number >= least else None, place, again=True)
         _stop_behind(then, place)
@@ -246,7 +254,8 @@ def _once(element: Json, then: State, past: Past | None, place: Place, *, again:
     window = quantity(element, "window_ms") if again else None
     if window is not None and past is None:
         made.within_previous = window
-    made.add(TAKE, taken, take, window)
+    take = both(take, _soon(window))
+    made.add(TAKE, taken, take)
     if past is not None:
         past.add_to(made)
     if ignore is not None:
@@ -257,7 +266,7 @@ def _once(element: Json, then: State, past: Past | None, place: Place, *, again:
                 waiting.within_previous = window
             else:
                 waiting.lapses = window
-            waiting.add(TAKE, taken, take, window)
+            waiting.add(TAKE, taken, take)
             waiting.add(IGNORE, waiting, ignore)
             _stop_at_absences(waiting, place)
         made.add(IGNORE, waiting, ignore)
@@ -295,13 +304,15 @@ def _loop(element: Json, then: State, past: Past, place: Place) -> State:
     else:
         made.add(GO_ON, then, past.opens)
     if quantity(element, "greedy"):
-        _give_way(then, _unless(_fits(element), place.until))
+        soon = _soon(quantity(element, "window_ms"))
+        _give_way(then, both(_unless(_fits(element), place.until), soon))
     window = quantity(element, "window_ms")
-    made.add(TAKE, made, take, window)
+    take = both(take, _soon(window))
+    made.add(TAKE, made, take)
     _stop_behind(made, place)
     if ignore is not None:
         waiting = State(element["name"], lapses=window)
-        waiting.add(TAKE, made, take, window)
+        waiting.add(TAKE, made, take)
         waiting.add(IGNORE, waiting, ignore)
         made.add(IGNORE, waiting, ignore)
         _stop_behind(waiting, place)
@@ -320,7 +331,7 @@ def _copy(state: State) -> State:
     made = State(state.step, state.kind, state.within_previous, state.lapses, is_fork=state.is_fork)
     for move in state.moves:
         target = made if move.target is state else move.target
-        made.add(move.action, _copy(target) if state.is_fork else target, move.test, move.soon)
+        made.add(move.action, _copy(target) if state.is_fork else target, move.test)
     return made
 
 
@@ -374,7 +385,7 @@ def _forgiven(then: State, element: Json, place: Place) -> State:
                 continue
             if target.kind != STOPPED:
                 target = _forgiven(target, element, place)
-        made.add(move.action, made if target is then else target, move.test, move.soon)
+        made.add(move.action, made if target is then else target, move.test)
     return made
 
 

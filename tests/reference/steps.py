@@ -196,10 +196,7 @@ class _Runner:
     def _after(self, run: Run, place: int, event: Json) -> Iterator[Run]:
         """Give what becomes of a run with an event."""
         steps = run.steps()
-        since = event["time"] - run.events[-1][2]["time"] if run.is_begun else 0
         for move in self._open(run.state, event, steps):
-            if move.soon is not None and since >= move.soon:
-                continue
             if move.action == IGNORE and run.is_begun:
                 yield Run(move.target, run.events)
             elif move.action == TAKE:

@@ -351,7 +351,7 @@ class Automaton:
         inner = None if waits is None else all_of(waits, none_of(until))
         if quantifier.greedy and at_least != at_most:
             self._remember_original(sink, until)
-            _only_unless(sink, take)
+            _only_unless(sink, all_of(take, self._soon(place.element)))
         last = sink
         soon = self._soon(place.element) if at_most > at_least else ALWAYS
         for _ in range(at_most - at_least):
@@ -466,7 +466,7 @@ class Automaton:
                 original = self._originals[id(sink)] = self._copy(sink)
                 state.go_on(original, all_of(go_on, until))
             state.go_on(sink, all_of(go_on, none_of(until)))
-            _only_unless(sink, self._take_formula(place))
+            _only_unless(sink, all_of(self._take_formula(place), self._soon(step)))
         else:
             state.go_on(sink, go_on)
         state.take(state, take)

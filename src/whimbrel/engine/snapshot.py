@@ -22,7 +22,7 @@ from whimbrel.graph.expressions import Attribute, Binary, Call, Expr, Literal, P
 from whimbrel.model.schema import Type
 
 MARK = b"WBSNAP"
-VERSION = 1
+VERSION = 2
 _HEAD = struct.Struct("<6sHQ")
 
 

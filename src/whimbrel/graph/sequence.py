@@ -392,6 +392,13 @@ def _check_window(element: Element) -> None:
             element.at,
             "repeat the step, or write 'within 5 s from previous' to bound the gap before it",
         )
+    if quantifier.greedy and quantifier.optional:
+        raise QueryError(
+            f"{what} cannot be greedy, optional and bounded between its events all at once: where it is left out, "
+            f"nothing says until when it would have taken an event",
+            element.at,
+            "leave out one of them, or write the pattern without the step as an alternative",
+        )
 
 
 def _may_be_empty(group: Group) -> bool:

@@ -208,6 +208,8 @@ def load(ev, ev_i, ev_f, i, runs, run_i, run_f, run, w_hot, w_i, w_f, w_n, blank
     if run < 0:
         for place in range(run_i.shape[1]):
             w_i[1, place] = 0
+        for place in range(run_f.shape[1]):
+            w_f[1, place] = 0.0
         w_n[1] = np.uint64(blank)
         return
     for place in range(run_i.shape[1]):
