@@ -273,7 +273,7 @@ def runtime(session: wb.Session) -> mover.Mover | encounters.Encounters:
 def test_movers_that_are_gone_are_forgotten(monkeypatch, phrase):
     monkeypatch.setattr(mover, "FORGET_FROM", 16)
     text = f"region R = box(0, 0, 4, 4) define D detect {phrase}"
-    rows = [trip(n // 2, n, [-2.0, 2.0][n % 2]) for n in range(160)]
+    rows = [trip(n // 3, n, [-2.0, 2.0, 2.0][n % 3]) for n in range(240)]
     found, largest = run_one_by_one(text, rows)
     assert largest < 64
     assert sorted(found) == sorted(wb.detect(wb.compile(text), rows).column("events").to_pylist())

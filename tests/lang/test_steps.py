@@ -10,6 +10,7 @@ import pytest
 
 import whimbrel as wb
 from whimbrel.errors import QueryError
+from whimbrel.graph.sequence import Sequence, every
 from whimbrel.lang.steps import Pattern, either
 
 
@@ -142,7 +143,19 @@ def test_events_of_the_same_time_are_walked_in_order_of_arrival():
         ("A as a next B as a", "two steps are named 'a'"),
         ("A as a next (B as b next C as c) as d", "cannot be named"),
         ("A as a next B until C as b", "`until` belongs to a repeated part"),
-        ("A as a next B{2} as b until C", "does not go on without end"),
+        ("A as a next B? until C as b", "`until` belongs to a repeated part"),
+        ("A as a next B{1} as b until C", "`until` ends a loop, and b is taken once"),
+        ("A as a next B{2} as b until C", "`until` ends a loop, and b is taken exactly 2 times"),
+        ("A as a next B{2,5} until C", "`until` ends a loop, and B is taken at most 5 times"),
+        ("A as a next B{0,3} as b until C", "`until` ends a loop, and b is taken at most 3 times"),
+        ("A as a next (B as b next C as c){2} until D", "the group is taken exactly 2 times"),
+        ("A as a within 2 s between events next B as b", "bounds the whole pattern"),
+        ("A? as a within 2 s between events next B as b", "bounds the whole pattern"),
+        ("(A as a next B as b){2} within 2 s between events next C as c", "no time between its own events"),
+        ("A{2} within 2 h between events as a next B as b within 1 h", "further apart than the whole"),
+        ("A* greedy within 2 s between events as a next B as b", "all at once"),
+        ("A+ within 2 s between events as a then B as b", "does not go with a sequence of steps"),
+        ("A+ within 1 s between events within 2 s between events as a next B as b", "bounds the whole"),
         ("A as a next B+ consecutive combinations as b", "either consecutive or in combinations"),
         ("A as a next B as b counting matches skip to next", "none can be skipped"),
         ("A as a next B as b counting matches assign x = first(a.v)", "only counted"),
@@ -158,6 +171,45 @@ def test_events_of_the_same_time_are_walked_in_order_of_arrival():
 def test_what_means_nothing_is_refused_with_a_reason(text: str, message: str):
     with pytest.raises(QueryError, match=message):
         wb.compile(f"define M detect {text}", horizon="1 h")
+
+
+def test_until_is_pointed_at_where_there_is_no_loop():
+    with pytest.raises(QueryError) as refused:
+        wb.compile("define M detect A{3} until B followed by C within 1 h")
+    assert "A{3} until B followed" in str(refused.value)
+    assert "line 1, col 28" in str(refused.value)
+    assert refused.value.hint == "write a loop without an upper bound, such as {3,}, or leave `until` out"
+
+
+@pytest.mark.parametrize(
+    ("text", "windows", "gap"),
+    [
+        ("A as a followed by B{2,5} within 3 s between events as b", [3_000_000], None),
+        ("A as a followed by B{2,5} within 3 s between events", [3_000_000], None),
+        ("A as a followed by B{2,5} greedy within 3 s between events", [3_000_000], None),
+        ("A{2} as a within 3 s between events followed by B as b", [3_000_000], None),
+        ("A as a followed by B{2,5} as b within 3 s between events", [], 3_000_000),
+        ("A as a followed by B as b within 3 s between events", [], 3_000_000),
+        ("A as a followed by B? within 3 s between events", [], 3_000_000),
+        ("(A as a followed by B+) within 3 s between events", [], 3_000_000),
+        ("A as a followed by B+ within 1 min within 3 s between events", [], 3_000_000),
+        ("A+ within 1 s between events as a within 3 s between events", [1_000_000], 3_000_000),
+        ("A+ within 1 s between events within 3 s between events", [1_000_000], 3_000_000),
+        ("(A as a next B+ within 1 s between events){2} next C as c", [1_000_000], None),
+    ],
+)
+def test_a_bound_between_events_is_about_a_loop_or_about_all(text: str, windows: list[int], gap: int | None):
+    """Straight behind how often a step is taken it is about that step, behind the whole about every gap."""
+    query = wb.compile(f"define M detect {text}", horizon="1 h")
+    (made,) = (each for each in query.graph.operators if isinstance(each, Sequence))
+    bounds = [each.quantifier.window for each in every(made.steps)]
+    assert ([bound for bound in bounds if bound is not None], made.gap) == (windows, gap)
+    assert wb.compile(query.text, horizon="1 h").graph == query.graph
+
+
+def test_a_loop_with_a_window_is_explained():
+    query = wb.compile("define M detect A{2,5} within 3 s between events as a next B as b within 1 h")
+    assert "a {2,5} each less than 3 s after the one before: A" in wb.explain(query)
 
 
 def test_a_sequence_without_a_bound_is_refused_in_the_language():
@@ -195,6 +247,35 @@ def test_json_python_and_language_say_the_same():
     assert wb.compile(read.text("M")).graph == read.compile("M").graph
 
 
+def test_a_window_is_the_same_in_json_python_and_the_language():
+    pattern = Pattern.begin("a", "A").times(2, 5, window="3 s").followed_by("b", "B").within("1 h")
+    quantifier = {"min": 2, "max": 5, "window_ms": 3000}
+    assert pattern.to_dict()["steps"][0]["quantifier"] == quantifier
+    assert Pattern.from_dict(pattern.to_dict()) == pattern
+    assert "detect A{2,5} within 3 s between events as a followed by B as b" in " ".join(
+        pattern.text("M").split()
+    )
+    assert wb.compile(pattern.text("M")).graph == pattern.compile("M").graph
+    for loop in (Pattern.begin("a").one_or_more(window="3 s"), Pattern.begin("a").times_or_more(2, window="3 s")):
+        assert loop.steps[0].quantifier.window_ms == 3000
+
+
+@pytest.mark.parametrize(
+    ("begun", "message"),
+    [
+        (Pattern.begin("a"), "until ends a loop, and step 'a' is taken once"),
+        (Pattern.begin("a").optional(), "until ends a loop, and step 'a' is taken once"),
+        (Pattern.begin("a").times(3), "until ends a loop, and step 'a' is taken exactly 3 times"),
+        (Pattern.begin("a").times(2, 5), "until ends a loop, and step 'a' is taken at most 5 times"),
+        (Pattern.begin("x").next(Pattern.begin("a").next("b")), "the group is taken once"),
+        (Pattern.begin("a").one_or_more().until("v > 1"), "two conditions that end its loop"),
+    ],
+)
+def test_until_needs_a_loop_in_python_too(begun: Pattern, message: str):
+    with pytest.raises(QueryError, match=message):
+        begun.until("v > 2")
+
+
 def test_a_json_file_is_a_query_file(tmp_path: Path):
     (tmp_path / "Brake.json").write_text(json.dumps(BRAKE), encoding="utf-8")
     query = wb.read(tmp_path / "Brake.json")
@@ -219,6 +300,23 @@ def test_groups_and_alternatives_in_python():
         ({"steps": [{"condition": "speed > 1"}]}, "a step needs a name"),
         ({"steps": [{"name": "1a"}]}, "'1a' is no name"),
         ({"steps": [{"name": "a", "quantifier": {"min": -1}}]}, "a whole number is wanted"),
+        (
+            {"steps": [{"name": "a", "quantifier": {"min": 3, "until": "v > 1"}}]},
+            r"steps\[0\].quantifier.until: until ends a loop, and this is taken exactly 3 times",
+        ),
+        (
+            {"steps": [{"name": "a", "quantifier": {"min": 2, "max": 5, "until": "v > 1"}}]},
+            "and this is taken at most 5 times",
+        ),
+        ({"steps": [{"name": "a", "quantifier": {"until": "v > 1"}}]}, "and this is taken once"),
+        ({"steps": [{"name": "a", "quantifier": {"min": 2, "window_ms": "3 s"}}]}, "a number of milliseconds"),
+        ({"steps": [{"name": "a", "quantifier": {"min": 2, "window_ms": 0}}]}, "a number of milliseconds"),
+        ({"steps": [{"name": "a", "quantifier": {"window_ms": 9}}]}, "nothing lies between its events"),
+        ({"steps": [{"name": "a", "quantifier": {"min": 2, "window_ms": 60001}}]}, "further apart than"),
+        (
+            {"steps": [{"group": [{"name": "a"}], "quantifier": {"min": 2, "window_ms": 9}}]},
+            "a group has no time between its own events",
+        ),
         ({"within": {"ms": "5"}}, "a number of milliseconds is wanted"),
         ({"within": {"ms": 5, "type": "last"}}, "'last' is none of first_to_last"),
         ({"key": "vehicle"}, "a list of attributes is wanted"),

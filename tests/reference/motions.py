@@ -169,14 +169,11 @@ def _stays(op: Motion, stretch: list[Sample], said: list[str], number: int) -> I
         began = said[place] == IN and side != IN
         side = said[place] if said[place] != NOTHING else side
         if began:
-            until = sample.time + op.duration
-            later = [s for s in range(place + 1, len(stretch)) if stretch[s].time <= until]
-            last = stretch[later[-1]] if later else sample
-            if all(said[s] != OUT for s in later) and until - last.time <= op.gap:
-                values: dict[str, Value] = {"since": Timestamp(sample.time)}
+            found = _lasting(op, stretch, place, [word != OUT for word in said])
+            if found is not None:
                 if op.verb is Verb.STAYS_IN:
-                    values["region"] = op.regions[number].name
-                yield Finding((sample.item,), until, values, number)
+                    found.values["region"] = op.regions[number].name
+                yield replace(found, region=number)
 
 
 def _rests(op: Motion, stretch: list[Sample]) -> Iterator[Finding]:
@@ -185,12 +182,29 @@ def _rests(op: Motion, stretch: list[Sample]) -> Iterator[Finding]:
         if began is not None and math.dist(sample.place, began.place) <= op.near_m:
             continue
         began = sample
-        until = sample.time + op.duration
-        later = [other for other in stretch[place + 1 :] if other.time <= until]
-        still = all(math.dist(other.place, sample.place) <= op.near_m for other in later)
-        last = later[-1] if later else sample
-        if still and until - last.time <= op.gap:
-            yield Finding((sample.item,), until, {"since": Timestamp(sample.time)})
+        near = [math.dist(other.place, sample.place) <= op.near_m for other in stretch]
+        found = _lasting(op, stretch, place, near)
+        if found is not None:
+            yield found
+
+
+def _lasting(op: Motion, stretch: list[Sample], place: int, still: list[bool]) -> Finding | None:
+    """What began with the sample at a place, if it lasts long enough and another sample has seen it.
+
+    `still` tells of every sample whether it lets the stay or rest go on.
+    """
+    sample = stretch[place]
+    due = sample.time + op.duration
+    second = next((s for s in range(place + 1, len(stretch)) if stretch[s].time > sample.time), None)
+    if second is None:
+        return None
+    if stretch[second].time > due:
+        until, later = stretch[second].time, list(range(place + 1, second + 1))
+    else:
+        until, later = due, [s for s in range(place + 1, len(stretch)) if stretch[s].time <= due]
+    if not all(still[s] for s in later) or until - stretch[later[-1]].time > op.gap:
+        return None
+    return Finding((sample.item, stretch[second].item), until, {"since": Timestamp(sample.time)})
 
 
 def _silences(op: Motion, items: list[Item]) -> Iterator[Finding]:

@@ -38,12 +38,14 @@ class Features:
     previous: float = 0.1
     gaps: float = 0.0
     """Flink has none either."""
+    windows: float = 0.0
+    """Between the events of a loop; Flink bounds other gaps."""
     skips: float = 0.5
     keys: float = 0.15
 
 
 PLAIN = Features()
-FULL = Features(alternatives=0.15, gaps=0.15)
+FULL = Features(alternatives=0.15, gaps=0.15, windows=0.3)
 
 
 def pattern(rng: Random, features: Features = PLAIN) -> Json:
@@ -168,7 +170,10 @@ class _Draft:
                 made["greedy"] = True
             if made["max"] is None and self.chance("until"):
                 made["until"] = self.condition()
-        if self.chance("optional") and not (before and quantity(before, "greedy")):
+            if "name" in step and self.chance("windows"):
+                made["window_ms"] = self.rng.choice((1000, 2000, 3000))
+        unclear = "greedy" in made and "window_ms" in made  # together with optional it is refused
+        if self.chance("optional") and not unclear and not (before and quantity(before, "greedy")):
             made["optional"] = True
         if made:
             step["quantifier"] = made

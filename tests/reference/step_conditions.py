@@ -80,9 +80,13 @@ def _joined(operator: str, values: Sequence[Value]) -> Value:
 
 
 def _aggregate(function: str, argument: t.Expression, taken: Taken) -> Value:
-    """Sum up an attribute over the events that a step has taken; `count(step)` counts the events."""
+    """Sum up an attribute over the events that a step has taken; `count(step)` counts the events.
+
+    Nothing adds up to 0; it has no average, no least and no first value.
+    """
     if isinstance(argument, t.Name):
         return len(taken.get(argument.name, ()))
     assert isinstance(argument, t.Dotted)
     values = [_attribute(event, argument.name) for event in taken.get(argument.part, ())]
-    return AGGREGATE[function]([value for value in values if value is not None])
+    known = [value for value in values if value is not None]
+    return 0 if function == "sum" and not known else AGGREGATE[function](known)

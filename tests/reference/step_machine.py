@@ -10,6 +10,8 @@ test. The rules are those of Flink CEP, also where one would not have guessed th
 - What is optional can be gone past. Once it has ignored an event, it cannot any more.
 - Behind a greedy step, nothing is done with an event that the greedy step would take.
 - An absence stops a match wherever it waits between the steps around it: a move to `STOPPED`.
+- Where a loop has a window, it takes another event only that soon after the one before. If it still needs one, the
+  match is out of time when the window is over; if not, only the loop is over, and what waits for more goes silently.
 - The first step of a group waits as the group does, the first time; each further time as the group's
   quantifier says, also where only the step itself is taken again.
 """
@@ -37,6 +39,8 @@ class State:
     kind: str = NORMAL
     within_previous: int | None = None
     """After what time since the event before it is too late here."""
+    lapses: int | None = None
+    """After what time since the event before nothing is waited for here any more, and nothing was missed."""
     moves: list[Move] = field(default_factory=list)
     is_fork: bool = False
     """Whether it only leads on to the branches of a choice."""
@@ -99,6 +103,16 @@ def no(test: Test) -> Test:
 
 def both(one: Test, other: Test) -> Test:
     return lambda event, taken: one(event, taken) and other(event, taken)
+
+
+def _soon(window: int | None) -> Test:
+    """Whether an event comes less than a window after the last one taken."""
+
+    def is_soon(event: Json, taken: Taken) -> bool:
+        times = [each["time"] for events in taken.values() for each in events]
+        return window is None or not times or event["time"] - max(times) < window
+
+    return is_soon
 
 
 def _says(condition: str) -> Test:
@@ -202,7 +216,7 @@ def _repeated(element: Json, then: State, place: Place) -> State:
         then = _loop(element, _forgiven(then, element, place), past, place)
         most = least
     elif quantity(element, "greedy") and least != most:
-        _give_way(then, _takes(element, place))
+        _give_way(then, both(_takes(element, place), _soon(quantity(element, "window_ms"))))
     for number in reversed(range(1, most)):
         then = _once(element, then, past if number >= least else None, place, again=True)
         _stop_behind(then, place)
@@ -237,6 +251,10 @@ def _once(element: Json, then: State, past: Past | None, place: Place, *, again:
         return made
     take, ignore = _takes(element, place), _ignores(element, place, again)
     made, taken = _state(element), _forgiven(then, element, place)
+    window = quantity(element, "window_ms") if again else None
+    if window is not None and past is None:
+        made.within_previous = window
+    take = both(take, _soon(window))
     made.add(TAKE, taken, take)
     if past is not None:
         past.add_to(made)
@@ -244,6 +262,10 @@ def _once(element: Json, then: State, past: Past | None, place: Place, *, again:
         waiting = made
         if past is not None or _begins_what_is_optional(place):
             waiting = State(element["name"])
+            if past is None:
+                waiting.within_previous = window
+            else:
+                waiting.lapses = window
             waiting.add(TAKE, taken, take)
             waiting.add(IGNORE, waiting, ignore)
             _stop_at_absences(waiting, place)
@@ -282,11 +304,14 @@ def _loop(element: Json, then: State, past: Past, place: Place) -> State:
     else:
         made.add(GO_ON, then, past.opens)
     if quantity(element, "greedy"):
-        _give_way(then, _unless(_fits(element), place.until))
+        soon = _soon(quantity(element, "window_ms"))
+        _give_way(then, both(_unless(_fits(element), place.until), soon))
+    window = quantity(element, "window_ms")
+    take = both(take, _soon(window))
     made.add(TAKE, made, take)
     _stop_behind(made, place)
     if ignore is not None:
-        waiting = State(element["name"])
+        waiting = State(element["name"], lapses=window)
         waiting.add(TAKE, made, take)
         waiting.add(IGNORE, waiting, ignore)
         made.add(IGNORE, waiting, ignore)
@@ -303,7 +328,7 @@ def _give_way(state: State, take: Test) -> None:
 
 
 def _copy(state: State) -> State:
-    made = State(state.step, state.kind, state.within_previous, is_fork=state.is_fork)
+    made = State(state.step, state.kind, state.within_previous, state.lapses, is_fork=state.is_fork)
     for move in state.moves:
         target = made if move.target is state else move.target
         made.add(move.action, _copy(target) if state.is_fork else target, move.test)
@@ -352,7 +377,7 @@ def _forgiven(then: State, element: Json, place: Place) -> State:
     names = {step["name"] for step in _absences_before(place)}
     if not names or not quantity(element, "optional"):
         return then
-    made = State(then.step, then.kind, then.within_previous)
+    made = State(then.step, then.kind, then.within_previous, then.lapses)
     for move in then.moves:
         target = move.target
         if move.action == GO_ON:

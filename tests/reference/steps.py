@@ -237,6 +237,10 @@ class _Runner:
         going_on, completed = Heap(), Heap()
         for run in self.runs:
             deadline = self._deadline(run)
+            if run.state.lapses is not None:
+                lapse = run.events[-1][2]["time"] + run.state.lapses
+                if lapse <= min(to, deadline):
+                    continue
             if to < deadline or deadline == FOR_EVER:
                 going_on.add(run)
             elif run.state.kind == WAITING:

@@ -137,6 +137,76 @@ def test_every_gap_may_be_bounded(backend):
     assert backend.pattern(pattern, "A@1s B@3s") == []
 
 
+BOUNDED = "A followed by B{2,4} within 2 s between events as b followed by C within 1 min"
+
+
+@pytest.mark.parametrize(
+    ("events", "found"),
+    [
+        ("A@0s B@1s B@2s C@3s", ["a1 b1 b2 c1"]),
+        ("A@0s B@1s B@2999999us C@9s", ["a1 b1 b2 c1"]),  # the end is excluded
+        ("A@0s B@1s B@3s C@4s", []),
+        ("A@0s B@9s B@10s C@20s", ["a1 b1 b2 c1"]),  # before and behind the loop, any time may pass
+        ("A@0s B@1s B@2s B@6s C@7s", ["a1 b1 b2 c1"]),  # the loop has enough, and is over
+        ("A@0s B@1s B@2s B@3s C@4s", ["a1 b1 b2 b3 c1", "a1 b1 b2 c1"]),
+    ],
+)
+def test_the_gaps_between_the_events_of_a_loop_may_be_bounded(backend, events, found):
+    assert sorted(backend.pattern(BOUNDED, events)) == found
+
+
+def test_a_loop_without_an_end_may_bound_its_gaps_too(backend):
+    pattern = "A followed by B+ greedy within 2 s between events as b followed by C within 1 min"
+    assert backend.pattern(pattern, "A@0s B@5s B@6s B@9s C@20s") == ["a1 b1 b2 c1"]
+    pattern = "B+ combinations within 3 s between events as b followed by C within 1 min"
+    assert sorted(backend.pattern(pattern, "B@1s B@2s B@4s C@20s")) == [
+        "b1 b2 b3 c1", "b1 b2 c1", "b1 c1", "b2 b3 c1", "b2 c1", "b3 c1",
+    ]  # fmt: skip
+
+
+def test_a_loop_that_lacks_events_is_out_of_time_with_its_window(backend):
+    found = backend.detect(
+        f"define D detect {BOUNDED} timing out as Late", "A@0s B@1s B@2s C@9s A@10s B@11s B@15s"
+    )
+    assert [(row["type"], row["end"] // 1_000_000, row["events"]) for row in found] == [
+        ("D", 9, ("a1", "b1", "b2", "c1")),
+        ("Late", 13, ("a2", "b3")),
+    ]
+
+
+def test_a_match_that_waits_only_for_more_of_a_loop_does_not_hold_others_back(backend):
+    pattern = "B{1,3} within 2 s between events as b followed by C as c within 1 min"
+    query = f"define D detect {pattern} skip past last event"
+    assert [row["events"] for row in backend.detect(query, "B@1s B@9s C@20s")] == [("b1", "c1")]
+
+
+@pytest.mark.parametrize(
+    ("condition", "found"),
+    [
+        ("sum(b.v) < 9", ["a1 c1"]),
+        ("sum(b.v) = 0", ["a1 c1"]),
+        ("sum(b.v) is null", []),
+        ("count(b) = 0", ["a1 c1"]),
+        ("count(b.v) = 0", ["a1 c1"]),
+        ("avg(b.v) is null", ["a1 c1"]),
+        ("avg(b.v) < 9", []),
+        ("min(b.v) < 9", []),
+        ("max(b.v) < 9", []),
+        ("first(b.v) < 9", []),
+        ("last(b.v) is null", ["a1 c1"]),
+    ],
+)
+def test_nothing_adds_up_to_zero_and_has_no_other_value(backend, condition, found):
+    pattern = f"A as a followed by B? as b followed by C({condition}) as c within 1 min"
+    assert backend.pattern(pattern, "A@1s:v=1 C@3s:v=1.5") == found
+
+
+def test_values_that_are_null_add_nothing(backend):
+    pattern = "A as a followed by B+ as b followed by C(sum(b.v) = {}) as c within 1 min"
+    assert backend.pattern(pattern.format(0), "A@1s:v=1 B@2s:v=null C@3s:v=1") == ["a1 b1 c1"]
+    assert backend.pattern(pattern.format(2), "A@1s B@2s:v=null B@3s:v=2 C@4s") == ["a1 b1 b2 c1"]
+
+
 def test_what_runs_out_of_time_is_told_if_asked_for(backend):
     found = backend.detect(
         "define D detect A as a followed by B as b within 5 s assign a = ids(a) timing out as Late",

@@ -83,6 +83,23 @@ def test_too_few_for_a_step():
     assert (kind, text) == ("few", "b: 2 events of b came, needed at least 3")
 
 
+def test_events_of_a_loop_that_lie_too_far_apart():
+    pattern = "A(v > 5) as a followed by A(v < 3){2} within 2 s between events as b within 9 s"
+    kind, text, _ = nearest(pattern, "A@0s:v=8 A@1s#b1:v=1 A@5s#b2:v=1")
+    assert (kind, text) == (
+        "time",
+        "b: A b2 at 1970-01-01T00:00:05Z came 4 s after A b1 at 1970-01-01T00:00:01Z, needed less than 2 s "
+        "between the events of b",
+    )
+
+
+def test_a_sum_over_nothing_is_zero():
+    pattern = "A as a followed by B? as b followed by C(sum(b.v) > 2) as c within 9 s"
+    kind, text, _ = nearest(pattern, "A@0s C@1s")
+    assert kind == "condition"
+    assert "sum(b.v) was 0" in text
+
+
 def test_matches_that_were_skipped():
     found = explained("A as a next A as b within 9 s skip past last event", "A@0s#a1 A@1s#a2 A@2s#a3")
     assert found.matched

@@ -130,10 +130,13 @@ final class Values {
         throw new IllegalArgumentException(function + " takes texts, not " + text + " and " + part);
     }
 
-    /** Aggregates values of which none is null. */
+    /** Aggregates values of which none is null, as a loop over getEventsForPattern would: nothing adds up to 0. */
     static Object aggregate(String function, List<Object> values) {
         if (function.equals("count")) {
             return (long) values.size();
+        }
+        if (function.equals("sum")) {
+            return sum(values);
         }
         if (values.isEmpty()) {
             return null;
@@ -143,7 +146,6 @@ final class Values {
             case "last" -> values.get(values.size() - 1);
             case "min" -> values.stream().min(Values::order).get();
             case "max" -> values.stream().max(Values::order).get();
-            case "sum" -> sum(values);
             case "avg" -> calculate("/", sum(values), (long) values.size());
             default -> throw new IllegalArgumentException("there is no aggregate " + function);
         };

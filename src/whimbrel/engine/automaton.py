@@ -13,6 +13,16 @@ from enum import IntEnum
 from whimbrel.errors import QueryError
 from whimbrel.graph.sequence import Contiguity, Element, Group, Inner, Sequence, Step, Test, every
 
+
+@dataclass(frozen=True, slots=True)
+class Soon:
+    """A test that an event passes less than `window` after the event taken before."""
+
+    window: int
+    condition: None = None
+    """It reads no values, only the clock."""
+
+
 Formula = frozenset[tuple[int, int]]
 """An *or* of *and*s: bits that must be set, and bits that must not."""
 
@@ -100,6 +110,8 @@ class State:
     step: str
     ways: list[Way] = field(default_factory=list)
     within_previous: int | None = None
+    lapses: int | None = None
+    """How long after the last event nothing is waited for any more, although nothing is missing."""
     is_fork: bool = False
     """Whether it only leads on to the branches of a group."""
 
@@ -135,7 +147,7 @@ class Automaton:
     """The machine of one pattern."""
 
     op: Sequence
-    tests: list[Test] = field(default_factory=list)
+    tests: list[Test | Soon] = field(default_factory=list)
     states: list[State] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -154,12 +166,14 @@ class Automaton:
 
     # -- small parts ---------------------------------------------------------------------------------------
 
-    def _state(self, kind: Kind, step: str, within_previous: int | None = None) -> State:
-        state = State(kind, step, within_previous=within_previous)
+    def _state(
+        self, kind: Kind, step: str, within_previous: int | None = None, lapses: int | None = None
+    ) -> State:
+        state = State(kind, step, within_previous=within_previous, lapses=lapses)
         self.states.append(state)
         return state
 
-    def _passes(self, test: Test) -> Formula:
+    def _passes(self, test: Test | Soon) -> Formula:
         if test not in self.tests:
             self.tests.append(test)
         return frozenset({(1 << self.tests.index(test), 0)})
@@ -171,6 +185,11 @@ class Automaton:
         """Say what ends a loop; never, where nothing does."""
         until = None if holder is None else holder.quantifier.until
         return NEVER if until is None else self._passes(until)
+
+    def _soon(self, element: Element) -> Formula:
+        """Say when a loop takes a further event: soon enough after the one before."""
+        window = element.quantifier.window
+        return ALWAYS if window is None else self._passes(Soon(window))
 
     def _go_on_formula(self, place: _Place) -> Formula:
         return none_of(self._until(place.group))
@@ -237,7 +256,7 @@ class Automaton:
         absences = self._absences(place)
         if not absences or not place.element.quantifier.optional:
             return sink
-        copied = self._state(sink.kind, sink.step, sink.within_previous)
+        copied = self._state(sink.kind, sink.step, sink.within_previous, sink.lapses)
         names = {step.name for step in absences}
         for way in sink.ways:
             if way.action is not Action.GO_ON:
@@ -332,13 +351,14 @@ class Automaton:
         inner = None if waits is None else all_of(waits, none_of(until))
         if quantifier.greedy and at_least != at_most:
             self._remember_original(sink, until)
-            _only_unless(sink, take)
+            _only_unless(sink, all_of(take, self._soon(place.element)))
         last = sink
+        soon = self._soon(place.element) if at_most > at_least else ALWAYS
         for _ in range(at_most - at_least):
-            last = self._single(place, last, beyond, take, inner, True)
+            last = self._single(place, last, beyond, all_of(take, soon), inner, True, quantifier.window)
             self._add_following_stop(last, place)
         for _ in range(at_least - 1):
-            last = self._single(place, last, None, take, inner, False)
+            last = self._single(place, last, None, take, inner, False, quantifier.window)
             self._add_following_stop(last, place)
         self._note_round(place, is_first=True)
         first_waits = self._ignore_formula(place, self._contiguity(place))
@@ -349,7 +369,7 @@ class Automaton:
             self._originals[id(sink)] = self._copy(sink)
 
     def _copy(self, state: State) -> State:
-        copied = self._state(state.kind, state.step, state.within_previous)
+        copied = self._state(state.kind, state.step, state.within_previous, state.lapses)
         copied.is_fork = state.is_fork
         for way in state.ways:
             target = copied if way.target is state else way.target
@@ -365,12 +385,18 @@ class Automaton:
         take: Formula,
         waits: Formula | None,
         optional: bool,
+        window: int | None = None,
     ) -> State:
-        """Build the state of a step taken once; an optional one also leads `beyond`."""
+        """Build the state of a step taken once; an optional one also leads `beyond`.
+
+        With a `window`, it is over if the event does not come that soon after the one before; where the
+        event is needed, so is the match.
+        """
         if isinstance(place.element, Group):
             return self._group(place, sink, beyond, optional)
         step = place.element
-        state = self._state(Kind.ON_THE_WAY, step.name, _gap(step))
+        needed = None if optional else window
+        state = self._state(Kind.ON_THE_WAY, step.name, _gap(step) if needed is None else needed)
         taken = self._without_absences(sink, place)
         state.take(taken, take)
         if optional:
@@ -380,7 +406,7 @@ class Automaton:
             waiting = state
             if optional or self._begins_optional_group(place):
                 # Once an event was ignored, what lies beyond has been tried: only the step is waited for.
-                waiting = self._state(Kind.ON_THE_WAY, step.name)
+                waiting = self._state(Kind.ON_THE_WAY, step.name, needed, window if optional else None)
                 waiting.take(taken, take)
                 waiting.ignore(waiting, waits)
                 self._add_stops(waiting, place)
@@ -432,7 +458,7 @@ class Automaton:
         until = self._until(step)
         waits = self._ignore_formula(place, self._inner(place))
         inner = None if waits is None else all_of(waits, none_of(until))
-        take = all_of(self._take_formula(place), none_of(until))
+        take = all_of(self._take_formula(place), none_of(until), self._soon(step))
         go_on = self._go_on_formula(place)
         state = self._state(Kind.ON_THE_WAY, step.name, _gap(step))
         if quantifier.greedy:
@@ -440,13 +466,13 @@ class Automaton:
                 original = self._originals[id(sink)] = self._copy(sink)
                 state.go_on(original, all_of(go_on, until))
             state.go_on(sink, all_of(go_on, none_of(until)))
-            _only_unless(sink, self._take_formula(place))
+            _only_unless(sink, all_of(self._take_formula(place), self._soon(step)))
         else:
             state.go_on(sink, go_on)
         state.take(state, take)
         self._add_following_stop(state, place)
         if inner is not None:
-            waiting = self._state(Kind.ON_THE_WAY, step.name)
+            waiting = self._state(Kind.ON_THE_WAY, step.name, lapses=quantifier.window)
             waiting.take(state, take)
             waiting.ignore(waiting, inner)
             state.ignore(waiting, inner)

@@ -331,6 +331,8 @@ def _spec(op: Motion) -> Int64Array:
     spec[k.SETTLE_EVENTS] = op.settling.events
     spec[k.SETTLE_TIME] = op.settling.duration
     spec[k.DURATION] = op.duration
+    # What was seen once and never again was not seen to stay; silence is just that.
+    spec[k.SAMPLES] = 1 if op.verb is Verb.IS_SILENT else 2
     return spec
 
 

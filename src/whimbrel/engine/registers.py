@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
+from whimbrel.engine.automaton import Soon
 from whimbrel.engine.interner import Texts
 from whimbrel.engine.kernels import runs as k
 from whimbrel.engine.programs import (
@@ -65,7 +66,7 @@ class Register:
 class Memory:
     """The registers of one pattern, the event values they are made from, and the programs that read them."""
 
-    tests: list[Test]
+    tests: list[Test | Soon]
     steps: dict[str, int]
     coordinates: Coordinates | None = None
     totals: list[tuple[str, Expr | None]] = field(default_factory=list)
@@ -175,9 +176,11 @@ class Memory:
             return Type.INT
         assert register.values is not None
         kind = self.kinds[self._column(register.values)]
-        if register.function == "sum" and kind not in (None, Type.INT, Type.FLOAT, Type.DURATION):
+        if register.function != "sum":
+            return kind
+        if kind not in (None, Type.INT, Type.FLOAT, Type.DURATION):
             raise QueryTypeError(f"sum needs numbers, not a {kind.value}")
-        return kind
+        return kind or Type.INT  # nothing adds up to 0, whatever it is
 
     def compile(self) -> None:
         """Compile the conditions for the kinds of values known so far."""
@@ -188,7 +191,10 @@ class Memory:
         for value in self._constant_texts():
             self.texts.codes(Column(Type.STRING, pa.array([value])))
         programs = self._programs()
-        bounds = [self._program(programs, condition) for condition in self._conditions]
+        bounds = [
+            (*self._program(programs, condition), test.window if isinstance(test, Soon) else -1)
+            for test, condition in zip(self.tests, self._conditions, strict=True)
+        ]
         if programs.orders_texts and not self.texts.in_order:
             self.texts.in_order = True
             self.texts.learn([])
@@ -196,14 +202,14 @@ class Memory:
         table = [
             (
                 self.steps[register.step], register.kind, int(place[0]), place[1],
-                -1 if register.values is None else self.column_places[self._column(register.values)][1],
+                self._source(register),
                 0 if register.values is None else int(self.column_places[self._column(register.values)][0]),
             )
             for register, place in zip(self.registers, self.register_places, strict=True)
             if place[1] >= 0
         ]  # fmt: skip
         self.programs = k.Tests(
-            np.array(bounds, np.int64).reshape(-1, 2),
+            np.array(bounds, np.int64).reshape(-1, 3),
             np.array(programs.code, np.int64),
             *self._constants(programs),
             np.array(table, np.int64).reshape(-1, 6),
@@ -211,6 +217,14 @@ class Memory:
         )
         self.blank = self._blank()
         return None
+
+    def _source(self, register: Register) -> int:
+        """Give the place of the event value that a register is made from; -1: none."""
+        if register.values is None:
+            return -1
+        place = self.column_places[self._column(register.values)][1]
+        # Where no event had a value so far, none is counted: at that place all events are null.
+        return MOST_VALUES if place < 0 and register.function == "count" else place
 
     def _constants(self, programs: Programs) -> tuple[Int64Array, FloatArray]:
         self._reads_shapes = programs.reads_shapes
@@ -231,10 +245,10 @@ class Memory:
         return self.steps[step], int(is_float), place if place >= 0 else MOST_VALUES
 
     def _blank(self) -> int:
-        """Give the null marks of a run that has taken nothing: only counts have a value."""
+        """Give the null marks of a run that has taken nothing: only counts and sums have a value, 0."""
         bits = -1
         for register, (is_float, place) in zip(self.registers, self.register_places, strict=True):
-            if register.function == "count" and place >= 0:
+            if register.function in ("count", "sum") and place >= 0:
                 bits &= ~(1 << (place + 32 * is_float))
         return bits
 

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from whimbrel.engine.arrivals import Arrivals, Arrived
-from whimbrel.engine.automaton import Automaton, Kind, Move, State, holds, moves
+from whimbrel.engine.automaton import Automaton, Kind, Move, Soon, State, holds, moves
 from whimbrel.engine.evaluate import evaluate
 from whimbrel.engine.interner import Interner, Texts
 from whimbrel.engine.kernels import runs as k
@@ -63,7 +63,9 @@ class Sequencer:
         self.slot_of_step = [names.index(step.test.input) for step in op.taken()]
         self.automaton = Automaton(op)
         self.moves = moves(self.automaton)
-        self.slot_of_test = [names.index(test.input) for test in self.automaton.tests]
+        self.slot_of_test = [
+            None if isinstance(test, Soon) else names.index(test.input) for test in self.automaton.tests
+        ]
         self.memory = Memory(self.automaton.tests, self.steps, around.coordinates, self._totals())
         self.skips = op.skip.strategy != "no_skip"
         self.machine = self._machine()
@@ -109,7 +111,14 @@ class Sequencer:
 
         offsets = np.cumsum([0, *(len(per_state) for per_state in self.moves)]).tolist()
         states = [
-            (state.kind, offsets[number], offsets[number + 1], self._asked(own), self._gap_of(state))
+            (
+                state.kind,
+                offsets[number],
+                offsets[number + 1],
+                self._asked(own),
+                self._gap_of(state),
+                -1 if state.lapses is None else state.lapses,
+            )
             for number, (state, own) in enumerate(zip(self.automaton.states, self.moves, strict=True))
         ]
         flat = [
@@ -136,15 +145,17 @@ class Sequencer:
         return min(gaps, default=-1)
 
     def _asked(self, listed: list[Move]) -> int:
-        """Give the tests with a program that the moves of a state depend on."""
+        """Give the tests that the moves of a state depend on and that depend on what a run has taken."""
         terms = [term for move in listed for formula in (move.formula, move.completes) for term in formula]
         asked = 0
         for need, forbid in terms:
             asked |= need | forbid
-        with_program = sum(
-            1 << number for number, test in enumerate(self.automaton.tests) if test.condition is not None
+        about_runs = sum(
+            1 << number
+            for number, test in enumerate(self.automaton.tests)
+            if isinstance(test, Soon) or test.condition is not None
         )
-        return asked & with_program
+        return asked & about_runs
 
     def _spec(self) -> np.ndarray:
         op, states = self.op, self.automaton.states
@@ -153,7 +164,9 @@ class Sequencer:
         spec[k.FINAL_STATE] = states.index(self.automaton.final)
         spec[k.WITHIN] = -1 if op.within is None else op.within
         spec[k.KEEPS_BEGIN] = op.within is not None
-        spec[k.KEEPS_LAST] = any(self._gap_of(state) >= 0 for state in states)
+        spec[k.KEEPS_LAST] = any(self._gap_of(state) >= 0 for state in states) or any(
+            isinstance(test, Soon) for test in self.automaton.tests
+        )
         spec[k.WANTS_TIMEOUTS] = self.wants_timeouts
         spec[k.LIMIT] = op.bound.runs + self.skips  # the queue also holds the beginning
         spec[k.DROPS_OLDEST] = op.bound.drop == "oldest"
@@ -399,6 +412,9 @@ class Sequencer:
         """Give for every event the tests that it passes by itself."""
         bits = np.zeros(len(arrived), np.int64)
         for test, slot in enumerate(self.slot_of_test):
+            if slot is None:
+                bits |= 1 << test  # which run is asked decides
+                continue
             bits |= ((arrived.mask >> np.uint64(slot)) & np.uint64(1)).astype(np.int64) << test
         return bits
 

@@ -23,7 +23,8 @@ from whimbrel.model.schema import Type
 
 MARK = b"WBSNAP"
 VERSION = 2
-"""Raised when older snapshots would be misread: 2 keeps the content of events that came without ids."""
+"""Raised when older snapshots would be misread: 2 keeps the content of events that came without ids, and the
+last sample of movers that stop or stay."""
 _HEAD = struct.Struct("<6sHQ")
 
 

@@ -111,8 +111,10 @@ class Motion(Operator):
     @property
     def retention(self) -> int:
         """For how long an event can still become part of a result, counted from its end."""
-        if self.verb.waits:
+        if self.verb is Verb.IS_SILENT:
             return self.duration
+        if self.verb.waits:
+            return max(self.duration, self.gap)  # a second sample may come only then
         settling = self.settling
         waiting = settling.duration + self.gap if settling.duration else 0
         return self.gap * settling.events + waiting

@@ -70,6 +70,8 @@ class Quantifier:
     inner: Inner = Inner.RELAXED
     until: Test | None = None
     """What ends the loop; the event itself is not taken."""
+    window: int | None = None
+    """Less than how long after the one before each further event is taken; None: for ever."""
 
     @property
     def is_loop(self) -> bool:
@@ -347,6 +349,7 @@ def _check_quantifier(element: Element) -> None:
             "leave it out, or repeat the step",
         )
     _check_greedy(element)
+    _check_window(element)
     if isinstance(element, Group) and quantifier.repeats and _may_be_empty(element):
         raise QueryError(
             "a group that may be empty cannot be repeated",
@@ -370,6 +373,31 @@ def _check_greedy(element: Element) -> None:
             f"{what} cannot be greedy and in combinations: combinations leave events out",
             element.at,
             "leave out one of them",
+        )
+
+
+def _check_window(element: Element) -> None:
+    quantifier, what = element.quantifier, shown(element)
+    if quantifier.window is None:
+        return
+    if isinstance(element, Group):
+        raise QueryError(
+            "a group has no time between its own events",
+            element.at,
+            "bound the steps inside it, or every gap: 'within 5 s between events' behind the whole pattern",
+        )
+    if not quantifier.repeats:
+        raise QueryError(
+            f"{what} is taken once, so nothing lies between its events",
+            element.at,
+            "repeat the step, or write 'within 5 s from previous' to bound the gap before it",
+        )
+    if quantifier.greedy and quantifier.optional:
+        raise QueryError(
+            f"{what} cannot be greedy, optional and bounded between its events all at once: where it is left out, "
+            f"nothing says until when it would have taken an event",
+            element.at,
+            "leave out one of them, or write the pattern without the step as an alternative",
         )
 
 
@@ -421,6 +449,13 @@ def _check_times(op: Sequence) -> None:
         if gap is not None and op.within is not None and gap > op.within:
             raise QueryError(
                 f"{shown(step)} may come later after the event before it than the whole pattern may take",
+                step.at,
+                "shorten one, or lengthen the other",
+            )
+        window = step.quantifier.window
+        if window is not None and op.within is not None and window > op.within:
+            raise QueryError(
+                f"the events of {shown(step)} may lie further apart than the whole pattern may take",
                 step.at,
                 "shorten one, or lengthen the other",
             )
@@ -494,4 +529,6 @@ def quantifier_words(quantifier: Quantifier) -> str:
     words += [word for word in ("optional", "greedy") if getattr(quantifier, word)]
     words += [] if quantifier.inner is Inner.RELAXED else [quantifier.inner.value]
     words += [] if quantifier.until is None else [f"until {_test_text(quantifier.until)}"]
+    if quantifier.window is not None:
+        words.append(f"each less than {format_duration(quantifier.window)} after the one before")
     return "".join(f" {word}" for word in words)

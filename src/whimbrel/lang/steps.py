@@ -63,6 +63,8 @@ class Quantity:
     consecutive: bool = False
     combinations: bool = False
     until: str | None = None
+    window_ms: float | None = None
+    """Less than how long after the one before each further event is taken."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,17 +142,22 @@ class Pattern:
             self, steps=(*self.steps[:-1], replace(last, quantifier=replace(last.quantifier, **changes)))
         )
 
-    def times(self, least: int, most: int | None = None) -> Pattern:
-        """Take the last step so many times, or from so many to so many."""
-        return self._often(min=least, max=least if most is None else most)
+    def times(
+        self, least: int, most: int | None = None, *, window: timedelta | str | int | None = None
+    ) -> Pattern:
+        """Take the last step so many times, or from so many to so many.
 
-    def times_or_more(self, least: int) -> Pattern:
-        """Take the last step at least so many times."""
-        return self._often(min=least, max=None)
+        A `window` bounds the time from each of its events to the next; the end is excluded.
+        """
+        return self._often(min=least, max=least if most is None else most, window_ms=_window(window))
 
-    def one_or_more(self) -> Pattern:
-        """Take the last step once or more often."""
-        return self._often(min=1, max=None)
+    def times_or_more(self, least: int, *, window: timedelta | str | int | None = None) -> Pattern:
+        """Take the last step at least so many times; `window` as for `times`."""
+        return self._often(min=least, max=None, window_ms=_window(window))
+
+    def one_or_more(self, *, window: timedelta | str | int | None = None) -> Pattern:
+        """Take the last step once or more often; `window` as for `times`."""
+        return self._often(min=1, max=None, window_ms=_window(window))
 
     def optional(self) -> Pattern:
         """Let the last step be missing."""
@@ -169,7 +176,25 @@ class Pattern:
         return self._often(combinations=True)
 
     def until(self, condition: Any) -> Pattern:
-        """End the loop of the last step with an event that fits; the event is not taken."""
+        """End the loop of the last step with an event that fits; the event is not taken.
+
+        Raises
+        ------
+        QueryError
+            If the last step is no loop, or has an end already.
+        """
+        last = self.steps[-1]
+        shown = "the group" if last.name is None else f"step {last.name!r}"
+        wrong = no_end(last.quantifier)
+        if wrong is not None:
+            raise QueryError(
+                f"until ends a loop, and {shown} {wrong}",
+                hint="say .one_or_more() or .times_or_more(n) before .until(...)",
+            )
+        if last.quantifier.until is not None:
+            raise QueryError(
+                f"{shown} has two conditions that end its loop", hint="join them with 'or' in one"
+            )
         return self._often(until=_text(condition))
 
     # -- the whole -----------------------------------------------------------------------------------------
@@ -258,7 +283,8 @@ class Pattern:
             if _repeats(step) and step.within_previous_ms is not None:
                 yield (
                     f"within_previous_ms says nothing for {step.name!r}, which may be taken several times "
-                    f"(as in Flink); within_gaps_ms bounds every gap"
+                    f"(as in Flink); quantifier.window_ms bounds the gaps between its events, within_gaps_ms "
+                    f"every gap"
                 )
         last = self.steps[-1]
         if self.within_type == "previous_to_current" and (last.branches or _repeats(last)):
@@ -333,6 +359,21 @@ def _every(steps: tuple[StepOf, ...]) -> Iterator[StepOf]:
             yield step
 
 
+def _window(time: timedelta | str | int | None) -> float | None:
+    return None if time is None else duration(time) / 1000
+
+
+def no_end(quantity: Quantity) -> str | None:
+    """Say how often a step is taken that is no loop, and so cannot end with `until`; None for a loop."""
+    if quantity.max is None:
+        return None
+    if quantity.max <= 1:
+        return "is taken once"
+    if quantity.min == quantity.max:
+        return f"is taken exactly {quantity.max} times"
+    return f"is taken at most {quantity.max} times"
+
+
 def _repeats(step: StepOf) -> bool:
     return step.quantifier.max is None or step.quantifier.max > 1
 
@@ -360,7 +401,14 @@ def _part(step: StepOf) -> t.PatternPart:
         conditions = () if step.condition is None else (_condition(step.condition, step),)
         what = t.Occurrence(step.type or ANY, conditions)
     return t.PatternPart(
-        what, times=times, until=until, alias=step.name, gaps=gaps, follows=follows, marks=tuple(marks)
+        what,
+        times=times,
+        until=until,
+        alias=step.name,
+        gaps=gaps,
+        follows=follows,
+        marks=tuple(marks),
+        window=None if quantity.window_ms is None else _amount(quantity.window_ms),
     )
 
 

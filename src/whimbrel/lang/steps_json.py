@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from whimbrel.errors import QueryError, did_you_mean
-from whimbrel.lang.steps import FOLLOWING, STRATEGIES, Pattern, Quantity, Skipping, StepOf
+from whimbrel.lang.steps import FOLLOWING, STRATEGIES, Pattern, Quantity, Skipping, StepOf, no_end
 
 WITHIN = ("first_to_last", "previous_to_current")
 DEEPEST = 20
@@ -83,6 +83,8 @@ def _step_to_dict(step: StepOf) -> dict[str, Any]:
     if step.quantifier != Quantity():
         limits = {"min": step.quantifier.min, "max": step.quantifier.max}
         made["quantifier"] = limits | _said(step.quantifier, Quantity())
+        if step.quantifier.window_ms is not None:
+            made["quantifier"]["window_ms"] = _plain(step.quantifier.window_ms)
     return made
 
 
@@ -210,12 +212,22 @@ class _Reader:
         if "max" not in members and least is not None:
             most = max(1, least)
         marks = {name: bool(self.at(name, members, self.flag)) for name in known[2:6]}
-        return Quantity(
+        made = Quantity(
             1 if least is None else least,
             1 if "max" not in members and least is None else most,
             until=self.at("until", members, self.string),
+            window_ms=self.at("window_ms", members, self.time),
             **marks,
         )
+        if made.until is not None:
+            self.at("until", members, lambda _: self.ends(made))
+        return made
+
+    def ends(self, quantity: Quantity) -> None:
+        """Refuse `until` where there is no loop to end."""
+        wrong = no_end(quantity)
+        if wrong is not None:
+            raise self.fail(f"until ends a loop, and this {wrong}", 'write "max": null, or leave until out')
 
     def within(self, value: Any) -> tuple[float, str]:
         members = self.members(value, ("ms", "type"), "within")

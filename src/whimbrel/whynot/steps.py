@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -78,11 +79,17 @@ class Candidate:
         if not expr.arguments or isinstance(expr.arguments[0], Part):
             return Column(Type.INT, np.array([size], np.int64))
         if frame is None or not size:
-            return nothing(1)
+            return _NO_SUM if expr.function == "sum" else nothing(1)
         column = evaluate(expr.arguments[0], frame)
-        return reduce(
+        found = reduce(
             expr.function, column, Segments(np.array([0, size]), np.arange(size)), self.functions, expr
         )
+        is_null = found.type is None or (found.null is not None and bool(found.null[0]))
+        return _NO_SUM if expr.function == "sum" and is_null else found
+
+
+_NO_SUM = Column(Type.INT, np.zeros(1, np.int64))
+"""What nothing adds up to where a step tests an event."""
 
 
 @dataclass(frozen=True)
@@ -245,9 +252,29 @@ class Walk:
         return best
 
     def _too_few(self, begun: Begun, step: Step, ahead: list[int]) -> Stopped:
-        count = sum(not self._tried(begun, step, place)[1] for place in ahead)
+        fitting = [place for place in ahead if not self._tried(begun, step, place)[1]]
+        apart = self._apart(step, fitting)
+        if apart is not None:
+            return Stopped((apart,), 1.0, step)
+        count = len(fitting)
         text = f"{many(count, 'event')} of {step.name} came, needed at least {step.quantifier.at_least}"
         return Stopped((Reason("few", text, step.name),), 1.0, step)
+
+    def _apart(self, step: Step, fitting: list[int]) -> Reason | None:
+        """Say that enough events came for a loop, but not soon enough after each other."""
+        window = step.quantifier.window
+        if window is None or len(fitting) < step.quantifier.at_least:
+            return None
+        gaps = [(int(self.events.end[b] - self.events.end[a]), a, b) for a, b in pairwise(fitting)]
+        late = [gap for gap in gaps if gap[0] >= window]
+        if not late:
+            return None
+        took, before, after = min(late)
+        text = (
+            f"{self._seen(after)} came {format_duration(took)} after {self._seen(before)}, "
+            f"needed less than {format_duration(window)} between the events of {step.name}"
+        )
+        return Reason("time", text, step.name)
 
     def _tried(self, begun: Begun, step: Step, place: int) -> tuple[float, tuple[Reason, ...]]:
         """Say what keeps an event from being taken by a step, and what that counts."""

@@ -22,13 +22,15 @@ from whimbrel.engine.kernels.sides import (
     M_TIME,
     NO_END,
     NO_TIME,
+    OVERDUE,
+    SAMPLES,
 )  # fmt: skip
 from whimbrel.space.kernels.jit import kernel
 
-R_BEGAN, R_SINCE, R_DEADLINE = 2, 3, 4
-"""Of a mover, besides its last sample: the sample with which its rest or approach began, when that was, and
-when the rest is long enough (`NO_END`: it was told)."""
-R_COLUMNS = 5
+R_BEGAN, R_SINCE, R_DEADLINE, R_SECOND = 2, 3, 4, 5
+"""Of a mover, besides its last sample: the sample with which its rest or approach began, when that was, when
+the rest is long enough (`NO_END`: it was told), and the first sample after that with which it began (-1: none)."""
+R_COLUMNS = 6
 
 
 @kernel
@@ -56,6 +58,12 @@ def rest(spec, key, time, ident, x, y, begin, radius_m, earth_radius_m, movers, 
             count[DUE] = min(count[DUE], t + spec[DURATION])
             mover_xy[o, 0] = x[i]
             mover_xy[o, 1] = y[i]
+            movers[o, R_SECOND] = -1
+        elif movers[o, R_SECOND] < 0 and t > movers[o, R_SINCE]:
+            movers[o, R_SECOND] = ident[i]
+            if movers[o, R_DEADLINE] == OVERDUE:
+                movers[o, R_DEADLINE] = NO_END
+                _note_rest(movers, count, found, o, t)
         movers[o, M_LAST] = ident[i]
         movers[o, M_TIME] = t
     return len(key)
@@ -67,7 +75,7 @@ def sweep(spec, movers, size, count, found, watermark):
     due = NO_END
     for o in range(size):
         deadline = movers[o, R_DEADLINE]
-        if movers[o, M_TIME] == NO_TIME or deadline == NO_END:
+        if movers[o, M_TIME] == NO_TIME or deadline >= OVERDUE:
             continue
         if deadline > watermark:
             due = min(due, deadline)
@@ -120,15 +128,24 @@ def approach(
 @kernel
 def _tell(spec, movers, count, found, o):
     deadline = movers[o, R_DEADLINE]
+    if spec[SAMPLES] > 1 and movers[o, R_SECOND] < 0:
+        movers[o, R_DEADLINE] = OVERDUE
+        return
     movers[o, R_DEADLINE] = NO_END
     # A mover that was not seen for too long may have been anywhere.
     if deadline - movers[o, M_TIME] > spec[GAP]:
         return
+    _note_rest(movers, count, found, o, deadline)
+
+
+@kernel
+def _note_rest(movers, count, found, o, until):
     place = count[FOUND]
     count[FOUND] += 1
     _blank(found, place, o)
     found[place, F_FIRST] = movers[o, R_BEGAN]
-    found[place, F_UNTIL] = deadline
+    found[place, F_LAST] = movers[o, R_SECOND]
+    found[place, F_UNTIL] = until
     found[place, F_SINCE] = movers[o, R_SINCE]
 
 

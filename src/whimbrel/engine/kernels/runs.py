@@ -31,7 +31,8 @@ class Machine(NamedTuple):
 
     states: np.ndarray
     """Per state its kind, where its moves begin and stop, the tests with a program that these ask for, and
-    how long after the last event it may still be left (-1: for ever)."""
+    how long after the last event it may still be left (-1: for ever), and for how long something is waited for
+    that need not come."""
     moves: np.ndarray
     """Per move what is done, the state it leads to, the step, the terms that open it and those under which it
     completes a match."""
@@ -40,7 +41,7 @@ class Machine(NamedTuple):
     spec: np.ndarray
 
 
-S_KIND, S_MOVES, S_STOP, S_USES, S_GAP = range(5)
+S_KIND, S_MOVES, S_STOP, S_USES, S_GAP, S_LAPSE = range(6)
 M_ACTION, M_TARGET, M_STEP, M_OPENS, M_COMPLETES = 0, 1, 2, 3, 5
 BEGIN_STATE, WITHIN, KEEPS_BEGIN, KEEPS_LAST, WANTS_TIMEOUTS, LIMIT, DROPS_OLDEST, MOST_MOVES = range(8)
 SKIP, SKIP_STEP, THROWS, FINAL_STATE = 8, 9, 10, 11
@@ -52,6 +53,8 @@ class Tests(NamedTuple):
     """Programs of the tests that read what was taken before, and the values that are kept for them."""
 
     program: np.ndarray
+    """Per test where its program begins and stops, and how soon after the last event it is passed (-1: at any
+    time)."""
     code: np.ndarray
     ints: np.ndarray
     floats: np.ndarray
@@ -170,6 +173,10 @@ def passed(
     for test in range(len(t_program)):
         if (asked >> test) & 1 == 0:
             continue
+        if t_program[test, 2] >= 0:
+            if run >= 0 and ev[i, E_TIME] - runs[run, R_LAST_AT] >= t_program[test, 2]:
+                bits = bits & ~(np.int64(1) << test)
+            continue
         begin = t_program[test, 0]
         stop = t_program[test, 1]
         if begin == stop:
@@ -201,6 +208,8 @@ def load(ev, ev_i, ev_f, i, runs, run_i, run_f, run, w_hot, w_i, w_f, w_n, blank
     if run < 0:
         for place in range(run_i.shape[1]):
             w_i[1, place] = 0
+        for place in range(run_f.shape[1]):
+            w_f[1, place] = 0.0
         w_n[1] = np.uint64(blank)
         return
     for place in range(run_i.shape[1]):
@@ -381,7 +390,17 @@ def deadline(m_states, m_spec, runs, run):
     gap = m_states[runs[run, R_STATE], S_GAP]
     if gap >= 0:
         end = min(end, runs[run, R_LAST_AT] + gap)
+    lapse = m_states[runs[run, R_STATE], S_LAPSE]
+    if lapse >= 0:
+        end = min(end, runs[run, R_LAST_AT] + lapse)
     return end
+
+
+@kernel
+def lapsed(m_states, runs, run, end):
+    """Tell whether a run that ends waited only for what need not have come: it is no time-out then."""
+    lapse = m_states[runs[run, R_STATE], S_LAPSE]
+    return lapse >= 0 and runs[run, R_LAST_AT] + lapse == end
 
 
 @kernel
@@ -400,7 +419,7 @@ def end_run(m_states, m_spec, runs, run, count, matches, timeouts, time):
     """Note what becomes of a run whose time is over; its place is still to be given back."""
     if m_states[runs[run, R_STATE], S_KIND] == WAITING:
         note(matches, count, MATCHES, runs[run, R_NODE], runs[run, R_KEY], time, -1)
-    elif m_spec[WANTS_TIMEOUTS] == 1:
+    elif m_spec[WANTS_TIMEOUTS] == 1 and not lapsed(m_states, runs, run, time):
         note(timeouts, count, TIMEOUTS, runs[run, R_NODE], runs[run, R_KEY], time, -1)
 
 

@@ -14,11 +14,14 @@ from whimbrel.space.kernels.jit import kernel
 
 NO_TIME = -(2**62)
 NO_END = 2**62
+OVERDUE = NO_END - 1
+"""The deadline of what was long enough, but for a second sample: it is told with that one."""
 
 ENTERING, LEAVING, CROSSING, STAYING = range(4)
 """What is looked for."""
 
-WHAT, GAP, SETTLE_EVENTS, SETTLE_TIME, DURATION, SPEC = range(6)
+WHAT, GAP, SETTLE_EVENTS, SETTLE_TIME, DURATION, SAMPLES, SPEC = range(7)
+"""... of which the last but one says how many samples a stay or rest needs, one or two."""
 
 IN, UNSURE = 1, 2
 """What a sample says about a region that is near; of all others it is outside."""
@@ -32,9 +35,11 @@ M_LAST, M_TIME, M_HEAD, M_NODES, M_COLUMNS = range(5)
 N_NEXT, N_KEY, N_REGION, N_SIDE, N_SINCE, N_ENTERED, N_BEGAN, N_DEADLINE = range(8)
 """Of a node: the next one, the mover, the region, the side and since when, whether it was seen to enter, the
 sample with which a stay began, and when that is long enough."""
-N_COUNT, N_FIRST, N_FIRST_AT, N_BEFORE, N_BEFORE_AT, N_COLUMNS = range(8, 14)
+N_COUNT, N_FIRST, N_FIRST_AT, N_BEFORE, N_BEFORE_AT = range(8, 13)
 """Of a change that has not settled: how many samples say so, the first of them, the one before that, and when
 these were."""
+N_SECOND, N_COLUMNS = 13, 14
+"""Of a stay: the first sample after the one with which it began (-1: none yet)."""
 
 F_KEY, F_REGION, F_BEFORE, F_FIRST, F_LAST, F_UNTIL, F_SINCE, F_BEFORE_AT, F_FIRST_AT, F_COLUMNS = range(10)
 """What was found: the mover, the region, the samples (-1: none), the time that completed it (`NO_TIME`: a
@@ -122,7 +127,7 @@ def sweep(spec, movers, nodes, count, found, watermark):
     due = NO_END
     for node in range(len(nodes)):
         deadline = nodes[node, N_DEADLINE]
-        if nodes[node, N_SIDE] == UNUSED or deadline == NO_END:
+        if nodes[node, N_SIDE] == UNUSED or deadline >= OVERDUE:
             continue
         if deadline > watermark:
             due = min(due, deadline)
@@ -154,18 +159,37 @@ def _end_stays(spec, movers, nodes, count, found, o, t):
 @kernel
 def _end_stay(spec, movers, nodes, count, found, node):
     deadline = nodes[node, N_DEADLINE]
+    if nodes[node, N_SECOND] < 0:
+        nodes[node, N_DEADLINE] = OVERDUE
+        return
     nodes[node, N_DEADLINE] = NO_END
     # A mover that was not seen for too long may have been anywhere.
     if deadline - movers[nodes[node, N_KEY], M_TIME] > spec[GAP]:
         return
+    _tell_stay(nodes, count, found, node, deadline)
+
+
+@kernel
+def _confirm(nodes, count, found, node, t, sample):
+    """Take note of the second sample of a stay; one that was long enough before is told with it."""
+    if nodes[node, N_SECOND] >= 0 or t <= nodes[node, N_SINCE]:
+        return
+    nodes[node, N_SECOND] = sample
+    if nodes[node, N_DEADLINE] == OVERDUE:
+        nodes[node, N_DEADLINE] = NO_END
+        _tell_stay(nodes, count, found, node, t)
+
+
+@kernel
+def _tell_stay(nodes, count, found, node, until):
     place = count[FOUND]
     count[FOUND] += 1
     found[place, F_KEY] = nodes[node, N_KEY]
     found[place, F_REGION] = nodes[node, N_REGION]
     found[place, F_BEFORE] = -1
     found[place, F_FIRST] = nodes[node, N_BEGAN]
-    found[place, F_LAST] = -1
-    found[place, F_UNTIL] = deadline
+    found[place, F_LAST] = nodes[node, N_SECOND]
+    found[place, F_UNTIL] = until
     found[place, F_SINCE] = nodes[node, N_SINCE]
     found[place, F_BEFORE_AT] = NO_TIME
     found[place, F_FIRST_AT] = NO_TIME
@@ -247,6 +271,8 @@ def _judge(
         nodes[node, N_COUNT] = 0
         if says == IN and side == INSIDE and nodes[node, N_SINCE] == NO_TIME:
             nodes[node, N_SINCE] = t  # it went in between two samples, and this is the first that is in
+        if side == INSIDE and spec[WHAT] == STAYING:
+            _confirm(nodes, count, found, node, t, ident[i])
         return side == INSIDE
     if nodes[node, N_COUNT] == 0:
         _begin_change(movers, mover_xy, nodes, node_xy, o, node, i, t, ident, x, y)
@@ -274,6 +300,7 @@ def _go_in(spec, nodes, count, node, t, began):
     nodes[node, N_SIDE] = INSIDE
     nodes[node, N_SINCE] = t
     nodes[node, N_BEGAN] = began
+    nodes[node, N_SECOND] = -1
     if spec[WHAT] == STAYING:
         nodes[node, N_DEADLINE] = t + spec[DURATION]
         count[DUE] = min(count[DUE], t + spec[DURATION])

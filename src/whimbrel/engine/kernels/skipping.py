@@ -59,6 +59,7 @@ from whimbrel.engine.kernels.runs import (
     WANTS_TIMEOUTS,
     deadline,
     drop_run,
+    lapsed,
     new_node,
     new_run,
     note,
@@ -150,7 +151,7 @@ def let_pass(m_states, m_spec, runs, head, alive, nodes, count, matches, timeout
                 runs[run, R_LAST_AT] = end
                 ready = push(w_heap[READY], ready, run, runs)
             else:
-                if m_spec[WANTS_TIMEOUTS] == 1:
+                if m_spec[WANTS_TIMEOUTS] == 1 and not lapsed(m_states, runs, run, end):
                     note(timeouts, count, TIMEOUTS, runs[run, R_NODE], key, end, -1)
                 drop_run(runs, count, run)
                 alive[key] -= 1

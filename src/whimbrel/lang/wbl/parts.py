@@ -68,7 +68,7 @@ def moving(pattern: Pattern, phrase: Phrase) -> Motion:
 
 def make_pattern(items: Sequence[Any], at: Span | None) -> Pattern:
     """Join parts by their one connective; a last `within` without `from` bounds the whole pattern."""
-    raw: list[RawPart] = list(items[::2])
+    raw: list[RawPart] = [*(_with_window(part) for part in items[:-1:2]), items[-1]]
     for part in raw[:-1]:
         misplaced = part.within or part.gaps
         if misplaced is not None:
@@ -86,6 +86,13 @@ def make_pattern(items: Sequence[Any], at: Span | None) -> Pattern:
     bounds = [None if bound is None else bound.value for bound in (within, gaps)]
     made = Pattern(connective, parts, *bounds, at=at)
     return _simplified(made)
+
+
+def _with_window(raw: RawPart) -> RawPart:
+    """Let `within ... between events` behind a loop that is not last be about the loop, named or not."""
+    if raw.gaps is None or raw.part.times is None or raw.part.window is not None:
+        return raw
+    return replace(raw, part=replace(raw.part, window=raw.gaps.value), gaps=None)
 
 
 def _connective(signs: Sequence[Token]) -> str | None:
@@ -126,6 +133,8 @@ def make_part(
             _set_times(fields, suffix)
         elif suffix.word == "mark":
             _set_mark(fields, suffix)
+        elif suffix.word == "within between" and _is_about_the_loop(fields, within):
+            _set(fields, "window", suffix.value, suffix.at, "`within ... between events`")
         elif suffix.word == "within between":
             _refuse_second("`within ... between events`", between, suffix)
             between = suffix
@@ -140,6 +149,15 @@ def make_part(
     part = _unwrapped(PatternPart(core, at=_without(at, within, suffixes), **fields))
     _check(part)
     return RawPart(part, within, between, at)
+
+
+def _is_about_the_loop(fields: dict[str, Any], within: Clause | None) -> bool:
+    """Tell whether what comes next stands behind how often a part is taken, and before all else.
+
+    There `within ... between events` bounds the gaps of that one step; behind its name, those of the whole.
+    """
+    named = "alias" in fields or "gaps" in fields or "window" in fields
+    return "times" in fields and not named and within is None
 
 
 def _set_times(fields: dict[str, Any], times: Times) -> None:

@@ -181,8 +181,18 @@ def pattern_pieces(pattern: t.Pattern) -> tuple[Piece, ...]:
     if pattern.within is not None:
         pieces.append(Piece(f"within {print_amount(pattern.within)}", pattern.within.at))
     if pattern.gaps is not None:
+        if pattern.within is None and _ends_with_a_loop(pattern):
+            # Straight behind a loop, it would be about the events of the loop alone.
+            pieces[0] = Piece(f"({pieces[0].text}", pieces[0].at)
+            pieces[-1] = Piece(f"{pieces[-1].text})", pieces[-1].at)
         pieces.append(Piece(f"within {print_amount(pattern.gaps)} between events", pattern.gaps.at))
     return tuple(pieces)
+
+
+def _ends_with_a_loop(pattern: t.Pattern) -> bool:
+    """Tell whether the last words of a pattern say how often, and no name or bound stands behind them."""
+    last = pattern.parts[-1]
+    return last.times is not None and last.alias is None and not last.gaps
 
 
 def print_part(part: t.PatternPart) -> str:
@@ -193,6 +203,7 @@ def print_part(part: t.PatternPart) -> str:
     words.append(_core(part.what) + _quantity(part))
     words += [mark for mark in part.marks if mark != "optional" or _says_optional(part)]
     words += [f"until {_occurrence(part.until)}"] if part.until else []
+    words += [f"within {print_amount(part.window)} between events"] if part.window else []
     words += [f"as {part.alias}"] if part.alias else []
     words += [f"within {print_amount(gap.duration)} from {gap.other}" for gap in part.gaps]
     words += [f"for {print_amount(part.lasting)}"] if part.lasting else []

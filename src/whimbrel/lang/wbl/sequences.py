@@ -69,7 +69,8 @@ def _has_steps(pattern: t.Pattern) -> bool:
     if pattern.connective == t.STEPS or pattern.gaps is not None:
         return True
     return any(
-        part.marks or (isinstance(part.what, t.Pattern) and _has_steps(part.what)) for part in pattern.parts
+        part.marks or part.window or (isinstance(part.what, t.Pattern) and _has_steps(part.what))
+        for part in pattern.parts
     )
 
 
@@ -269,7 +270,25 @@ class SequenceLowering:
         if part.until is not None:
             own = part.alias or (part.what.type if isinstance(part.what, t.Occurrence) else "")
             until = self._test(self._leaf(part.until, f"until {own}"), keys)
-        return Quantifier(times.at_least, times.at_most, "optional" in marks, "greedy" in marks, inner, until)
+            self._refuse_until(part, times)
+        window = None if part.window is None else self.around.params.duration(part.window)
+        return Quantifier(
+            times.at_least, times.at_most, "optional" in marks, "greedy" in marks, inner, until, window
+        )
+
+    def _refuse_until(self, part: t.PatternPart, times: t.Times) -> None:
+        """Refuse `until` where there is no loop to end."""
+        if times.at_most is None:
+            return
+        exactly = "exactly" if times.at_least == times.at_most else "at most"
+        often = "once" if times.at_most == 1 else f"{exactly} {times.at_most} times"
+        what = part.alias or (part.what.type if isinstance(part.what, t.Occurrence) else "the group")
+        assert part.until is not None
+        raise QueryError(
+            f"`until` ends a loop, and {what} is taken {often}",
+            part.until.at,
+            f"write a loop without an upper bound, such as {{{times.at_least},}}, or leave `until` out",
+        )
 
     # -- tests ---------------------------------------------------------------------------------------------
 

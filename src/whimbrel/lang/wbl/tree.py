@@ -253,6 +253,8 @@ class PatternPart(Node):
     """In a sequence of steps, how it follows the one before: `next`, `followed by any`, ..."""
     marks: tuple[str, ...] = ()
     """In a sequence of steps: `optional`, `greedy`, `consecutive`, `combinations`."""
+    window: Amount | None = None
+    """In a sequence of steps: how far the events of a repeated step may lie apart."""
 
 
 STEPS = "steps"
