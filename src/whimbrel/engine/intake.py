@@ -97,7 +97,7 @@ class RecentIds:
     def repeated(self, high: HashArray, low: HashArray, end: Int64Array, watermark: int) -> np.ndarray:
         """Mark the events, in total order, whose id (given by its hashes) was there already."""
         self._make_room(len(high), watermark)
-        found, added = first_of_its_kind(high, low, end, self.high, self.low, self.end, self.used, self.wait)
+        found, added = self._entered(high, low, end)
         self.size += int(added)
         return np.asarray(found)
 
@@ -109,8 +109,12 @@ class RecentIds:
         places = max(1024, 1 << int(np.ceil(np.log2(4 * (len(high) + more)))))
         self.high, self.low = np.zeros(places, np.uint64), np.zeros(places, np.uint64)
         self.end, self.used = np.zeros(places, np.int64), np.zeros(places, np.uint8)
-        first_of_its_kind(high, low, end, self.high, self.low, self.end, self.used, self.wait)
+        self._entered(high, low, end)
         self.size = len(high)
+
+    def _entered(self, high: HashArray, low: HashArray, end: Int64Array) -> tuple[np.ndarray, int]:
+        enter = first_of_its_kind.at(2 * len(high))
+        return enter(high, low, end, self.high, self.low, self.end, self.used, self.wait)
 
 
 @dataclass(frozen=True, slots=True)
@@ -356,11 +360,11 @@ class Intake:
 
     def _ordered(self, batch: pa.RecordBatch, until: int) -> Released:
         start, end = _int64(batch, "start"), _int64(batch, "end")
-        state = sortedness(end, start)
+        state = sortedness.at(len(end))(end, start)
         if state == UNSORTED or (state == TIED and ARRIVAL in batch.schema.names):
             order = np.lexsort((*_given_arrival(batch), start, end))
             batch, start, end = batch.take(pa.array(order)), start[order], end[order]
-            state = sortedness(end, start)
+            state = sortedness.at(len(end))(end, start)
         arrival = None
         if state == TIED and self.exact:
             by_source = _tie_order(batch, start, end)
@@ -538,7 +542,7 @@ def _number(batch: pa.RecordBatch, start: Int64Array, end: Int64Array) -> Int64A
     elif size > 8 * len(kinds):  # too many combinations to keep a count of each
         distinct, kinds = np.unique(kinds, return_inverse=True)
         size = len(distinct)
-    number: Int64Array = number_among_equals(end, start, kinds, size)
+    number: Int64Array = number_among_equals.at(2 * len(end))(end, start, kinds, size)
     return number if number.any() else None
 
 

@@ -494,8 +494,11 @@ class Matcher:
         pool.count[[p.NEXT, p.PHASE, p.FOUND]] = 0
         start, end = np.ascontiguousarray(arrived.start), np.ascontiguousarray(arrived.end)
         idents = self._idents(arrived)
+        # In the worst case every event is tried with every other, once for every further part.
+        work = (pool.entries + len(arrived)) ** (len(self.op.parts) + len(self.op.absent))
+        step = k.match_step.at(work) if self._programs.is_exact else k.match_step.machine
         while True:
-            status = k.match_step(
+            status = step(
                 self.spec, pool.count, self.plan, self.link, self.before_part,
                 self.orders, self.order_at, self.order_list,
                 self.condition_code, self.condition_at, self.condition_list,
