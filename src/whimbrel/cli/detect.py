@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from whimbrel.cli.kernels import must_be_compiled
 from whimbrel.cli.options import (
     ManyEvents,
     compile_options,
@@ -100,7 +99,6 @@ def detect(
     refuse_overwriting(query, events, {"--out": out, "--rejected": str(refused), "--map": page})
     if not quiet:
         show_warnings(compiled, query)
-        announce_compiling()
     settings = {"time_unit": time_unit, "coordinates": coordinates, "default_type": default_type}
     if engine == "spark":
         outcome = find_on_spark(compiled, events, refused, quiet=quiet, settings=settings)
@@ -156,23 +154,20 @@ def refuse_bad_output(out: str, form: str | None) -> None:
         raise DataError(f"{out}: the ending does not tell a format; known: {known}; or say --format")
 
 
-def announce_compiling() -> None:
-    """Say why the first run takes longer."""
-    if must_be_compiled():
-        click.echo("compiling the engine's kernels, once (about half a minute)...", err=True)
-
-
 def find(
     query: Query, events: tuple[str, ...], rejected: Path, *, quiet: bool, settings: dict[str, Any]
 ) -> Outcome:
     """Run the query; rejected rows of an earlier run are not kept."""
     from whimbrel.engine.detect import run
+    from whimbrel.warming import compile_meanwhile
 
     rejected.unlink(missing_ok=True)
     if quiet:
-        return run(query, events, rejected=rejected, **settings)
+        ready = compile_meanwhile(query, events)
+        return run(query, events, rejected=rejected, ready=ready, **settings)
     with ProgressBar() as bar:
-        return run(query, events, rejected=rejected, progress=bar, **settings)
+        ready = compile_meanwhile(query, events, bar.compiling)
+        return run(query, events, rejected=rejected, progress=bar, ready=ready, **settings)
 
 
 def find_on_spark(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -44,6 +44,7 @@ def run(
     default_type: str | None = None,
     rejected: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
+    ready: Callable[[], None] | None = None,
 ) -> Outcome:
     """Find all detections of a query in a bounded input, and count what became of the events.
 
@@ -61,6 +62,8 @@ def run(
         they stand in, as a live stream would, and those that come later than this are set aside.
     rejected
         A file for rows that are no events, each with its reason (JSON lines); made only if there are any.
+    ready
+        Called before detecting begins: after a bounded input has been read, or before a replay.
     """
     if isinstance(query, str | os.PathLike):
         raise WhimbrelError("this is no query yet; compile it first: wb.compile(text) or wb.read(path)")
@@ -75,8 +78,20 @@ def run(
             if _is_path(events)
             else _rows(session, events, writer, progress)
         )
-        table = run_bounded(session, source) if lateness is None else _replay(session, source)
+        if lateness is None:
+            table = run_bounded(session, _then(source, ready))
+        else:
+            table = _replay(session, _then(iter(()), ready, source))
     return Outcome(together([table], session.coordinates, query.attributes), session.counts)
+
+
+def _then(
+    source: Iterator[pa.RecordBatch], call: Callable[[], None] | None, more: Iterable[pa.RecordBatch] = ()
+) -> Iterator[pa.RecordBatch]:
+    yield from source
+    if call is not None:
+        call()
+    yield from more
 
 
 def _replay(session: Session, source: Iterator[pa.RecordBatch]) -> pa.Table:

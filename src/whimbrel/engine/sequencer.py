@@ -332,7 +332,7 @@ class Sequencer:
 
     def _run(self, kernel: Kernel[..., Any], work: float) -> Callable[..., Any]:
         """Give how to run a kernel: plainly only what comes out the same then, to the last bit."""
-        return kernel.at(work) if self.memory.is_exact else kernel.machine
+        return kernel.at(work) if self.memory.is_exact else kernel
 
     def _sweep(self, watermark: int) -> None:
         work = 4 * self.head.size + 4 * int(self.count[k.LIVE])

@@ -13,7 +13,7 @@ import numpy as np
 
 from whimbrel.engine.kernels.calling import call_related
 from whimbrel.engine.kernels.sphere import sphere
-from whimbrel.space.kernels.jit import kernel
+from whimbrel.space.kernels.jit import helper
 
 STACK = 64
 
@@ -35,7 +35,7 @@ INEXACT = frozenset(
 """What NumPy and compiled code need not round alike, or treat alike where there is no number."""
 
 
-@kernel
+@helper
 def holds(code, begin, stop, int_constants, float_constants, bound, hot, ints, floats, nulls, si, sf, sn):
     """Run the program code[begin:stop] on the bound events; true only if its result is true.
 

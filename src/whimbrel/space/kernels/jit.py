@@ -8,9 +8,12 @@ little work is asked for, and the machine code from then on.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from fcntl import LOCK_EX, flock
 from functools import cached_property, wraps
 from importlib import import_module
+from pathlib import Path
 from types import FunctionType
 from typing import Any, Generic, ParamSpec, TypeVar
 
@@ -48,6 +51,33 @@ class Allowance:
 ALLOWED = Allowance.from_environment()
 
 
+class Trial:
+    """A run whose results nobody wants: it shows which kernels are called, and compiles some of them.
+
+    The others run plainly. One trial at a time, in a process that does nothing else meanwhile.
+    """
+
+    def __init__(self, compiles: Callable[[str], bool], meet: Callable[[Kernel[..., Any], Any], None]) -> None:
+        self._compiles = compiles
+        self._meet = meet
+
+    def __enter__(self) -> Trial:
+        _TRIALS.append(self)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        _TRIALS.pop()
+
+    def call(self, kernel: Kernel[..., Any], *args: Any) -> Any:
+        """Run a kernel in the way that this trial wants, and tell of it."""
+        result = kernel.compiled(*args) if self._compiles(kernel.name) else kernel.plainly(*args)
+        self._meet(kernel, args)
+        return result
+
+
+_TRIALS: list[Trial] = []
+
+
 class Kernel(Generic[P, R]):
     """A function that runs as machine code, or plainly.
 
@@ -81,7 +111,7 @@ class Kernel(Generic[P, R]):
         )
 
     @cached_property
-    def _quietly(self) -> Callable[P, R]:
+    def plainly(self) -> Callable[P, R]:
         """The plain function without warnings: whole numbers wrap around, 0 / 0 is no number, as compiled."""
         return np.errstate(all="ignore")(self.plain)
 
@@ -89,6 +119,16 @@ class Kernel(Generic[P, R]):
     def is_loaded(self) -> bool:
         """Whether machine code is in use already."""
         return "machine" in self.__dict__ and bool(self.machine.overloads)
+
+    def is_kept(self, args: tuple[Any, ...]) -> bool:
+        """Tell whether machine code for such arguments is on disk; no, where Numba does not say so."""
+        machine = self.machine
+        try:
+            cache = machine._cache  # noqa: SLF001
+            key = cache._index_key(tuple(map(machine.typeof_pyval, args)), machine.targetctx.codegen())  # noqa: SLF001
+            return key in cache._cache_file._load_index()  # noqa: SLF001
+        except (AttributeError, TypeError, OSError):  # private parts of Numba, which another version may lack
+            return False
 
     @property
     def _numba_type_(self) -> Any:
@@ -99,16 +139,30 @@ class Kernel(Generic[P, R]):
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Run the machine code."""
-        return self.machine(*args, **kwargs)
+        if _TRIALS:
+            return _TRIALS[-1].call(self, *args)  # type: ignore[no-any-return]
+        return self.compiled(*args, **kwargs)  # type: ignore[no-any-return]
+
+    @property
+    def compiled(self) -> Callable[P, R]:
+        """The function that runs machine code."""
+        return self.machine if self.is_loaded else self._first_call
+
+    def _first_call(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Load the machine code or compile it, while other processes that want to do the same wait."""
+        with _one_at_a_time(Path(self.machine.stats.cache_path), self.name):
+            return self.machine(*args, **kwargs)  # type: ignore[no-any-return]
 
     def at(self, work: float) -> Callable[P, R]:
         """Give the function to call for about so many turns of loops: plain if they are few, else compiled.
 
         To be used for kernels that add, compare and move only, where both ways give the same to the last bit.
         """
+        if _TRIALS:
+            return self
         if not self.is_loaded and ALLOWED.covers(work):
-            return self._quietly
-        return self.machine
+            return self.plainly
+        return self.compiled
 
 
 class Native:
@@ -128,6 +182,21 @@ class Native:
         return cpu_target.typing_context.resolve_value_type(made)
 
 
+@contextmanager
+def _one_at_a_time(folder: Path, name: str) -> Iterator[None]:
+    """Let one process of a machine compile a kernel; the others then find it on disk."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = (folder / f"{name}.lock").open("w")
+    except OSError:  # the folder cannot be written to; neither can machine code
+        yield
+        return
+    with lock:
+        with suppress(OSError):  # not every shared file system has locks
+            flock(lock, LOCK_EX)
+        yield
+
+
 _PLAIN: dict[str, dict[str, Any]] = {}
 
 
@@ -145,6 +214,11 @@ def _plain_names(names: dict[str, Any]) -> dict[str, Any]:
 def kernel(function: Callable[P, R]) -> Kernel[P, R]:
     """Compile `function` on its first call and keep the machine code on disk."""
     return Kernel(function)
+
+
+def helper(function: Callable[P, R]) -> Kernel[P, R]:
+    """Compile `function` for kernels that call it; what Python would need to call it is left out."""
+    return Kernel(function, no_cpython_wrapper=True)
 
 
 def inlined(function: Callable[P, R]) -> Kernel[P, R]:
