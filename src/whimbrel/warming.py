@@ -1,13 +1,14 @@
 """Compile the kernels of the engine ahead, in several processes at once, and say how far that is.
 
-What a query needs follows from its operators. For every kind there is an *exercise*: a small query with events
-that reaches the kernels of this kind. Run as a trial, with all kernels as plain Python, it shows which ones are
-called and with what; those without machine code on disk are dealt out to processes, each of which runs the
-exercises again and compiles its share. Numba keeps the results on disk, where every process finds them.
+What a query needs follows from its operators. For every kind there is an *exercise*: a small query with
+events that reaches the kernels of this kind. Run as a trial, with all kernels as plain Python, it shows which
+ones are called and with what; those without machine code on disk are dealt out to processes, each of which runs
+the exercises again and compiles its share. Numba keeps the results on disk, where every process finds them.
 """
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
 import subprocess
@@ -17,6 +18,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from weakref import WeakSet
 
 from whimbrel.engine.session import Session
 from whimbrel.graph.motion import Encounter, Motion
@@ -36,7 +38,7 @@ LITTLE_BYTES, LITTLE_ROWS = 40_000, 400
 
 EXERCISES = {
     "common": "define Seen(n) detect A as a assign n = a.v",
-    "match": "define Pairs(n) detect A as a then B as b within 10 s where b.v > a.v assign n = b.v group by k",
+    "match": "define Pairs detect A as a then B as b within 10 s where b.v > a.v group by k",
     "absence": "define Lone detect A as a then not B as b for 3 s where b.v > a.v group by k",
     "choice": """
         define Kept(n) detect A as a then B as b within 10 s where b.v > a.v assign n = b.v context cumulative
@@ -66,8 +68,8 @@ EXERCISES = {
         """,
     "meeting": "define Met detect A as a meets A as b within 5 m for 1 s group by k",
 }
-"""For each kind of operator a query that reaches its kernels. Events are of types A and B; v is a whole number, w a
-float, k a text."""
+"""For each kind of operator a query that reaches its kernels. Events are of types A and B; v is a whole number,
+w a float, k a text."""
 
 _SECONDS = {"match_step": 20, "walk": 20, "meetings": 15, "hulls": 4}
 """What takes much longer to compile than the usual second, so that it is begun first."""
@@ -83,9 +85,7 @@ class Warmed:
     bytes: int
 
 
-def warm(
-    *queries: Query | Compilable, report: Report | None = None, processes: int | None = None
-) -> Warmed:
+def warm(*queries: Query | Compilable, report: Report | None = None, processes: int | None = None) -> Warmed:
     """Compile ahead what queries need, or everything: for images, and for machines that run them later.
 
     Nothing is compiled that is on disk already. The machine code is kept beside the package, or, where that
@@ -170,9 +170,26 @@ def compile_meanwhile(
 
 def ready(query: Query | Compilable, report: Report | None = None) -> Work:
     """Begin to compile what a query needs, in the background; `wait` for it before the query runs."""
-    work = Work.of(sorted(exercises_of(query)))
-    work.start(report)
-    return work
+    needed = tuple(sorted(exercises_of(query)))
+    if needed not in _BEGUN:
+        _BEGUN[needed] = Work.of(needed)
+        _BEGUN[needed].start(report)
+    return _BEGUN[needed]
+
+
+_RUNNING: WeakSet[subprocess.Popen[str]] = WeakSet()
+
+
+@atexit.register
+def _leave() -> None:
+    """Do not go on compiling for a program that has ended; what is done is on disk."""
+    for process in list(_RUNNING):
+        if process.poll() is None:
+            process.terminate()
+
+
+_BEGUN: dict[tuple[str, ...], Work] = {}
+"""What this process has begun already."""
 
 
 class Work:
@@ -182,7 +199,6 @@ class Work:
         self.exercises = exercises
         self.kernels = kernels
         self.missing = missing
-        self._processes: list[subprocess.Popen[str]] = []
         self._listeners: list[threading.Thread] = []
         self._lock = threading.Lock()
         self._done = 0
@@ -198,7 +214,7 @@ class Work:
             if kernel.name not in missing and not kernel.is_kept(args):
                 missing.add(kernel.name)
 
-        if ALLOWED.left == float("inf"):  # nothing is to be compiled
+        if ALLOWED.is_endless:
             return cls(exercises, [], [])
         with Trial(lambda _: False, meet):
             for name in exercises:
@@ -221,33 +237,27 @@ class Work:
             order = json.dumps({"exercises": list(self.exercises), "kernels": share})
             process = subprocess.Popen(  # noqa: S603 - our own module
                 [sys.executable, "-m", "whimbrel.warming", order],
-                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
                 env=os.environ | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
             )  # fmt: skip
-            self._processes.append(process)
+            _RUNNING.add(process)
             listener = threading.Thread(target=self._listen, args=(process, report), daemon=True)
             listener.start()
             self._listeners.append(listener)
 
     def _listen(self, process: subprocess.Popen[str], report: Report | None) -> None:
-        assert process.stdout is not None
-        for _ in process.stdout:
-            with self._lock:
-                self._done += 1
-                if report is not None:
-                    report(self._done, len(self.missing))
+        with process:
+            assert process.stdout is not None
+            for _ in process.stdout:
+                with self._lock:
+                    self._done += 1
+                    if report is not None:
+                        report(self._done, len(self.missing))
 
     def wait(self) -> None:
         """Wait until all is compiled. What a process could not do is compiled when it is called."""
-        for process, listener in zip(self._processes, self._listeners, strict=True):
+        for listener in self._listeners:
             listener.join()
-            process.communicate()
-
-    def stop(self) -> None:
-        """Leave it: what has been compiled so far stays."""
-        for process in self._processes:
-            process.terminate()
-        self.wait()
 
 
 def exercise(name: str) -> None:
@@ -298,7 +308,7 @@ def _compile_share(order: str) -> None:
     """Compile what one process is asked to; print a line for each kernel."""
     import gc
 
-    gc.disable()  # the compiler makes many objects and keeps them: looking for rubbish takes a tenth of the time
+    gc.disable()  # the compiler keeps what it makes: looking for rubbish takes a tenth of the time
     asked = json.loads(order)
     left = set(asked["kernels"])
 

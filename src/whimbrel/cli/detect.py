@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from whimbrel.cli.kernels import CompilingLine
 from whimbrel.cli.options import (
     ManyEvents,
     compile_options,
@@ -176,8 +177,10 @@ def find_on_spark(
     """Run the query on a local Spark."""
     from whimbrel.cli.spark import spark_session
     from whimbrel.spark.running import read_files, run
+    from whimbrel.warming import compile_meanwhile
 
     rejected.unlink(missing_ok=True)
+    compile_meanwhile(query, events, None if quiet else CompilingLine())
     with ProgressBar() if not quiet else nullcontext(), spark_session() as spark:
         return run(query, read_files(spark, events), rejected=rejected, **settings)
 

@@ -46,7 +46,7 @@ def compiling(done: int, total: int, what: str = "kernels for this query") -> st
 
 
 def compile_ahead(query: Query, events: Any = None) -> None:
-    """Compile what a query needs, if there are many events or nobody knows how many, and say how far that is."""
+    """Compile what a query needs, unless there are few events, and say how far that is."""
     from whimbrel.warming import compile_meanwhile
 
     compile_meanwhile(query, events, CompilingLine())()

@@ -83,5 +83,19 @@ def main() -> None:
     """
 
 
-for _command in (backtest, check, detect, explain, fmt, plan, simulate, store, stream, test, translate, warm, why):
+for _command in (
+    backtest,
+    check,
+    detect,
+    explain,
+    fmt,
+    plan,
+    simulate,
+    store,
+    stream,
+    test,
+    translate,
+    warm,
+    why,
+):
     main.add_command(_command)

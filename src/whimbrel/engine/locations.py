@@ -28,7 +28,9 @@ def hull_wkb(atoms: Store, lineage: Lineage, coordinates: Coordinates | None) ->
     sizes = np.where(count == 0, 0, 5 + 16 * count + 4 * (count > 1) + (4 + 16) * (count > 2))
     places = offsets_of(sizes)
     content = np.zeros(int(places[-1]), np.uint8)
-    write_wkb.at(len(content))(corners, np.stack([hx, hy], axis=1).view(np.uint8).reshape(-1), places, content)
+    write_wkb.at(len(content))(
+        corners, np.stack([hx, hy], axis=1).view(np.uint8).reshape(-1), places, content
+    )
     validity = pa.array(count > 0).buffers()[1] if len(count) else None
     buffers = [validity, pa.py_buffer(places.astype(np.int32)), pa.py_buffer(content)]
     return pa.Array.from_buffers(pa.binary(), len(count), buffers)

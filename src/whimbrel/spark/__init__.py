@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from whimbrel.spark.routing import Routed, SetAside
     from whimbrel.spark.session import local_session
     from whimbrel.spark.shadow import differences, outcomes_shadow
+    from whimbrel.spark.warming import warm
 
 _HOMES = {
     "OnePartition": "batch",
@@ -27,6 +28,7 @@ _HOMES = {
     "outcomes": "detecting",
     "outcomes_live": "live",
     "outcomes_shadow": "shadow",
+    "warm": "warming",
 }
 
 __all__ = [
@@ -40,6 +42,7 @@ __all__ = [
     "outcomes",
     "outcomes_live",
     "outcomes_shadow",
+    "warm",
 ]
 
 

@@ -27,6 +27,7 @@ from whimbrel.spark.processor import ANSWER, ShardProcessor, StreamJob, unpack_p
 from whimbrel.spark.pushdown import selections
 from whimbrel.spark.rows import COUNTED, DETECTION, outcome_schema
 from whimbrel.spark.session import ROCKSDB
+from whimbrel.spark.warming import begin
 
 STATE_STORE = "spark.sql.streaming.stateStore.providerClass"
 METRICS = "whimbrel"
@@ -67,6 +68,7 @@ def outcomes(
         Let time follow the clock on the wall, this far behind, so that absences are noticed and windows close
         even while no events come. None: time follows the events alone.
     """
+    begun = begin(query, frame)
     wait = duration(lateness)
     place = None if coordinates is None else Coordinates(coordinates).value
     prepared = prepare(
@@ -106,6 +108,8 @@ def outcomes(
     packed = prepared.frame.mapInArrow(pack_partition(packing), PACKED_SPARK)
     if heartbeat is not None:
         packed = packed.unionByName(heartbeats(frame, duration(heartbeat), packing.shards))
+    if begun is not None:
+        begun.wait()  # so that the first micro-batch is as fast as the others
     return run_packed(packed, job, ShardProcessor(job))
 
 

@@ -29,9 +29,7 @@ LEAST_I, GREATEST_I, LEAST_F, GREATEST_F, COALESCE_I, COALESCE_F = 70, 71, 72, 7
 PLANE, SPHERE = 80, 81
 APART, MEET, INSIDE = 90, 91, 92
 
-INEXACT = frozenset(
-    {TO_I, FLOOR, CEIL, ROUND, EXP, LN, POW, MOD_F, PLANE, SPHERE, APART, MEET, INSIDE}
-)
+INEXACT = frozenset({TO_I, FLOOR, CEIL, ROUND, EXP, LN, POW, MOD_F, PLANE, SPHERE, APART, MEET, INSIDE})
 """What NumPy and compiled code need not round alike, or treat alike where there is no number."""
 
 

@@ -111,7 +111,7 @@ def match_step(
     each new event, or -1 where it was not kept.
 
     What a pattern does not have is not compiled: `absents` is None where it has no absences, `consume` where
-    every combination is a detection and nothing is used up (no context, no `consuming`, no `first` or `last`).
+    every combination is a detection and nothing is used up (no context, `consuming`, `first` or `last`).
     """
     # No array is replaced in here, and conditions get plain arrays, not a tuple of them through a helper:
     # either makes the compiler count references at every turn of the loops (measured: twice the time).
@@ -153,7 +153,16 @@ def match_step(
                             scratch[number, part] = bound[part]
                         fine[number] = wait_fine[waiting]
                         if fine[number] == 1 and violated(
-                            spec, absents, absent_code, 1, bound, deadline, pool_key[bound[0]], hot, tail, machine
+                            spec,
+                            absents,
+                            absent_code,
+                            1,
+                            bound,
+                            deadline,
+                            pool_key[bound[0]],
+                            hot,
+                            tail,
+                            machine,
                         ):
                             fine[number] = 0
                         number += 1
@@ -162,7 +171,16 @@ def match_step(
                         report_fine(parts, count, scratch, fine, number, deadline, out_bound, out_end)
                     else:
                         taken = choose(
-                            spec, consume, scratch, fine, number, chosen, consumed, pool_ident, hot, count[ENTRIES]
+                            spec,
+                            consume,
+                            scratch,
+                            fine,
+                            number,
+                            chosen,
+                            consumed,
+                            pool_ident,
+                            hot,
+                            count[ENTRIES],
                         )
                         report(
                             spec, count, scratch, chosen, taken, deadline,

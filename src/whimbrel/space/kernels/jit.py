@@ -1,8 +1,8 @@
 """One way to compile a kernel, so that all of them are cached and release the interpreter lock.
 
-A kernel is a plain function that Numba can compile, and it can run either way. Compiling takes seconds and even
-loading Numba takes half of one, so neither happens before it pays: `Kernel.at` gives the plain function while
-little work is asked for, and the machine code from then on.
+A kernel is a plain function that Numba can compile, and it can run either way. Compiling takes seconds and
+even loading Numba takes half of one, so neither happens before it pays: `Kernel.at` gives the plain function
+while little work is asked for, and the machine code from then on.
 """
 
 from __future__ import annotations
@@ -40,6 +40,20 @@ class Allowance:
         known = {"compiled": -1.0, "plain": float("inf")}
         return cls(known.get(os.environ.get(SETTING, ""), ALLOWANCE))
 
+    @property
+    def is_endless(self) -> bool:
+        """Whether nothing is to be compiled that need not be."""
+        return self.left == float("inf")
+
+    @contextmanager
+    def set_to(self, left: float) -> Iterator[None]:
+        """Allow for another amount of work for a while."""
+        before, self.left = self.left, left
+        try:
+            yield
+        finally:
+            self.left = before
+
     def covers(self, work: float) -> bool:
         """Tell whether work is still allowed for; if so, it is used up."""
         if work > self.left:
@@ -57,7 +71,9 @@ class Trial:
     The others run plainly. One trial at a time, in a process that does nothing else meanwhile.
     """
 
-    def __init__(self, compiles: Callable[[str], bool], meet: Callable[[Kernel[..., Any], Any], None]) -> None:
+    def __init__(
+        self, compiles: Callable[[str], bool], meet: Callable[[Kernel[..., Any], Any], None]
+    ) -> None:
         self._compiles = compiles
         self._meet = meet
 
@@ -160,7 +176,7 @@ class Kernel(Generic[P, R]):
         """
         if _TRIALS:
             return self
-        if not self.is_loaded and ALLOWED.covers(work):
+        if (ALLOWED.is_endless or not self.is_loaded) and ALLOWED.covers(work):
             return self.plainly
         return self.compiled
 

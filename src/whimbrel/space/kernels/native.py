@@ -1,5 +1,4 @@
-"""Instructions of the processor that Numba does not know, in a module of its own: it is loaded when something is
-compiled."""
+"""Instructions that Numba does not know, in a module of its own: it is loaded when something is compiled."""
 
 from __future__ import annotations
 
