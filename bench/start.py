@@ -1,8 +1,8 @@
 """Measure how long a user waits for the first result: with no machine code on disk, and once there is some.
 
-Each measurement is a program of its own. "First" has an empty folder for machine code (NUMBA_CACHE_DIR), "again"
-the same folder after it. Python's own cache of bytecode is warm in both. `--write` puts the table into
-docs/benchmarks-start.md.
+Each measurement is a program of its own. "First" has an empty folder for machine code (NUMBA_CACHE_DIR),
+"again" the same folder after it. Python's own cache of bytecode is warm in both. `--write` puts the table
+into docs/benchmarks-start.md.
 """
 
 from __future__ import annotations

@@ -2,8 +2,9 @@
 
 What a query needs follows from its operators. For every kind there is an *exercise*: a small query with
 events that reaches the kernels of this kind. Run as a trial, with all kernels as plain Python, it shows which
-ones are called and with what; those without machine code on disk are dealt out to processes, each of which runs
-the exercises again and compiles its share. Numba keeps the results on disk, where every process finds them.
+ones are called and with what; those without machine code on disk are dealt out to processes, each of which
+runs the exercises again and compiles its share. Numba keeps the results on disk, where every process finds
+them.
 """
 
 from __future__ import annotations
@@ -68,8 +69,8 @@ EXERCISES = {
         """,
     "meeting": "define Met detect A as a meets A as b within 5 m for 1 s group by k",
 }
-"""For each kind of operator a query that reaches its kernels. Events are of types A and B; v is a whole number,
-w a float, k a text."""
+"""For each kind of operator a query that reaches its kernels. Events are of types A and B; v is a whole
+number, w a float, k a text."""
 
 _SECONDS = {"match_step": 20, "walk": 20, "meetings": 15, "hulls": 4}
 """What takes much longer to compile than the usual second, so that it is begun first."""

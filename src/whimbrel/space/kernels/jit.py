@@ -156,8 +156,8 @@ class Kernel(Generic[P, R]):
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Run the machine code."""
         if _TRIALS:
-            return _TRIALS[-1].call(self, *args)  # type: ignore[no-any-return]
-        return self.compiled(*args, **kwargs)  # type: ignore[no-any-return]
+            return _TRIALS[-1].call(self, *args)
+        return self.compiled(*args, **kwargs)
 
     @property
     def compiled(self) -> Callable[P, R]:
@@ -167,7 +167,7 @@ class Kernel(Generic[P, R]):
     def _first_call(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Load the machine code or compile it, while other processes that want to do the same wait."""
         with _one_at_a_time(Path(self.machine.stats.cache_path), self.name):
-            return self.machine(*args, **kwargs)  # type: ignore[no-any-return]
+            return self.machine(*args, **kwargs)
 
     def at(self, work: float) -> Callable[P, R]:
         """Give the function to call for about so many turns of loops: plain if they are few, else compiled.
