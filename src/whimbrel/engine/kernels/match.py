@@ -140,7 +140,10 @@ def match_step(
                     waiting = count[WAITING]
                     if fine.size < waiting:
                         return MORE_SCRATCH
-                    if not has_room(count, waiting, parts, out_end, out_offset, out_member):
+                    if consume is None:
+                        if count[FOUND] + waiting > out_end.size:
+                            return MORE_OUTPUT
+                    elif not has_room(count, waiting, parts, out_end, out_offset, out_member):
                         return MORE_OUTPUT
                     deadline = wait_deadline[0]
                     trigger = wait_trigger[0]
