@@ -5,7 +5,7 @@
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo check test suite faults bench bench-spark bench-peers bench-subscriptions bench-logistics bench-planning bench-devices flink soak fuzz docs wheel format golden constraints clean lint types contracts
+.PHONY: help demo check test suite faults bench bench-start bench-spark bench-peers bench-subscriptions bench-logistics bench-planning bench-devices flink soak fuzz docs wheel format golden constraints clean lint types contracts
 
 PYTHON ?=
 OLDEST ?= python3.11
@@ -15,6 +15,7 @@ DEMO := examples/traffic/run.py
 VENV := .venv
 PY := $(VENV)/bin/python
 INSTALL := $(PY) -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+ENGINE := $(VENV)/.whimbrel-engine-installed
 RUNTIME := $(VENV)/.whimbrel-installed
 DEV := $(VENV)/.whimbrel-dev-installed
 
@@ -22,8 +23,13 @@ help:  ## list the targets
 	@echo "Whimbrel. Targets:"
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-20s %s\n", $$1, $$2 }' Makefile
 
-demo: $(RUNTIME)  ## detect over a sample of traffic and show what was found
-	@$(PY) $(DEMO) $(ARGS)
+# The first result comes before Spark is installed.
+demo: $(ENGINE)  ## detect over a sample of traffic and show what was found
+	@$(PY) $(DEMO) --engine embedded $(ARGS)
+ifeq (,$(findstring embedded,$(ARGS)))
+	@$(MAKE) --no-print-directory $(RUNTIME)
+	@$(PY) $(DEMO) --engine spark $(ARGS)
+endif
 
 check: $(DEV) lint types contracts  ## the quick checks and tests, for while you work (under two minutes)
 	@echo "Running the quick tests"
@@ -47,6 +53,9 @@ bench: $(DEV)  ## measure speed, as ratios: the engine, then subscriptions (a qu
 	@$(PY) bench/run.py $(ARGS)
 	@$(PY) bench/subscriptions/run.py $(filter --write,$(ARGS))
 	@$(PY) bench/logistics.py $(filter --write,$(ARGS))
+
+bench-start: $(DEV)  ## measure how long the first result takes, with and without machine code on disk (three minutes)
+	@$(PY) bench/start.py $(ARGS)
 
 bench-spark: $(DEV)  ## measure speed on Spark against Spark's own ceiling (half an hour)
 	@$(PY) bench/spark/run.py $(ARGS)
@@ -126,15 +135,20 @@ contracts: $(DEV)
 
 # Installing. A stamp file in .venv says what is there, so that a second run starts at once. -----------------
 
+$(ENGINE): pyproject.toml constraints.txt | $(PY)
+	@echo "Installing Whimbrel into .venv (half a minute the first time)"
+	@$(INSTALL) --editable .
+	@touch $@
+
 $(RUNTIME): pyproject.toml constraints.txt | $(PY)
 	@echo "Installing Whimbrel and Spark into .venv (a minute or two the first time)"
 	@$(INSTALL) --editable '.[spark]'
-	@touch $@
+	@touch $(ENGINE) $@
 
 $(DEV): pyproject.toml constraints.txt | $(PY)
 	@echo "Installing Whimbrel and its test tools into .venv (a minute or two the first time)"
 	@$(INSTALL) --editable '.[dev]'
-	@touch $(RUNTIME) $@
+	@touch $(ENGINE) $(RUNTIME) $@
 
 # A Python that is too old, or that lacks venv, is passed over.
 FITS := import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))
@@ -143,7 +157,7 @@ $(PY):
 	@for each in $(if $(PYTHON),"$(PYTHON)",python3.13 python3.12 python3.11 python3 python); do \
 		if "$$each" -c '$(FITS)' > /dev/null 2>&1; then \
 			echo "Making .venv with $$("$$each" --version)"; \
-			rm -f $(RUNTIME) $(DEV); \
+			rm -f $(ENGINE) $(RUNTIME) $(DEV); \
 			exec "$$each" -m venv $(VENV); \
 		fi; \
 	done; \

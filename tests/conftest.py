@@ -24,6 +24,10 @@ SPARK_SETTINGS = {
 # Java processes that live for a minute: compiling their code well costs more than it saves.
 os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData")
 
+# Few events run without machine code, and tests have few: the compiled engine is what they test. The shared
+# suite and tests/engine/test_plain_kernels.py run the plain kernels, too.
+os.environ.setdefault("WHIMBREL_KERNELS", "compiled")
+
 # No deadlines: the first example of a test may wait for a kernel to compile. No explaining: it traces
 # every line, which makes compiling take minutes.
 _PHASES = [phase for phase in Phase if phase is not Phase.explain]

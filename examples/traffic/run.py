@@ -1,7 +1,7 @@
 """Find the accidents in a morning's city traffic, say how many were right, and draw them on a map.
 
-The query runs on Spark twice: over the whole morning as history, and over the same morning replayed as a live
-stream. Both must find the same. Without Java it runs on the embedded engine, which finds the same too.
+The query runs in this process first, and then on Spark twice: over the whole morning as history, and over the
+same morning replayed as a live stream. All must find the same. Without Java, Spark is left out.
 
 python examples/traffic/run.py --out out/demo
 """
@@ -25,7 +25,7 @@ import pyarrow.parquet as pq
 import shapely
 
 import whimbrel as wb
-from whimbrel.cli.kernels import must_be_compiled
+from whimbrel.cli.kernels import CompilingLine
 from whimbrel.io import write_detections
 from whimbrel.io.detections import sorted_detections
 from whimbrel.io.map import write_map
@@ -68,7 +68,7 @@ def main() -> None:
     arguments = parse_arguments()
     query = wb.read(arguments.query)
     events = pq.read_table(arguments.events)
-    compile_kernels(query, events)
+    wb.warm(query, report=CompilingLine(sys.stdout))
     table = find(query, arguments, events.num_rows)
     found, staged = detections(table), staged_accidents(HERE / "accidents.csv")
 
@@ -87,24 +87,18 @@ def parse_arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def compile_kernels(query: wb.Query, events: pa.Table) -> None:
-    """Let the engine compile itself on the first few events, which it does once on every machine."""
-    if must_be_compiled():
-        print("compiling the engine's kernels, once (about half a minute) ...", flush=True)
-    wb.detect(query, events.slice(0, 50_000))
-
-
 # -- the three ways of running it ----------------------------------------------------------------------------
 
 
 def find(query: wb.Query, arguments: argparse.Namespace, events: int) -> pa.Table:
-    """Detect on Spark, as history and as a stream, and compare; without Java on the embedded engine."""
+    """Detect here, then on Spark, as history and as a stream, and compare; without Java here only."""
     engine = arguments.engine
     if engine == "spark" and not has_java():
         print("no Java was found, so Spark is left out; the embedded engine finds the same", flush=True)
         engine = "embedded"
+    here = timed("embedded engine", events, lambda: wb.detect(query, arguments.events))
     if engine == "embedded":
-        return timed("embedded engine", events, lambda: wb.detect(query, arguments.events))
+        return here
     from whimbrel.spark import local_session
 
     print("starting Spark ...", flush=True)
@@ -114,8 +108,9 @@ def find(query: wb.Query, arguments: argparse.Namespace, events: int) -> pa.Tabl
         stream = timed("Spark, live stream", events, lambda: over_stream(spark, query, arguments.events))
     finally:
         spark.stop()
-    if ids(history) != ids(stream):
-        sys.exit(f"history has {history.num_rows} detections, the stream has {stream.num_rows}: not the same")
+    if ids(history) != ids(stream) or seen(history) != seen(here):
+        numbers = f"{here.num_rows}, {history.num_rows} and {stream.num_rows}"
+        sys.exit(f"this process, history and stream have {numbers} detections: not the same")
     print(f"history and live stream gave the same {history.num_rows} detections\n")
     return history
 
@@ -151,6 +146,10 @@ def over_stream(spark: SparkSession, query: wb.Query, events: Path) -> pa.Table:
 
 def ids(table: pa.Table) -> list[str]:
     return sorted(table.column("id").to_pylist())
+
+
+def seen(table: pa.Table) -> list[tuple[object, ...]]:
+    return [tuple(row.values()) for row in table.select(["start", "end", "road", "lane"]).to_pylist()]
 
 
 def timed(what: str, events: int, run: Callable[[], pa.Table]) -> pa.Table:

@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from whimbrel.subscriptions import Subscriptions
     from whimbrel.trial.backtest import Backtest, backtest
     from whimbrel.trial.shadow import Shadow
+    from whimbrel.warming import warm
     from whimbrel.whynot import Explanation, why
 
 _HOMES = {
@@ -84,6 +85,7 @@ _HOMES = {
     "to_geopandas": "whimbrel.io.frames",
     "to_pandas": "whimbrel.io.frames",
     "to_polars": "whimbrel.io.frames",
+    "warm": "whimbrel.warming",
     "why": "whimbrel.whynot",
 }
 
@@ -120,6 +122,7 @@ __all__ = [
     "to_geopandas",
     "to_pandas",
     "to_polars",
+    "warm",
     "why",
 ]
 

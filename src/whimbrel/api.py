@@ -38,4 +38,6 @@ def detect(query: Query | Compilable, events: Any, **settings: Any) -> Any:
     store = sys.modules.get("whimbrel.store")  # who has a store has loaded this
     if store is not None and isinstance(events, store.Store):
         return events.detect(compiled(query), **settings)
-    return run(query, events, **settings)
+    from whimbrel.warming import compile_meanwhile
+
+    return run(query, events, ready=compile_meanwhile(query, events), **settings)

@@ -46,8 +46,6 @@ class Folder:
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Folder:
     """A current folder with late.wbl and trips.csv."""
     monkeypatch.chdir(tmp_path)
-    # Whether kernels are compiled already depends on what ran before.
-    monkeypatch.setattr("whimbrel.cli.detect.must_be_compiled", lambda: False)
     made = Folder(tmp_path)
     made.write("late.wbl", LATE)
     made.write("trips.csv", TRIPS)

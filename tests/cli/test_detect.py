@@ -346,12 +346,6 @@ def test_an_output_that_cannot_be_written_is_refused_before_the_events_are_read(
         assert (done.exit_code, "missing.csv" in done.stderr) == (1, False)
 
 
-def test_the_first_run_says_why_it_takes_long(folder, monkeypatch):
-    monkeypatch.setattr("whimbrel.cli.detect.must_be_compiled", lambda: True)
-    done = folder.run("detect", "late.wbl", "--events", "trips.csv")
-    assert done.stderr.startswith("compiling the engine's kernels, once")
-
-
 def test_a_disk_that_is_full_is_no_traceback(folder, monkeypatch):
     def full(*_args, **_settings):
         raise OSError(28, "No space left on device")

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import io
-import os
 import threading
 
-from whimbrel.cli.kernels import must_be_compiled
+from whimbrel.cli.kernels import CompilingLine
 from whimbrel.cli.progress import ProgressBar
 
 
@@ -74,21 +73,36 @@ def test_a_file_gets_no_bar():
     assert out.getvalue() == ""
 
 
-def test_kernels_are_compiled_where_no_machine_code_is_newer(tmp_path, monkeypatch):
-    monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
-    source, cache = tmp_path / "match.py", tmp_path / "__pycache__"
-    source.write_text("")
-    assert must_be_compiled(tmp_path)
-    cache.mkdir()
-    kept = cache / "match.holds-1.py311.nbi"
-    kept.write_text("")
-    os.utime(source, (100, 100))
-    os.utime(kept, (200, 200))
-    assert not must_be_compiled(tmp_path)
-    os.utime(source, (300, 300))
-    assert must_be_compiled(tmp_path)
+def test_a_bar_counts_kernels_once_all_is_read():
+    out, clock = Terminal(), Clock()
+    bar = ProgressBar(out, clock)
+    clock.now = 3
+    bar.compiling(2, 11)
+    bar(5, 10)
+    bar.draw()
+    assert "reading" in out.getvalue()
+    bar(10, 10)
+    bar.draw()
+    assert out.getvalue().endswith("compiling kernels for this query, once: 2 of 11 ...  3 s")
+    bar.compiling(11, 11)
+    bar.draw()
+    assert out.getvalue().rstrip().endswith("detecting  3 s")
 
 
-def test_where_machine_code_is_kept_elsewhere_nothing_is_said(tmp_path, monkeypatch):
-    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
-    assert not must_be_compiled(tmp_path)
+def test_a_file_is_told_once_that_kernels_are_compiled():
+    out = io.StringIO()
+    line, bar = CompilingLine(out), ProgressBar(out, Clock())
+    for tell in (line, bar.compiling):
+        for done in range(3):
+            tell(done, 2)
+    assert out.getvalue() == 2 * "compiling kernels for this query, once: 2\n"
+
+
+def test_a_line_on_a_terminal_counts_and_wipes_itself_away():
+    out = Terminal()
+    line = CompilingLine(out)
+    line(0, 2)
+    line(1, 2)
+    assert out.getvalue().endswith("\rcompiling kernels for this query, once: 1 of 2 ...")
+    line(2, 2)
+    assert out.getvalue().endswith(" \r")

@@ -232,3 +232,10 @@ def test_thousands_of_pending_absences_are_told_in_order():
     told = live.session.push(rows).to_pylist() + live.session.push(answered).to_pylist()
     told += live.session.close().to_pylist()
     assert [row["events"] for row in told] == [[f"a{n}"] for n in range(1, 5000, 2)]
+
+
+def test_more_absences_than_there_was_room_for_are_all_found():
+    query = wb.compile("define Lone(n) detect A as a then not B for 3 s assign n = a.n group by k")
+    events = [{"type": "A", "time": n // 7, "k": str(n), "n": n, "id": str(n)} for n in range(1000)]
+    found = wb.detect(query, events).column("n").to_pylist()
+    assert sorted(found) == list(range(1000))

@@ -25,6 +25,7 @@ import whimbrel as wb
 from whimbrel.engine import families
 from whimbrel.model.columns import LAST_INSTANT
 from whimbrel.model.time import instant
+from whimbrel.space.kernels.jit import ALLOWED
 from whimbrel.testing import detections, events, table
 
 Row = dict[str, Any]
@@ -158,6 +159,16 @@ class Embedded(Backend):
         return [wb.detect(query, table(shuffled(rows)), **settings)]
 
 
+class PlainKernels(Embedded):
+    """The whole input at once, with kernels as plain Python wherever few events would run like that."""
+
+    name = "plain"
+
+    def run(self, query: wb.Query, rows: Sequence[Row], **settings: Any) -> Iterable[pa.Table]:
+        with ALLOWED.set_to(float("inf")):
+            return super().run(query, rows, **settings)
+
+
 class EventByEvent(Backend):
     """A session that gets one event after the other, out of order as far as the lateness allows.
 
@@ -276,5 +287,5 @@ def arrivals(rows: Sequence[Row]) -> tuple[int, list[Row]]:
 
 
 BACKENDS: dict[str, type[Backend]] = {
-    kind.name: kind for kind in (Embedded, EventByEvent, SparkBatch, SparkStream)
+    kind.name: kind for kind in (Embedded, PlainKernels, EventByEvent, SparkBatch, SparkStream)
 }

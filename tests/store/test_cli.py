@@ -28,7 +28,6 @@ define Late detect Leave(this in Depot) then not Arrive for 1 h group by source
 def run(tmp_path, monkeypatch):
     """Run `whimbrel` in a folder with a query and events."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("whimbrel.cli.detect.must_be_compiled", lambda: False)
     (tmp_path / "trips.csv").write_text(TRIPS)
     (tmp_path / "late.wbl").write_text(LATE)
 

@@ -12,12 +12,12 @@ import click
 
 from whimbrel.cli.detect import (
     STDOUT,
-    announce_compiling,
     default_rejected,
     refuse_bad_output,
     refuse_overwriting,
 )
 from whimbrel.cli.event_files import file_options
+from whimbrel.cli.kernels import compile_ahead
 from whimbrel.cli.options import (
     ManyEvents,
     Pair,
@@ -139,7 +139,7 @@ def backtest(
         show_warnings(old, query)
         if new is not None:
             show_warnings(new, str(against))
-        announce_compiling()
+        compile_ahead(old, events)
     result = _run(
         old,
         new,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from whimbrel.cli.event_files import file_options
-from whimbrel.cli.kernels import must_be_compiled
+from whimbrel.cli.kernels import CompilingLine
 from whimbrel.cli.options import (
     ManyEvents,
     compile_options,
@@ -103,7 +103,6 @@ def detect(
     refuse_overwriting(query, events, {"--out": out, "--rejected": str(refused), "--map": page})
     if not quiet:
         show_warnings(compiled, query)
-        announce_compiling()
     settings = {**reading, "coordinates": coordinates}
     if engine == "spark":
         outcome = find_on_spark(compiled, events, refused, quiet=quiet, settings=settings, log=log)
@@ -165,23 +164,20 @@ def refuse_bad_output(out: str, form: str | None) -> None:
         raise DataError(f"{out}: the ending does not tell a format; known: {known}; or say --format")
 
 
-def announce_compiling() -> None:
-    """Say why the first run takes longer."""
-    if must_be_compiled():
-        click.echo("compiling the engine's kernels, once (about half a minute)...", err=True)
-
-
 def find(
     query: Query, events: tuple[str, ...], rejected: Path, *, quiet: bool, settings: dict[str, Any]
 ) -> Outcome:
     """Run the query; rejected rows of an earlier run are not kept."""
     from whimbrel.engine.detect import run
+    from whimbrel.warming import compile_meanwhile
 
     rejected.unlink(missing_ok=True)
     if quiet:
-        return run(query, events, rejected=rejected, **settings)
+        ready = compile_meanwhile(query, events)
+        return run(query, events, rejected=rejected, ready=ready, **settings)
     with ProgressBar() as bar:
-        return run(query, events, rejected=rejected, progress=bar, **settings)
+        ready = compile_meanwhile(query, events, bar.compiling)
+        return run(query, events, rejected=rejected, progress=bar, ready=ready, **settings)
 
 
 def find_on_spark(
@@ -198,8 +194,10 @@ def find_on_spark(
     from whimbrel.model.reading import Reading, ReadSettings
     from whimbrel.spark.reading import read_events
     from whimbrel.spark.running import run
+    from whimbrel.warming import compile_meanwhile
 
     rejected.unlink(missing_ok=True)
+    compile_meanwhile(query, events, None if quiet else CompilingLine())
     with ProgressBar() if not quiet else nullcontext(), spark_session(log=log) as spark:
         how = Reading.of(**{name: settings[name] for name in ReadSettings.__annotations__})
         frame = read_events(spark, events, schemas=query.schemas, reading=how)

@@ -1,21 +1,52 @@
-"""Tell, without loading the engine, whether its kernels have to be compiled first."""
+"""Say that kernels are being compiled, and how far that is."""
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
+import sys
+from typing import IO, TYPE_CHECKING, Any
 
-FOLDER = Path(__file__).parents[1] / "engine" / "kernels"
+if TYPE_CHECKING:
+    from whimbrel.graph.query import Query
 
 
-def must_be_compiled(folder: Path = FOLDER) -> bool:
-    """Tell whether no machine code newer than the kernels is kept beside them.
+class CompilingLine:
+    """A line on standard error that counts kernels; where that is no terminal, it is said once.
 
-    Where it is kept elsewhere (`NUMBA_CACHE_DIR`, a folder that cannot be written to), nothing is known
-    cheaply, and the answer is no.
+    >>> line = CompilingLine(sys.stdout)
+    >>> line(0, 11)
+    compiling kernels for this query, once: 11
+    >>> line(1, 11)
     """
-    if os.environ.get("NUMBA_CACHE_DIR") or not os.access(folder, os.W_OK):
-        return False
-    sources = [path.stat().st_mtime for path in folder.glob("*.py")]
-    kept = [path.stat().st_mtime for path in folder.glob("__pycache__/*.nbi")]
-    return not kept or max(kept) < max(sources, default=0.0)
+
+    def __init__(self, out: IO[str] | None = None, what: str = "kernels for this query") -> None:
+        self._out = sys.stderr if out is None else out
+        self._what = what
+        self._width = 0
+
+    def __call__(self, done: int, total: int) -> None:
+        """Take note that `done` of `total` kernels are compiled."""
+        if not self._out.isatty():
+            if done == 0:
+                self._out.write(f"compiling {self._what}, once: {total}\n")
+                self._out.flush()
+            return
+        text = compiling(done, total, self._what) if done < total else ""
+        self._out.write("\r" + text.ljust(self._width) + ("" if text else "\r"))
+        self._out.flush()
+        self._width = len(text)
+
+
+def compiling(done: int, total: int, what: str = "kernels for this query") -> str:
+    """Say how many kernels are compiled.
+
+    >>> compiling(3, 11)
+    'compiling kernels for this query, once: 3 of 11 ...'
+    """
+    return f"compiling {what}, once: {done} of {total} ..."
+
+
+def compile_ahead(query: Query, events: Any = None) -> None:
+    """Compile what a query needs, unless there are few events, and say how far that is."""
+    from whimbrel.warming import compile_meanwhile
+
+    compile_meanwhile(query, events, CompilingLine())()

@@ -21,6 +21,7 @@ from whimbrel.cli.store import store
 from whimbrel.cli.stream import stream
 from whimbrel.cli.test import run as test
 from whimbrel.cli.translate import translate
+from whimbrel.cli.warm import warm
 from whimbrel.cli.why import why
 from whimbrel.errors import WhimbrelError
 
@@ -82,5 +83,19 @@ def main() -> None:
     """
 
 
-for _command in (backtest, check, detect, explain, fmt, plan, simulate, store, stream, test, translate, why):
+for _command in (
+    backtest,
+    check,
+    detect,
+    explain,
+    fmt,
+    plan,
+    simulate,
+    store,
+    stream,
+    test,
+    translate,
+    warm,
+    why,
+):
     main.add_command(_command)

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from whimbrel.cli.detect import announce_compiling, refuse_overwriting
+from whimbrel.cli.detect import refuse_overwriting
 from whimbrel.cli.event_files import file_options
+from whimbrel.cli.kernels import compile_ahead
 from whimbrel.cli.options import (
     Duration,
     ManyEvents,
@@ -143,7 +144,7 @@ def plan(
     statistics = NO_STATISTICS
     if events:
         if not quiet:
-            announce_compiling()
+            compile_ahead(compiled, events)
         settings = {"coordinates": coordinates, **reading}
         statistics = _measured(compiled, events, rejected, timed=timed, quiet=quiet, settings=settings)
     workload = workload_of(compiled, network, statistics, dict(rates))

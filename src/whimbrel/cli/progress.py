@@ -9,6 +9,8 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import IO, Self
 
+from whimbrel.cli.kernels import compiling
+
 PATIENCE_S = 1.0
 """Nobody needs a bar for less."""
 _REDRAW_S = 0.2
@@ -33,6 +35,7 @@ class ProgressBar:
         self._doing = doing
         self._began = clock()
         self._read: tuple[int, int | None] = (0, None)
+        self._compiled: tuple[int, int] = (0, 0)
         self._width = 0
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._keep_drawing, daemon=True)
@@ -41,11 +44,21 @@ class ProgressBar:
         """Take note that `done` of `total` has been read."""
         self._read = (done, total)
 
+    def compiling(self, done: int, total: int) -> None:
+        """Take note that `done` of `total` kernels are compiled; a file is told once that this goes on."""
+        self._compiled = (done, total)
+        if done == 0 and not self._out.isatty():
+            self._out.write(f"compiling kernels for this query, once: {total}\n")
+            self._out.flush()
+
     def draw(self) -> None:
         """Show how far it is, if it takes long enough."""
         seconds = self._clock() - self._began
         if seconds >= PATIENCE_S:
-            self._write(f"{stage(*self._read, *self._doing)}  {seconds:.0f} s")
+            doing = stage(*self._read, *self._doing)
+            if self._compiled[0] < self._compiled[1] and doing == self._doing[1]:
+                doing = compiling(*self._compiled)
+            self._write(f"{doing}  {seconds:.0f} s")
 
     def _write(self, text: str) -> None:
         self._out.write("\r" + text.ljust(self._width))

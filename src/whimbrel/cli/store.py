@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from whimbrel.cli.detect import STDOUT, announce_compiling, default_rejected, refuse_bad_output
+from whimbrel.cli.detect import STDOUT, default_rejected, refuse_bad_output
 from whimbrel.cli.event_files import file_options
 from whimbrel.cli.options import Command, compile_options, reading_options
 from whimbrel.cli.progress import ProgressBar
@@ -253,7 +253,6 @@ def detect(
     refuse_bad_output(out, form)
     compiled = read_query(query, **compiling)
     show_warnings(compiled, query)
-    announce_compiling()
     opened = _opened(root)
     refused = default_rejected(out, (query,))
     refused.unlink(missing_ok=True)

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from whimbrel.cli.kernels import CompilingLine
 from whimbrel.cli.options import Command, Duration, compile_options, reading_options
 from whimbrel.cli.queries import read_query, show_warnings
 from whimbrel.cli.spark import log_option, require_spark, spark_session
@@ -94,8 +95,11 @@ def stream(
         raise click.UsageError("--once and --trigger exclude each other")
     compiled = read_query(query, **compiling)
     refuse_bad_places(source, sinks)
+    from whimbrel.warming import compile_meanwhile
+
     if not quiet:
         show_warnings(compiled, query)
+    compile_meanwhile(compiled, None, None if quiet else CompilingLine())
     with spark_session(packages_for((source, *sinks), packages), log) as spark:
         from whimbrel.spark import outcomes
         from whimbrel.spark.frames import notes_of

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from whimbrel.cli.detect import announce_compiling
 from whimbrel.cli.options import Command
 from whimbrel.cli.spark import log_option, spark_session
 from whimbrel.errors import DataError
@@ -69,8 +68,6 @@ def run(
         find_tests(paths)
     except DataError as error:
         raise click.UsageError(str(error), ctx) from error
-    if not quiet:
-        announce_compiling()
     marks = Marks(quiet=quiet)
     with spark(log) if engine == "spark" else nullcontext() as session:
         try:

@@ -7,8 +7,8 @@ from typing import Any
 
 import click
 
-from whimbrel.cli.detect import announce_compiling
 from whimbrel.cli.event_files import file_options
+from whimbrel.cli.kernels import compile_ahead
 from whimbrel.cli.options import (
     Duration,
     ManyEvents,
@@ -93,7 +93,7 @@ def why(
     compiled = read_query(query, **compiling)
     if not quiet:
         show_warnings(compiled, query)
-        announce_compiling()
+        compile_ahead(compiled, events)
     from whimbrel.whynot import why as explain_why
 
     found = explain_why(

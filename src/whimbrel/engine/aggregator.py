@@ -178,7 +178,7 @@ class Aggregator:
         order = self.buffer.by_group()
         fresh = self._fresh(before)[order]
         counting = window.kind == "counting"
-        rows, first = trailing(
+        rows, first = trailing.at(2 * len(order))(
             self.buffer.group[order], self.buffer.events.end[order], fresh,
             window.length, window.length if counting else 0, window.within or END_OF_TIME,
         )  # fmt: skip

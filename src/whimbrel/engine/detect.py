@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import timedelta
 from typing import Any, Unpack
 
@@ -37,6 +37,7 @@ def run(
     coordinates: Coordinates | str | None = None,
     rejected: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
+    ready: Callable[[], None] | None = None,
     **how: Unpack[ReadSettings],
 ) -> Detections:
     """Find all detections of a query in a bounded input, and count what became of the events.
@@ -55,6 +56,8 @@ def run(
         they stand in, as a live stream would, and those that come later than this are set aside.
     rejected
         A file for rows that are no events, each with its reason (JSON lines); made only if there are any.
+    ready
+        Called before detecting begins: after a bounded input has been read, or before a replay.
     columns, time_unit, time_format, day_first, time_zone, default_type
         How events are read, as for `Session`; what came of it is in `columns_taken`, `notes` and `warnings`.
     """
@@ -69,7 +72,10 @@ def run(
             if _is_path(events)
             else _rows(session, events, writer, progress)
         )
-        table = run_bounded(session, source) if lateness is None else _replay(session, source)
+        if lateness is None:
+            table = run_bounded(session, _then(source, ready))
+        else:
+            table = _replay(session, _then(iter(()), ready, source))
         rows = writer.table()
     found = together([table], session.coordinates, query.attributes)
     return Detections(
@@ -81,6 +87,15 @@ def run(
         rejected=rows,
         **set_aside(session.look_aside(), session.coordinates),
     )
+
+
+def _then(
+    source: Iterator[pa.RecordBatch], call: Callable[[], None] | None, more: Iterable[pa.RecordBatch] = ()
+) -> Iterator[pa.RecordBatch]:
+    yield from source
+    if call is not None:
+        call()
+    yield from more
 
 
 def _replay(session: Session, source: Iterator[pa.RecordBatch]) -> pa.Table:

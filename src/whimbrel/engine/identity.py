@@ -38,7 +38,7 @@ def hashes(texts: pa.Array) -> tuple[HashArray, HashArray]:
     if len(texts):
         bounds = np.frombuffer(offsets, np.int32)[texts.offset : texts.offset + len(texts) + 1]
         content = np.frombuffer(data, np.uint8) if data is not None and data.size else np.zeros(0, np.uint8)
-        hash_texts(bounds, content, high, low)
+        hash_texts.at(4 * len(texts) + int(bounds[-1] - bounds[0]))(bounds, content, high, low)
     return high, low
 
 
@@ -145,7 +145,8 @@ def _folded(
     seed_high: HashArray, seed_low: HashArray, offsets: Int64Array, high: HashArray, low: HashArray
 ) -> dict[Expr, Column]:
     out_high, out_low = np.empty(len(offsets) - 1, np.uint64), np.empty(len(offsets) - 1, np.uint64)
-    hash_lists(seed_high, seed_low, offsets, high, low, out_high, out_low)
+    fold_hashes = hash_lists.at(2 * (len(offsets) + len(high)))
+    fold_hashes(seed_high, seed_low, offsets, high, low, out_high, out_low)
     return hash_columns(out_high, out_low)
 
 

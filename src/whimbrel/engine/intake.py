@@ -99,7 +99,7 @@ class RecentIds:
     def repeated(self, high: HashArray, low: HashArray, end: Int64Array, watermark: int) -> np.ndarray:
         """Mark the events, in total order, whose id (given by its hashes) was there already."""
         self._make_room(len(high), watermark)
-        found, added = first_of_its_kind(high, low, end, self.high, self.low, self.end, self.used, self.wait)
+        found, added = self._entered(high, low, end)
         self.size += int(added)
         return np.asarray(found)
 
@@ -111,8 +111,12 @@ class RecentIds:
         places = max(1024, 1 << int(np.ceil(np.log2(4 * (len(high) + more)))))
         self.high, self.low = np.zeros(places, np.uint64), np.zeros(places, np.uint64)
         self.end, self.used = np.zeros(places, np.int64), np.zeros(places, np.uint8)
-        first_of_its_kind(high, low, end, self.high, self.low, self.end, self.used, self.wait)
+        self._entered(high, low, end)
         self.size = len(high)
+
+    def _entered(self, high: HashArray, low: HashArray, end: Int64Array) -> tuple[np.ndarray, int]:
+        enter = first_of_its_kind.at(2 * len(high))
+        return enter(high, low, end, self.high, self.low, self.end, self.used, self.wait)
 
 
 @dataclass(frozen=True, slots=True)
@@ -365,11 +369,11 @@ class Intake:
 
     def _ordered(self, batch: pa.RecordBatch, until: int) -> Released:
         start, end = _int64(batch, "start"), _int64(batch, "end")
-        state = sortedness(end, start)
+        state = sortedness.at(len(end))(end, start)
         if state == UNSORTED or (state == TIED and ARRIVAL in batch.schema.names):
             order = np.lexsort((*_given_arrival(batch), start, end))
             batch, start, end = batch.take(pa.array(order)), start[order], end[order]
-            state = sortedness(end, start)
+            state = sortedness.at(len(end))(end, start)
         brought = _ids_brought(batch)
         if brought is not None and not brought.all():  # a batch without ids came among others
             batch = with_ids(batch)
@@ -621,7 +625,8 @@ def _numbers(batch: pa.RecordBatch, start: Int64Array, end: Int64Array) -> Int64
     changes = np.flatnonzero((np.diff(end) != 0) | (np.diff(start) != 0))
     most = int(np.diff(changes, prepend=-1, append=len(end) - 1).max(initial=1))
     places = 1 << int(2 * most).bit_length()
-    number: Int64Array = number_among_equals(end, start, kinds, contents_of(batch), places)
+    numbering = number_among_equals.at(4 * len(end))
+    number: Int64Array = numbering(end, start, kinds, contents_of(batch), places)
     return number if number.any() else None
 
 

@@ -53,6 +53,19 @@ _SELECTS = {Select.EACH: p.TAKE_EACH, Select.FIRST: p.TAKE_FIRST, Select.LAST: p
 MOST_COLUMNS = 32
 
 
+def _selects(op: Match) -> bool:
+    return len(op.parts) > 1 and any(part.select is not Select.EACH for part in op.parts)
+
+
+def _chooses(op: Match) -> bool:
+    """Tell whether not every combination that holds is a detection, or events are used up."""
+    return op.context is not Context.EACH or bool(op.consuming) or _selects(op)
+
+
+def _writable(array: np.ndarray) -> np.ndarray:
+    return np.require(array, requirements=["C", "W"])
+
+
 class Matcher:
     """A `Match` at run time."""
 
@@ -72,6 +85,10 @@ class Matcher:
         self.needs = sorted(set(needs), key=format_expr)
         self.retain = match_retention(op)
         self._names(graph)
+        # What one pattern of a query needs compiled, the others use too.
+        patterns = [operator for operator in graph.operators if isinstance(operator, Match)]
+        self.chooses = any(map(_chooses, patterns))
+        self.has_absences = any(pattern.absent for pattern in patterns)
         self._describe()
         self._columns: dict[tuple[int, Expr, int], int] = {}
         self._types: list[Type | None] = []
@@ -104,7 +121,7 @@ class Matcher:
         spec[p.WITHIN], spec[p.RETAIN] = op.within, self.retain
         spec[p.CONTEXT] = _CONTEXTS[op.context]
         spec[p.CONSUMING] = bool(op.consuming)
-        spec[p.SELECTING] = parts > 1 and any(part.select is not Select.EACH for part in op.parts)
+        spec[p.SELECTING] = _selects(op)
         spec[p.CONDITIONS_LATE] = op.context is Context.CHRONICLE
         spec[p.WAITS] = any(absent.before is None for absent in op.absent)
         firsts = {order.first for order in op.orders}
@@ -492,16 +509,22 @@ class Matcher:
         entry_of = np.full(len(arrived), -1, np.int64)
         out = Output(len(self.op.parts), self.room)
         pool.count[[p.NEXT, p.PHASE, p.FOUND]] = 0
-        start, end = np.ascontiguousarray(arrived.start), np.ascontiguousarray(arrived.end)
-        idents = self._idents(arrived)
+        # Arrays that cannot be written to would be compiled for once more.
+        start, end, mask = (_writable(array) for array in (arrived.start, arrived.end, arrived.mask))
+        keys, idents = _writable(keys), _writable(self._idents(arrived))
+        # In the worst case every event is tried with every other, once for every further part.
+        work = (pool.entries + len(arrived)) ** (len(self.op.parts) + len(self.op.absent))
+        step = k.match_step.at(work) if self._programs.is_exact else k.match_step
+        consume = self.consume if self.chooses else None
+        absents = self.absents if self.chooses or self.has_absences else None
         while True:
-            status = k.match_step(
+            status = step(
                 self.spec, pool.count, self.plan, self.link, self.before_part,
                 self.orders, self.order_at, self.order_list,
                 self.condition_code, self.condition_at, self.condition_list,
-                self.absents, self.absent_code, self.select, self.consume, self.triggers,
+                absents, self.absent_code, self.select, consume, self.triggers,
                 self.code, self.int_constants, self.float_constants,
-                start, end, keys, idents, arrived.mask, ints, floats, nulls,
+                start, end, keys, idents, mask, ints, floats, nulls,
                 pool.hot, pool.key, pool.ident, pool.ints, pool.floats, pool.nulls, pool.consumed, pool.tail,
                 pool.deadline, pool.serial, pool.trigger, pool.fine, pool.bound, watermark, entry_of,
                 self.scratch.rows, self.scratch.fine, self.scratch.chosen,

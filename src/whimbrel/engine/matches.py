@@ -219,9 +219,10 @@ class Summary:
         """Give the events of all matches of each result, once each and in order."""
         nodes, wanted = self.of.nodes.rows, self.node
         seen = np.zeros(len(nodes), np.int64)
-        size = members(nodes, wanted, self.owner, seen, 0, np.zeros(0, np.int64), np.zeros(0, np.int64))
+        list_members = members.at(4 * len(nodes) + len(wanted))
+        size = list_members(nodes, wanted, self.owner, seen, 0, np.zeros(0, np.int64), np.zeros(0, np.int64))
         idents, owners = np.zeros(size, np.int64), np.zeros(size, np.int64)
-        members(nodes, wanted, self.owner, seen, len(wanted), idents, owners)
+        list_members(nodes, wanted, self.owner, seen, len(wanted), idents, owners)
         pairs = np.unique(np.stack([owners, idents], axis=1), axis=0)
         counts = np.bincount(pairs[:, 0], minlength=len(self.first))
         return Events(self.of, offsets_of(counts), np.ascontiguousarray(pairs[:, 1]))

@@ -92,7 +92,7 @@ class Pool:
         dropped = int(np.searchsorted(self.hot[: self.entries, END], time))
         if not dropped or 2 * dropped < self.entries or (dropped < 1024 and dropped != self.entries):
             return
-        shift_pool(
+        shift_pool.at(4 * self.entries + self.tail.size + self.waiting)(
             dropped, self.entries, self.hot.shape[1] - PREV,
             self.hot, self.key, self.ident, self.ints, self.floats, self.nulls, self.consumed,
             self.row, self.root, self.tail, self.waiting, self.bound, self.trigger,

@@ -100,6 +100,11 @@ class Programs:
             raise QueryTypeError(f"{format_expr(condition)!r} is no condition", condition.at)
         return begin, len(self.code)
 
+    @property
+    def is_exact(self) -> bool:
+        """Whether the machine computes the same to the last bit whether it is compiled or runs plainly."""
+        return m.INEXACT.isdisjoint(self.code[::3])
+
     def _emit(self, operation: int, a: int = 0, b: int = 0) -> None:
         self.code += (operation, a, b)
 

@@ -33,6 +33,11 @@ class Segments:
         """How many rows each segment has."""
         return np.diff(self.offsets)
 
+    @property
+    def work(self) -> int:
+        """How many turns a loop over all of them takes."""
+        return len(self.offsets) + len(self.places)
+
 
 def count_rows(segments: Segments) -> Column:
     """Count the rows of every segment."""
@@ -47,14 +52,18 @@ def reduce(
         return _user_aggregate(functions[name], column, segments, expr)
     null = column.nulls
     if name == "count":
-        return Column(Type.INT, k.count_segments(null, segments.offsets, segments.places))
+        return Column(Type.INT, k.count_segments.at(segments.work)(null, segments.offsets, segments.places))
     if name == "distinct":
         codes = Interner().codes(column)
-        return Column(Type.INT, k.distinct_segments(codes, null, segments.offsets, segments.places))
+        return Column(
+            Type.INT, k.distinct_segments.at(segments.work)(codes, null, segments.offsets, segments.places)
+        )
     if column.type is None:
         return nothing(len(segments))
     if name in ("first", "last"):
-        return _taken(column, k.pick_segments(null, segments.offsets, segments.places, name == "last"))
+        return _taken(
+            column, k.pick_segments.at(segments.work)(null, segments.offsets, segments.places, name == "last")
+        )
     if column.type is Type.STRING:
         return _extreme_text(name, column, segments, expr)
     return _numeric(name, column, segments, expr)
@@ -75,11 +84,13 @@ def _numeric(name: str, column: Column, segments: Segments, expr: Expr) -> Colum
         raise QueryTypeError(f"{format_expr(expr)!r} needs numbers, not a {kind.value}", expr.at)
     how = {"sum": k.SUM, "avg": k.SUM, "min": k.MIN, "max": k.MAX}[name]
     values = column.values.astype(np.float64) if name == "avg" else column.values
-    found, empty = k.reduce_segments(how, values, column.nulls, segments.offsets, segments.places)
+    found, empty = k.reduce_segments.at(segments.work)(
+        how, values, column.nulls, segments.offsets, segments.places
+    )
     null = empty if empty.any() else None
     if name != "avg":
         return Column(kind, found, null)
-    counts = k.count_segments(column.nulls, segments.offsets, segments.places)
+    counts = k.count_segments.at(segments.work)(column.nulls, segments.offsets, segments.places)
     means = found / np.maximum(counts, 1)
     if kind is Type.DURATION:
         return Column(kind, np.rint(means).astype(np.int64), null)
@@ -96,7 +107,9 @@ def _extreme_text(name: str, column: Column, segments: Segments, expr: Expr) -> 
     ranks = np.array([rank_of[text] for text in texts] or [0], np.int64)
     codes = ranks[encoded.indices.fill_null(0).to_numpy(zero_copy_only=False)]
     how = k.MIN if name == "min" else k.MAX
-    found, empty = k.reduce_segments(how, codes, column.nulls, segments.offsets, segments.places)
+    found, empty = k.reduce_segments.at(segments.work)(
+        how, codes, column.nulls, segments.offsets, segments.places
+    )
     if not ranked:
         return nothing(len(segments))
     values = pa.array(ranked).take(pa.array(np.where(empty, 0, found)))

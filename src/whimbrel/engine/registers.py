@@ -215,6 +215,7 @@ class Memory:
             np.array(table, np.int64).reshape(-1, 6),
             np.array([self._total(*total) for total in self.totals], np.int64).reshape(-1, 3),
         )
+        self.is_exact = programs.is_exact
         self.blank = self._blank()
         return None
 

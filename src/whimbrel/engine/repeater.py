@@ -56,7 +56,7 @@ class Repeater:
         order = buffer.by_group()
         events = buffer.events.take(order)
         fresh = order >= before
-        offsets, places = stretches(
+        offsets, places = stretches.at(len(order) ** 2)(
             buffer.group[order],
             (events.mask & np.uint64(1)) != 0,
             (events.mask & np.uint64(2)) != 0,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -27,6 +27,7 @@ from whimbrel.graph.operators import Graph
 from whimbrel.graph.sequence import Sequence, TimedOut
 from whimbrel.model.schema import Type
 from whimbrel.model.time import BEGINNING_OF_TIME, END_OF_TIME
+from whimbrel.space.kernels.jit import Kernel
 
 FORGET_FROM = 4096
 """How many keys or texts are kept whether they are still in use or not."""
@@ -238,7 +239,7 @@ class Sequencer:
         live[rows[used, k.R_NODE]] = 1
         for found in waiting:
             live[found[:, k.F_NODE]] = 1
-        mark_nodes(self.nodes.rows, size, live)
+        mark_nodes.at(size)(self.nodes.rows, size, live)
         kept = np.flatnonzero(live)
         table = np.cumsum(live) - 1
         self.nodes = k.Nodes(*(each[:size][kept] for each in self.nodes))
@@ -334,20 +335,29 @@ class Sequencer:
             *self.nodes, self.count, self.found, self.late,
         ]  # fmt: skip
         fresh, taken, table, indexed, heap, *values = self.work
+        # A run may have been begun by every event before.
+        live, left = int(self.count[k.LIVE]), len(events.rows) - done
+        work = left * (live + left) * len(self.automaton.states)
+        blank = np.int64(self.memory.blank)
         if self.skips:
-            return int(skipping.walk(*[*common, fresh, taken, heap, *values, self.memory.blank]))
-        return int(walking.walk(*[*common, fresh, taken, table, indexed, *values, self.memory.blank]))
+            return int(self._run(skipping.walk, work)(*common, fresh, taken, heap, *values, blank))
+        return int(self._run(walking.walk, work)(*common, fresh, taken, table, indexed, *values, blank))
+
+    def _run(self, kernel: Kernel[..., Any], work: float) -> Callable[..., Any]:
+        """Give how to run a kernel: plainly only what comes out the same then, to the last bit."""
+        return kernel.at(work) if self.memory.is_exact else kernel
 
     def _sweep(self, watermark: int) -> None:
+        work = 4 * self.head.size + 4 * int(self.count[k.LIVE])
         while True:
             states, spec, rows = self.machine.states, self.machine.spec, self.runs.rows
             if self.skips:
-                fits = skipping.sweep(
+                fits = skipping.sweep.at(work)(
                     states, spec, rows, self.head, self.alive, self.nodes.rows, self.count,
                     self.found, self.late, self.work.heap, watermark,
                 )  # fmt: skip
             else:
-                fits = walking.sweep(
+                fits = walking.sweep.at(work)(
                     states, spec, rows, self.head, self.alive, self.count, self.found, self.late, watermark
                 )
             if fits:
@@ -528,7 +538,7 @@ class Sequencer:
         lengths = np.zeros(total, np.int64)
         size = int(self.nodes.rows[wanted, k.N_LENGTH].sum())
         idents, steps = np.zeros(size, np.int64), np.zeros(size, np.int64)
-        list_paths(self.nodes.rows, wanted, offsets_of(paths), lengths, idents, steps)
+        list_paths.at(4 * size)(self.nodes.rows, wanted, offsets_of(paths), lengths, idents, steps)
         listing = Listing(
             self,
             offsets_of(lengths),

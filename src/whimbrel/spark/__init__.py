@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from whimbrel.spark.running import run
     from whimbrel.spark.session import local_session
     from whimbrel.spark.shadow import differences, outcomes_shadow
+    from whimbrel.spark.warming import warm
 
 _HOMES = {
     "OnePartition": "batch",
@@ -31,6 +32,7 @@ _HOMES = {
     "outcomes_shadow": "shadow",
     "read_events": "reading",
     "run": "running",
+    "warm": "warming",
 }
 
 __all__ = [
@@ -46,6 +48,7 @@ __all__ = [
     "outcomes_shadow",
     "read_events",
     "run",
+    "warm",
 ]
 
 

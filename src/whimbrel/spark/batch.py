@@ -28,6 +28,7 @@ from whimbrel.spark.frames import Prepared, place_of, prepare
 from whimbrel.spark.meetings import events_of_meetings, first_query, query_of_shard
 from whimbrel.spark.rows import DETECTION, HIDDEN, outcome_schema
 from whimbrel.spark.types import detection_schema, quoted
+from whimbrel.spark.warming import begin
 from whimbrel.spark.worker import HOME, IS_EVENT, SHARD, Batches, Job, run_partition
 
 
@@ -80,6 +81,7 @@ def _run(
     if whole and isinstance(prepared.sharding, ByMeetings) and prepared.has_id:
         given = {"coordinates": place, "reading": reading, **how}
         return _meetings_and_all_else(query, frame, prepared.sharding, partitions, given)
+    begin(query, frame)  # workers that need it before it is there wait for it
     dealt = deal_out(prepared, partitions, job)
     sorted_ = dealt.sorted()
     job = replace(

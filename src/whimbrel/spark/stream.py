@@ -28,6 +28,7 @@ from whimbrel.spark.pushdown import selections
 from whimbrel.spark.rows import COUNTED, DETECTION, HIDDEN, outcome_schema
 from whimbrel.spark.session import ROCKSDB
 from whimbrel.spark.types import quoted
+from whimbrel.spark.warming import begin
 
 STATE_STORE = "spark.sql.streaming.stateStore.providerClass"
 METRICS = "whimbrel"
@@ -68,6 +69,7 @@ def outcomes(
         Let time follow the clock on the wall, this far behind, so that absences are noticed and windows close
         even while no events come. None: time follows the events alone.
     """
+    begun = begin(query, frame)
     wait = duration(lateness)
     place = place_of(frame, coordinates)
     prepared = prepare(query, frame, coordinates=place, filtered=False, **how)
@@ -98,6 +100,8 @@ def outcomes(
     packed = prepared.frame.mapInArrow(pack_partition(packing), PACKED_SPARK)
     if heartbeat is not None:
         packed = packed.unionByName(heartbeats(frame, duration(heartbeat), packing.shards))
+    if begun is not None:
+        begun.wait()  # so that the first micro-batch is as fast as the others
     return run_packed(packed, job, ShardProcessor(job))
 
 

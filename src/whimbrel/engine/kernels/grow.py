@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from whimbrel.space.kernels.jit import kernel
+from whimbrel.space.kernels.jit import helper
 
 
-@kernel
+@helper
 def grow(array, size):
     """Give a longer copy of a one-dimensional array."""
     longer = np.empty(size, array.dtype)

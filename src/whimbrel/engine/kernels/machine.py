@@ -13,7 +13,7 @@ import numpy as np
 
 from whimbrel.engine.kernels.calling import call_related
 from whimbrel.engine.kernels.sphere import sphere
-from whimbrel.space.kernels.jit import kernel
+from whimbrel.space.kernels.jit import helper
 
 STACK = 64
 
@@ -29,8 +29,11 @@ LEAST_I, GREATEST_I, LEAST_F, GREATEST_F, COALESCE_I, COALESCE_F = 70, 71, 72, 7
 PLANE, SPHERE = 80, 81
 APART, MEET, INSIDE = 90, 91, 92
 
+INEXACT = frozenset({TO_I, FLOOR, CEIL, ROUND, EXP, LN, POW, MOD_F, PLANE, SPHERE, APART, MEET, INSIDE})
+"""What NumPy and compiled code need not round alike, or treat alike where there is no number."""
 
-@kernel
+
+@helper
 def holds(code, begin, stop, int_constants, float_constants, bound, hot, ints, floats, nulls, si, sf, sn):
     """Run the program code[begin:stop] on the bound events; true only if its result is true.
 

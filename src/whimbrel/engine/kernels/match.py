@@ -42,7 +42,7 @@ from whimbrel.engine.kernels.pattern import (
     WITHIN,
 )
 from whimbrel.engine.kernels.waiting import heap_pop, heap_up
-from whimbrel.space.kernels.jit import kernel
+from whimbrel.space.kernels.jit import helper, kernel
 
 # What `match_step` answers: done, or which arrays it needs longer before it can go on.
 DONE, MORE_OUTPUT, MORE_SCRATCH, MORE_WAITING = 0, 1, 2, 3
@@ -109,6 +109,9 @@ def match_step(
     ends to `out_end`, for cumulative detections all members to `out_member`. Where an array is too
     short, says so and stops where it can go on with longer ones. `entry_of` receives the pool entry of
     each new event, or -1 where it was not kept.
+
+    What a pattern does not have is not compiled: `absents` is None where it has no absences, `consume` where
+    every combination is a detection and nothing is used up (no context, `consuming`, `first` or `last`).
     """
     # No array is replaced in here, and conditions get plain arrays, not a tuple of them through a helper:
     # either makes the compiler count references at every turn of the loops (measured: twice the time).
@@ -131,35 +134,61 @@ def match_step(
         count[NEXT] = i
         now = new_end[i] if i < rows else watermark + 1
 
-        if count[PHASE] == _DEADLINES and waits:
-            while count[WAITING] > 0 and wait_deadline[0] < now:
-                waiting = count[WAITING]
-                if fine.size < waiting:
-                    return MORE_SCRATCH
-                if not has_room(count, waiting, parts, out_end, out_offset, out_member):
-                    return MORE_OUTPUT
-                deadline = wait_deadline[0]
-                trigger = wait_trigger[0]
-                number = 0
-                while waiting > 0 and wait_deadline[0] == deadline and wait_trigger[0] == trigger:
-                    heap_pop(wait_deadline, wait_serial, wait_trigger, wait_fine, wait_bound, waiting)
-                    waiting -= 1
-                    for part in range(parts):
-                        bound[part] = wait_bound[waiting, part]
-                        scratch[number, part] = bound[part]
-                    fine[number] = wait_fine[waiting]
-                    if fine[number] == 1 and violated(
-                        spec, absents, absent_code, 1, bound, deadline, pool_key[bound[0]], hot, tail, machine
-                    ):
-                        fine[number] = 0
-                    number += 1
-                count[WAITING] = waiting
-                taken = choose(
-                    spec, consume, scratch, fine, number, chosen, consumed, pool_ident, hot, count[ENTRIES]
-                )
-                report(
-                    spec, count, scratch, chosen, taken, deadline, out_bound, out_end, out_offset, out_member
-                )
+        if absents is not None:
+            if count[PHASE] == _DEADLINES and waits:
+                while count[WAITING] > 0 and wait_deadline[0] < now:
+                    waiting = count[WAITING]
+                    if fine.size < waiting:
+                        return MORE_SCRATCH
+                    if consume is None:
+                        if count[FOUND] + waiting > out_end.size:
+                            return MORE_OUTPUT
+                    elif not has_room(count, waiting, parts, out_end, out_offset, out_member):
+                        return MORE_OUTPUT
+                    deadline = wait_deadline[0]
+                    trigger = wait_trigger[0]
+                    number = 0
+                    while waiting > 0 and wait_deadline[0] == deadline and wait_trigger[0] == trigger:
+                        heap_pop(wait_deadline, wait_serial, wait_trigger, wait_fine, wait_bound, waiting)
+                        waiting -= 1
+                        for part in range(parts):
+                            bound[part] = wait_bound[waiting, part]
+                            scratch[number, part] = bound[part]
+                        fine[number] = wait_fine[waiting]
+                        if fine[number] == 1 and violated(
+                            spec,
+                            absents,
+                            absent_code,
+                            1,
+                            bound,
+                            deadline,
+                            pool_key[bound[0]],
+                            hot,
+                            tail,
+                            machine,
+                        ):
+                            fine[number] = 0
+                        number += 1
+                    count[WAITING] = waiting
+                    if consume is None:
+                        report_fine(parts, count, scratch, fine, number, deadline, out_bound, out_end)
+                    else:
+                        taken = choose(
+                            spec,
+                            consume,
+                            scratch,
+                            fine,
+                            number,
+                            chosen,
+                            consumed,
+                            pool_ident,
+                            hot,
+                            count[ENTRIES],
+                        )
+                        report(
+                            spec, count, scratch, chosen, taken, deadline,
+                            out_bound, out_end, out_offset, out_member,
+                        )  # fmt: skip
         if i == rows:
             return DONE
 
@@ -289,31 +318,26 @@ def match_step(
                 else:
                     depth = 0  # a pattern of one part is complete at once
                 good = True
-                if late:
-                    good = conditions_hold(condition_code, bound, hot, machine)
-                if good and spec[ABSENT] > 0:
-                    good = not violated(spec, absents, absent_code, 0, bound, now, key, hot, tail, machine)
+                if consume is not None:
+                    if late:
+                        good = conditions_hold(condition_code, bound, hot, machine)
+                if absents is not None:
+                    if good and spec[ABSENT] > 0:
+                        good = not violated(
+                            spec, absents, absent_code, 0, bound, now, key, hot, tail, machine
+                        )
                 if not good and not late:
                     continue
-                if (
-                    good
-                    and spec[SELECTING] == 1
-                    and not selected(
-                        pool_ident,
-                        spec,
-                        select,
-                        orders,
-                        condition_code,
-                        absents,
-                        absent_code,
-                        bound,
-                        key,
-                        hot,
-                        tail,
-                        machine,
-                    )
-                ):
-                    continue
+                if consume is not None:
+                    if (
+                        good
+                        and spec[SELECTING] == 1
+                        and not selected(
+                            pool_ident, spec, select, orders, condition_code, absents, absent_code,
+                            bound, key, hot, tail, machine,
+                        )
+                    ):  # fmt: skip
+                        continue
                 if simple:
                     if count[FOUND] + number == out_end.size:
                         return MORE_OUTPUT
@@ -331,31 +355,33 @@ def match_step(
         if simple:
             count[FOUND] += number
         elif number > 0 and not waits:
-            if not has_room(count, number, parts, out_end, out_offset, out_member):
-                return MORE_OUTPUT
-            taken = choose(
-                spec, consume, scratch, fine, number, chosen, consumed, pool_ident, hot, count[ENTRIES]
-            )
-            report(spec, count, scratch, chosen, taken, now, out_bound, out_end, out_offset, out_member)
+            if consume is not None:
+                if not has_room(count, number, parts, out_end, out_offset, out_member):
+                    return MORE_OUTPUT
+                taken = choose(
+                    spec, consume, scratch, fine, number, chosen, consumed, pool_ident, hot, count[ENTRIES]
+                )
+                report(spec, count, scratch, chosen, taken, now, out_bound, out_end, out_offset, out_member)
         elif number > 0:
-            if count[WAITING] + number > wait_deadline.size:
-                return MORE_WAITING
-            for k in range(number):
-                waiting = count[WAITING]
-                for part in range(parts):
-                    bound[part] = scratch[k, part]
-                    wait_bound[waiting, part] = scratch[k, part]
-                deadline = now
-                for a in range(spec[ABSENT]):
-                    if absents[a, 1] < 0:
-                        deadline = max(deadline, deadline_of(spec, absents, a, bound, hot))
-                wait_deadline[waiting] = deadline
-                wait_serial[waiting] = count[SERIAL]
-                wait_trigger[waiting] = e
-                wait_fine[waiting] = fine[k]
-                heap_up(wait_deadline, wait_serial, wait_trigger, wait_fine, wait_bound, waiting)
-                count[SERIAL] += 1
-                count[WAITING] = waiting + 1
+            if absents is not None:
+                if count[WAITING] + number > wait_deadline.size:
+                    return MORE_WAITING
+                for k in range(number):
+                    waiting = count[WAITING]
+                    for part in range(parts):
+                        bound[part] = scratch[k, part]
+                        wait_bound[waiting, part] = scratch[k, part]
+                    deadline = now
+                    for a in range(spec[ABSENT]):
+                        if absents[a, 1] < 0:
+                            deadline = max(deadline, deadline_of(spec, absents, a, bound, hot))
+                    wait_deadline[waiting] = deadline
+                    wait_serial[waiting] = count[SERIAL]
+                    wait_trigger[waiting] = e
+                    wait_fine[waiting] = fine[k]
+                    heap_up(wait_deadline, wait_serial, wait_trigger, wait_fine, wait_bound, waiting)
+                    count[SERIAL] += 1
+                    count[WAITING] = waiting + 1
 
         if not store and number == 0:
             # Only the end of the pattern, and nothing found: forget it again.
@@ -368,7 +394,7 @@ def match_step(
     return DONE
 
 
-@kernel
+@helper
 def head(plan, link, hot, slots, tail, bound, t, depth, key):
     """Give the newest pool entry to try for the part at `depth`."""
     later = link[t, depth]
@@ -377,14 +403,27 @@ def head(plan, link, hot, slots, tail, bound, t, depth, key):
     return tail[key, plan[t, depth]]
 
 
-@kernel
+@helper
 def has_room(count, number, parts, out_end, out_offset, out_member):
     """Tell whether `number` more combinations surely fit into the output."""
     found = count[FOUND]
     return found + number <= out_end.size and out_offset[found] + number * parts <= out_member.size
 
 
-@kernel
+@helper
+def report_fine(parts, count, rows, fine, number, end, out_bound, out_end):
+    """Append the combinations that hold to the output; there is room."""
+    found = count[FOUND]
+    for k in range(number):
+        if fine[k] == 1:
+            for part in range(parts):
+                out_bound[found, part] = rows[k, part]
+            out_end[found] = end
+            found += 1
+    count[FOUND] = found
+
+
+@helper
 def report(spec, count, rows, chosen, taken, end, out_bound, out_end, out_offset, out_member):
     """Append the chosen combinations to the output, all as one where detections are cumulative."""
     if taken == 0:
