@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import whimbrel as wb
 from whimbrel.engine.kernels import machine
+from whimbrel.engine.kernels.contents import hash_bytes, mix_in_numbers, sizes_of_ids, write_ids
 from whimbrel.engine.kernels.hull import hulls
 from whimbrel.engine.kernels.ordering import hash_lists, hash_texts
 from whimbrel.engine.programs import Programs
@@ -150,3 +151,35 @@ print(found.num_rows, "numba" in sys.modules)
         [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True
     )
     assert done.stdout.split() == ["1", "False"]
+
+
+@given(st.lists(WHOLE, max_size=8), st.lists(NUMBER, max_size=8), st.lists(st.text(max_size=80), max_size=8))
+def test_what_events_say_hashes_to_the_same(whole, floats, texts):
+    data = [text.encode("utf-8", "surrogatepass") for text in texts]
+    offsets = np.cumsum([0, *map(len, data)]).astype(np.int32)
+    seed, nothing = np.uint64(42), np.zeros(0, np.bool_)
+    each = []
+    for numbers_into, bytes_into in (
+        (mix_in_numbers.plainly, hash_bytes.plainly),
+        (mix_in_numbers, hash_bytes),
+    ):
+        found = [np.zeros(len(values), np.uint64) for values in (whole, floats, texts)]
+        numbers_into(np.array(whole, np.int64), False, nothing, seed, found[0])
+        numbers_into(np.array(floats, np.float64).view(np.int64), True, nothing, seed, found[1])
+        bytes_into(offsets, np.frombuffer(b"".join(data) or b"\0", np.uint8), seed, found[2])
+        each.append([part.tolist() for part in found])
+    assert each[0] == each[1]
+
+
+@given(st.lists(st.tuples(WHOLE, WHOLE, WHOLE, st.integers(0, 2**40)), max_size=5))
+def test_ids_are_written_the_same(events):
+    start, end, content, number = (np.array([e[n] for e in events], np.int64) for n in range(4))
+    codes, bounds, text = np.zeros(len(events), np.int64), np.array([0, 3]), np.frombuffer(b"bus", np.uint8)
+    each = []
+    for sizes, write in ((sizes_of_ids.plainly, write_ids.plainly), (sizes_of_ids, write_ids)):
+        offsets = np.zeros(len(events) + 1, np.int64)
+        sizes(codes, bounds, codes, bounds, start, end, number, offsets)
+        out = np.zeros(int(offsets[-1]), np.uint8)
+        write(codes, bounds, text, codes, bounds, text, start, end, content, number, offsets, out)
+        each.append([offsets.tolist(), out.tobytes()])
+    assert each[0] == each[1]

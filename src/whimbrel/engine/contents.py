@@ -105,7 +105,8 @@ def _mix_in(column: pa.Array, seed: np.uint64, found: HashArray) -> None:
         both = np.array([_int_hash(0, seed), _int_hash(1, seed)], np.uint64)
         _mix_in_found(both[values.to_numpy(zero_copy_only=False).astype(np.intp)], missing, found)
     else:
-        mix_in_numbers(values_of(column, "i8"), pa.types.is_floating(kind), missing, seed, found)
+        numbers = values_of(column, "i8")
+        mix_in_numbers.at(8 * len(numbers))(numbers, pa.types.is_floating(kind), missing, seed, found)
 
 
 def _mix_in_found(hashes: HashArray, missing: npt.NDArray[np.bool_], found: HashArray) -> None:
@@ -121,7 +122,8 @@ def _bytes_hashes(column: pa.Array, seed: np.uint64) -> HashArray:
         _, offsets, data = column.buffers()
         bounds = np.frombuffer(offsets, np.int32)[column.offset : column.offset + len(column) + 1]
         content = np.frombuffer(data, np.uint8) if data is not None and data.size else _NO_BYTES
-        hash_bytes(bounds, content, seed, hashes)
+        work = 4 * len(column) + int(bounds[-1] - bounds[0]) // 2
+        hash_bytes.at(work)(bounds, content, seed, hashes)
     return hashes
 
 

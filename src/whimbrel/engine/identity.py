@@ -67,9 +67,9 @@ def made_ids(
     """
     sources, types = _coded(source), _coded(event_type)
     offsets = np.zeros(len(start) + 1, np.int64)
-    sizes_of_ids(*sources[:2], *types[:2], start, end, number, offsets)
+    sizes_of_ids.at(40 * len(start))(*sources[:2], *types[:2], start, end, number, offsets)
     out = np.empty(int(offsets[-1]), np.uint8)
-    write_ids(*sources, *types, start, end, content, number, offsets, out)
+    write_ids.at(2 * len(out))(*sources, *types, start, end, content, number, offsets, out)
     places = pa.py_buffer(offsets.astype(np.int32))
     return pa.StringArray.from_buffers(len(start), places, pa.py_buffer(out))
 
