@@ -30,6 +30,8 @@ from whimbrel.io.rejected import RejectedWriter
 from whimbrel.model.batch import REJECTED_SCHEMA
 from whimbrel.model.schema import Coordinates, Type
 from whimbrel.model.time import BEGINNING_OF_TIME, DAY, END_OF_TIME
+from whimbrel.spark.contents import columns_of_equals, with_contents
+from whimbrel.spark.types import quoted
 from whimbrel.store.bounds import ANYTHING, EVERYWHERE, Bounds, bounds_of, location_names, simplified
 from whimbrel.store.cells import day_name
 from whimbrel.store.event_store import Appended, Moment, Store, asked_for
@@ -152,8 +154,8 @@ def write_store(
     """Add the rows of a batch DataFrame to a store: all of them or, if anything goes wrong, none.
 
     Every task of the frame writes files of its own for the days and cells of its rows, so a frame of few
-    partitions makes few files; `Store.compact` joins them later. The rows need the column `id`: Spark gives
-    them in no order from which ids could be made.
+    partitions makes few files; `Store.compact` joins them later. Rows without an `id` get the ones that
+    detection would make; they are dealt out anew for that, so that equal ones can be numbered.
 
     Parameters
     ----------
@@ -167,10 +169,14 @@ def write_store(
     _check_format(format)
     if frame.isStreaming:
         raise DataError("the frame is a stream; write it with foreachBatch(batch_writer(root))")
-    if "id" not in frame.columns:
+    if format == "delta" and "id" not in frame.columns:
         raise DataError(
-            "the frame has no column 'id', and rows in Spark have no order to make ids from; add one"
+            "the frame has no column 'id', and equal rows cannot be numbered on from those of a Delta table; "
+            "add one"
         )
+    if "id" not in frame.columns:
+        frame = with_contents(frame)
+        frame = frame.repartition(*(fn.col(quoted(name)) for name in columns_of_equals(frame)))
     if format == "delta":
         with RejectedWriter(rejected) as refused:
             return _write_delta(frame, fspath(root), batch, Input(None, time_unit, default_type), refused)
@@ -179,8 +185,8 @@ def write_store(
     with RejectedWriter(rejected) as refused:
 
         def stage(writer: Writer) -> Staged:
-            # Earlier files serve to make ids, and these events have theirs.
-            task = _Task(replace(writer, before=()), how)
+            # Earlier files serve to number equal events that bring no ids.
+            task = _Task(replace(writer, before=()) if "id" in frame.columns else writer, how)
             reports = frame.mapInArrow(task, _REPORT).collect()
             for report in reports:
                 if report["rejected"]:
