@@ -153,7 +153,16 @@ def test_events_without_ids_are_told_apart_wherever_they_go(spark):
     frame = spark.createDataFrame(pd.DataFrame(rows))
     found = [wb.detect(query, frame, partitions=number) for number in (1, 2, 5)]
     assert len(set(ids(found[0]))) == 18
-    assert ids(found[0]) == ids(found[1]) == ids(found[2])
+    assert ids(found[0]) == ids(found[1]) == ids(found[2]) == ids(wb.detect(query, rows))
+
+
+def test_equal_rows_whose_times_are_written_otherwise_are_numbered_together(spark):
+    rows = [("P", f"1970-01-01T00:00:0{n % 3}{zone}", n % 2) for n in range(6) for zone in ("Z", "+00:00")]
+    frame = spark.createDataFrame(rows, "type string, time string, lane int")
+    query = wb.compile("define D detect P")
+    found = wb.detect(query, frame, partitions=7)
+    assert len(set(ids(found))) == 12
+    assert ids(found) == ids(wb.detect(query, pd.DataFrame(rows, columns=["type", "time", "lane"])))
 
 
 def test_equal_rows_without_ids_stay_different_events(spark):

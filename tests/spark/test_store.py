@@ -162,9 +162,19 @@ def test_nothing_is_stored_of_a_frame_that_fails(spark, store):
     assert not list(store.root.rglob(".*.new"))
 
 
-def test_events_need_ids_and_streams_a_batch_writer(spark, store):
+def test_events_without_ids_get_those_that_detection_makes(spark, store):
+    bare = fixes(12).drop_columns("id")
+    twice = pa.concat_tables([bare, bare.slice(3, 4)])
+    write_store(frame_of(spark, twice), store.root)
+    write_store(frame_of(spark, bare.slice(0, 5)), store.root)
+    whole = pa.concat_tables([twice, bare.slice(0, 5)])
+    query = wb.compile("define D detect *")
+    assert wb.detect(query, store).to_pylist() == wb.detect(query, whole).to_pylist()
+
+
+def test_delta_tables_need_ids_and_streams_a_batch_writer(spark, store):
     with pytest.raises(DataError, match="no column 'id'"):
-        write_store(frame_of(spark, fixes().drop_columns("id")), store.root)
+        write_store(frame_of(spark, fixes().drop_columns("id")), store.root, format="delta")
     with pytest.raises(DataError, match="batch_writer"):
         write_store(spark.readStream.format("rate").load(), store.root)
     with pytest.raises(DataError, match="'orc' is not known"):

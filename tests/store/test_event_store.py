@@ -172,15 +172,16 @@ def test_events_without_ids_get_those_that_detection_would_give_them(new_store):
         {"type": kind, "time": time, "source": source, "x": 1.0 * place, "y": 0.0}
         for kind, time, source, place in given
     ]
+    rows += [row | {"speed": speed} for row in rows for speed in (7, 8)]
     query = wb.compile("define D detect A")
     whole, halves = new_store(cell_m=10), new_store(cell_m=10)
     whole.append(rows)
     halves.append(rows[:2])
     halves.append(rows[2:], batch="rest")
     halves.append(rows[2:], batch="rest")
-    expected = wb.detect(query, rows).column("events").to_pylist()
-    assert whole.detect(query).column("events").to_pylist() == expected
-    assert halves.detect(query).column("events").to_pylist() == expected
+    expected = wb.detect(query, rows).to_pylist()
+    assert whole.detect(query).to_pylist() == expected
+    assert halves.detect(query).to_pylist() == expected
 
 
 def test_nothing_is_stored_of_an_append_that_fails(new_store):

@@ -24,6 +24,7 @@ from whimbrel.model.reading import Reading, ReadSettings
 from whimbrel.model.schema import Coordinates, Type
 from whimbrel.space.dealing import deal
 from whimbrel.space.geometry import METRES_PER_DEGREE
+from whimbrel.spark.contents import columns_of_equals
 from whimbrel.spark.frames import Prepared, place_of, prepare
 from whimbrel.spark.meetings import events_of_meetings, first_query, query_of_shard
 from whimbrel.spark.rows import DETECTION, HIDDEN, outcome_schema
@@ -144,10 +145,8 @@ def deal_out(prepared: Prepared, partitions: int | None, job: Job) -> Dealt:
     match prepared.sharding:
         case Anyhow():
             # Events that were delivered twice must meet, and those that only their number tells apart.
-            same = (
-                ["id"] if prepared.has_id else [n for n in ("source", *_times(frame)) if n in frame.columns]
-            )
-            return Dealt(prepared, _by(frame, partitions, [fn.col(name) for name in same]))
+            same = ["id"] if prepared.has_id else columns_of_equals(frame)
+            return Dealt(prepared, _by(frame, partitions, [fn.col(quoted(name)) for name in same]))
         case ByKeys(keys):
             found = [(key, key_column(key, prepared)) for key in keys]
             usable = [column for _, column in found if column is not None]

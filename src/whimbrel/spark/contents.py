@@ -34,6 +34,17 @@ def with_contents(frame: DataFrame, named: Named) -> DataFrame:
     return frame.withColumn(ATTRIBUTES, reduce(lambda one, other: one.bitwiseXOR(other), counted, nothing))
 
 
+def columns_of_equals(frame: DataFrame) -> list[str]:
+    """Name columns that are the same for equal events: to number these, one worker must have them all.
+
+    The same time can be written as different texts; then what else the events say must do.
+    """
+    times = ["time"] if "time" in frame.columns else ["end", "start"]
+    is_text = any(isinstance(frame.schema[name].dataType, sql.StringType) for name in times)
+    names = ["source", *([ATTRIBUTES] if is_text else times)]
+    return [name for name in names if name in frame.columns]
+
+
 def _hash(name: str, kind: sql.DataType) -> Column:
     """Hash a column with its name as seed; what is missing counts as nothing."""
     column = fn.col(quoted(name))

@@ -30,9 +30,11 @@ from whimbrel.io.rejected import RejectedWriter
 from whimbrel.model.reading import ReadSettings
 from whimbrel.model.schema import Coordinates, Type
 from whimbrel.model.time import BEGINNING_OF_TIME, DAY, END_OF_TIME
+from whimbrel.spark.contents import columns_of_equals
 from whimbrel.spark.errors import plain_errors
 from whimbrel.spark.frames import named
 from whimbrel.spark.lines import LINE, PLACED_SCHEMA, conform_lines, write_placed
+from whimbrel.spark.types import quoted
 from whimbrel.store.bounds import ANYTHING, EVERYWHERE, Bounds, bounds_of, location_names, simplified
 from whimbrel.store.cells import day_name
 from whimbrel.store.event_store import Appended, Moment, Store, asked_for
@@ -156,8 +158,8 @@ def write_store(
     """Add the rows of a batch DataFrame to a store: all of them or, if anything goes wrong, none.
 
     Every task of the frame writes files of its own for the days and cells of its rows, so a frame of few
-    partitions makes few files; `Store.compact` joins them later. The rows need the column `id`: Spark gives
-    them in no order from which ids could be made.
+    partitions makes few files; `Store.compact` joins them later. Rows without an `id` get the ones that
+    detection would make; they are dealt out anew for that, so that equal ones can be numbered.
 
     Parameters
     ----------
@@ -174,10 +176,13 @@ def write_store(
     if frame.isStreaming:
         raise DataError("the frame is a stream; write it with foreachBatch(batch_writer(root))")
     frame, reading, noticed = named(frame, **settings)
-    if "id" not in frame.columns:
+    if format == "delta" and "id" not in frame.columns:
         raise DataError(
-            "the frame has no column 'id', and rows in Spark have no order to make ids from; add one"
+            "the frame has no column 'id', and equal rows cannot be numbered on from those of a Delta table; "
+            "add one"
         )
+    if "id" not in frame.columns:
+        frame = frame.repartition(*(fn.col(quoted(name)) for name in columns_of_equals(frame)))
     if format == "delta":
         with RejectedWriter(rejected) as refused:
             return _write_delta(frame, fspath(root), batch, Input(None, reading), refused)
@@ -186,8 +191,8 @@ def write_store(
     with RejectedWriter(rejected) as refused:
 
         def stage(writer: Writer) -> Staged:
-            # Earlier files serve to make ids, and these events have theirs.
-            task = _Task(replace(writer, before=()), how)
+            # Earlier files serve to number equal events that bring no ids.
+            task = _Task(replace(writer, before=()) if "id" in frame.columns else writer, how)
             reports = frame.mapInArrow(task, _REPORT).collect()
             for report in reports:
                 if report["rejected"]:

@@ -217,7 +217,7 @@ class Writer:
 
     def _same_times(self, first: int, last: int) -> pa.Table:
         """Give the ids of the events that came before and ended between two moments."""
-        schema = pa.schema([("id", pa.string())])
+        schema = pa.schema([("id", pa.string()), ("end", INSTANT)])
         wanted = (pc.field("end") >= pa.scalar(first, INSTANT)) & (
             pc.field("end") <= pa.scalar(last, INSTANT)
         )

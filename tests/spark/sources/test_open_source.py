@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 
 import pandas as pd
@@ -11,6 +12,7 @@ import whimbrel as wb
 from whimbrel.errors import DataError
 from whimbrel.spark import outcomes
 from whimbrel.spark.sources import open_source, read_folder, register
+from whimbrel.spark.sources.mqtt import MayComeTwice
 
 
 @pytest.mark.parametrize(
@@ -121,3 +123,13 @@ def test_the_data_sources_can_be_used_by_their_names(spark, tmp_path):
     assert frame.columns == ["type", "time"]
     raw = spark.readStream.format("whimbrel-mqtt").options(host="h", topic="t", spool=str(tmp_path)).load()
     assert raw.columns == ["topic", "received", "payload"]
+
+
+def test_a_source_that_may_deliver_twice_warns_where_events_have_no_ids(spark, tmp_path):
+    source = f"mqtt://127.0.0.1:1883/fleet?spool={tmp_path}"
+    with pytest.warns(MayComeTwice, match="name a column 'id' in the schema"):
+        open_source(spark, source, schema="type STRING, time TIMESTAMP")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        open_source(spark, source, schema="id STRING, type STRING, time TIMESTAMP")
+        open_source(spark, f"{source}&qos=0", schema="type STRING, time TIMESTAMP")

@@ -11,6 +11,7 @@ from __future__ import annotations
 import queue
 import time
 import uuid
+import warnings
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -56,6 +57,18 @@ OPTIONS = (
 _SCHEMA = pa.schema(
     [("topic", pa.string()), ("received", pa.timestamp("us", "UTC")), ("payload", pa.binary())]
 )
+
+
+class MayComeTwice(UserWarning):
+    """Events have no ids, and the source may deliver a message again."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "mqtt may deliver a message again, and an event without an id that comes twice counts as two; "
+            "name a column 'id' in the schema, or make one with columns="
+        )
+
+
 _PATIENCE = 30.0
 _CHECK_EVERY = 0.05
 
@@ -95,13 +108,15 @@ def read_mqtt(
         If an option is wrong. That the broker cannot be reached shows when the query starts.
     """
     given = {"host": host, "topic": topic, "spool": spool, "port": str(port), **(options or {})}
-    Settings.of(given)
+    settings = Settings.of(given)
     spark.dataSource.register(MqttSource)
     raw = spark.readStream.format(NAME).options(**given).load()
     text = fn.make_valid_utf8(fn.col("payload").cast("string"))
     if schema is None:
         return raw.select("topic", "received", text.alias("payload"))
     wanted = read_schema(spark, schema)
+    if settings.qos and "id" not in wanted.fieldNames():
+        warnings.warn(MayComeTwice(), stacklevel=2)
     own = [name for name in ("topic", "received") if name in wanted.fieldNames()]
     members = StructType([field for field in wanted.fields if field.name not in own])
     return events_from_json(raw, text, members, [fn.col(name) for name in own])
