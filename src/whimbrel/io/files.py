@@ -15,6 +15,7 @@ from whimbrel.errors import DataError, did_you_mean
 from whimbrel.io import _kinds
 from whimbrel.io._pieces import EventFile, Piece, Plan
 from whimbrel.model.batch import convert_attribute, declared_type
+from whimbrel.model.naming import plain_name, usual_role
 from whimbrel.model.reading import Reading
 from whimbrel.model.schema import RESERVED_COLUMNS, EventSchema, Type
 
@@ -146,8 +147,11 @@ class EventFiles:
 
 def _alike(batch: pa.RecordBatch, common: Mapping[str, Type | None]) -> pa.RecordBatch:
     """Give a batch the attributes that all files together have, in the types that hold all values."""
+    plain = {plain_name(name) for name in batch.schema.names}
     for name, kind in common.items():
         if name not in batch.schema.names:
+            if plain_name(name) in plain or usual_role(name) == "source":
+                continue  # it has the same in other words, or someone else who moves
             batch = batch.append_column(name, pa.nulls(batch.num_rows, _kinds.ARROW_TYPES[kind]))
         else:
             place = batch.schema.get_field_index(name)
