@@ -57,15 +57,15 @@ def test_usual_names_and_sizes_are_known(ships, query):
 
 
 def test_what_the_query_says_is_done_once(ships, query):
-    swapped = ships.withColumnsRenamed({"BaseDateTime": "seen", "LAT": "LON", "LON": "LAT"})
+    swapped = ships.toDF("event_id", "MMSI", "seen", "LON", "LAT", "SOG")
     assert ids(wb.detect(wb.compile(CLAUSE + IN_CANAL), swapped)) == ids(wb.detect(query, ROWS))
 
 
 def test_names_that_are_given_come_first(ships, query):
-    odd = ships.withColumnsRenamed({"BaseDateTime": "lon", "LON": "east"})
+    odd = ships.toDF("event_id", "MMSI", "lon", "LAT", "east", "SOG")
     names = {"time": "lon", "lon": fn.col("east") + 0, "lat": "LAT"}
     assert ids(wb.detect(query, odd, columns=names)) == ids(wb.detect(query, ROWS))
-    swap = ships.withColumnsRenamed({"LAT": "lon", "LON": "lat"})
+    swap = ships.toDF("event_id", "MMSI", "BaseDateTime", "lon", "lat", "SOG")
     columns = {"lon": "lat", "lat": "lon"}
     assert ids(wb.detect(query, swap, columns=columns)) == ids(wb.detect(query, ROWS))
     with pytest.raises(DataError, match="no column is named 'BaseDate', to be used as 'time'; did you mean"):
