@@ -193,7 +193,10 @@ def test_times_before_1970_are_cut_downwards() -> None:
         (pa.array([math.nan]), "time is not finite: nan"),
         (pa.array([math.inf]), "time is not finite: inf"),
         (pa.array([1e300]), "time is out of range: 1e+300 lies outside the years 1 to 9999"),
-        (pa.array([2**62]), f"time is out of range: {2**62} lies outside the years 1 to 9999"),
+        (
+            pa.array([2**62]).view(pa.timestamp("us")),
+            f"time is out of range: {2**62} lies outside the years 1 to 9999",
+        ),
         (pa.array([2**64 - 1], pa.uint64()), f"time does not fit in 64 bits: {2**64 - 1}"),
         (
             pa.array([-(2**63)]).view(pa.timestamp("us")),
@@ -477,3 +480,8 @@ def test_conforming_twice_is_conforming_once(rows: list[tuple[str, str]]) -> Non
     twice = conform(once)
     assert twice.events.equals(once, check_metadata=True)
     assert twice.rejected.num_rows == 0
+
+
+def test_a_time_out_of_range_in_the_unit_that_was_said_is_rejected() -> None:
+    found = conform(table(time=[10**12]), time_unit="s")
+    assert only_reason(found) == f"time is out of range: {10**12} lies outside the years 1 to 9999"

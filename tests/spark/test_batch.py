@@ -96,7 +96,7 @@ def test_a_column_may_be_an_expression(frame):
 
 
 def test_a_column_that_is_not_there_is_named_with_a_hint(frame):
-    with pytest.raises(DataError, match=r"no column of the frame is named 'sped'.*did you mean 'speed'"):
+    with pytest.raises(DataError, match=r"no column is named 'sped'.*did you mean 'speed'"):
         wb.detect(STOP, frame, columns={"velocity": "sped"})
 
 

@@ -467,9 +467,13 @@ def test_a_text_is_no_query():
         wb.why(BRAKE, table("A@0s"))
 
 
-def test_columns_are_for_spark():
-    with pytest.raises(wb.DataError, match="for Spark frames only"):
-        wb.why(wb.compile(BRAKE), table("A@0s"), columns={"time": "t"})
+def test_columns_may_have_other_names():
+    rows = [{"type": "Position", "seen": 0, "v": 28.0}]
+    query = wb.compile("define Fast detect Position(speed > 30)")
+    answer = wb.why(query, rows, columns={"time": "seen", "speed": "v"})
+    assert answer.misses[0].reasons[0].text == "speed was 28, needed > 30"
+    with pytest.raises(wb.DataError, match="no column is named 't', to be used as 'time'"):
+        wb.why(query, rows, columns={"time": "t"})
 
 
 # -- late, duplicate, rejected -------------------------------------------------------------------------

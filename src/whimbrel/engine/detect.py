@@ -17,7 +17,7 @@ from whimbrel.graph.query import Compilable, Query, compiled
 from whimbrel.io.files import read_events
 from whimbrel.io.rejected import RejectedWriter
 from whimbrel.model.frames import batches
-from whimbrel.model.reading import ReadSettings
+from whimbrel.model.reading import Reading, ReadSettings
 from whimbrel.model.schema import Coordinates
 from whimbrel.model.time import END_OF_TIME
 
@@ -38,6 +38,7 @@ def run(
     rejected: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
     ready: Callable[[], None] | None = None,
+    reading: Reading | None = None,
     **how: Unpack[ReadSettings],
 ) -> Detections:
     """Find all detections of a query in a bounded input, and count what became of the events.
@@ -58,13 +59,13 @@ def run(
         A file for rows that are no events, each with its reason (JSON lines); made only if there are any.
     ready
         Called before detecting begins: after a bounded input has been read, or before a replay.
-    columns, time_unit, time_format, day_first, time_zone, default_type
+    reading, columns, time_unit, time_format, day_first, time_zone, default_type
         How events are read, as for `Session`; what came of it is in `columns_taken`, `notes` and `warnings`.
     """
     if isinstance(query, str | os.PathLike):
         raise WhimbrelError("this is no query yet; compile it first: wb.compile(text) or wb.read(path)")
     query = compiled(query)
-    session = Session(query, lateness=lateness, coordinates=coordinates, **how)
+    session = Session(query, lateness=lateness, coordinates=coordinates, reading=reading, **how)
     session.reads_once = True
     with RejectedWriter(rejected) as writer:
         source = (

@@ -128,7 +128,7 @@ class Noticed:
         ]
         if not found:
             said += self._about_types(types)
-            said += self._about_places(graphs)
+        said += self._about_places(graphs)
         return tuple(said)
 
     def _about_time(self, reading: Reading) -> Iterator[str]:

@@ -18,6 +18,7 @@ from whimbrel.io._sniff import FORMATS, endings, format_by_name, format_of
 from whimbrel.io._streams import Progress, known_encoding
 from whimbrel.io.paths import EventPath, event_path
 from whimbrel.model.batch import convert_attribute, declared_type
+from whimbrel.model.naming import plain_name, usual_role
 from whimbrel.model.reading import Reading
 from whimbrel.model.schema import RESERVED_COLUMNS, EventSchema, Type
 
@@ -189,8 +190,11 @@ class Part:
 
 def _alike(batch: pa.RecordBatch, common: Mapping[str, Type | None]) -> pa.RecordBatch:
     """Give a batch the attributes that all files together have, in the types that hold all values."""
+    plain = {plain_name(name) for name in batch.schema.names}
     for name, kind in common.items():
         if name not in batch.schema.names:
+            if plain_name(name) in plain or usual_role(name) == "source":
+                continue  # it has the same in other words, or someone else who moves
             batch = batch.append_column(name, pa.nulls(batch.num_rows, _kinds.ARROW_TYPES[kind]))
         else:
             place = batch.schema.get_field_index(name)

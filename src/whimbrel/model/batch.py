@@ -213,9 +213,8 @@ def _named(
     read: Collection[str],
 ) -> Named:
     """Settle which column is what; what was conformed before has its names."""
-    if TIME_UNIT_KEY in metadata and COORDINATES_KEY in metadata:
-        return AS_NAMED
-    return reading.named(batch.schema.names, schemas, read)
+    are_events = TIME_UNIT_KEY in metadata and COORDINATES_KEY in metadata
+    return reading.named(batch.schema.names, schemas, read, are_events=are_events)
 
 
 def _times_of(metadata: Mapping[bytes, bytes], reading: Reading) -> Times:

@@ -159,6 +159,7 @@ def resolve(
     given: Mapping[str, str] | None = None,
     said: Mapping[str, str] | None = None,
     read: Iterable[str] = (),
+    are_events: bool = False,
 ) -> Named:
     """Settle which of the columns is what.
 
@@ -172,6 +173,8 @@ def resolve(
         What the query says in its clauses `from columns`.
     read
         The attributes that queries read.
+    are_events
+        Whether the columns are those of events already: then only attributes are given other names.
 
     Raises
     ------
@@ -183,6 +186,7 @@ def resolve(
         tuple((given or {}).items()),
         tuple((said or {}).items()),
         tuple(sorted(read)),
+        are_events,
     )
 
 
@@ -192,14 +196,24 @@ def _resolve(
     given: tuple[tuple[str, str], ...],
     said: tuple[tuple[str, str], ...],
     read: tuple[str, ...],
+    are_events: bool,
 ) -> Named:
     settling = _Settling(columns)
+    if are_events:
+        settling.take_said(_of_attributes(said) | _of_attributes(given))
+        settling.take_attributes(read)
+        return settling.named()
     settling.take_given(dict(given))
     settling.take_said(dict(said))
     settling.take_exact()
     settling.take_usual()
     settling.take_attributes(read)
     return settling.named()
+
+
+def _of_attributes(mapping: tuple[tuple[str, str], ...]) -> dict[str, str]:
+    pairs = dict(mapping).items()
+    return {name: column for name, column in pairs if not {name, column} & RESERVED_COLUMNS}
 
 
 _PAIRS = (("lon", "lat"), ("x", "y"))

@@ -38,7 +38,7 @@ class Reading:
     types: frozenset[str] = frozenset()
     """The types that queries read: if it is one, events without a type are of it."""
     is_settled: bool = False
-    """Whether the columns have the names of events already, because somebody else saw to it."""
+    """Whether the rows are events already, so that only attributes may have other names."""
 
     @classmethod
     def of(
@@ -56,14 +56,23 @@ class Reading:
         return cls(dict(columns or {}), times, default_type)
 
     def named(
-        self, columns: Iterable[str], schemas: Mapping[str, EventSchema], read: Iterable[str] = ()
+        self,
+        columns: Iterable[str],
+        schemas: Mapping[str, EventSchema],
+        read: Iterable[str] = (),
+        *,
+        are_events: bool = False,
     ) -> Named:
-        """Settle which of the columns is what, for queries with these schemas that read these attributes."""
-        if self.is_settled:
-            return resolve(columns)
+        """Settle which of the columns is what, for queries with these schemas that read these attributes.
+
+        `are_events` says that rows were events before, so that only attributes may have other names.
+        """
         declared = {name for schema in schemas.values() for name in schema.attributes}
         said = carried(schemas.values())
-        return resolve(columns, given=self.columns, said=said, read=declared.union(read))
+        wanted = declared.union(read)
+        return resolve(
+            columns, given=self.columns, said=said, read=wanted, are_events=are_events or self.is_settled
+        )
 
     def may_take(self, column: str, schemas: Mapping[str, EventSchema]) -> str | None:
         """Tell which role a column of this name may have, whatever the other columns are; None: no role."""

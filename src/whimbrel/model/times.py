@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -178,7 +178,7 @@ def microseconds_by_size(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 
 def _check_format(form: str) -> None:
-    sample = datetime(2001, 12, 13, 14, 15, 16, 170_000)  # noqa: DTZ001 - a sample for texts
+    sample = datetime(2001, 12, 13, 14, 15, 16, 170_000, tzinfo=UTC)
     try:
         read = datetime.strptime(sample.strftime(form), form)  # noqa: DTZ007
     except ValueError as error:

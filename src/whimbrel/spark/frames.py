@@ -143,13 +143,14 @@ def named(
     everywhere else: by what the query says, and by usual names.
     """
     given = dict(how.get("columns") or {})
-    made = {name: column for name, column in given.items() if isinstance(column, Column)}
-    frame = _with_made(frame, made)
-    settings: ReadSettings = {**how, "columns": {**given, **{name: name for name in made}}}
+    made = {name: f"expression for {name}" for name, column in given.items() if isinstance(column, Column)}
+    if made:  # under names of their own: an expression may read a column that has the name it makes
+        frame = frame.withColumns({made[name]: given[name] for name in made})
+    settings: ReadSettings = {**how, "columns": {**given, **made}}
     reading = Reading.of(**settings)
     schemas, read = ({}, frozenset[str]()) if query is None else (query.schemas, _named_by(query))
     found = reading.named(frame.columns, schemas, read)
-    columns = found.names(frame.columns)
+    columns = [(name, column) for name, column in found.names(frame.columns) if name not in made.values()]
     frame = with_contents(frame, found)
     if ATTRIBUTES in frame.columns:
         columns = [*columns, (ATTRIBUTES, ATTRIBUTES)]
@@ -164,11 +165,6 @@ def named(
 def notes_of(query: Query, frame: DataFrame, **how: Unpack[ReadSettings]) -> tuple[str, ...]:
     """Say which columns of a frame are taken for what."""
     return named(frame, query, **how)[2].lines()
-
-
-def _with_made(frame: DataFrame, made: Mapping[str, Column]) -> DataFrame:
-    """Add columns that are worked out from others, in the place of those that have their names."""
-    return frame.withColumns(dict(made)) if made else frame
 
 
 def _named_by(query: Query) -> frozenset[str]:

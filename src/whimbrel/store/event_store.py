@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timedelta
 from os import PathLike, fspath
@@ -390,7 +390,9 @@ class Store:
         total = sum(file.rows for file in selection.files)
         told = None if progress is None else lambda done, _: progress(done, total)
         reader = pa.RecordBatchReader.from_batches(selection.shown, rows)
-        return run(query, reader, coordinates=self.coordinates, progress=told, **settings)
+        how = {name: settings.pop(name) for name in ReadSettings.__annotations__ if name in settings}
+        reading = replace(Reading.of(**how), is_settled=True)
+        return run(query, reader, coordinates=self.coordinates, progress=told, reading=reading, **settings)
 
     def bounds_of(self, query: Query) -> tuple[Bounds, ...]:
         """Give the types, times and places, in one of which every event lies that the query can use."""
@@ -448,7 +450,7 @@ class Store:
         region: str | None,
         columns: Collection[str] | None,
     ) -> read.Selection:
-        chosen = _needed(query) if columns is None and query is not None else columns
+        chosen = _needed(query, self.state.attributes) if columns is None and query is not None else columns
         return read.select(self.state, self.coordinates, bounds, region, chosen)
 
     def conflicts(self) -> pa.Table:
@@ -621,10 +623,13 @@ def _free_name(state: State) -> str:
     return name
 
 
-def _needed(query: Query) -> set[str] | None:
-    """Name the attributes of atomic events that a query reads; None stands for all."""
+def _needed(query: Query, attributes: Iterable[str]) -> set[str] | None:
+    """Name the attributes of atomic events that a query reads, as the store calls them; None: all."""
     needs = Needs(rewrite(query.graph), query.functions)
-    return None if needs.all_atoms else needs.atoms
+    if needs.all_atoms:
+        return None
+    named = Reading(is_settled=True).named(attributes, query.schemas, needs.atoms)
+    return needs.atoms | set(named.taken.values())
 
 
 def _without(state: State, gone: Collection[StoredFile]) -> State:

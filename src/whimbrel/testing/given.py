@@ -8,11 +8,15 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from whimbrel.engine.needs import Needs
+from whimbrel.engine.noticed import types_named
 from whimbrel.errors import DataError, ScenarioError
+from whimbrel.graph.operators import Source
 from whimbrel.graph.query import Query
 from whimbrel.io.files import read_events
 from whimbrel.model.batch import Conformed, conform
 from whimbrel.model.columns import decoded
+from whimbrel.model.reading import Reading
 from whimbrel.model.schema import Coordinates, Type
 from whimbrel.testing.scenario import GivenEvent, GivenFile, Scenario, Value
 
@@ -135,9 +139,12 @@ def _read(
 ) -> tuple[pa.Table, Coordinates | None]:
     """Read the events of a file; those without an id are named after the file and their row."""
     batches: list[pa.RecordBatch] = []
+    types = [operator.event_type for operator in query.graph.operators if isinstance(operator, Source)]
+    reading = Reading(types=types_named(types))
+    read = Needs(query.graph, query.functions).atoms
     for piece in read_events(step.path, schemas=query.schemas).pieces():
         try:
-            found = conform(piece.batch, schemas=query.schemas, coordinates=place)
+            found = conform(piece.batch, schemas=query.schemas, coordinates=place, reading=reading, read=read)
         except DataError as error:
             raise DataError(f"{piece.file}: {error}") from error
         place = place or found.coordinates

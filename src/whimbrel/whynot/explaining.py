@@ -6,6 +6,7 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, Unpack
 
@@ -23,7 +24,7 @@ from whimbrel.graph.query import Query
 from whimbrel.graph.reach import reach
 from whimbrel.io.files import EventFiles, read_events
 from whimbrel.model.frames import batches, is_spark_frame
-from whimbrel.model.reading import ReadSettings
+from whimbrel.model.reading import Reading, ReadSettings
 from whimbrel.model.schema import Coordinates
 from whimbrel.model.time import BEGINNING_OF_TIME, END_OF_TIME, MINUTE, duration, instant
 from whimbrel.whynot.aside import unprocessed
@@ -88,7 +89,8 @@ def why(
     frame = events if is_spark_frame(events) else None
     # The columns of a frame have their names when they come here; its mapping may hold Spark's expressions.
     own: ReadSettings = {**how, "columns": None} if frame is not None else how
-    watched = Watched(query, lateness=lateness, coordinates=coordinates, **own)
+    reading = replace(Reading.of(**own), is_settled=frame is not None or _is_store(events))
+    watched = Watched(query, lateness=lateness, coordinates=coordinates, reading=reading)
     if frame is not None:
         from whimbrel.spark import collecting
 
@@ -172,12 +174,16 @@ def _source(watched: Watched, events: Any) -> Iterator[pa.RecordBatch]:
     if _is_path(events):
         yield from _files(watched, [events] if isinstance(events, str | os.PathLike) else list(events))
         return
-    store = sys.modules.get("whimbrel.store")  # who has a store has loaded this
-    if store is not None and isinstance(events, store.Store):
+    if _is_store(events):
         types = _types_read(watched.watched)
         events = events.scan(types=None if ANY in types else sorted(types))
     for batch in batches(events, rows=watched.slice_rows):
         yield watched.conform(batch).events
+
+
+def _is_store(events: Any) -> bool:
+    store = sys.modules.get("whimbrel.store")  # who has a store has loaded this
+    return store is not None and isinstance(events, store.Store)
 
 
 def _is_path(events: Any) -> bool:

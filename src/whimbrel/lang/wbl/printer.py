@@ -309,7 +309,7 @@ def _mapped(columns: tuple[t.Mapped, ...]) -> tuple[Line, ...]:
     if not columns:
         return ()
     pairs = ", ".join(f"{item.name} = {_column(item.column)}" for item in columns)
-    return (_line(1, f"from columns {pairs}", columns[0].at),)
+    return (_line(2, f"from columns {pairs}", columns[0].at),)
 
 
 def _column(name: str) -> str:

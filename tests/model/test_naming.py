@@ -1,0 +1,219 @@
+"""Which column is what, when the input names its columns in its own way."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from whimbrel.errors import DataError
+from whimbrel.model.batch import conform
+from whimbrel.model.naming import USUAL, plain_name, resolve
+from whimbrel.model.reading import Reading
+from whimbrel.model.schema import EventSchema, Type
+
+
+@pytest.mark.parametrize(
+    ("columns", "taken"),
+    [
+        (
+            ["MMSI", "BaseDateTime", "LAT", "LON", "SOG"],
+            {"time": "BaseDateTime", "lon": "LON", "lat": "LAT", "source": "MMSI"},
+        ),
+        (
+            ["# Timestamp", "Type of mobile", "MMSI", "Latitude", "Longitude"],
+            {"time": "# Timestamp", "lon": "Longitude", "lat": "Latitude", "source": "MMSI"},
+        ),
+        (["object_id", "t", "lon", "lat"], {"time": "t", "source": "object_id"}),
+        (["icao24", "ts", "lat", "lng"], {"time": "ts", "lon": "lng", "source": "icao24"}),
+        (["vehicle_id", "datetime", "x", "y"], {"time": "datetime", "source": "vehicle_id"}),
+        (["event_id", "event_type", "time"], {"id": "event_id", "type": "event_type"}),
+        (["start_time", "end_time", "wkt"], {"start": "start_time", "end": "end_time", "geometry": "wkt"}),
+        (["time", "X", "Y"], {"x": "X", "y": "Y"}),
+    ],
+)
+def test_usual_names_are_taken_without_being_told(columns: list[str], taken: dict[str, str]) -> None:
+    assert dict(resolve(columns).taken) == taken
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        ["time", "timestamp", "lon", "lat", "longitude"],  # the names that events have come first
+        ["time", "trip_id", "route_id", "ID", "Type"],  # trips, routes and what may name anything
+        ["time", "latitude"],  # a latitude alone is no place
+        ["start", "end", "ts"],
+    ],
+)
+def test_other_columns_stay_attributes(columns: list[str]) -> None:
+    assert resolve(columns).is_as_it_was
+
+
+def test_what_is_given_comes_before_all_names() -> None:
+    found = resolve(["time", "timestamp", "x", "y"], given={"time": "timestamp"})
+    assert found.taken == {"time": "timestamp"}
+    assert found.dropped == {"time"}
+    assert found.notes == ("column 'time' is left out: time is 'timestamp'",)
+
+
+def test_one_of_a_pair_is_enough() -> None:
+    found = resolve(["time", "Latitude", "gx", "x", "y"], given={"lon": "gx"})
+    assert found.taken == {"lon": "gx", "lat": "Latitude"}
+    assert found.dropped == {"x", "y"}
+
+
+def test_longitudes_and_latitudes_can_be_swapped() -> None:
+    batch = pa.record_batch({"type": ["a"], "time": [0], "lon": [30.0], "lat": [120.0]})
+    reading = Reading.of(columns={"lon": "lat", "lat": "lon"})
+    found = conform(batch, reading=reading).events
+    assert (found["x"].to_pylist(), found["y"].to_pylist()) == ([120.0], [30.0])
+
+
+def test_a_column_with_the_name_of_a_role_can_be_freed() -> None:
+    batch = pa.record_batch({"time": [0], "type": ["Cargo"], "id": ["219"]})
+    reading = Reading.of(columns={"ship_type": "type", "source": "id"}, default_type="Ship")
+    found = conform(batch, reading=reading).events
+    assert found.schema.names == ["type", "source", "start", "end", "ship_type"]
+    assert found.to_pylist() == [
+        {"type": "Ship", "source": "219", "start": 0, "end": 0, "ship_type": "Cargo"}
+    ]
+
+
+def test_who_moves_stays_an_attribute() -> None:
+    batch = pa.record_batch({"type": ["a"], "t": [0], "MMSI": [219000001], "taxi": ["A"]})
+    found = conform(batch).events.to_pylist()[0]
+    assert (found["source"], found["MMSI"]) == ("219000001", 219000001)
+    given = conform(batch, reading=Reading.of(columns={"source": "taxi"})).events.to_pylist()[0]
+    assert (given["source"], given["taxi"]) == ("A", "A")
+
+
+def test_of_several_movers_the_surest_is_taken_and_the_others_are_told() -> None:
+    found = resolve(["time", "device_id", "mmsi"])
+    assert found.taken == {"source": "mmsi"}
+    (note,) = found.notes
+    assert note.startswith(
+        "source is 'mmsi', and could be 'device_id': --column source=device_id (in Python, "
+    )
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        (
+            ["timestamp", "datetime"],
+            "time could be column 'timestamp' or 'datetime'; say which: --column t",
+        ),
+        (
+            ["time", "LAT", "Latitude", "lng"],
+            "lat could be column 'LAT' or 'Latitude'; say which: --column",
+        ),
+    ],
+)
+def test_what_cannot_be_settled_is_asked_for(columns: list[str], message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        resolve(columns)
+
+
+def test_a_column_that_is_not_there_is_an_error() -> None:
+    with pytest.raises(DataError, match="no column is named 'BaseDatetime', to be used as 'time'; did"):
+        resolve(["BaseDateTime"], given={"time": "BaseDatetime"})
+    with pytest.raises(DataError, match=r"no column is named 'q'.*columns found: a, b"):
+        resolve(["a", "b"], given={"time": "q"})
+
+
+def test_an_error_shows_the_option_with_the_likely_column() -> None:
+    batch = pa.record_batch({"type": ["a"], "ais pos timestamp": [0]})
+    with pytest.raises(DataError, match=r"no column says when.*--column time='ais pos timestamp'"):
+        conform(batch)
+    with pytest.raises(DataError, match=r"columns={'time': 'ais pos timestamp'}"):
+        conform(batch)
+
+
+def test_an_attribute_that_a_query_reads_is_found_whatever_its_case() -> None:
+    found = resolve(["time", "MMSI", "Speed over ground"], read=["mmsi", "speed_over_ground", "depth"])
+    assert found.taken == {"source": "MMSI", "mmsi": "MMSI", "speed_over_ground": "Speed over ground"}
+    assert resolve(["time", "sog", "SOG"], read=["sog"]).is_as_it_was
+    assert resolve(["time", "SOG", "Sog"], read=["sog"]).is_as_it_was  # which of the two?
+
+
+def test_the_clause_of_a_query_counts_where_its_columns_are() -> None:
+    ship = EventSchema("Ship", {"sog": Type.FLOAT}, {"time": "seen", "sog": "speed over ground"})
+    reading = Reading.of(default_type="Ship")
+    raw = pa.record_batch({"seen": [1], "time": [2], "speed over ground": [3.5]})
+    found = conform(raw, schemas={"Ship": ship}, reading=reading)
+    assert found.events.to_pylist() == [{"type": "Ship", "start": 1_000_000, "end": 1_000_000, "sog": 3.5}]
+    assert found.notes == ("column 'time' is left out: time is 'seen'",)
+    ready = pa.record_batch({"time": [2], "sog": [3.5]})
+    assert conform(ready, schemas={"Ship": ship}, reading=reading).notes == ()
+
+
+def test_what_is_given_comes_before_the_clause() -> None:
+    ship = EventSchema("Ship", {}, {"time": "seen"})
+    reading = Reading.of(default_type="Ship", columns={"time": "heard"})
+    raw = pa.record_batch({"seen": [1], "heard": [2]})
+    found = conform(raw, schemas={"Ship": ship}, reading=reading)
+    assert found.events["start"].to_pylist() == [2_000_000]
+
+
+def test_a_clause_whose_column_is_missing_is_noted() -> None:
+    ship = EventSchema("Ship", {"sog": Type.FLOAT}, {"sog": "speed"})
+    found = conform(
+        pa.record_batch({"time": [1]}), schemas={"Ship": ship}, reading=Reading.of(default_type="Ship")
+    )
+    assert found.notes == ("the query takes 'sog' from 'speed', and there is no such column",)
+
+
+def test_what_was_conformed_keeps_its_names() -> None:
+    schemas = {"a": EventSchema("a", {}, {"lon": "lat", "lat": "lon"})}
+    raw = pa.record_batch({"type": ["a"], "time": [0], "lon": [1.0], "lat": [2.0], "timestamp": [5]})
+    once = conform(raw, schemas=schemas).events
+    again = conform(once, schemas=schemas).events
+    assert again.equals(once)
+    assert once["x"].to_pylist() == [2.0]
+
+
+def test_the_only_type_that_is_read_is_taken() -> None:
+    raw = pa.record_batch({"time": [0]})
+    found = conform(raw, reading=Reading(types=frozenset({"Ship"})))
+    assert found.events["type"].to_pylist() == ["Ship"]
+    assert found.notes == ("type is 'Ship' for all events, the only one that the query reads",)
+    with pytest.raises(DataError, match=r"say it: --type Buoy \(the query reads Buoy, Ship\)"):
+        conform(raw, reading=Reading(types=frozenset({"Ship", "Buoy"})))
+
+
+names = st.sampled_from(
+    [name for usual in USUAL.values() for name in usual] + ["speed", "SOG", "trip_id", "Mmsi", "LAT", "Type"]
+)
+
+
+@given(st.lists(names, unique=True, max_size=8), st.randoms())
+def test_the_order_of_the_columns_does_not_matter(columns: list[str], random: object) -> None:
+    def settled(given_columns: list[str]) -> object:
+        try:
+            return dict(resolve(given_columns).taken)
+        except DataError as error:
+            return str(error)[:12]
+
+    shuffled = list(columns)
+    random.shuffle(shuffled)  # type: ignore[attr-defined]
+    assert settled(shuffled) == settled(columns)
+
+
+@given(st.lists(names, unique=True, max_size=8))
+def test_settled_names_stay_settled(columns: list[str]) -> None:
+    try:
+        found = resolve(columns)
+    except DataError:
+        return
+    after = [name for name, _ in found.names(columns)]
+    assert len(set(after)) == len(after)
+    assert resolve(after).is_as_it_was
+
+
+@pytest.mark.parametrize(
+    ("column", "plain"),
+    [("# Timestamp", "timestamp"), ("location-long", "locationlong"), ("t (UTC)", "tutc")],
+)
+def test_names_are_compared_without_case_and_punctuation(column: str, plain: str) -> None:
+    assert plain_name(column) == plain
