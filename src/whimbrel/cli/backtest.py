@@ -17,6 +17,7 @@ from whimbrel.cli.detect import (
     refuse_bad_output,
     refuse_overwriting,
 )
+from whimbrel.cli.event_files import file_options
 from whimbrel.cli.options import (
     ManyEvents,
     Pair,
@@ -30,7 +31,6 @@ from whimbrel.cli.options import (
 )
 from whimbrel.cli.progress import ProgressBar
 from whimbrel.cli.queries import STDIN, read_query, show_warnings, shown
-from whimbrel.cli.reading import reading_options
 from whimbrel.cli.summary import summary
 from whimbrel.errors import DataError
 
@@ -48,6 +48,7 @@ PLOTS = (".svg",)
     "--events", multiple=True, required=True, metavar="FILE...",
     help="Event files, folders of them, or patterns such as 'day-*.csv'.",
 )  # fmt: skip
+@file_options
 @click.option(
     "--against", metavar="OTHER",
     help="The new query, QUERY being the old one: tell what OTHER adds, drops and changes.",
@@ -80,7 +81,6 @@ PLOTS = (".svg",)
 )  # fmt: skip
 @click.option("--plot", metavar="FILE.svg", help="Also draw how often, by day and by hour of the day.")
 @rejected_option
-@reading_options
 @type_option
 @time_unit_option
 @coordinates_option

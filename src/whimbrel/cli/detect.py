@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from whimbrel.cli.event_files import file_options
 from whimbrel.cli.kernels import must_be_compiled
 from whimbrel.cli.options import (
     ManyEvents,
@@ -23,7 +24,6 @@ from whimbrel.cli.options import (
 )
 from whimbrel.cli.progress import ProgressBar
 from whimbrel.cli.queries import read_query, show_warnings
-from whimbrel.cli.reading import reading_options
 from whimbrel.cli.summary import summary
 from whimbrel.errors import DataError
 
@@ -40,6 +40,7 @@ STDOUT = "-"
     "--events", multiple=True, required=True, metavar="FILE...",
     help="Event files, folders of them, or patterns such as 'day-*.csv'.",
 )  # fmt: skip
+@file_options
 @click.option(
     "--out",
     default=STDOUT,
@@ -52,7 +53,6 @@ STDOUT = "-"
 )  # fmt: skip
 @click.option("--map", "page", metavar="FILE.html", help="Also draw them on a map with a time slider.")
 @rejected_option
-@reading_options
 @type_option
 @time_unit_option
 @coordinates_option

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from whimbrel.cli.detect import announce_compiling, refuse_overwriting
+from whimbrel.cli.event_files import file_options
 from whimbrel.cli.options import (
     Duration,
     ManyEvents,
@@ -21,7 +22,6 @@ from whimbrel.cli.options import (
     type_option,
 )
 from whimbrel.cli.queries import read_query, show_warnings
-from whimbrel.cli.reading import reading_options
 from whimbrel.cli.summary import refusals
 
 if TYPE_CHECKING:
@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     help="A recording of events to count rates, sizes and what passes each condition. Without it, these are "
     "estimated from the query.",
 )  # fmt: skip
+@file_options
 @click.option(
     "--rate", "rates", type=Rate(), multiple=True, metavar="TYPE=NUMBER",
     help="Events a second of a type, from all its sources together; goes before what the network and the "
@@ -79,7 +80,6 @@ if TYPE_CHECKING:
     "how many there are, is told in any case.",
 )  # fmt: skip
 @click.option("--table", is_flag=True, help="Print tables of tasks, deliveries and links instead of words.")
-@reading_options
 @type_option
 @time_unit_option
 @coordinates_option

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from whimbrel.cli.event_files import file_options
 from whimbrel.cli.options import (
     ManyEvents,
     Pair,
@@ -20,7 +21,6 @@ from whimbrel.cli.options import (
 )
 from whimbrel.cli.progress import ProgressBar
 from whimbrel.cli.queries import read_query, show_warnings
-from whimbrel.cli.reading import reading_options
 
 if TYPE_CHECKING:
     from whimbrel.graph.query import Query
@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     "--events", multiple=True, metavar="FILE...",
     help="Recorded events; each comes from the source of the network that its `source` names.",
 )  # fmt: skip
+@file_options
 @click.option(
     "--heartbeat", type=click.FloatRange(0.001), default=1.0, show_default=True, metavar="SECONDS",
     help="How often quiet sources and tasks tell that time goes on; plans that push and pull need none.",
@@ -56,7 +57,6 @@ if TYPE_CHECKING:
     "--weigh", is_flag=True,
     help="Send packets as large as Arrow makes them, headers included, instead of as the plan says.",
 )  # fmt: skip
-@reading_options
 @type_option
 @time_unit_option
 @coordinates_option

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from whimbrel.cli.detect import STDOUT, announce_compiling, default_rejected, refuse_bad_output
+from whimbrel.cli.event_files import file_options
 from whimbrel.cli.options import Command, compile_options, time_unit_option, type_option
 from whimbrel.cli.progress import ProgressBar
 from whimbrel.cli.queries import read_query, show_warnings
-from whimbrel.cli.reading import reading_options
 from whimbrel.cli.summary import summary as outcome_summary
 
 if TYPE_CHECKING:
@@ -85,11 +85,11 @@ def create(root: str, coordinates: str | None, cell_m: float) -> None:
 @store.command(cls=Command, short_help="Add event files to a store.")
 @_root
 @click.argument("events", metavar="FILE...", nargs=-1, required=True)
+@file_options
 @click.option(
     "--batch", metavar="NAME",
     help="A name for these events; adding a batch of the same name again replaces it.",
 )  # fmt: skip
-@reading_options
 @type_option
 @time_unit_option
 @click.option(

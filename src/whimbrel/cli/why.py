@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from whimbrel.cli.detect import announce_compiling
+from whimbrel.cli.event_files import file_options
 from whimbrel.cli.options import (
     Duration,
     ManyEvents,
@@ -17,7 +18,6 @@ from whimbrel.cli.options import (
     type_option,
 )
 from whimbrel.cli.queries import read_query, show_warnings
-from whimbrel.cli.reading import reading_options
 from whimbrel.errors import DataError
 from whimbrel.model.time import MILLISECOND, SECOND, instant
 
@@ -30,6 +30,7 @@ _UNITS = {"s": SECOND, "ms": MILLISECOND, "us": 1}
     "--events", multiple=True, required=True, metavar="FILE...",
     help="Event files, folders of them, or patterns such as 'day-*.csv'.",
 )  # fmt: skip
+@file_options
 @click.option(
     "--key", "keys", multiple=True, metavar="[NAME=]VALUE",
     help="Only this group, such as vehicle=A; where the query has one key, its name may be left out. May be "
@@ -51,7 +52,6 @@ _UNITS = {"s": SECOND, "ms": MILLISECOND, "us": 1}
     "--limit", type=click.IntRange(min=1), default=5, show_default=True, metavar="NUMBER",
     help="How many misses to show for each definition; the others are counted.",
 )  # fmt: skip
-@reading_options
 @type_option
 @time_unit_option
 @coordinates_option

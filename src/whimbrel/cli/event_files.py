@@ -18,7 +18,7 @@ FORMATS = ("csv", "jsonl", "json", "geojson", "geojsonl", "mfjson", "gpx", "nmea
 Body = TypeVar("Body", bound=Callable[..., Any])
 
 
-def reading_options(command: Body) -> Body:
+def file_options(command: Body) -> Body:
     """Add what every command that reads event files takes; its `events` then say how each is read."""
 
     @functools.wraps(command)
