@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 from tests.cli.conftest import TRIPS
 
+from whimbrel.cli.event_files import FORMATS
 from whimbrel.cli.options import spread_events
-from whimbrel.cli.reading import FORMATS
 from whimbrel.engine import detect as engine
 from whimbrel.graph.policies import Context
 

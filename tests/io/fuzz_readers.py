@@ -32,12 +32,21 @@ from whimbrel.model.schema import EventSchema, Type
 SCHEMAS = {
     "a": EventSchema("a", {"speed": Type.FLOAT, "count": Type.INT, "seen": Type.TIMESTAMP, "on": Type.BOOL})
 }
+
+
+def zstd(data: bytes) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.CompressedOutputStream(sink, "zstd") as stream:
+        stream.write(data)
+    return bytes(sink.getvalue().to_pybytes())
+
+
 ENDINGS = (
     *(".csv", ".csv.gz", ".csv.zst", ".csv.bz2", ".csv.xz", ".tsv", ".txt", ".jsonl", ".jsonl.gz", ".json"),
     *(".object.json", ".aircraft.json", ".states.json", ".geojson", ".geojsonl", ".line.geojson", ".mfjson"),
     *(".parquet", ".geoparquet", ".points.parquet", ".polygons.parquet", ".gpx", ".nmea"),
 )
-PACKERS = {".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress, ".zst": lambda data: zstd(data)}
+PACKERS = {".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress, ".zst": zstd}
 WORDS = r"""
 , " ' { } [ ] : null NaN -1e999 \ud800 \u0000 type time start geometry 0x10 007 true 2024-13-45T99:99:99
 9999-12-31T23:59:59-23:59 POLYGON((0,0,1,1)) POINT(nan,1) 9999999999999999999999999
@@ -206,13 +215,6 @@ def _native(encoding: str, shapes: list[Any]) -> bytes:
     sink = io.BytesIO()
     pq.write_table(table.replace_schema_metadata({"geo": json.dumps(geo)}), sink)
     return sink.getvalue()
-
-
-def zstd(data: bytes) -> bytes:
-    sink = pa.BufferOutputStream()
-    with pa.CompressedOutputStream(sink, "zstd") as stream:
-        stream.write(data)
-    return bytes(sink.getvalue().to_pybytes())
 
 
 if __name__ == "__main__":

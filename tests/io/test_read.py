@@ -381,6 +381,61 @@ def test_kinds_join_in_any_order() -> None:
                 assert join(join(one, other), third) == join(one, join(other, third))
 
 
+SQUARE = [[[{"x": 0.0, "y": 0.0}, {"x": 1.0, "y": 0.0}, {"x": 1.0, "y": 1.0}, {"x": 0.0, "y": 0.0}]]]
+
+
+@pytest.mark.parametrize(
+    ("encoding", "shapes", "expected"),
+    [
+        ("point", [{"x": 1.0, "y": 2.0}, None, {"x": 1.0, "y": 2.0}], "POINT (1 2)"),
+        ("point", pa.array([[1.0, 2.0], None, [1.0, 2.0]], pa.list_(pa.float64(), 2)), "POINT (1 2)"),
+        ("polygon", [SQUARE[0], None, SQUARE[0]], "POLYGON ((0 0, 1 0, 1 1, 0 0))"),
+        ("linestring", [SQUARE[0][0], None, SQUARE[0][0]], "LINESTRING (0 0, 1 0, 1 1, 0 0)"),
+        ("multipolygon", [SQUARE, None, SQUARE], "MULTIPOLYGON (((0 0, 1 0, 1 1, 0 0)))"),
+    ],
+)  # fmt: skip
+def test_native_encodings_of_geoparquet_are_read(
+    tmp_path: Path, encoding: str, shapes: Any, expected: str
+) -> None:
+    said = {
+        "version": "1.1.0",
+        "primary_column": "place",
+        "columns": {
+            "place": {
+                "encoding": encoding,
+                "geometry_types": [],
+                "covering": {"bbox": {side: ["bbox", side] for side in ("xmin", "ymin", "xmax", "ymax")}},
+            },
+            "home": {"encoding": "WKB", "geometry_types": []},
+        },
+    }
+    box = {"xmin": 0.0, "ymin": 0.0, "xmax": 1.0, "ymax": 1.0}
+    columns = {"type": ["a"] * 3, "time": [1, 2, 3], "place": shapes, "home": [b"x"] * 3, "bbox": [box] * 3}
+    table = pa.table(columns).replace_schema_metadata({"geo": json.dumps(said)})
+    pq.write_table(table, tmp_path / "a.parquet")
+    for rows_in_batch in (1, 10):
+        found = values(tmp_path / "a.parquet", "geometry", batch_rows=rows_in_batch)
+        assert [None if wkb is None else shapely.to_wkt(shapely.from_wkb(wkb)) for wkb in found] == [
+            expected,
+            None,
+            expected,
+        ]
+    (batch,) = read_events(tmp_path / "a.parquet")
+    assert batch.schema.names == ["type", "time", "geometry"]
+    assert conform(batch).coordinates is Coordinates.LONLAT
+
+
+def test_a_column_that_is_not_what_its_encoding_says_is_an_error(tmp_path: Path) -> None:
+    column = {"encoding": "point", "geometry_types": []}
+    said = {"version": "1.1.0", "primary_column": "place", "columns": {"place": column}}
+    table = pa.table({"type": ["a"], "time": [1], "place": [b"x"]})
+    pq.write_table(table.replace_schema_metadata({"geo": json.dumps(said)}), tmp_path / "a.parquet")
+    with pytest.raises(
+        DataError, match=r"a\.parquet: geometries are encoded as 'point', but the column holds binary"
+    ):
+        rows(tmp_path / "a.parquet")
+
+
 # --- what cannot be read ---------------------------------------------------------------------------------
 
 

@@ -47,6 +47,7 @@ PLOTS = (".svg",)
     "--events", multiple=True, required=True, metavar="FILE...",
     help="Event files, folders of them, or patterns such as 'day-*.csv'.",
 )  # fmt: skip
+@file_options
 @click.option(
     "--against", metavar="OTHER",
     help="The new query, QUERY being the old one: tell what OTHER adds, drops and changes.",

@@ -40,6 +40,7 @@ STDOUT = "-"
     "--events", multiple=True, required=True, metavar="FILE...",
     help="Event files, folders of them, or patterns such as 'day-*.csv'.",
 )  # fmt: skip
+@file_options
 @click.option(
     "--out",
     default=STDOUT,

@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     help="A recording of events to count rates, sizes and what passes each condition. Without it, these are "
     "estimated from the query.",
 )  # fmt: skip
+@file_options
 @click.option(
     "--rate", "rates", type=Rate(), multiple=True, metavar="TYPE=NUMBER",
     help="Events a second of a type, from all its sources together; goes before what the network and the "

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     "--events", multiple=True, metavar="FILE...",
     help="Recorded events; each comes from the source of the network that its `source` names.",
 )  # fmt: skip
+@file_options
 @click.option(
     "--heartbeat", type=click.FloatRange(0.001), default=1.0, show_default=True, metavar="SECONDS",
     help="How often quiet sources and tasks tell that time goes on; plans that push and pull need none.",

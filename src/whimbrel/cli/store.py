@@ -85,6 +85,7 @@ def create(root: str, coordinates: str | None, cell_m: float) -> None:
 @store.command(cls=Command, short_help="Add event files to a store.")
 @_root
 @click.argument("events", metavar="FILE...", nargs=-1, required=True)
+@file_options
 @click.option(
     "--batch", metavar="NAME",
     help="A name for these events; adding a batch of the same name again replaces it.",

@@ -27,6 +27,7 @@ from whimbrel.model.time import instant
     "--events", multiple=True, required=True, metavar="FILE...",
     help="Event files, folders of them, or patterns such as 'day-*.csv'.",
 )  # fmt: skip
+@file_options
 @click.option(
     "--key", "keys", multiple=True, metavar="[NAME=]VALUE",
     help="Only this group, such as vehicle=A; where the query has one key, its name may be left out. May be "

@@ -166,6 +166,7 @@ class _Skeleton:
         self._read = 0
         self._nested: list[list[Any]] = []
         self._is_first = False
+        self._is_closed = False
 
     def feed(self, block: bytes) -> bytes:
         """Take a block; return what follows the object if it ends here, at least a blank."""
@@ -181,6 +182,7 @@ class _Skeleton:
             place, depth = int(places[turn]), int(depths[turn])
             if depth <= 0:
                 self._keep(block[kept : place + 1])
+                self._is_closed = True
                 return block[place + 1 :] or b" "
             if depth == 2:
                 self._keep(block[kept : place + 1])
@@ -207,7 +209,7 @@ class _Skeleton:
 
     def members(self) -> list[Member]:
         text = b"".join(self._parts).decode()
-        if self._scan.depth > 0:
+        if not self._is_closed:
             text = _closed(text, self._scan.depth, self._nested)
         try:
             pairs = json.loads(text, object_pairs_hook=_Pairs)
@@ -223,7 +225,7 @@ class _Pairs(list[tuple[str, Any]]):
 
 def _closed(text: str, depth: int, nested: list[list[Any]]) -> str:
     """Close the brackets of an object that is cut off."""
-    if depth == 1:
+    if depth == 1 or not nested:
         return text
     return text + {"[": "]", "{": "}"}[nested[-1][0]] + "}"
 

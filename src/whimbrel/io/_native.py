@@ -78,7 +78,7 @@ def _shapes(column: Any, encoding: str, nulls: npt.NDArray[np.bool_]) -> pa.Arra
     import shapely
 
     offsets = []
-    inner = pa.concat_arrays([column])
+    inner = column.drop_null()
     for _ in range(_LEVELS[encoding]):
         if not (pa.types.is_list(inner.type) or pa.types.is_large_list(inner.type)):
             raise DataError(f"geometries are encoded as {encoding!r}, but the column holds {column.type}")
@@ -86,11 +86,13 @@ def _shapes(column: Any, encoding: str, nulls: npt.NDArray[np.bool_]) -> pa.Arra
         inner = inner.values.slice(found[0], found[-1] - found[0])
         offsets.append(found - found[0])
     flat = np.column_stack(_coordinates(inner, encoding))
+    texts = np.full(len(column), None, dtype=object)
+    if not len(flat):
+        return pa.array(texts.tolist(), pa.binary())
     kind = shapely.GeometryType[encoding.upper()]
     try:
         shapes = shapely.from_ragged_array(kind, flat, tuple(reversed(offsets)))
     except (shapely.errors.GEOSException, ValueError) as error:
         raise DataError(f"a {encoding} is broken: {error}") from error
-    texts = np.asarray(shapely.to_wkb(shapes, byte_order=1), dtype=object)
-    texts[nulls] = None
+    texts[~nulls] = shapely.to_wkb(shapes, byte_order=1)
     return pa.array(texts.tolist(), pa.binary())

@@ -62,7 +62,8 @@ _LINE = re.compile(
 _TAG = re.compile(rb"\\(?:[^\\]*[,\\])?c:(\d+)[^\\]*\\")
 _NUMBER = re.compile(rb"(?<![\w.:-])(\d{16}|\d{13}|\d{10})(\.\d+)?(?![\w.:-])")
 _DATE = re.compile(
-    rb"(?<!\d)(\d{4})[-/](\d\d)[-/](\d\d)[T ](\d\d):(\d\d):(\d\d)(?:[.,](\d{1,6})\d*)?\s*(Z|UTC|[+-]\d\d:?\d\d)?"
+    rb"(?<!\d)(\d{4})[-/](\d\d)[-/](\d\d)[T ](\d\d):(\d\d):(\d\d)(?:[.,](\d{1,6})\d*)?"
+    rb"\s*(Z|UTC|[+-]\d\d:?\d\d)?"
 )
 _NO_TIME = (
     "the line has no time, neither in a tag block (\\c:1700000000*hh\\) nor beside the sentence: "

@@ -60,7 +60,8 @@ def row_from(text: bytes, what: str = "line") -> Row | str:
     try:
         value = json.loads(text.decode())
         # Half of a surrogate pair can be written in JSON, but is no character and has no UTF-8 form.
-        json.dumps(value, ensure_ascii=False).encode()
+        if b"\\u" in text:
+            json.dumps(value, ensure_ascii=False).encode()
     except UnicodeDecodeError:
         return f"the {what} is not UTF-8 text"
     except UnicodeEncodeError:
