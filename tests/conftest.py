@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -23,6 +24,9 @@ SPARK_SETTINGS = {
 
 # Java processes that live for a minute: compiling their code well costs more than it saves.
 os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData")
+
+# Spark's log is not for the folder of whoever runs the tests.
+os.environ["XDG_STATE_HOME"] = str(Path(tempfile.gettempdir()) / f"whimbrel-tests-{os.getuid()}")
 
 # No deadlines: the first example of a test may wait for a kernel to compile. No explaining: it traces
 # every line, which makes compiling take minutes.
