@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -27,6 +28,8 @@ os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSeri
 # Few events run without machine code, and tests have few: the compiled engine is what they test. The shared
 # suite and tests/engine/test_plain_kernels.py run the plain kernels, too.
 os.environ.setdefault("WHIMBREL_KERNELS", "compiled")
+# Spark's log is not for the folder of whoever runs the tests.
+os.environ["XDG_STATE_HOME"] = str(Path(tempfile.gettempdir()) / f"whimbrel-tests-{os.getuid()}")
 
 # No deadlines: the first example of a test may wait for a kernel to compile. No explaining: it traces
 # every line, which makes compiling take minutes.

@@ -33,6 +33,8 @@ def test_batch_stream_and_live_queries_over_a_local_connect_server(java, tmp_pat
     found = wb.detect(wb.compile(BRAKES), driving(0, 200)).to_pylist()
     assert result["module"].startswith("pyspark.sql.connect")
     assert sorted(result["batch"]) == sorted(row["id"] for row in found)
+    assert sorted(result["files"]) == sorted(row["id"] for row in found)
+    assert result["error"] == "row 3 is bad; mend it"
     closed = sorted(row["id"] for row in found if row["end"].timestamp() < 199)
     assert sorted(result["stream"]) == closed
     assert sorted(result["live"]) == closed
