@@ -81,7 +81,6 @@ PLOTS = (".svg",)
 @click.option("--plot", metavar="FILE.svg", help="Also draw how often, by day and by hour of the day.")
 @rejected_option
 @reading_options
-@file_options
 @coordinates_option
 @lateness_option
 @compile_options

@@ -54,7 +54,6 @@ STDOUT = "-"
 @click.option("--map", "page", metavar="FILE.html", help="Also draw them on a map with a time slider.")
 @rejected_option
 @reading_options
-@file_options
 @coordinates_option
 @lateness_option
 @compile_options

@@ -81,7 +81,6 @@ if TYPE_CHECKING:
 )  # fmt: skip
 @click.option("--table", is_flag=True, help="Print tables of tasks, deliveries and links instead of words.")
 @reading_options
-@file_options
 @coordinates_option
 @compile_options
 @quiet_option

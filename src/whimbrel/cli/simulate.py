@@ -57,7 +57,6 @@ if TYPE_CHECKING:
     help="Send packets as large as Arrow makes them, headers included, instead of as the plan says.",
 )  # fmt: skip
 @reading_options
-@file_options
 @coordinates_option
 @compile_options
 @click.option("--list", "lists", is_flag=True, help="List the scenarios and their parameters.")

@@ -91,7 +91,6 @@ def create(root: str, coordinates: str | None, cell_m: float) -> None:
     help="A name for these events; adding a batch of the same name again replaces it.",
 )  # fmt: skip
 @reading_options
-@file_options
 @click.option(
     "--rejected", metavar="FILE",
     help="Where rows go that are no events. By default NAME.rejected.jsonl in this folder, made if needed.",

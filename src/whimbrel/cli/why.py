@@ -50,7 +50,6 @@ from whimbrel.model.time import instant
     help="How many misses to show for each definition; the others are counted.",
 )  # fmt: skip
 @reading_options
-@file_options
 @coordinates_option
 @click.option(
     "--lateness", type=Duration(), metavar="DURATION",
