@@ -28,7 +28,7 @@ class Related(Kernel[[], int]):
         super().__init__(address_of_related)
 
     @property
-    def machine(self) -> Any:  # type: ignore[override]
+    def machine(self) -> Any:
         """A kernel in the same folder, to ask where machine code is kept."""
         return mix.machine
 
@@ -38,7 +38,7 @@ class Related(Kernel[[], int]):
         return address_of_related
 
     @property
-    def plainly(self) -> Any:  # type: ignore[override]
+    def plainly(self) -> Any:
         """What does not."""
         return int
 
