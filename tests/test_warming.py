@@ -25,6 +25,7 @@ HOT = "define Hot(v) detect Temp(v > 30) as t assign v = t.v"
         ("detect last A then B within 1 s", {"common", "choice"}),
         ("detect A as a then B within 1 s consuming a", {"common", "choice"}),
         ("detect A and B within 1 s context recent", {"common", "choice"}),
+        ("detect A as a then B as b within 1 s where distance(a, b) < 5 m", {"common", "match", "shapes"}),
         ("detect A{2,3} as a within 1 s", {"common", "repeat"}),
         ("over 5 s detect A assign n = count(A)", {"common", "aggregate"}),
         ("detect A next B within 1 s", {"common", "steps"}),
@@ -44,7 +45,7 @@ def test_an_exercise_reaches_the_kernels_of_its_kind(name):
         "common": "hull.hulls", "match": "match.match_step", "absence": "match.match_step",
         "choice": "match.match_step", "repeat": "segments.stretches", "aggregate": "segments.trailing",
         "steps": "walking.walk", "skipping": "skipping.walk", "motion": "sides.walk",
-        "meeting": "meeting.walk",
+        "meeting": "meeting.walk", "shapes": "calling.address_of_related",
     }  # fmt: skip
     met: list[str] = []
     with Trial(lambda _: False, lambda kernel, _: met.append(kernel.name)):

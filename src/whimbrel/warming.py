@@ -21,7 +21,9 @@ from pathlib import Path
 from typing import Any
 from weakref import WeakSet
 
+from whimbrel.engine.kernels.calling import Related
 from whimbrel.engine.session import Session
+from whimbrel.graph.expressions import PLACE_RELATIONS, Call, Expr, walk
 from whimbrel.graph.motion import Encounter, Motion
 from whimbrel.graph.operators import Aggregate, Match, Repeat
 from whimbrel.graph.policies import Context, Select
@@ -67,12 +69,13 @@ EXERCISES = {
         define Still detect A stays in Square for 1 s group by k
         define Stop detect A stops for 1 s within 5 m group by k
         """,
+    "shapes": "",
     "meeting": "define Met detect A as a meets A as b within 5 m for 1 s group by k",
 }
 """For each kind of operator a query that reaches its kernels. Events are of types A and B; v is a whole
 number, w a float, k a text."""
 
-_SECONDS = {"match_step": 20, "walk": 20, "meetings": 15, "hulls": 4}
+_SECONDS = {"match_step": 20, "address_of_related": 15, "walk": 20, "meetings": 15, "hulls": 4}
 """What takes much longer to compile than the usual second, so that it is begun first."""
 
 
@@ -137,7 +140,13 @@ def exercises_of(query: Query | Compilable) -> set[str]:
                 found.add("meeting")
     if patterns:
         found.add(_kind(patterns))
+    if any(_compares_places(condition) for pattern in patterns for condition in pattern.conditions):
+        found.add("shapes")
     return found
+
+
+def _compares_places(condition: Expr) -> bool:
+    return any(isinstance(node, Call) and node.function in PLACE_RELATIONS for node in walk(condition))
 
 
 def _kind(patterns: list[Match]) -> str:
@@ -263,6 +272,9 @@ class Work:
 
 def exercise(name: str) -> None:
     """Run an exercise: with ids and without, as a stream and as a whole."""
+    if name == "shapes":
+        Related()()
+        return
     query = compile_text(EXERCISES[name], emit="all")
     for with_ids in (True, False):
         session = Session(query, lateness="1 s", coordinates="plane")

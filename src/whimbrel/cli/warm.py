@@ -36,7 +36,7 @@ def warm(queries: tuple[str, ...], processes: int | None, quiet: bool) -> None:
     The machine code is kept beside the package if that folder can be written to, else in the user's cache
     folder, or in the folder that NUMBA_CACHE_DIR names; it says where, and how much:
 
-      compiled 11 kernels, 2 were there; 1.9 MB of machine code in /opt/kernels
+      compiled 10 kernels, 0 were there; 1.8 MB of machine code in /opt/kernels/...
     """
     from whimbrel.warming import warm as compile_ahead
 
