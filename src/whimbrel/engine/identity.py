@@ -47,9 +47,9 @@ def event_ids(atoms: Store, rows: Int64Array) -> pa.Array:
     own = atoms.column(Attribute(None, "id"), rows)
     if own.type is not None and own.null is None:
         return decoded(own.values)
-    texts = (atoms.column(Attribute(None, name), rows) for name in ("source", "type"))
-    numbers = (_whole(atoms, key, rows) for key in (CONTENT, NUMBER))
-    made = made_ids(*texts, *atoms.spans(rows), *numbers)
+    source, event_type = (atoms.column(Attribute(None, name), rows) for name in ("source", "type"))
+    content, number = (_whole(atoms, key, rows) for key in (CONTENT, NUMBER))
+    made = made_ids(source, event_type, *atoms.spans(rows), content, number)
     return made if own.type is None else pc.coalesce(to_arrow(own), made)
 
 

@@ -166,14 +166,14 @@ def write_store(
     format
         "parquet" for a store, which `Store.create` has made; "delta" for a Delta table.
     """
-    _check_format(format)
-    if frame.isStreaming:
-        raise DataError("the frame is a stream; write it with foreachBatch(batch_writer(root))")
     if format == "delta" and "id" not in frame.columns:
         raise DataError(
             "the frame has no column 'id', and equal rows cannot be numbered on from those of a Delta table; "
             "add one"
         )
+    _check_format(format)
+    if frame.isStreaming:
+        raise DataError("the frame is a stream; write it with foreachBatch(batch_writer(root))")
     if "id" not in frame.columns:
         frame = with_contents(frame)
         frame = frame.repartition(*(fn.col(quoted(name)) for name in columns_of_equals(frame)))
