@@ -205,10 +205,15 @@ def test_what_a_broker_loses_when_it_fails_is_told():
     assert all(row in expected for row in found_rows)
 
 
-def test_events_need_ids_and_tasks_brokers():
+def test_events_without_ids_give_the_same_detections_as_in_one_process():
     nameless = [{key: value for key, value in car.items() if key != "id"} for car in cars()]
+    found = run_query(QUERY, nameless, line(), {"Fast": "edge", "Pair": "edge"})
+    assert rows([found.detections["app"]]) == rows([detect(QUERY, nameless)])
+
+
+def test_events_need_different_ids_and_tasks_brokers():
     with pytest.raises(DataError, match="ids of their own"):
-        run_query(QUERY, nameless, line(), {"Fast": "edge", "Pair": "edge"})
+        run_query(QUERY, [*cars(), *cars()], line(), {"Fast": "edge", "Pair": "edge"})
     with pytest.raises(NetworkError, match="'Pair' has no broker"):
         run_query(QUERY, cars(), line(), {"Fast": "edge"})
 

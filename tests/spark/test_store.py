@@ -168,7 +168,7 @@ def test_events_without_ids_get_those_that_detection_makes(spark, store):
     write_store(frame_of(spark, twice), store.root)
     write_store(frame_of(spark, bare.slice(0, 5)), store.root)
     whole = pa.concat_tables([twice, bare.slice(0, 5)])
-    query = wb.compile("define D detect *")
+    query = wb.compile("define D detect * as any")
     assert wb.detect(query, store).to_pylist() == wb.detect(query, whole).to_pylist()
 
 

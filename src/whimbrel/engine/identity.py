@@ -48,9 +48,8 @@ def event_ids(atoms: Store, rows: Int64Array) -> pa.Array:
     if own.type is not None and own.null is None:
         return decoded(own.values)
     source, event_type = (atoms.column(Attribute(None, name), rows) for name in ("source", "type"))
-    start, end = atoms.spans(rows)
     content, number = (_whole(atoms, key, rows) for key in (CONTENT, NUMBER))
-    made = made_ids(source, event_type, start, end, content, number)
+    made = made_ids(source, event_type, *atoms.spans(rows), content, number)
     return made if own.type is None else pc.coalesce(to_arrow(own), made)
 
 

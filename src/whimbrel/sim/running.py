@@ -95,7 +95,7 @@ def run_query(
     Parameters
     ----------
     events
-        All events, with ids of their own. Those of a type go to the broker or mover of the network's source
+        All events. Those of a type go to the broker or mover of the network's source
         of that type; those of other types to the leaf that serves their place.
     placement
         The broker of each task: a definition, or several that stay together, named after the last.
