@@ -34,7 +34,7 @@ class Outcome:
     detections: pa.Table
     counts: Counts
     columns: Mapping[str, str] = field(default_factory=dict)
-    """Which column was taken for what: `{"time": "BaseDateTime", "source": "MMSI"}`."""
+    """The column that was taken for each of `time`, `source` and so on."""
     notes: tuple[str, ...] = ()
     """What was taken on trust, in words: usual names of columns, units told by their size."""
     warnings: tuple[str, ...] = ()
