@@ -44,7 +44,7 @@ def test_only_rows_that_matter_are_collected(frame):
     query = wb.compile(QUERY)
     some = rows_of(query, frame, {"vehicle": "A"}, (0, 20_000_000), columns={"time": "t"})
     assert sorted(some.column("id").to_pylist()) == ["p0", "p1"]
-    assert types_of(frame) == {"Position": 5, "Fuel": 1}
+    assert types_of(query, frame) == {"Position": 5, "Fuel": 1}
 
 
 def test_a_type_that_never_came_is_told_with_those_that_did(frame):

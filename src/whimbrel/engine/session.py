@@ -498,7 +498,7 @@ class Session:
 
     @property
     def columns_taken(self) -> dict[str, str]:
-        """Which column was taken for what so far: `{"time": "BaseDateTime", ...}`."""
+        """The column that was taken so far for each of `time`, `source` and so on."""
         return dict(self._intake.noticed.columns)
 
     @property

@@ -263,7 +263,9 @@ def ask_for_day(name: str, column: pa.Array, times: Times) -> None:
     if times.day_first is not None or times.format is not None or not is_text(column.type):
         return
     texts = pc.drop_null(decoded(column))
-    if len(texts) and pc.all(pc.match_substring_regex(texts, DAY_OR_MONTH)).as_py():
+    if not len(texts) or re.match(DAY_OR_MONTH, texts[0].as_py()) is None:
+        return
+    if pc.all(pc.match_substring_regex(texts, DAY_OR_MONTH)).as_py():
         raise DataError(
             f"{name} may begin with the day or the month: {_shown(texts[0].as_py())}; say --day-first, "
             "--month-first or --time-format '%d/%m/%Y %H:%M:%S' (in Python, day_first=True or False, or "

@@ -23,6 +23,7 @@ from whimbrel.spark.frames import Prepared, named, prepare
 from whimbrel.spark.types import quoted
 
 _UNITS = {"s": SECOND, "ms": MILLISECOND, "us": 1, "ns": 0.001}
+_SIZES = {"s": (0.0, 1e11), "ms": (1e11, 1e14), "us": (1e14, 1e17), "ns": (1e17, float("inf"))}
 
 
 def rows_of(
@@ -98,9 +99,16 @@ def _times(prepared: Prepared, span: tuple[int, int], time_unit: str | None) -> 
     if isinstance(kind, sql.TimestampType):
         return [fn.col(end) >= _instant(since), fn.col(start) <= _instant(until)]
     if isinstance(kind, sql.NumericType) and prepared.reading.times.format is None:
-        # Without a unit, each number is of that which its size tells.
-        units = _UNITS if time_unit is None else {time_unit: _UNITS[time_unit]}
-        cases = [(fn.col(end) >= since / unit) & (fn.col(start) <= until / unit) for unit in units.values()]
+        if time_unit is not None:
+            unit = _UNITS[time_unit]
+            return [fn.col(end) >= since / unit, fn.col(start) <= until / unit]
+        # Without a unit, each number is of that which its size tells; zero is of any.
+        size = fn.abs(fn.col(end))
+        cases = [
+            (size >= least) & (size < most)
+            & (fn.col(end) >= since / _UNITS[unit]) & (fn.col(start) <= until / _UNITS[unit])
+            for unit, (least, most) in _SIZES.items()
+        ]  # fmt: skip
         return [reduce(or_, cases)]
     return []
 

@@ -172,7 +172,6 @@ def write_store(
     columns, time_unit, time_format, day_first, time_zone, default_type
         How rows are read, as for `whimbrel.run`.
     """
-    _check_format(format)
     if frame.isStreaming:
         raise DataError("the frame is a stream; write it with foreachBatch(batch_writer(root))")
     frame, reading, noticed = named(frame, **settings)
@@ -181,6 +180,7 @@ def write_store(
             "the frame has no column 'id', and equal rows cannot be numbered on from those of a Delta table; "
             "add one"
         )
+    _check_format(format)
     if "id" not in frame.columns:
         frame = frame.repartition(*(fn.col(quoted(name)) for name in columns_of_equals(frame)))
     if format == "delta":
