@@ -44,10 +44,10 @@ class _OfTable:
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = name
-        self.__doc__ = f"As `pyarrow.Table.{name}`."
+        self.__doc__ = None  # what it means is told by Arrow; our reference lists our own names
 
     def __get__(self, result: Detections | None, owner: type | None = None) -> Any:
-        return getattr(pa.Table if result is None else result.table, self.name)
+        return self if result is None else getattr(result.table, self.name)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
