@@ -256,7 +256,10 @@ def test_a_window_is_the_same_in_json_python_and_the_language():
         pattern.text("M").split()
     )
     assert wb.compile(pattern.text("M")).graph == pattern.compile("M").graph
-    for loop in (Pattern.begin("a").one_or_more(window="3 s"), Pattern.begin("a").times_or_more(2, window="3 s")):
+    for loop in (
+        Pattern.begin("a").one_or_more(window="3 s"),
+        Pattern.begin("a").times_or_more(2, window="3 s"),
+    ):
         assert loop.steps[0].quantifier.window_ms == 3000
 
 
@@ -309,7 +312,10 @@ def test_groups_and_alternatives_in_python():
             "and this is taken at most 5 times",
         ),
         ({"steps": [{"name": "a", "quantifier": {"until": "v > 1"}}]}, "and this is taken once"),
-        ({"steps": [{"name": "a", "quantifier": {"min": 2, "window_ms": "3 s"}}]}, "a number of milliseconds"),
+        (
+            {"steps": [{"name": "a", "quantifier": {"min": 2, "window_ms": "3 s"}}]},
+            "a number of milliseconds",
+        ),
         ({"steps": [{"name": "a", "quantifier": {"min": 2, "window_ms": 0}}]}, "a number of milliseconds"),
         ({"steps": [{"name": "a", "quantifier": {"window_ms": 9}}]}, "nothing lies between its events"),
         ({"steps": [{"name": "a", "quantifier": {"min": 2, "window_ms": 60001}}]}, "further apart than"),

@@ -60,7 +60,9 @@ def test_gaps_are_bounded_between_any_two_events():
 
 
 def test_a_loop_bounds_the_gaps_between_its_own_events():
-    pattern = {"steps": [step("a"), step("b", "followedBy", min=2, max=3, window_ms=2000), step("c", "followedBy")]}
+    pattern = {
+        "steps": [step("a"), step("b", "followedBy", min=2, max=3, window_ms=2000), step("c", "followedBy")]
+    }
     assert found(pattern, "a1 x1 x2 b1 b2 x3 x4 c1") == ["a1 b1 b2 c1"]
     assert found(pattern, "a1 b1 x1 b2 c1") == []
     assert found(pattern, "a1 b1 b2 x1 b3 c1") == ["a1 b1 b2 c1"]
