@@ -73,12 +73,13 @@ WIDTH, HEIGHT = LEFT + int(SCALE * LAST) + 40, TOP + LINE * len(SCENES) + 50
 def picture() -> str:
     """Draw all scenes below each other."""
     lines = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{HEIGHT}" '
-        f'viewBox="0 0 {WIDTH} {HEIGHT}" font-family="sans-serif" font-size="12">',
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}">',
+        "<title>Stops of 30 minutes by when a truck reports</title>",
+        '<g font-family="sans-serif" font-size="12">',
         f'<rect width="{WIDTH}" height="{HEIGHT}" fill="white"/>',
         *(part for number, scene in enumerate(SCENES) for part in _scene(scene, TOP + LINE * number)),
         *_legend(TOP + LINE * len(SCENES) + 16),
-        "</svg>",
+        "</g></svg>",
     ]
     return "\n".join(lines) + "\n"
 
@@ -93,7 +94,8 @@ def _scene(scene: Scene, y: int) -> Iterator[str]:
         yield f'<line x1="{_at(minute)}" y1="{y - 5}" x2="{_at(minute)}" y2="{y + 5}" stroke="#999"/>'
     for start, end in stops:
         yield (
-            f'<rect x="{_at(start)}" y="{y - 4}" width="{SCALE * (end - start):g}" height="8" fill="#f4b183"/>'
+            f'<rect x="{_at(start)}" y="{y - 4}" width="{SCALE * (end - start):g}" height="8" '
+            'fill="#f4b183"/>'
         )
         yield f'<path d="M {_at(end)} {y - 9} l 5 9 l -5 9 l -5 -9 z" fill="#c00000"/>'
     for minute in scene.here:
