@@ -32,8 +32,8 @@ REGION = {
     "leave": (["a4 a5"], ["a3 a5"]),
     "hit": (["a0 a1"], ["a0 a1", "a0 a2"]),
     "reach": (["a1 a2"], ["a0 a2"]),
-    "external": (["a5"], ["a5 a6"]),
-    "internal": (["a2"], ["a2 a3"]),
+    "external": (["a5 a6"], ["a5 a6"]),
+    "internal": (["a2 a3"], ["a2 a3"]),
     "cross": (["a3 a4"], ["a0 a2 a5", "a0 a2 a6", "a0 a3 a5", "a0 a3 a6"]),
 }
 MOVERS = {

@@ -165,7 +165,7 @@ def _crossing(op: Motion, before: Sample, change: list[Sample], number: int, sin
 
 def _stays(op: Motion, stretch: list[Sample], said: list[str], number: int) -> Iterator[Finding]:
     side = NOTHING
-    for place, sample in enumerate(stretch):
+    for place in range(len(stretch)):
         began = said[place] == IN and side != IN
         side = said[place] if said[place] != NOTHING else side
         if began:

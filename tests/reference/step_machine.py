@@ -10,8 +10,9 @@ test. The rules are those of Flink CEP, also where one would not have guessed th
 - What is optional can be gone past. Once it has ignored an event, it cannot any more.
 - Behind a greedy step, nothing is done with an event that the greedy step would take.
 - An absence stops a match wherever it waits between the steps around it: a move to `STOPPED`.
-- Where a loop has a window, it takes another event only that soon after the one before. If it still needs one, the
-  match is out of time when the window is over; if not, only the loop is over, and what waits for more goes silently.
+- Where a loop has a window, it takes another event only that soon after the one before. If it still needs
+  one, the match is out of time when the window is over; if not, only the loop is over, and what waits for
+  more goes silently.
 - The first step of a group waits as the group does, the first time; each further time as the group's
   quantifier says, also where only the step itself is taken again.
 """

@@ -174,6 +174,24 @@ def test_what_follows_gives_way_to_the_greedy_branch_alone():
     assert whole(pattern, events).matches == [(("a", ("e0",)), ("c", ("e1",)))]
 
 
+def test_what_follows_a_branch_does_not_give_way_to_a_greedy_step_before_the_choice():
+    """It does where the choice is left out, though: the two ways to it are apart."""
+    greedy = lettered("a") | {"quantifier": {"min": 1, "max": 2, "greedy": True}}
+    left_out = {"either": [[lettered("b")], [lettered("c")]], "quantifier": {"optional": True}}
+    last = {"either": [[lettered("z", "a")], [lettered("d")]], "contiguity": "next"}
+    pattern = {"steps": [greedy, {"group": [left_out | {"contiguity": None}, last], "contiguity": "next"}]}
+    events = [
+        {"id": f"e{n}", "type": "A", "time": n, "attributes": {"v": 0, "k": k, "car": "x"}}
+        for n, k in enumerate("aba")
+    ]
+    found = [(("a", ("e0",)), ("b", ("e1",)), ("z", ("e2",)))]
+    assert whole(pattern, events).matches == expected(pattern, events)[0] == found
+
+
+def lettered(name, letter=None):
+    return {"name": name, "contiguity": None, "condition": f"k = '{letter or name}'"}
+
+
 def with_branch(pattern, place, branch):
     steps = list(pattern["steps"])
     group = dict(steps[place])

@@ -88,8 +88,10 @@ def test_events_of_a_loop_that_lie_too_far_apart():
     kind, text, _ = nearest(pattern, "A@0s:v=8 A@1s#b1:v=1 A@5s#b2:v=1")
     assert (kind, text) == (
         "time",
-        "b: A b2 at 1970-01-01T00:00:05Z came 4 s after A b1 at 1970-01-01T00:00:01Z, needed less than 2 s "
-        "between the events of b",
+        (
+            "b: A b2 at 1970-01-01T00:00:05Z came 4 s after A b1 at 1970-01-01T00:00:01Z, "
+            "needed less than 2 s between the events of b"
+        ),
     )
 
 

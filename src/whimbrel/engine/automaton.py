@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 
 from whimbrel.errors import QueryError
-from whimbrel.graph.sequence import Contiguity, Element, Group, Inner, Sequence, Step, Test, every
+from whimbrel.graph.sequence import Contiguity, Element, Group, Inner, Sequence, Step, Test
 
 
 @dataclass(frozen=True, slots=True)
@@ -436,19 +436,17 @@ class Automaton:
     def _branches(self, group: Group, sink: State, following: Element | None) -> State:
         if len(group.branches) == 1:
             return self._sequence(group.branches[0], sink, group, following)
+        # Each branch has a sink of its own: what follows gives way to greedy steps of that branch alone, and
+        # where the group can be left out, to one before it only then.
         firsts = [
-            self._sequence(branch, self._sink_of(branch, sink), group, following) for branch in group.branches
+            self._sequence(branch, self._copy(sink) if sink.ways else sink, group, following)
+            for branch in group.branches
         ]
         fork = self._state(Kind.ON_THE_WAY, "")
         fork.is_fork = True
         for first in firsts:
             fork.go_on(first, ALWAYS)
         return fork
-
-    def _sink_of(self, branch: tuple[Element, ...], sink: State) -> State:
-        """Give a branch with a greedy step a sink of its own: what follows gives way to that branch alone."""
-        is_greedy = any(element.quantifier.greedy for element in every(branch))
-        return self._copy(sink) if is_greedy and sink.ways else sink
 
     def _loop(self, place: _Place, sink: State) -> State:
         """Build a state that is taken again and again and leads on to `sink` at any time."""

@@ -394,8 +394,8 @@ def _check_window(element: Element) -> None:
         )
     if quantifier.greedy and quantifier.optional:
         raise QueryError(
-            f"{what} cannot be greedy, optional and bounded between its events all at once: where it is left out, "
-            f"nothing says until when it would have taken an event",
+            f"{what} cannot be greedy, optional and bounded between its events all at once: where it is left "
+            f"out, nothing says until when it would have taken an event",
             element.at,
             "leave out one of them, or write the pattern without the step as an alternative",
         )

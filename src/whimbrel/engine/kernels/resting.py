@@ -29,7 +29,8 @@ from whimbrel.space.kernels.jit import kernel
 
 R_BEGAN, R_SINCE, R_DEADLINE, R_SECOND = 2, 3, 4, 5
 """Of a mover, besides its last sample: the sample with which its rest or approach began, when that was, when
-the rest is long enough (`NO_END`: it was told), and the first sample after that with which it began (-1: none)."""
+the rest is long enough (`NO_END`: it was told), and the first sample after the one with which it began (-1:
+none)."""
 R_COLUMNS = 6
 
 

@@ -31,8 +31,8 @@ class Machine(NamedTuple):
 
     states: np.ndarray
     """Per state its kind, where its moves begin and stop, the tests with a program that these ask for, and
-    how long after the last event it may still be left (-1: for ever), and for how long something is waited for
-    that need not come."""
+    how long after the last event it may still be left (-1: for ever), and for how long something is waited
+    for that need not come."""
     moves: np.ndarray
     """Per move what is done, the state it leads to, the step, the terms that open it and those under which it
     completes a match."""
