@@ -1,4 +1,4 @@
-"""The picture of sparse samples in the docs shows what the engine finds, and stops are counted by both rules."""
+"""The picture of sparse samples shows what the engine finds, and stops are counted by both rules."""
 
 from __future__ import annotations
 
