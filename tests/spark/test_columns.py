@@ -9,7 +9,8 @@ from tests.spark.frames import Folder, ids, run_to_end
 
 import whimbrel as wb
 from whimbrel.errors import DataError
-from whimbrel.spark.running import read_files, run
+from whimbrel.spark.reading import read_events
+from whimbrel.spark.running import run
 
 CLAUSE = """\
 event Ship(mmsi: int, sog: float)
@@ -93,7 +94,7 @@ def test_local_times_of_text_files_are_read_as_everywhere_else(spark, query, tmp
     path.write_text("\n".join(["event_id,MMSI,timestamp,LAT,LON,SOG", *lines]))
     how = {"time_zone": "Europe/Berlin"}
     expected = wb.run(query, path, **how)
-    found = run(query, read_files(spark, [str(path)]), **how)
+    found = run(query, read_events(spark, [str(path)]), **how)
     assert found.detections["id"].to_pylist() == expected.detections["id"].to_pylist()
     assert found.detections["start"].cast(pa.int64()) == expected.detections["start"].cast(pa.int64())
 
