@@ -85,6 +85,7 @@ def run(
         session.notes,
         session.warnings(found.num_rows),
         session.columns_taken,
+        read_as={"schemas": query.schemas, **how},
         rejected=rows,
         **set_aside(session.look_aside(), session.coordinates),
     )

@@ -182,9 +182,10 @@ def about_swapped_rows(reasons: Mapping[str, int]) -> Iterator[str]:
     """Say how to swap coordinates, where rows were rejected that would fit the other way round."""
     rows = sum(count for reason, count in reasons.items() if SWAPPED in reason)
     if rows:
+        were = "row was" if rows == 1 else "rows were"
         yield (
-            f"{rows:,} rows were rejected whose longitude and latitude look swapped: --column lon=lat "
-            "--column lat=lon swaps them (with the names of your columns)"
+            f"{rows:,} {were} rejected whose longitude and latitude look swapped: --column lon=lat --column "
+            "lat=lon swaps them (with the names of your columns)"
         )
 
 

@@ -86,6 +86,8 @@ class Detections:
     """What looks like a mistake in the input or the query, and the option that would mend it."""
     columns_taken: Mapping[str, str] = default(default_factory=dict)
     """Which column of the input was taken for what: `{"time": "BaseDateTime", "source": "MMSI"}`."""
+    read_as: Mapping[str, Any] = default(default_factory=dict)
+    """How the events were read: settings with which `map` reads them in the same way."""
     late: pa.Table = default(default_factory=_NO_EVENTS.empty_table)
     """Events that came later than the lateness allows, with the columns that the query reads."""
     duplicates: pa.Table = default(default_factory=_NO_EVENTS.empty_table)
@@ -118,12 +120,14 @@ class Detections:
     def map(self, events: Any = None, **settings: Any) -> frames.Map:
         """Draw the detections on a map with a time slider; see `whimbrel.show` for the settings.
 
+        Events are read as they were for these detections: the same columns, the same times.
+
         Parameters
         ----------
         events
             What they were found in, to show how the objects moved: paths, Arrow, pandas, polars, dicts.
         """
-        return frames.show(self.table, events, **settings)
+        return frames.show(self.table, events, **{**self.read_as, **settings})
 
     def save(self, path: str | PathLike[str], format: str | None = None) -> Path:  # noqa: A002
         """Write the detections to a file; its ending says how (.jsonl, .csv, .parquet, .geojson, .html).
