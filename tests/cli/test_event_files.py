@@ -95,12 +95,6 @@ def test_every_command_that_reads_files_takes_the_options(folder, command):
     assert done.exit_code == 0, done.stderr
 
 
-def test_spark_is_not_told_how_to_read(folder):
-    done = folder.run("detect", "late.wbl", "--events", "trips.csv", "--engine", "spark", "--delimiter", ";")
-    assert done.exit_code == 2
-    assert "are for the embedded engine" in done.stderr
-
-
 def test_which_list_was_taken_is_noted_unless_it_shall_be_quiet(folder):
     rows = [{"id": "e1", "type": "Leave", "time": 0, "source": "a"}]
     folder.write("feed.json", json.dumps({"version": 3, "rows": rows}))

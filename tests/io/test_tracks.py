@@ -332,7 +332,7 @@ def test_positions_come_out_as_they_went_in(
 def test_only_the_columns_that_are_wanted_are_built(tmp_path: Path) -> None:
     path = log(tmp_path / "a.nmea", "1700000000 " + sentences(SHIP)[0])
     (batch,) = read_events(path, columns=["speed"])
-    assert batch.schema.names == ["type", "source", "time", "lon", "lat", "speed"]
+    assert batch.schema.names == ["type", "source", "time", "lon", "lat", "mmsi", "speed"]
     (batch,) = read_events(path)
     assert batch.schema.names == list(COLUMNS)
 

@@ -96,18 +96,18 @@ def test_a_recording_gives_rates_sizes_and_selectivities():
     assert rates == pytest.approx({("Position", "east"): 1.01, ("Position", "west"): 0.51})
     assert (statistics.rates[FAST], statistics.rates[SLOW]) == pytest.approx((0.10, 0.11))
     assert (statistics.rates["Stopped"], statistics.rates["Stopped.match"]) == pytest.approx((0.1, 0.1))
-    # type 8 + 4, source 4 + 4, two times, speed
-    assert statistics.sizes["Position"] == pytest.approx(12 + 8 + 16 + 8)
+    # type 8 + 4, source 4 + 4, two times, speed, and what tells events without ids apart
+    assert statistics.sizes["Position"] == pytest.approx(12 + 8 + 16 + 8 + 8)
     work = workload_of(QUERY, NETWORK, statistics)
     assert work.feed["east"].rate_hz == pytest.approx(1.01)
     assert work.feed["horn"].rate_hz == 0.5
     # The car in the west is never fast.
     assert work.task[f"{FAST} at east"].rate_hz == pytest.approx(0.1)
     assert work.task[f"{FAST} at west"].rate_hz == 0
-    assert work.task[f"{FAST} at west"].size_b == work.feed["west"].size_b == pytest.approx(44)
+    assert work.task[f"{FAST} at west"].size_b == work.feed["west"].size_b == pytest.approx(52)
     assert work.task["Stopped"].rate_hz == pytest.approx(0.1)
     # Five seconds of fast and slow events are remembered.
-    assert work.task["Stopped"].window_b == pytest.approx(5 * 0.21 * 44)
+    assert work.task["Stopped"].window_b == pytest.approx(5 * 0.21 * 52)
     assert work.task["Stopped"].work > work.task["Jam"].work > 0
 
 

@@ -4,8 +4,8 @@ It runs twice: with the ids that the test gives its events, and without any, whe
 that the reference makes for it. Tests that speak of ids, or of what comes first among events of the same
 times, which ids decide, are marked `given_ids` and run with them only.
 
-Spark takes about a second for each test and a stream several, so a plain run takes samples there: the same
-ones every time. `make suite` runs every test on every backend.
+Spark takes about a second for each test and a stream several, and kernels without machine code are slow, so
+a plain run takes samples there: the same ones every time. `make suite` runs every test on every backend.
 """
 
 from __future__ import annotations
@@ -16,9 +16,17 @@ import pytest
 from tests.shared.backends import BACKENDS, Backend
 
 GAPS = ("not_yet", "upstream", "never")
-SAMPLED = {"spark-batch": 8, "spark-stream": 48}
-"""Of how many tests one runs, if the backend is not asked for by name."""
 WITHOUT_IDS = "-without-ids"
+SAMPLED = {
+    "plain": 4,
+    f"plain{WITHOUT_IDS}": 8,
+    f"session{WITHOUT_IDS}": 4,
+    "spark-batch": 8,
+    f"spark-batch{WITHOUT_IDS}": 12,
+    "spark-stream": 48,
+    f"spark-stream{WITHOUT_IDS}": 64,
+}
+"""Of how many tests one runs, if the backend is not asked for by name; of others, all."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -47,7 +55,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if "backend" in getattr(item, "fixturenames", ()):
             item.add_marker("suite")
         name = getattr(item, "callspec", None) and item.callspec.params.get("backend")
-        one_in = 1 if is_asked_for else SAMPLED.get(_backend_of(name), 1)
+        one_in = 1 if is_asked_for else SAMPLED.get(name or "", 1)
         (left_out if zlib.crc32(item.nodeid.encode()) % one_in else kept).append(item)
     items[:] = kept
     if left_out:
@@ -62,7 +70,7 @@ def _backend_of(name: str | None) -> str:
 def backend(request: pytest.FixtureRequest) -> Backend:
     """A way of running queries; where a mark says that this one lacks something, the test must fail."""
     name = _backend_of(request.param)
-    if name in SAMPLED:
+    if name.startswith("spark"):
         request.getfixturevalue("spark")
     for mark in (mark for gap in GAPS for mark in request.node.iter_markers(gap)):
         if mark.args[0] == name:

@@ -16,7 +16,7 @@ Rows = Sequence[Mapping[str, Any]]
 
 def ids(frame: Any) -> list[str]:
     """The ids of the detections in a frame or a table, in order."""
-    table = frame if isinstance(frame, pa.Table) else frame.toArrow()
+    table = frame.toArrow() if hasattr(frame, "toArrow") else pa.table(frame)
     return sorted(table.column("id").to_pylist())
 
 

@@ -15,6 +15,7 @@ from tests.shared.backends import BACKENDS, arrivals, collected, streamed
 
 import whimbrel as wb
 from whimbrel.engine.contents import ATTRIBUTES, attribute_hashes
+from whimbrel.model.batch import AS_NAMED
 from whimbrel.spark import detect_live
 from whimbrel.spark.contents import with_contents
 from whimbrel.testing import table
@@ -46,7 +47,7 @@ VALUES = {
 @pytest.mark.parametrize("name", VALUES)
 def test_spark_hashes_values_of_each_kind_as_the_engine_does(spark, name):
     batch = pa.RecordBatch.from_pydict({name: VALUES[name]})
-    hashed = with_contents(spark.createDataFrame(pa.Table.from_batches([batch])))
+    hashed = with_contents(spark.createDataFrame(pa.Table.from_batches([batch])), AS_NAMED)
     assert hashed.toArrow().column(ATTRIBUTES).to_pylist() == attribute_hashes(batch).view("i8").tolist()
 
 
@@ -54,13 +55,13 @@ def test_spark_hashes_whole_events_as_the_engine_does(spark):
     batch = pa.RecordBatch.from_pydict(VALUES)
     frame = spark.createDataFrame(pa.Table.from_batches([batch]))
     for shown in (frame, frame.select(*(f"`{name.replace('`', '``')}`" for name in reversed(frame.columns)))):
-        found = with_contents(shown).toArrow().column(ATTRIBUTES).to_pylist()
+        found = with_contents(shown, AS_NAMED).toArrow().column(ATTRIBUTES).to_pylist()
         assert found == attribute_hashes(batch).view("i8").tolist()
 
 
 def test_columns_that_cannot_be_attributes_count_on_neither(spark):
     batch = pa.RecordBatch.from_pydict({"v": [1, 2], "list": [[1], [2]], "bytes": [b"a", b"b"]})
-    found = with_contents(spark.createDataFrame(pa.Table.from_batches([batch])))
+    found = with_contents(spark.createDataFrame(pa.Table.from_batches([batch])), AS_NAMED)
     assert found.toArrow().column(ATTRIBUTES).to_pylist() == attribute_hashes(batch).view("i8").tolist()
     assert attribute_hashes(batch).tolist() == attribute_hashes(batch.select(["v"])).tolist()
 

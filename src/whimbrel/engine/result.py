@@ -85,7 +85,7 @@ class Detections:
     warnings: tuple[str, ...] = ()
     """What looks like a mistake in the input or the query, and the option that would mend it."""
     columns_taken: Mapping[str, str] = default(default_factory=dict)
-    """Which column of the input was taken for what: `{"time": "BaseDateTime", "source": "MMSI"}`."""
+    """The column of the input that was taken for each of `time`, `source` and so on."""
     read_as: Mapping[str, Any] = default(default_factory=dict)
     """How the events were read: settings with which `map` reads them in the same way."""
     late: pa.Table = default(default_factory=_NO_EVENTS.empty_table)

@@ -179,6 +179,7 @@ class _ListRows(RowFile):
     """A list inside an object whose elements are known to mean something that plain columns do not tell."""
 
     coordinates = Coordinates.LONLAT
+    time_unit = "s"
 
     def __init__(self, path: Path, encoding: str | None, start: int, now: float) -> None:
         super().__init__(path)

@@ -12,7 +12,7 @@ import numpy as np
 from whimbrel.io._pieces import Piece, Plan, malformed
 from whimbrel.io._rows import Row, batch_of_rows, kinds_of_rows
 from whimbrel.io._streams import Progress, reading
-from whimbrel.model.batch import COORDINATES_KEY
+from whimbrel.model.batch import COORDINATES_KEY, TIME_UNIT_KEY
 from whimbrel.model.schema import Coordinates, Type
 
 Rejected = tuple[str, str]
@@ -32,6 +32,8 @@ class RowFile(ABC):
     rows: int | None = None
     coordinates: Coordinates | None = None
     """In which coordinates the format gives locations; None if it does not say."""
+    time_unit: str | None = None
+    """The unit of times that are numbers; None if the format does not say."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -68,8 +70,8 @@ class RowFile(ABC):
             else:
                 bad.append((number, *found))
         batch = batch_of_rows(rows, plan.kinds)
-        if self.coordinates:
-            batch = batch.replace_schema_metadata({COORDINATES_KEY: self.coordinates.encode()})
+        said = {COORDINATES_KEY: self.coordinates, TIME_UNIT_KEY: self.time_unit}
+        batch = batch.replace_schema_metadata({key: text.encode() for key, text in said.items() if text})
         first = numbers[0] if numbers else 1
         return Piece(self.path, batch, first, np.array(numbers, "i8"), malformed(bad) if bad else None)
 

@@ -213,7 +213,7 @@ def _named(
     read: Collection[str],
 ) -> Named:
     """Settle which column is what; what was conformed before has its names."""
-    are_events = TIME_UNIT_KEY in metadata and COORDINATES_KEY in metadata
+    are_events = metadata.get(TIME_UNIT_KEY) == b"us" and COORDINATES_KEY in metadata
     return reading.named(batch.schema.names, schemas, read, are_events=are_events)
 
 

@@ -61,7 +61,7 @@ def read_events(
     Parameters
     ----------
     paths
-        Files, folders (all event files in them) and patterns such as "day-*.csv", also of several formats.
+        Files, folders (all event files in them) and patterns such as ``day-*.csv``, also of several formats.
         The program and all workers must find them under the same path.
     format
         The format, if the endings of the files do not tell it.

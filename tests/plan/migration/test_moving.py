@@ -206,7 +206,7 @@ def test_a_plan_is_plain_data(ferry):
     data = json.loads(json.dumps(plan.to_dict(), allow_nan=False))
     assert {name: tuple(map(tuple, steps)) for name, steps in data["hosts"].items()} == plan.hosts
     assert data["schedule"][0] == {
-        "time_s": pytest.approx(94.896672), "do": "send_fixed", "task": "Strain", "source": "west",
+        "time_s": pytest.approx(94.885152), "do": "send_fixed", "task": "Strain", "source": "west",
         "target": "islet", "size_b": 646.0, "stream": None, "since_s": None,
     }  # fmt: skip
     assert data["compared"]["stay"]["bdp_b"] == pytest.approx(plan_exact(*ferry).costs.total.bdp_b)
