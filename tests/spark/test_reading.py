@@ -212,3 +212,14 @@ def _told(run, rejected: Path):
         (counts.received, counts.processed, counts.rejected, counts.reasons),
         sorted((row["file"], row["row"], row["reason"]) for row in map(json.loads, lines)),
     )
+
+
+@pytest.mark.parametrize("unit", ["us", "ns"])
+def test_local_times_without_a_zone_are_of_the_zone_that_is_told(spark, tmp_path, unit):
+    moments = pa.array([moment.replace(tzinfo=None) for moment in MOMENTS], pa.timestamp(unit))
+    path = parquet(table(time=moments))(tmp_path)
+    told = {"time_zone": "Europe/Berlin"}
+    expected = run_embedded(ALL, path, **told)
+    assert expected["start"].to_pylist()[0] == MOMENTS[0] - timedelta(hours=2)
+    found = run(ALL, read_events(spark, path), **told)
+    assert found.to_pylist() == expected.to_pylist()

@@ -130,7 +130,10 @@ def _column(field: pa.Field) -> Column:
     if pa.types.is_timestamp(kind) and kind.unit == "ns":
         # Rounded down, also before 1970, as the embedded engine does; floats would not be exact.
         name = quoted(field.name)
-        column = fn.expr(f"timestamp_micros({name} div 1000 - if({name} % 1000 < 0, 1, 0))")
+        micros = f"({name} div 1000 - if({name} % 1000 < 0, 1, 0))"
+        # A time without a zone stays one: the gate knows which zone is meant.
+        local = f"timestampadd(MICROSECOND, {micros}, timestamp_ntz'1970-01-01 00:00:00')"
+        column = fn.expr(f"timestamp_micros({micros})" if kind.tz else local)
     return column.alias(field.name, metadata=said_arrow(field.type))
 
 
