@@ -219,7 +219,8 @@ def test_names_are_the_same_in_every_format(ships: Folder) -> None:
         for row in SHIPS.split()[1:]
     ]
     for row in rows:
-        row.update({"LAT": float(row["LAT"]), "LON": float(row["LON"]), "MMSI": int(row["MMSI"]), "SOG": float(row["SOG"])})  # type: ignore[dict-item]
+        row.update({name: float(row[name]) for name in ("LAT", "LON", "SOG")})  # type: ignore[dict-item]
+        row["MMSI"] = int(row["MMSI"])  # type: ignore[assignment]
     ships.write("ships.jsonl", "\n".join(json.dumps(row) for row in rows))
     (ships.path / "ships.csv.gz").write_bytes(gzip.compress(SHIPS.encode()))
     expected = ships.run("detect", "in.wbl", "--events", "ships.csv").stdout
