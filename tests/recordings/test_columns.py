@@ -37,7 +37,7 @@ def test_a_recording_runs_as_it_is(which: str, data_dir: Path) -> None:
     assert found.detections.num_rows == expected.detections.num_rows > 0
     assert found.detections["events"].to_pylist() == expected.detections["events"].to_pylist()
     assert found.counts == expected.counts
-    assert found.columns == {"time": "t", "lon": "lon", "lat": "lat", "source": "object_id"}
+    assert found.columns_taken == {"time": "t", "lon": "lon", "lat": "lat", "source": "object_id"}
     assert found.notes[0] == "columns: time from 't', source from 'object_id'"
     assert found.warnings == ()
 

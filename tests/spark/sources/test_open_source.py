@@ -26,7 +26,10 @@ from whimbrel.spark.sources.mqtt import MayComeTwice
         ("replay:a.csv?speed=quick", "speed must be a number, not 'quick'"),
         ("replay:a.csv?schema=type STRING", "a replay takes its columns from the files"),
         ("folder:a?max_files=0", "max_files is 0; it must be at least 1"),
-        ("folder:a?format=xml", "format 'xml' is not known; known names: csv, geojson, json, jsonl, parquet"),
+        (
+            "folder:a?format=xml",
+            "format 'xml' is not known; known names: csv, geojson, geojsonl, gpx, json, jsonl, mfjson, nmea",
+        ),
         ("kafka://h:9092/a?begin=latest", "kafka has no option 'begin'"),
         ("kafka:///a", "no server is named; write kafka://host:port/topic"),
         ("mqtt://h:1883/", "no topic is named; write mqtt://h:1883/topic"),
@@ -65,6 +68,11 @@ def test_lines_of_a_folder_that_do_not_fit_are_rejected_with_file_row_and_reason
         "json": ['{"type": "A", "time": "2025-03-03T08:00:00Z", "n": 1}', '{"type": "A", "n": "x"}', "{oops"],
         "csv": ["type,time,n", "A,2025-03-03T08:00:00Z,1", "A,,x", "{oops"],
     }[kind]
+    # On a stream an event is processed when a later one has come.
+    lines += {
+        "json": ['{"type": "End", "time": "2025-03-04T08:00:00Z"}'],
+        "csv": ["End,2025-03-04T08:00:00Z,"],
+    }[kind]
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "a").write_text("\n".join(lines) + "\n", encoding="utf-8")
     schema = "type STRING, time TIMESTAMP, n LONG"
@@ -99,7 +107,8 @@ def test_a_folder_takes_files_of_several_formats_and_passes_others_by(spark, tmp
     pd.DataFrame({"type": ["A"], "time": [moment], "n": [7]}).to_parquet(folder / "a.parquet")
     (folder / "b c%.csv").write_text("type,time,n,more\nA,2024-05-01T12:00:01Z,8,x\n", encoding="utf-8")
     frame = read_folder(spark, str(folder))
-    (folder / "late.jsonl").write_text('{"type": "A", "time": 1714564802, "n": 9.0}\n', encoding="utf-8")
+    late = '{"type": "A", "time": 1714564802, "n": 9.0}\n{"type": "End", "time": 1714569999}\n'
+    (folder / "late.jsonl").write_text(late, encoding="utf-8")
     (folder / "README.txt").write_text("no events\n", encoding="utf-8")
     (folder / "empty.csv").touch()
     query = wb.compile("define Seen(n) detect A as a assign n = a.n")
