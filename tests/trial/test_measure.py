@@ -69,8 +69,9 @@ def test_what_passes_is_counted_for_each_source(events):
         for (kind, source), part in parts.items():
             mine = [event for event in chosen if (event[4], event[1]) == (kind, source)]
             assert part.rate_hz == pytest.approx(len(mine) / seconds)
-            # Two times and the speed, type, source and note with their lengths.
-            sizes = [24 + 4 + len(kind) + (4 + len(source) if source else 0) + 4 + len(e[3]) for e in mine]
+            # Two times, the speed and what tells events without ids apart; type, source and note with their
+            # lengths.
+            sizes = [32 + 4 + len(kind) + (4 + len(source) if source else 0) + 4 + len(e[3]) for e in mine]
             assert part.size_b == pytest.approx(sum(sizes) / len(mine))
             for multiple, burst in zip(MULTIPLES, part.bursts, strict=True):
                 assert burst == pytest.approx(naive_burst(mine, sizes, part, multiple))
