@@ -15,10 +15,10 @@ from whimbrel.engine.kernels.pattern import (
     PARTS,
     RECENT,
 )
-from whimbrel.space.kernels.jit import helper
+from whimbrel.space.kernels.jit import kernel
 
 
-@helper
+@kernel
 def choose(spec, consume, rows, fine, number, chosen, consumed, pool_ident, hot, entries):
     """Apply the context to the combinations of one trigger; write the chosen ones, give how many.
 
@@ -73,7 +73,7 @@ def choose(spec, consume, rows, fine, number, chosen, consumed, pool_ident, hot,
     return found
 
 
-@helper
+@kernel
 def use_up(e, consumed, pool_ident, hot, entries):
     """Mark an event as consumed, also where it is in the pool a second time as an alternative."""
     consumed[e] = 1
@@ -85,7 +85,7 @@ def use_up(e, consumed, pool_ident, hot, entries):
             i += step
 
 
-@helper
+@kernel
 def used_up(rows, i, consumed):
     """Tell whether combination i contains a consumed event."""
     for part in range(rows.shape[1]):
@@ -94,7 +94,7 @@ def used_up(rows, i, consumed):
     return False
 
 
-@helper
+@kernel
 def newer_from_the_end(rows, i, j):
     """Tell whether combination i is newer than j, compared from the last part to the first."""
     for part in range(rows.shape[1] - 1, -1, -1):
@@ -103,7 +103,7 @@ def newer_from_the_end(rows, i, j):
     return False
 
 
-@helper
+@kernel
 def older(rows, i, j):
     """Tell whether combination i comes before j, oldest first, part by part."""
     for part in range(rows.shape[1]):
@@ -112,7 +112,7 @@ def older(rows, i, j):
     return False
 
 
-@helper
+@kernel
 def sort_oldest_first(rows, number):
     """Give the order of the first `number` combinations, oldest first (heap sort)."""
     order = np.arange(number)
@@ -124,7 +124,7 @@ def sort_oldest_first(rows, number):
     return order
 
 
-@helper
+@kernel
 def sift(rows, order, root, size):
     """Let the entry at `root` sink to its place in the heap order[:size]."""
     while True:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from whimbrel.space.kernels.jit import helper
+from whimbrel.space.kernels.jit import kernel
 
 
-@helper
+@kernel
 def grow(array, size):
     """Give a longer copy of a one-dimensional array."""
     longer = np.empty(size, array.dtype)

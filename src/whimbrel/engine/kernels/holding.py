@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from whimbrel.engine.kernels.machine import holds
 from whimbrel.engine.kernels.pattern import ABSENT, END, PARTS, PREV, START, TAKE_EACH, TAKE_LAST, WITHIN
-from whimbrel.space.kernels.jit import helper
+from whimbrel.space.kernels.jit import kernel
 
 
-@helper
+@kernel
 def deadline_of(spec, absents, a, bound, hot):
     """Give the time until which absent part `a` must not occur."""
     if absents[a, 2] >= 0:
@@ -18,7 +18,7 @@ def deadline_of(spec, absents, a, bound, hot):
     return least + spec[WITHIN]
 
 
-@helper
+@kernel
 def violated(spec, absents, absent_code, final, bound, largest, key, hot, tail, machine):
     """Tell whether an event lies where an absent part forbids it.
 
@@ -64,7 +64,7 @@ def violated(spec, absents, absent_code, final, bound, largest, key, hot, tail, 
     return False
 
 
-@helper
+@kernel
 def conditions_hold(condition_code, bound, hot, machine):
     """Tell whether every condition of the pattern holds on a whole combination."""
     code, int_constants, float_constants, ints, floats, nulls, si, sf, sn = machine
@@ -88,7 +88,7 @@ def conditions_hold(condition_code, bound, hot, machine):
     return True
 
 
-@helper
+@kernel
 def order_holds(orders, o, bound, hot):
     """Tell whether order `o` holds between the events bound to its two parts."""
     first = bound[orders[o, 0]]
@@ -98,7 +98,7 @@ def order_holds(orders, o, bound, hot):
     return first < second and hot[second, END] - hot[first, END] <= orders[o, 2]
 
 
-@helper
+@kernel
 def combination_holds(
     pool_ident, spec, orders, condition_code, absents, absent_code, bound, key, hot, tail, machine
 ):
@@ -122,7 +122,7 @@ def combination_holds(
     return not violated(spec, absents, absent_code, 0, bound, largest, key, hot, tail, machine)
 
 
-@helper
+@kernel
 def selected(
     pool_ident, spec, select, orders, condition_code, absents, absent_code, bound, key, hot, tail, machine
 ):

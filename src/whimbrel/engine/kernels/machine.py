@@ -13,7 +13,7 @@ import numpy as np
 
 from whimbrel.engine.kernels.calling import call_related
 from whimbrel.engine.kernels.sphere import sphere
-from whimbrel.space.kernels.jit import helper
+from whimbrel.space.kernels.jit import kernel
 
 STACK = 64
 
@@ -33,7 +33,7 @@ INEXACT = frozenset({TO_I, FLOOR, CEIL, ROUND, EXP, LN, POW, MOD_F, PLANE, SPHER
 """What NumPy and compiled code need not round alike, or treat alike where there is no number."""
 
 
-@helper
+@kernel
 def holds(code, begin, stop, int_constants, float_constants, bound, hot, ints, floats, nulls, si, sf, sn):
     """Run the program code[begin:stop] on the bound events; true only if its result is true.
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from whimbrel.engine.kernels.contexts import choose
+from whimbrel.engine.kernels.contexts import choose, sort_oldest_first
 from whimbrel.engine.kernels.holding import conditions_hold, deadline_of, order_holds, selected, violated
 from whimbrel.engine.kernels.machine import STACK, holds
 from whimbrel.engine.kernels.pattern import (
@@ -42,7 +42,7 @@ from whimbrel.engine.kernels.pattern import (
     WITHIN,
 )
 from whimbrel.engine.kernels.waiting import heap_pop, heap_up
-from whimbrel.space.kernels.jit import helper, kernel
+from whimbrel.space.kernels.jit import kernel
 
 # What `match_step` answers: done, or which arrays it needs longer before it can go on.
 DONE, MORE_OUTPUT, MORE_SCRATCH, MORE_WAITING = 0, 1, 2, 3
@@ -394,7 +394,7 @@ def match_step(
     return DONE
 
 
-@helper
+@kernel
 def head(plan, link, hot, slots, tail, bound, t, depth, key):
     """Give the newest pool entry to try for the part at `depth`."""
     later = link[t, depth]
@@ -403,14 +403,14 @@ def head(plan, link, hot, slots, tail, bound, t, depth, key):
     return tail[key, plan[t, depth]]
 
 
-@helper
+@kernel
 def has_room(count, number, parts, out_end, out_offset, out_member):
     """Tell whether `number` more combinations surely fit into the output."""
     found = count[FOUND]
     return found + number <= out_end.size and out_offset[found] + number * parts <= out_member.size
 
 
-@helper
+@kernel
 def report_fine(parts, count, rows, fine, number, end, out_bound, out_end):
     """Append the combinations that hold to the output; there is room."""
     found = count[FOUND]
@@ -423,7 +423,7 @@ def report_fine(parts, count, rows, fine, number, end, out_bound, out_end):
     count[FOUND] = found
 
 
-@helper
+@kernel
 def report(spec, count, rows, chosen, taken, end, out_bound, out_end, out_offset, out_member):
     """Append the chosen combinations to the output, all as one where detections are cumulative."""
     if taken == 0:
@@ -443,15 +443,16 @@ def report(spec, count, rows, chosen, taken, end, out_bound, out_end, out_offset
         for k in range(1, taken):
             newest = max(newest, rows[chosen[k], part])
         out_bound[found, part] = newest
-    members = np.empty(taken * parts, np.int64)
+    members = np.empty((taken * parts, 1), np.int64)
     for k in range(taken):
         for part in range(parts):
-            members[k * parts + part] = rows[chosen[k], part]
-    members.sort()
+            members[k * parts + part, 0] = rows[chosen[k], part]
+    # Sorted as `choose` sorts: NumPy's sort would be one more function to compile, a large one.
+    order = sort_oldest_first(members, members.size)
     used = out_offset[found]
     for k in range(members.size):
-        if k == 0 or members[k] != members[k - 1]:
-            out_member[used] = members[k]
+        if k == 0 or members[order[k], 0] != members[order[k - 1], 0]:
+            out_member[used] = members[order[k], 0]
             used += 1
     out_offset[found + 1] = used
     out_end[found] = end

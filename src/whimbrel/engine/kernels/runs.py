@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from whimbrel.engine.kernels.machine import STACK, holds
-from whimbrel.space.kernels.jit import helper
+from whimbrel.space.kernels.jit import kernel
 
 TAKE, IGNORE = 0, 1
 ON_THE_WAY, START, FINAL, STOPPED, WAITING = 0, 1, 2, 3, 4
@@ -150,7 +150,7 @@ def scratch(fresh: int, steps: int, states: int, ints: int, floats: int) -> Scra
 # -- tests ---------------------------------------------------------------------------------------------
 
 
-@helper
+@kernel
 def opens(m_terms, begin, stop, bits):
     """Tell whether one of the terms begin to stop holds."""
     for term in range(begin, stop):
@@ -159,7 +159,7 @@ def opens(m_terms, begin, stop, bits):
     return False
 
 
-@helper
+@kernel
 def passed(
     m_states, t_program, t_code, t_ints, t_floats, ev, ev_i, ev_f, i, runs, run_i, run_f, run, state,
     w_bound, w_hot, w_i, w_f, w_n, w_si, w_sf, w_sn, blank,
@@ -192,7 +192,7 @@ def passed(
     return bits
 
 
-@helper
+@kernel
 def load(ev, ev_i, ev_f, i, runs, run_i, run_f, run, w_hot, w_i, w_f, w_n, blank):
     """Bring the values of the event and of the run to where programs read them.
 
@@ -219,7 +219,7 @@ def load(ev, ev_i, ev_f, i, runs, run_i, run_f, run, w_hot, w_i, w_f, w_n, blank
     w_n[1] = np.uint64(runs[run, R_NULLS])
 
 
-@helper
+@kernel
 def remember(t_registers, ev, ev_i, ev_f, i, step, runs, run_i, run_f, run):
     """Update the values that conditions read, now that `run` has taken event `i` for `step`."""
     for register in range(len(t_registers)):
@@ -266,7 +266,7 @@ def remember(t_registers, ev, ev_i, ev_f, i, step, runs, run_i, run_f, run):
         runs[run, R_NULLS] = runs[run, R_NULLS] & ~bit
 
 
-@helper
+@kernel
 def _is_null(ev, i, is_float, place):
     at = np.int64(place + 32 if is_float else place)
     return (ev[i, E_NULLS] >> at) & 1 == 1
@@ -275,7 +275,7 @@ def _is_null(ev, i, is_float, place):
 # -- runs and nodes --------------------------------------------------------------------------------------
 
 
-@helper
+@kernel
 def new_run(runs, run_i, run_f, count, of, state, node, key, begin, serial, last, blank):
     """Give an unused place to a run that goes on from run `of` (-1: from the beginning)."""
     run = count[FREE]
@@ -303,7 +303,7 @@ def new_run(runs, run_i, run_f, count, of, state, node, key, begin, serial, last
     return run
 
 
-@helper
+@kernel
 def drop_run(runs, count, run):
     """Let a place be used again."""
     runs[run, R_STATE] = -1
@@ -312,7 +312,7 @@ def drop_run(runs, count, run):
     count[LIVE] -= 1
 
 
-@helper
+@kernel
 def new_node(t_totals, ev, ev_i, ev_f, i, nodes, node_t, node_n, count, step, left):
     """Add event `i` to what was taken before (-1: nothing)."""
     node = count[NODES]
@@ -333,7 +333,7 @@ def new_node(t_totals, ev, ev_i, ev_f, i, nodes, node_t, node_n, count, step, le
     return node
 
 
-@helper
+@kernel
 def add_up(t_totals, ev, ev_i, ev_f, i, nodes, node_t, node_n, total, node, left):
     """Sum a value up over all ways that lead to a node."""
     if left >= 0:
@@ -361,7 +361,7 @@ def add_up(t_totals, ev, ev_i, ev_f, i, nodes, node_t, node_n, total, node, left
     node_t[node, 3 * total + 2] = max(node_t[node, 3 * total + 2], value)
 
 
-@helper
+@kernel
 def union(nodes, node_t, node_n, count, left, right):
     """Unite two nodes."""
     node = count[NODES]
@@ -381,7 +381,7 @@ def union(nodes, node_t, node_n, count, left, right):
     return node
 
 
-@helper
+@kernel
 def deadline(m_states, m_spec, runs, run):
     """Give when a run is out of time."""
     end = NO_END
@@ -396,14 +396,14 @@ def deadline(m_states, m_spec, runs, run):
     return end
 
 
-@helper
+@kernel
 def lapsed(m_states, runs, run, end):
     """Tell whether a run that ends waited only for what need not have come: it is no time-out then."""
     lapse = m_states[runs[run, R_STATE], S_LAPSE]
     return lapse >= 0 and runs[run, R_LAST_AT] + lapse == end
 
 
-@helper
+@kernel
 def note(found, count, which, node, key, at, by):
     """Write a match or a timed-out run down."""
     place = count[which]
@@ -414,7 +414,7 @@ def note(found, count, which, node, key, at, by):
     found[place, F_BY] = by
 
 
-@helper
+@kernel
 def end_run(m_states, m_spec, runs, run, count, matches, timeouts, time):
     """Note what becomes of a run whose time is over; its place is still to be given back."""
     if m_states[runs[run, R_STATE], S_KIND] == WAITING:
@@ -423,7 +423,7 @@ def end_run(m_states, m_spec, runs, run, count, matches, timeouts, time):
         note(timeouts, count, TIMEOUTS, runs[run, R_NODE], runs[run, R_KEY], time, -1)
 
 
-@helper
+@kernel
 def expect(m_states, m_spec, runs, run, count):
     """Take note of when something happens to a run even if no event comes."""
     if m_states[runs[run, R_STATE], S_KIND] == WAITING or m_spec[WANTS_TIMEOUTS] == 1:

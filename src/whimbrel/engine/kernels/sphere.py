@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 
 from whimbrel.space.geometry import EARTH_RADIUS_M
-from whimbrel.space.kernels.jit import helper
+from whimbrel.space.kernels.jit import kernel
 
 
-@helper
+@kernel
 def sphere(lon1, lat1, lon2, lat2):
     """Great-circle distance in metres between two points in degrees (haversine)."""
     p1 = math.radians(lat1)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from whimbrel.space.kernels.jit import helper
+from whimbrel.space.kernels.jit import kernel
 
 
-@helper
+@kernel
 def heap_less(deadline, serial, i, j):
     """Tell whether waiting combination i fires before j."""
     return deadline[i] < deadline[j] or (deadline[i] == deadline[j] and serial[i] < serial[j])
 
 
-@helper
+@kernel
 def heap_swap(deadline, serial, trigger, fine, bound, i, j):
     """Exchange two waiting combinations."""
     deadline[i], deadline[j] = deadline[j], deadline[i]
@@ -22,7 +22,7 @@ def heap_swap(deadline, serial, trigger, fine, bound, i, j):
         bound[i, part], bound[j, part] = bound[j, part], bound[i, part]
 
 
-@helper
+@kernel
 def heap_up(deadline, serial, trigger, fine, bound, i):
     """Let the newest waiting combination rise to its place."""
     while i > 0:
@@ -33,7 +33,7 @@ def heap_up(deadline, serial, trigger, fine, bound, i):
         i = parent
 
 
-@helper
+@kernel
 def heap_pop(deadline, serial, trigger, fine, bound, size):
     """Move the first waiting combination to place size - 1 and mend the heap before it."""
     heap_swap(deadline, serial, trigger, fine, bound, 0, size - 1)

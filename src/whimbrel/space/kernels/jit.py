@@ -113,9 +113,13 @@ class Kernel(Generic[P, R]):
     @cached_property
     def machine(self) -> Any:
         """The compiled function: a dispatcher of Numba, which compiles on its first call, or loads."""
+        return self._dispatcher(cache=True, nogil=True)
+
+    def _dispatcher(self, **options: Any) -> Any:
         import numba
 
-        return numba.njit(cache=True, nogil=True, error_model="numpy", **self.options)(self.function)
+        options |= {"error_model": "numpy", "no_cfunc_wrapper": True} | self.options
+        return numba.njit(**options)(self.function)
 
     @cached_property
     def plain(self) -> Callable[P, R]:
@@ -146,12 +150,19 @@ class Kernel(Generic[P, R]):
         except (AttributeError, TypeError, OSError):  # private parts of Numba, which another version may lack
             return False
 
-    @property
+    @cached_property
+    def _part(self) -> Any:
+        """The function as kernels that call it compile it into themselves."""
+        from whimbrel.space.kernels.compiler import PartCompiler
+
+        return self._dispatcher(pipeline_class=PartCompiler, no_cpython_wrapper=True)
+
+    @cached_property
     def _numba_type_(self) -> Any:
         """What Numba takes this for where another kernel calls it."""
-        from numba import types
+        from whimbrel.space.kernels.compiler import Callee
 
-        return types.Dispatcher(self.machine)
+        return Callee(self._part)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Run the machine code."""
@@ -232,13 +243,8 @@ def kernel(function: Callable[P, R]) -> Kernel[P, R]:
     return Kernel(function)
 
 
-def helper(function: Callable[P, R]) -> Kernel[P, R]:
-    """Compile `function` for kernels that call it; what Python would need to call it is left out."""
-    return Kernel(function, no_cpython_wrapper=True)
-
-
 def inlined(function: Callable[P, R]) -> Kernel[P, R]:
-    """Compile `function` into every kernel that calls it: for small ones with many arguments."""
+    """Compile `function` like a kernel, and write it out wherever another one calls it: for small ones."""
     return Kernel(function, forceinline=True)
 
 
