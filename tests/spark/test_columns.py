@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import time
+
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyarrow import csv
 from pyspark.sql import functions as fn
 from tests.spark.frames import Folder, ids, run_to_end
 
@@ -184,3 +187,77 @@ def test_timestamps_made_in_a_wrong_unit_are_told(spark, tmp_path):
     assert "were numbers made into timestamps in a wrong unit" in expected.warnings[0]
     for frame in (spark.createDataFrame(made), read_events(spark, [str(tmp_path / "ships.parquet")])):
         assert run(query, frame).warnings == expected.warnings
+
+
+# -- date and time in two columns --------------------------------------------------------------------------
+
+DAY_AND_CLOCK = {"time": ["day", "clock"]}
+SHIPS_OF_MAY = [("2024-05-01", f"08:{n:02}:00", f"s{n % 2}", 30.0 + n / 10, 32.5, n) for n in range(12)]
+
+
+def of_two_columns() -> pa.Table:
+    names = ("day", "clock", "source", "lon", "lat", "sog")
+    return pa.table(dict(zip(names, zip(*SHIPS_OF_MAY, strict=True), strict=True)))
+
+
+@pytest.mark.parametrize("form", ["texts", "days", "times of day", "csv", "broken", "numbers"])
+def test_date_and_time_in_two_columns_mean_the_same_on_spark(spark, tmp_path, form):
+    data, how = of_two_columns(), {"columns": DAY_AND_CLOCK, "time_zone": "Europe/Berlin"}
+    clocks = data.column("clock").to_pylist()
+    if form == "broken":
+        data = data.set_column(1, "clock", [[None, "", "ten", "25:00:00", *clocks[4:]]])
+    if form == "numbers":
+        numbers = pa.array([int(clock.replace(":", "")) for clock in clocks])
+        data = data.set_column(1, "clock", [numbers])
+        how["time_format"] = "%Y-%m-%d %H%M%S"
+    if form in ("days", "times of day"):
+        data = data.set_column(0, "day", data.column("day").cast(pa.date32()))
+    if form == "times of day":
+        moments = pa.array([time.fromisoformat(clock) for clock in clocks], pa.time64("us"))
+        data = data.set_column(1, "clock", [moments])
+    path = tmp_path / ("ships.csv" if form == "csv" else "ships.parquet")
+    (csv.write_csv if form == "csv" else pq.write_table)(data, path)
+    query = wb.compile("define Both detect Ship(sog > 4) as a then Ship as b within 2 min group by source")
+    expected = wb.run(query, path, **how)
+    assert expected.detections.num_rows > 3
+    frames = [read_events(spark, [str(path)])]
+    frames += [] if form in ("csv", "times of day") else [spark.createDataFrame(data).repartition(3)]
+    for frame in frames:
+        found = run(query, frame, partitions=2, **how)
+        assert found["id"].to_pylist() == expected["id"].to_pylist()
+        assert found["events"].to_pylist() == expected["events"].to_pylist()
+        assert found.counts.reasons == expected.counts.reasons
+        assert (found.notes, found.warnings, found.columns_taken) == (
+            expected.notes, expected.warnings, expected.columns_taken,
+        )  # fmt: skip
+
+
+def test_a_stream_of_events_with_date_and_time_in_two_columns(spark, tmp_path):
+    folder = Folder(spark, tmp_path / "in", "day string, clock string, source string, sog long")
+    names = ("day", "clock", "source", "lon", "lat", "sog")
+    rows = [dict(zip(names, row, strict=True)) for row in SHIPS_OF_MAY]
+    rows = [{name: row[name] for name in ("day", "clock", "source", "sog")} for row in rows]
+    folder.put(rows[:5])
+    folder.put(rows[5:])
+    declared = "event Ship(sog: int) from columns time = day + clock\n"
+    text = declared + "define Fast detect Ship(sog > 4) group by source"
+    found, _ = run_to_end(wb.detect(wb.compile(text), folder.stream(), shards=2), tmp_path / "checkpoint")
+    expected = wb.Session(wb.compile(text)).push(rows)
+    assert expected.num_rows == 6
+    assert ids(found) == ids(expected)
+
+
+def test_what_makes_no_time_on_spark_is_told_before_anything_runs(spark, tmp_path):
+    query, frame = wb.compile("define Fast detect Ship(sog > 4)"), spark.createDataFrame(of_two_columns())
+    with pytest.raises(DataError, match="no column is named 'hour', which with 'day' would be 'time'"):
+        wb.detect(query, frame, columns={"time": "day+hour"})
+    with pytest.raises(DataError, match="time is made of 'day' and 'sog', and 'sog' holds whole numbers"):
+        wb.detect(query, frame, columns={"time": "day+sog"})
+    made = of_two_columns().append_column("seen", [pa.array([time(8)] * 12)])
+    pq.write_table(made, tmp_path / "ships.parquet")
+    files = read_events(spark, [str(tmp_path / "ships.parquet")])
+    reads = wb.compile("define Fast detect Ship as a assign seen = a.seen")
+    how = {"columns": {"time": "day+clock"}}
+    for events in (tmp_path / "ships.parquet", files):
+        with pytest.raises(DataError, match="column 'seen' has the type time64"):
+            wb.detect(reads, events, **how)

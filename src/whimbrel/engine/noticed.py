@@ -45,7 +45,7 @@ class Noticed:
         self.columns: dict[str, str] = {}
         """The column that was taken for each role."""
         self.renamed: dict[str, str] = {}
-        """The same for all names that are not those of their columns, attributes too."""
+        """What all names are taken from that are not those of their columns, attributes too, to be shown."""
         self.notes: list[str] = []
         self.types: set[str] = set()
         """Types of the events, some of them if there are many."""
@@ -85,7 +85,7 @@ class Noticed:
     def take(self, named: Named, notes: Iterable[str]) -> None:
         """Take note of what columns were taken for, and of what else was taken on trust."""
         self.columns |= named.columns
-        self.renamed |= named.taken
+        self.renamed |= named.shown()
         self.notes += [note for note in dict.fromkeys(notes) if note not in self.notes]
 
     def _see_values(self, events: pa.RecordBatch, coordinates: Coordinates | None) -> None:
@@ -132,7 +132,7 @@ class Noticed:
 
     def lines(self) -> tuple[str, ...]:
         """Say what was taken for what."""
-        named = ", ".join(f"{name} from {column!r}" for name, column in self.renamed.items())
+        named = ", ".join(f"{name} from {column}" for name, column in self.renamed.items())
         return ((f"columns: {named}",) if named else ()) + tuple(self.notes)
 
     def warnings(
