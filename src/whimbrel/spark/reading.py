@@ -24,6 +24,7 @@ from whimbrel.io.paths import event_path
 from whimbrel.model import columns as columns_of
 from whimbrel.model.batch import COORDINATES_KEY, TIME_UNIT_KEY
 from whimbrel.model.faults import Faults
+from whimbrel.model.naming import usual_role
 from whimbrel.model.reading import Reading
 from whimbrel.model.schema import RESERVED_COLUMNS, EventSchema
 from whimbrel.model.times import NAIVE, TIME_UNITS, Times
@@ -272,9 +273,11 @@ def _kind(name: str, kind: pa.DataType, unit: str | None) -> pa.DataType:
     plain = columns_of.decoded(pa.nulls(0, kind)).type
     if columns_of.is_text(plain) or pa.types.is_null(plain) or pa.types.is_boolean(plain):
         return pa.string() if pa.types.is_null(plain) else plain
+    if pa.types.is_time(plain):
+        return pa.string()  # a time of day, which may be a part of a time
     if pa.types.is_timestamp(plain) or pa.types.is_date(plain):
         # A time without a zone stays one: the gate knows which zone is meant.
-        return NAIVE if pa.types.is_timestamp(plain) and plain.tz is None else columns_of.INSTANT
+        return columns_of.INSTANT if pa.types.is_timestamp(plain) and plain.tz is not None else NAIVE
     if pa.types.is_integer(plain):
         if name in _TIMES and unit:
             return columns_of.INSTANT
@@ -289,7 +292,13 @@ def _joined(name: str, kinds: set[pa.DataType]) -> pa.DataType:
         return next(iter(kinds))
     if kinds == {pa.int64(), pa.float64()} and name not in _TIMES:
         return pa.float64()
+    if kinds == {NAIVE, columns_of.INSTANT} and not _may_be_time(name):
+        return columns_of.INSTANT
     return pa.string()
+
+
+def _may_be_time(name: str) -> bool:
+    return name in _TIMES or usual_role(name) in _TIMES
 
 
 def _converted(name: str, column: pa.Array, kind: pa.DataType, times: Times, faults: Faults) -> pa.Array:
@@ -297,6 +306,8 @@ def _converted(name: str, column: pa.Array, kind: pa.DataType, times: Times, fau
     if plain.type == kind:
         return plain
     if pa.types.is_null(plain.type):
+        return plain.cast(kind)
+    if pa.types.is_time(plain.type):
         return plain.cast(kind)
     if name == "geometry":
         return _wkt(plain) if kind == pa.string() else _bytes(plain)
@@ -307,6 +318,9 @@ def _converted(name: str, column: pa.Array, kind: pa.DataType, times: Times, fau
         return _bytes(plain)
     if name in _NUMBERS and kind == pa.float64():
         return columns_of.as_numbers(name, plain, faults)
+    if kind == pa.string() and _may_be_time(name) and pa.types.is_temporal(plain.type):
+        # What does not say its zone still does not.
+        return plain.cast(columns_of.INSTANT if getattr(plain.type, "tz", None) else NAIVE).cast(kind)
     natural = columns_of.natural(name, plain, faults)
     return columns_of.declared(name, natural, columns_of.kind_of(kind), times, faults)
 
