@@ -164,6 +164,14 @@ def test_what_looks_like_a_mistake_is_told_as_by_the_embedded_engine(spark, tmp_
     assert len(found.warnings) == (said is not None)
 
 
+def test_a_file_without_rows_has_no_events(spark, tmp_path):
+    path, places = tmp_path / "ships.csv", wb.compile(PLACES)
+    path.write_text(HEAD + "\n")
+    expected, found = wb.run(places, path), run(places, read_events(spark, [str(path)]))
+    assert found.counts == expected.counts
+    assert (found.num_rows, found.warnings) == (expected.num_rows, expected.warnings) == (0, ())
+
+
 def test_all_workers_together_tell_what_was_seen(spark, tmp_path):
     """Each of them has seen a part only, and the parts are no warnings of their own."""
     rows = [(f"e{n}", 1_641_168_000_000 + n, 30.5 + n / 100, 32.5, f"t{n}") for n in range(40)]

@@ -19,6 +19,7 @@ from pyspark.sql import types as sql
 
 from whimbrel.errors import DataError
 from whimbrel.io import files as io_files
+from whimbrel.io._csv import CsvFile
 from whimbrel.io.files import Part, Piece, find_files
 from whimbrel.io.paths import event_path
 from whimbrel.model import columns as columns_of
@@ -109,6 +110,8 @@ def _named_as_given(error: DataError, given: Mapping[Path, Path]) -> DataError:
 
 def _read_here(spark: SparkSession, parts: Sequence[Part], given: Mapping[str, str]) -> DataFrame:
     seen = [_look(part) for part in parts]
+    if not any(schema.names for schema in seen):
+        seen = [_header(part) for part in parts]
     target = Target.over(seen)
     schema = target.spark_schema(line_field(given[str(parts[0].file.path)], _coordinates(parts, seen)))
     check_case(spark, schema.names)
@@ -128,6 +131,12 @@ def _look(part: Part) -> pa.Schema:
     for piece in part.pieces():
         return piece.batch.schema
     return pa.schema([])
+
+
+def _header(part: Part) -> pa.Schema:
+    """Give the columns that a file without rows names: all of them texts, as far as anybody knows."""
+    names = part.file.columns() if isinstance(part.file, CsvFile) else []
+    return pa.schema([(name, pa.string()) for name in names])
 
 
 def _coordinates(parts: Sequence[Part], seen: Sequence[pa.Schema]) -> str | None:
