@@ -233,3 +233,63 @@ def test_files_may_name_their_columns_differently(ships: Folder) -> None:
     result = ships.run("detect", "fast.wbl", "--events", "ships.csv", "more.csv")
     assert result.exit_code == 0, result.stderr
     assert len(lines(result.stdout)) == 3
+
+
+# -- date and time in two columns --------------------------------------------------------------------------
+
+TWO = SHIPS.replace("BaseDateTime", "date,clock").replace("T00:", ",00:")
+
+
+def test_date_and_time_may_stand_in_two_columns(ships: Folder) -> None:
+    expected = ships.run("detect", "in.wbl", "--events", "ships.csv").stdout
+    ships.write("two.csv", TWO)
+    result = ships.run("detect", "in.wbl", "--events", "two.csv", "--column", "time=date+clock")
+    assert result.stdout == expected
+    assert "columns: time from 'date' and 'clock', lon from 'LON', lat from 'LAT'" in result.stderr
+    ships.write("own.wbl", "event Ship(mmsi: int)\n  from columns time = date + clock\n" + IN_CANAL)
+    assert ships.run("detect", "own.wbl", "--events", "two.csv").stdout == expected
+    assert ships.run("detect", "own.wbl", "--events", "ships.csv").stdout == expected
+    rows = [dict(zip(TWO.split()[0].split(","), line.split(","), strict=True)) for line in TWO.split()[1:]]
+    for row in rows:
+        row.update({name: float(row[name]) for name in ("LAT", "LON", "SOG")})  # type: ignore[dict-item]
+        row["MMSI"] = int(row["MMSI"])  # type: ignore[assignment]
+    ships.write("two.jsonl", "\n".join(json.dumps(row) for row in rows))
+    assert ships.run("detect", "own.wbl", "--events", "two.jsonl").stdout == expected
+
+
+def test_numbers_keep_the_zeros_that_they_were_written_with(ships: Folder) -> None:
+    rows = "20220103,000000,9\n20220103,001530,9\n20220103,120000,9\n"
+    ships.write("digits.csv", "day,clock,sog\n" + rows)
+    how = ("--column", "time=day+clock", "--time-format", "%Y%m%d %H%M%S")
+    result = ships.run("detect", "fast.wbl", "--events", "digits.csv", *how)
+    assert [row["start"] for row in lines(result.stdout)] == [
+        "2022-01-03T00:00:00.000000Z", "2022-01-03T00:15:30.000000Z", "2022-01-03T12:00:00.000000Z",
+    ]  # fmt: skip
+    result = ships.run("detect", "fast.wbl", "--events", "digits.csv", *how[:2])
+    assert result.exit_code == 1
+    assert "digits.csv: time is made of 'day' and 'clock', and 'day' holds whole numbers" in result.stderr
+    assert "say how they were written, with a blank between the columns: --time-format" in result.stderr
+
+
+def test_a_missing_one_of_two_columns_is_named(ships: Folder) -> None:
+    ships.write("two.csv", TWO)
+    result = ships.run("detect", "fast.wbl", "--events", "two.csv", "--column", "time=date+clok")
+    assert result.exit_code == 1
+    missing = "no column is named 'clok', which with 'date' would be 'time'; did you mean 'clock'?"
+    assert result.stderr == f"error: two.csv: {missing}\n"
+    ships.write(
+        "own.wbl", "event Ship(sog: float)\n  from columns time = date + hour\ndefine F detect Ship\n"
+    )
+    result = ships.run("detect", "own.wbl", "--events", "two.csv")
+    assert result.exit_code == 1
+    assert "no column is named 'hour', which with 'date' would be 'time'" in result.stderr
+
+
+def test_rows_without_one_of_two_columns_are_rejected(ships: Folder) -> None:
+    ships.write("two.csv", "date,clock,sog\n2022-01-03,,9\n,10:00,9\n2022-01-03,ten,9\n2022-01-03,10:00,9\n")
+    result = ships.run("detect", "fast.wbl", "--events", "two.csv", "--column", "time=date+clock")
+    assert len(lines(result.stdout)) == 1
+    assert "2 x time is missing" in result.stderr
+    assert "1 x time is not a readable time" in result.stderr
+    rejected = lines(ships.read("two.rejected.jsonl"))
+    assert rejected[2]["event"] == '{"date": "2022-01-03", "clock": "ten", "sog": 9}'

@@ -181,8 +181,9 @@ def bodies(draw, *, aggregate: bool = False):
 declared = st.lists(
     st.builds(t.Declared, names, st.none() | st.sampled_from(["int", "float"])), max_size=3
 ).map(tuple)
+COLUMNS = names | st.sampled_from(["# Timestamp", "speed over ground", "it's", "0", "a+b"])
 mapped = st.lists(
-    st.builds(t.Mapped, names, names | st.sampled_from(["# Timestamp", "speed over ground", "it's", "0"])),
+    st.builds(t.Mapped, names, st.lists(COLUMNS, min_size=1, max_size=3).map(tuple)),
     max_size=3,
 ).map(tuple)
 lengths_of_windows = amounts | st.integers(1, 99).map(t.Count) | st.just(t.NamedAmount("n", "events"))

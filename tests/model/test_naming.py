@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC, date, datetime, time
+
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -217,3 +219,124 @@ def test_settled_names_stay_settled(columns: list[str]) -> None:
 )
 def test_names_are_compared_without_case_and_punctuation(column: str, plain: str) -> None:
     assert plain_name(column) == plain
+
+
+# -- a time in several columns -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("given", ["date+clock", "date + clock", ("date", "clock")])
+def test_a_time_may_stand_in_several_columns(given: str | tuple[str, ...]) -> None:
+    found = resolve(["date", "clock", "v"], given={"time": given})
+    assert found.joined == {"time": ("date", "clock")}
+    assert found.columns == {"time": "date+clock"}
+    assert found.used == {"date", "clock"}
+    assert found.names(["date", "clock", "v"]) == [("v", "v")]
+    assert str(found) == "time from 'date' and 'clock'"
+    assert not found.is_as_it_was
+
+
+def test_a_column_may_have_a_plus_in_its_name() -> None:
+    found = resolve(["a+b", "a", "b"], given={"time": "a+b"})
+    assert (found.joined, found.taken) == ({}, {"time": "a+b"})
+    found = resolve(["a+b", "c"], given={"time": ("a+b", "c")})
+    assert found.joined == {"time": ("a+b", "c")}
+
+
+def test_the_columns_of_a_time_may_be_called_as_other_things_are() -> None:
+    found = resolve(["date", "time", "timestamp", "lon", "lat"], given={"time": ("date", "time")})
+    assert found.joined == {"time": ("date", "time")}
+    assert [name for name, _ in found.names(["date", "time", "timestamp", "lon", "lat"])] == [
+        "timestamp",
+        "lon",
+        "lat",
+    ]
+    found = resolve(["day", "begin", "end"], given={"start": "day+begin", "end": "day+end"})
+    assert found.joined == {"start": ("day", "begin"), "end": ("day", "end")}
+    found = resolve(["day", "begin", "end", "v"], given={"start": "day+begin"})
+    assert found.columns == {"start": "day+begin", "end": "end"}
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"time": "date+clok"}, "no column is named 'clok', which with 'date' would be 'time'; did you"),
+        ({"time": ("day", "clock")}, r"no column is named 'day', which with 'clock' would be 'time'"),
+        ({"time": ("date", "date")}, "'time' is made of 'date' and 'date': the same column twice"),
+        ({"lon": "date+clock"}, "'lon' cannot be made of 'date' and 'clock': only time, start, end may"),
+        ({"v": "date+clock"}, "'v' cannot be made of"),
+        ({"time": "date+"}, r"no column is named 'date\+', to be used as 'time'"),
+    ],
+)  # fmt: skip
+def test_columns_that_make_no_time_are_named(given: dict[str, str], message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        resolve(["date", "clock"], given=given)
+
+
+def test_what_the_query_says_of_two_columns_gives_way_to_what_is_there() -> None:
+    said = {"time": ("date", "clock")}
+    assert resolve(["date", "clock"], said=said).joined == said
+    assert resolve(["date", "clock"], said=said, given={"time": "clock"}).joined == {}
+    for columns in (["time", "v"], ["time", "date"], ["timestamp", "date"]):
+        assert resolve(columns, said=said).joined == {}
+    assert resolve(["v", "timestamp"], said=said).notes == (
+        "the query takes 'time' from 'date' and 'clock', and there are no such columns",
+    )
+    with pytest.raises(DataError, match="no column is named 'clock', which with 'date' would be 'time'"):
+        resolve(["date", "v"], said=said)
+
+
+@pytest.mark.parametrize(
+    ("parts", "how", "moment"),
+    [
+        ({"date": ["2024-05-01"], "clock": ["08:00:30"]}, {}, "2024-05-01T08:00:30"),
+        ({"date": [" 2024-05-01 "], "clock": ["08:00:30.250 "]}, {}, "2024-05-01T08:00:30.250"),
+        ({"date": ["2024-05-01"], "clock": ["08:00:30+02:00"]}, {}, "2024-05-01T06:00:30"),
+        ({"date": ["2024-05-01"], "clock": ["08:00"]}, {"time_zone": "Europe/Berlin"}, "2024-05-01T06:00:00"),
+        ({"date": ["01/05/2024"], "clock": ["8:00"]}, {"day_first": True}, "2024-05-01T08:00:00"),
+        ({"date": [date(2024, 5, 1)], "clock": [time(8, 0, 30, 5)]}, {}, "2024-05-01T08:00:30.000005"),
+        ({"date": [datetime(2024, 5, 1, tzinfo=UTC)], "clock": ["08:00:30"]}, {}, "2024-05-01T08:00:30"),
+        ({"date": [20240501], "clock": [90500]}, {"time_format": "%Y%m%d %H%M%S"}, "2024-05-01T09:05:00"),
+        ({"date": [10524], "clock": [3015]}, {"time_format": "%d%m%y %H%M%S"}, "2024-05-01T00:30:15"),
+        ({"date": [10524.0], "clock": [815.0]}, {"time_format": "%d%m%y %H%M"}, "2024-05-01T08:15:00"),
+        ({"y": [2024], "m": [5], "d": [1], "h": [8]}, {"time_format": "%Y %m %d %H"}, "2024-05-01T08:00:00"),
+    ],
+)
+def test_times_in_several_columns_are_read(parts: dict[str, list], how: dict, moment: str) -> None:
+    batch = pa.RecordBatch.from_pydict({"type": ["A"], **parts, "v": [1]})
+    reading = Reading.of(columns={"time": list(parts)}, **how)
+    made = conform(batch, reading=reading)
+    assert made.rejected.num_rows == 0
+    expected = pa.scalar(moment).cast(pa.timestamp("us")).cast(pa.int64())
+    assert made.events.column("end")[0] == expected
+    assert made.events.schema.names == ["type", "start", "end", "v"]
+
+
+def test_rows_without_one_of_the_columns_are_rejected() -> None:
+    clocks = pa.array(["08:00", None, "", "  ", "25:00"])
+    batch = pa.RecordBatch.from_pydict({"date": pa.array(["2024-05-01"] * 5), "clock": clocks})
+    reading = Reading.of(columns={"time": "date+clock"}, default_type="A")
+    made = conform(batch, reading=reading)
+    assert made.rejected.column("row").to_pylist() == [1, 2, 3, 4]
+    assert made.rejected.column("reason").to_pylist() == [
+        *["time is missing"] * 3,
+        "time is not a readable time: '2024-05-01 25:00'",
+    ]
+    assert made.rejected.column("event")[3].as_py() == '{"date": "2024-05-01", "clock": "25:00"}'
+
+
+def test_whole_numbers_need_a_format() -> None:
+    batch = pa.RecordBatch.from_pydict({"type": ["A"], "date": ["2024-05-01"], "clock": [90500]})
+    for how in ({}, {"time_format": "%Y-%m-%d"}):
+        with pytest.raises(
+            DataError, match="'clock' holds whole numbers, which say 90500 for 090500; say how"
+        ):
+            conform(batch, reading=Reading.of(columns={"time": "date+clock"}, **how))
+    lists = pa.RecordBatch.from_pydict({"type": ["A"], "date": ["2024-05-01"], "clock": [[1]]})
+    with pytest.raises(DataError, match="column 'clock' has the type list"):
+        conform(lists, reading=Reading.of(columns={"time": "date+clock"}))
+
+
+def test_a_list_of_columns_has_names() -> None:
+    with pytest.raises(DataError, match=r"the column of 'time' is \['date', 3\]; write its name, or several"):
+        Reading.of(columns={"time": ["date", 3]})
+    assert Reading.of(columns={"time": ["date"]}).columns == {"time": "date"}

@@ -246,4 +246,9 @@ def test_a_stream_with_another_checkpoint_is_told(java, desk):
     code, errors = stream("replay:other.csv", "--shards", 2)
     assert code == 1
     assert "the checkpoint was made with another recording" in errors
+    code, errors = stream("replay:trips.csv", "--shards", 3)
+    assert code == 1
+    assert errors.startswith(
+        "error: state: the checkpoint is of a stream with 2 shards, and this one has 3; start it with"
+    )
     assert "org.apache.spark" in (desk / "spark.log").read_text()

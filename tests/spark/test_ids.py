@@ -5,11 +5,16 @@ from __future__ import annotations
 import os
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from functools import reduce
+from itertools import pairwise
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pyarrow as pa
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from tests.reference.identity import made_ids
 from tests.shared.backends import BACKENDS, arrivals, collected, streamed
 
@@ -119,6 +124,73 @@ def test_ids_are_the_same_embedded_in_sessions_and_on_spark(spark, dealt, seed):
     assert {each for _, events in expected for each in events} <= set(made_ids(data))
     for backend in ("session", "spark-batch", "spark-stream"):
         assert answers(backend, DEALT[dealt], data) == expected, backend
+
+
+SCHEMA = pa.schema(
+    [
+        ("type", pa.string()),
+        ("start", pa.timestamp("us", "UTC")),
+        ("end", pa.timestamp("us", "UTC")),
+        ("source", pa.string()),
+        ("x", pa.float64()),
+        ("y", pa.float64()),
+        ("k", pa.string()),
+        ("v", pa.int64()),
+        ("unread", pa.string()),
+        ("level", pa.float64()),
+    ]
+)
+EVENTS = st.builds(
+    lambda second, length, **values: {
+        **values,
+        "start": second * 1_000_000,
+        "end": (second + length) * 1_000_000,
+    },
+    type=st.sampled_from("AB"),
+    second=st.integers(0, 12),
+    length=st.integers(0, 1),
+    source=st.sampled_from(("bus", "tram", "", None)),
+    x=st.sampled_from((0.0, -0.0, 1.5, 3.0)),
+    y=st.sampled_from((0.0, 2.0)),
+    k=st.sampled_from(("north", "süd", None)),
+    v=st.sampled_from((0, 1, -1, 2**60, None)),
+    unread=st.none() | st.text(st.characters(exclude_categories=["Cs", "Cc"]), max_size=5),
+    level=st.sampled_from((0.5, -0.0, NAN, 7.0, None)),
+)
+"""Events that often agree in much of what they say."""
+
+
+@st.composite
+def inputs(draw: st.DrawFn) -> tuple[list[dict], list[dict], list[int]]:
+    """Some events, with some of them again; the same in another order; and where that is cut in pieces."""
+    few = draw(st.lists(EVENTS, min_size=1, max_size=8))
+    data = [*few, *draw(st.lists(st.sampled_from(few), max_size=4))]
+    cuts = draw(st.lists(st.integers(0, len(data)), max_size=3))
+    return data, draw(st.permutations(data)), sorted(cuts)
+
+
+def partitions(spark: Any, data: list[dict], cuts: list[int]) -> Any:
+    """A frame whose partitions are the pieces of the rows between the cuts; some may be empty."""
+    pieces = [data[begin:end] for begin, end in pairwise([0, *cuts, len(data)])]
+    frames = [spark.createDataFrame(pa.Table.from_pylist(each, SCHEMA)).coalesce(1) for each in pieces]
+    return reduce(lambda one, other: one.unionByName(other), frames)
+
+
+@pytest.mark.filterwarnings("ignore:all events go to one partition")
+@settings(max_examples=int(os.environ.get("WHIMBREL_ID_EXAMPLES", "4")))
+@given(drawn=inputs(), count=st.integers(1, 3))
+@pytest.mark.parametrize("dealt", DEALT)
+def test_neither_order_nor_partitions_nor_copies_change_an_id(spark, dealt, drawn, count):
+    data, shuffled, cuts = drawn
+    query = wb.compile(DEALT[dealt])
+    expected = wb.detect(query, pa.Table.from_pylist(data, SCHEMA))
+    found = wb.detect(query, partitions(spark, shuffled, cuts), partitions=count).toArrow()
+    assert told(found) == told(expected)
+
+
+def told(found: Any) -> list[tuple[str, list[str]]]:
+    """The ids of detections and of their events."""
+    return sorted(zip(found["id"].to_pylist(), found["events"].to_pylist(), strict=True))
 
 
 def test_steps_take_events_as_they_came_and_name_them_by_what_they_say(spark, tmp_path: Path):

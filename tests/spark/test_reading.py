@@ -223,3 +223,26 @@ def test_local_times_without_a_zone_are_of_the_zone_that_is_told(spark, tmp_path
     assert expected["start"].to_pylist()[0] == MOMENTS[0] - timedelta(hours=2)
     found = run(ALL, read_events(spark, path), **told)
     assert found.to_pylist() == expected.to_pylist()
+
+
+@pytest.mark.parametrize("codec", ["snappy", "brotli"])
+def test_days_begin_in_the_zone_that_is_told_whoever_reads_the_file(spark, tmp_path, codec):
+    path = parquet(table(time=[moment.date() for moment in MOMENTS]), compression=codec)(tmp_path)
+    told = {"time_zone": "Europe/Berlin"}
+    expected = run_embedded(ALL, path, **told)
+    assert expected["start"].to_pylist()[0] == datetime(2024, 4, 30, 22, tzinfo=UTC)
+    assert run(ALL, read_events(spark, path), **told).to_pylist() == expected.to_pylist()
+
+
+@pytest.mark.parametrize("name", ["time", "timestamp"])
+def test_files_with_and_without_a_zone_are_read_together(spark, tmp_path, name):
+    naive = pa.array([moment.replace(tzinfo=None) for moment in MOMENTS], pa.timestamp("us"))
+    for number, moments in enumerate((naive, pa.array(MOMENTS), naive.cast(pa.date32()))):
+        ids = [f"{number}-{each}" for each in "abcd"]
+        parquet(table(**{"id": ids, "time": None, name: moments}))(tmp_path).rename(
+            tmp_path / f"{number}.parquet"
+        )
+    told = {"time_zone": "Europe/Berlin"}
+    expected = run_embedded(ALL, tmp_path, **told)
+    assert len(set(expected["start"].to_pylist())) == 9
+    assert run(ALL, read_events(spark, tmp_path), **told).to_pylist() == expected.to_pylist()

@@ -108,7 +108,7 @@ def stream(
         from whimbrel.spark.sources import open_source, register
 
         register(spark)
-        events = open_source(spark, source, schema=schema)
+        events = open_source(spark, source, schema=schema, schemas=compiled.schemas, **reading)
         found = outcomes(
             compiled,
             events,

@@ -55,7 +55,7 @@ def conform_with_content(
     if known is not None:
         content = values_of(known, "u8")
     else:
-        content = attribute_hashes(batch, {*aside, *made.named.columns.values()})
+        content = attribute_hashes(batch, {*aside, *made.named.used})
     if made.rejected.num_rows:
         bad = made.rejected.column("row").to_numpy() - first_row
         content = np.delete(content, bad)

@@ -45,7 +45,7 @@ class Noticed:
         self.columns: dict[str, str] = {}
         """The column that was taken for each role."""
         self.renamed: dict[str, str] = {}
-        """The same for all names that are not those of their columns, attributes too."""
+        """What all names are taken from that are not those of their columns, attributes too, to be shown."""
         self.notes: list[str] = []
         self.types: set[str] = set()
         """Types of the events, some of them if there are many."""
@@ -85,15 +85,12 @@ class Noticed:
     def take(self, named: Named, notes: Iterable[str]) -> None:
         """Take note of what columns were taken for, and of what else was taken on trust."""
         self.columns |= named.columns
-        self.renamed |= named.taken
+        self.renamed |= named.shown()
         self.notes += [note for note in dict.fromkeys(notes) if note not in self.notes]
 
     def _see_values(self, events: pa.RecordBatch, coordinates: Coordinates | None) -> None:
         ends = events.column("end").to_numpy(zero_copy_only=False)
-        least, most = int(ends.min()), int(ends.max())
-        self.span = (
-            (least, most) if self.span is None else (min(least, self.span[0]), max(most, self.span[1]))
-        )
+        self._widen_span(int(ends.min()), int(ends.max()))
         if self._has_types and len(self.types) < KEPT_TYPES:
             self.types |= set(events.column("type").dictionary.slice(0, KEPT_TYPES).to_pylist())
         if coordinates is Coordinates.LONLAT and "x" in events.schema.names:
@@ -104,16 +101,38 @@ class Noticed:
             (bounds["min"], bounds["max"])
             for bounds in (pc.min_max(events.column(name)).as_py() for name in ("x", "y"))
         )
-        if west is None:
-            return
+        if west is not None:
+            self._widen_box(west, south, east, north)
+
+    def _widen_span(self, least: int, most: int) -> None:
+        old = self.span or (least, most)
+        self.span = (min(old[0], least), max(old[1], most))
+
+    def _widen_box(self, west: float, south: float, east: float, north: float) -> None:
         old = self.box or (west, south, east, north)
         self.box = (min(old[0], west), min(old[1], south), max(old[2], east), max(old[3], north))
+
+    # -- between processes -------------------------------------------------------------------------------
+
+    def seen(self) -> dict[str, Any]:
+        """Give what only the values of the events tell, as plain data: a worker sends it to the driver."""
+        types = sorted(self.types)[:KEPT_TYPES]
+        return {"types": types, "box": self.box, "span": self.span, "notes": self.notes}
+
+    def take_seen(self, seen: Mapping[str, Any]) -> None:
+        """Take note of what a worker has seen."""
+        self.types |= set(seen["types"])
+        if seen["span"] is not None:
+            self._widen_span(*seen["span"])
+        if seen["box"] is not None:
+            self._widen_box(*seen["box"])
+        self.notes += [note for note in seen["notes"] if note not in self.notes]
 
     # -- in words ----------------------------------------------------------------------------------------
 
     def lines(self) -> tuple[str, ...]:
         """Say what was taken for what."""
-        named = ", ".join(f"{name} from {column!r}" for name, column in self.renamed.items())
+        named = ", ".join(f"{name} from {column}" for name, column in self.renamed.items())
         return ((f"columns: {named}",) if named else ()) + tuple(self.notes)
 
     def warnings(

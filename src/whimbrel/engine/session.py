@@ -18,6 +18,7 @@ from whimbrel.engine.family import Member
 from whimbrel.engine.intake import ARRIVAL, Counts, Intake, Released
 from whimbrel.engine.invalidating import Invalidated, replayed
 from whimbrel.engine.needs import Needs, Read
+from whimbrel.engine.noticed import Noticed
 from whimbrel.engine.pipeline import Pipeline
 from whimbrel.engine.remembering import events_of
 from whimbrel.engine.report import report, together
@@ -505,6 +506,11 @@ class Session:
     def notes(self) -> tuple[str, ...]:
         """What was taken on trust so far, in words: usual names of columns, units told by their size."""
         return self._intake.noticed.lines()
+
+    @property
+    def noticed(self) -> Noticed:
+        """What was noticed about the input so far."""
+        return self._intake.noticed
 
     def warnings(self, found: int) -> tuple[str, ...]:
         """Say what looks like a mistake in the input, given how many detections there were."""

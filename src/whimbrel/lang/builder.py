@@ -590,14 +590,20 @@ def coordinates(kind: str) -> Statement:
     return Statement(t.CoordinatesStatement(kind))
 
 
-def schema(kind: str, from_columns: Mapping[str, str] | None = None, /, **attributes: str) -> Statement:
+def schema(
+    kind: str, from_columns: Mapping[str, str | Sequence[str]] | None = None, /, **attributes: str
+) -> Statement:
     """Declare the attributes of an event type: `schema("Position", vehicle="string", speed="float")`.
 
     A mapping says which columns of an input events are made of, where they have other names:
-    `schema("Ship", {"time": "BaseDateTime", "sog": "speed over ground"}, sog="float")`.
+    `schema("Ship", {"time": "BaseDateTime", "sog": "speed over ground"}, sog="float")`. A time may stand in
+    several columns: `{"time": ["date", "clock"]}`.
     """
     declared = tuple(t.Declared(name, kind_name.lower()) for name, kind_name in attributes.items())
-    columns = tuple(t.Mapped(name, column) for name, column in (from_columns or {}).items())
+    columns = tuple(
+        t.Mapped(name, (column,) if isinstance(column, str) else tuple(column))
+        for name, column in (from_columns or {}).items()
+    )
     return Statement(t.Event(kind, declared, columns))
 
 

@@ -311,7 +311,7 @@ def _same_memory(start: pa.Array, end: pa.Array) -> bool:
 
 
 def _time(batch: pa.RecordBatch, name: str, times: Times, faults: Faults, notes: list[str]) -> pa.Array:
-    given = batch.column(name)
+    given = columns_of.as_one_text(name, batch.column(name), times)
     columns_of.ask_for_day(name, given, times)
     if unit := columns_of.unit_taken(name, given, times):
         notes.append(f"{name} in {UNIT_NAMES[unit]}, by the size of its numbers")

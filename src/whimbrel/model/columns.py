@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 
 from whimbrel.errors import DataError
 from whimbrel.model.faults import Faults, Mask
+from whimbrel.model.naming import PART
 from whimbrel.model.schema import Type
 from whimbrel.model.time import instant
 from whimbrel.model.times import (
@@ -30,6 +31,7 @@ from whimbrel.model.times import (
     microseconds_by_size,
     unit_of,
     units_by_size,
+    width_of,
 )
 
 TEXT = pa.dictionary(pa.int32(), pa.string())
@@ -180,6 +182,70 @@ def as_instants(name: str, column: pa.Array, times: Times, faults: Faults) -> pa
         parsed = parse_text(name, texts, Type.TIMESTAMP, times, faults).view(pa.int64())
         return _scaled(name, parsed, 1, faults)
     raise fail_type(name, kind, "times: timestamps, ISO 8601 text or numbers")
+
+
+def as_one_text(name: str, column: pa.Array, times: Times) -> pa.Array:
+    """Write the columns that make a time together as one text each, with blanks between them.
+
+    Other columns come back as they are. Where one of the columns is missing or blank, so is the text.
+
+    Raises
+    ------
+    DataError
+        If a column can be no part of a time, or holds whole numbers, which have lost their leading zeros, and
+        no format says how many digits they had.
+    """
+    if not pa.types.is_struct(column.type) or not all(each.name.startswith(PART) for each in column.type):
+        return column
+    parts = [field.name.removeprefix(PART) for field in column.type]
+    formats = (times.format or "").split()
+    widths = [width_of(each) for each in formats] if len(formats) == len(parts) else None
+    texts = [
+        _part_text(part, values, None if widths is None else widths[place])
+        for place, (part, values) in enumerate(zip(parts, column.flatten(), strict=True))
+    ]
+    if any(text is None for text in texts):
+        raise _ask_for_digits(name, parts, parts[texts.index(None)])
+    return pc.binary_join_element_wise(*texts, " ", null_handling="emit_null")
+
+
+def _ask_for_digits(name: str, parts: list[str], numbers: str) -> DataError:
+    said = " and ".join(map(repr, parts))
+    return DataError(
+        f"{name} is made of {said}, and {numbers!r} holds whole numbers, which say 90500 for 090500; say how "
+        "they were written, with a blank between the columns: --time-format '%Y%m%d %H%M%S' (in Python, "
+        "time_format=...)"
+    )
+
+
+def _part_text(name: str, column: pa.Array, width: int | None) -> pa.Array | None:
+    """Write a date or a time of day as text; None where that takes a width, and there is none."""
+    column = decoded(column)
+    kind = column.type
+    if pa.types.is_null(kind):
+        return column.cast(pa.string())
+    if pa.types.is_string(kind):
+        texts = pc.utf8_trim_whitespace(column)
+        return pc.if_else(pc.equal(texts, ""), pa.scalar(None, pa.string()), texts)
+    if pa.types.is_date(kind):
+        return column.cast(pa.date32()).cast(pa.string())
+    if pa.types.is_time(kind):
+        return column.cast(pa.string())
+    if pa.types.is_timestamp(kind):  # a data frame has no days, but midnights
+        return pc.replace_substring_regex(column.cast(pa.string()), r"[ T]00:00:00(\.0+)?Z?$", "")
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind):
+        return None if width is None else pc.utf8_lpad(_digits(column), width, "0")
+    raise fail_type(name, kind, "dates or times of day: text, dates, times or whole numbers")
+
+
+def _digits(column: pa.Array) -> pa.Array:
+    """Write numbers as text; whole ones have no point, also where missing values have made them floats."""
+    if pa.types.is_integer(column.type):
+        return column.cast(pa.string())
+    column = _without_nan(column.cast(pa.float64(), safe=False))
+    is_whole = pc.and_(pc.equal(pc.floor(column), column), pc.less(pc.abs(column), 2.0**53))
+    whole = pc.if_else(is_whole, column, 0.0).cast(pa.int64()).cast(pa.string())
+    return pc.if_else(is_whole, whole, column.cast(pa.string()))
 
 
 def _from_timestamps(name: str, column: pa.Array, times: Times, faults: Faults) -> pa.Array:

@@ -9,7 +9,7 @@ A name is settled by the first of these that says something:
 5. for attributes that a query reads: a column of that name but for case, blanks and dashes.
 
 It is decided from the names of the columns alone, so that it is the same for every batch and on every
-backend.
+backend. A time may stand in several columns, such as the date and the time of day (`time=date+clock`).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from types import MappingProxyType
 import pyarrow as pa
 
 from whimbrel.errors import DataError, did_you_mean
-from whimbrel.model.schema import RESERVED_COLUMNS, EventSchema
+from whimbrel.model.schema import MADE_OF_SEVERAL, RESERVED_COLUMNS, Columns, EventSchema, shown
 
 # fmt: off
 TIMES = (
@@ -67,6 +67,9 @@ USUAL: Mapping[str, tuple[str, ...]] = MappingProxyType(
 )
 """What columns are usually called, in the form that `plain_name` gives."""
 
+PART = "@"
+"""What the names of the fields begin with where the columns of a time stand in one column, as a struct."""
+
 MANY = 12
 """How many columns an error lists."""
 
@@ -98,13 +101,21 @@ class Named:
     dropped: frozenset[str] = frozenset()
     """Columns left out, because another was named for what they would be."""
     columns: Mapping[str, str] = field(default_factory=dict)
-    """The column behind each role that the input has."""
+    """The column behind each role that the input has; of several that make one: `date+clock`."""
     notes: tuple[str, ...] = ()
+    joined: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """The columns behind times that stand in several."""
 
     @property
     def is_as_it_was(self) -> bool:
         """Whether nothing is renamed or left out."""
-        return not self.taken and not self.dropped
+        return not self.taken and not self.dropped and not self.joined
+
+    @property
+    def used(self) -> frozenset[str]:
+        """The columns behind the roles, which are no attributes."""
+        whole = [column for role, column in self.columns.items() if role not in self.joined]
+        return frozenset(whole).union(*self.joined.values())
 
     def names(self, columns: Iterable[str]) -> list[tuple[str, str]]:
         """List (name, column) for all columns that remain, a column with several names several times.
@@ -112,13 +123,11 @@ class Named:
         A column that is taken as the source stays an attribute, too.
         """
         renamed = {column for name, column in self.taken.items() if name != "source"}
+        renamed = renamed.union(*self.joined.values())
         if self.taken.get("source") in RESERVED_COLUMNS:
             renamed.add(self.taken["source"])
-        kept = [
-            (column, column)
-            for column in columns
-            if column not in renamed and column not in self.dropped and column not in self.taken
-        ]
+        gone = renamed.union(self.dropped, self.taken, self.joined)
+        kept = [(column, column) for column in columns if column not in gone]
         return [*kept, *self.taken.items()]
 
     def apply(self, batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -128,36 +137,61 @@ class Named:
         pairs = self.names(batch.schema.names)
         fields = [batch.schema.field(column).with_name(name) for name, column in pairs]
         arrays = [batch.column(column) for _, column in pairs]
+        for name, parts in self.joined.items():
+            together = joined(batch, parts)
+            fields.append(pa.field(name, together.type))
+            arrays.append(together)
         return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields, metadata=batch.schema.metadata))
 
+    def shown(self) -> dict[str, str]:
+        """Show what every name is taken from, where it is another."""
+        others: dict[str, Columns] = {**self.joined, **self.taken}
+        return {name: shown(column) for name, column in others.items()}
+
     def __str__(self) -> str:
-        return ", ".join(f"{name} from {column!r}" for name, column in self.taken.items() if name != column)
+        return ", ".join(f"{name} from {column}" for name, column in self.shown().items())
 
 
-def carried(schemas: Iterable[EventSchema]) -> dict[str, str]:
+def joined(batch: pa.RecordBatch, parts: tuple[str, ...]) -> pa.Array:
+    """Put the columns of a time into one, to be read where it is known how times are written."""
+    fields = [batch.schema.field(part).with_name(f"{PART}{part}") for part in parts]
+    return pa.StructArray.from_arrays([batch.column(part) for part in parts], fields=fields)
+
+
+def carried(schemas: Iterable[EventSchema]) -> dict[str, Columns]:
     """Give the columns that the clauses of several event types name together."""
-    found: dict[str, str] = {}
+    found: dict[str, Columns] = {}
     for schema in schemas:
         for name, column in schema.columns.items():
             if found.setdefault(name, column) != column:
                 raise DataError(
-                    f"two queries take {name!r} from different columns, {found[name]!r} and {column!r}; "
-                    f"say which: {option(name, column)}"
+                    f"two queries take {name!r} from different columns, {shown(found[name])} and "
+                    f"{shown(column)}; say which: {option(name, column)}"
                 )
     return found
 
 
-def option(name: str, column: str = "COLUMN") -> str:
+def option(name: str, column: Columns = "COLUMN") -> str:
     """Show how to say which column is what, on the command line and in Python."""
-    quoted = f"{name}={column}" if re.fullmatch(r"[\w.-]+", column) else f"{name}='{column}'"
-    return f"--column {quoted} (in Python, columns={{{name!r}: {column!r}}})"
+    text = column if isinstance(column, str) else "+".join(column)
+    said = column if isinstance(column, str) else list(column)
+    quoted = f"{name}={text}" if re.fullmatch(r"[\w.+-]+", text) else f"{name}='{text}'"
+    return f"--column {quoted} (in Python, columns={{{name!r}: {said!r}}})"
+
+
+def parts_of(column: Columns) -> tuple[str, ...]:
+    """Give the columns that a text may mean: `date+clock` is a column of that name, or two."""
+    if not isinstance(column, str):
+        return column
+    parts = tuple(part.strip() for part in column.split("+"))
+    return parts if len(parts) > 1 and all(parts) else (column,)
 
 
 def resolve(
     columns: Iterable[str],
     *,
-    given: Mapping[str, str] | None = None,
-    said: Mapping[str, str] | None = None,
+    given: Mapping[str, Columns] | None = None,
+    said: Mapping[str, Columns] | None = None,
     read: Iterable[str] = (),
     are_events: bool = False,
 ) -> Named:
@@ -168,7 +202,8 @@ def resolve(
     columns
         The names of the columns.
     given
-        The mapping that was given: what events call it, and the column.
+        The mapping that was given: what events call it, and the column. A time may have several: a tuple, or
+        a text such as `date+clock` if no column is called so.
     said
         What the query says in its clauses `from columns`.
     read
@@ -179,7 +214,8 @@ def resolve(
     Raises
     ------
     DataError
-        If a column that was given is not there, or several could be the time or the location.
+        If a column that was given is not there, or only some of those that make a time; or several could be
+        the time or the location.
     """
     return _resolve(
         tuple(columns),
@@ -193,8 +229,8 @@ def resolve(
 @lru_cache(maxsize=256)
 def _resolve(
     columns: tuple[str, ...],
-    given: tuple[tuple[str, str], ...],
-    said: tuple[tuple[str, str], ...],
+    given: tuple[tuple[str, Columns], ...],
+    said: tuple[tuple[str, Columns], ...],
     read: tuple[str, ...],
     are_events: bool,
 ) -> Named:
@@ -207,13 +243,14 @@ def _resolve(
     settling.take_said(dict(said))
     settling.take_exact()
     settling.take_usual()
+    settling.refuse_halves()
     settling.take_attributes(read)
     return settling.named()
 
 
-def _of_attributes(mapping: tuple[tuple[str, str], ...]) -> dict[str, str]:
+def _of_attributes(mapping: tuple[tuple[str, Columns], ...]) -> dict[str, Columns]:
     pairs = dict(mapping).items()
-    return {name: column for name, column in pairs if not {name, column} & RESERVED_COLUMNS}
+    return {name: column for name, column in pairs if not {name, *parts_of(column)} & RESERVED_COLUMNS}
 
 
 _PAIRS = (("lon", "lat"), ("x", "y"))
@@ -226,35 +263,70 @@ class _Settling:
 
     def __init__(self, columns: tuple[str, ...]) -> None:
         self.columns = columns
-        self.taken: dict[str, str] = {}
+        self.taken: dict[str, Columns] = {}
+        self.halves: list[tuple[str, tuple[str, ...]]] = []
+        """Times that the query takes from several columns of which only some are there."""
         self.dropped: list[str] = []
         self.notes: list[str] = []
 
-    def take_given(self, given: Mapping[str, str]) -> None:
+    def take_given(self, given: Mapping[str, Columns]) -> None:
         for name, column in given.items():
-            if column not in self.columns:
-                raise DataError(f"no column is named {column!r}, to be used as {name!r}{self._near(column)}")
-            self.taken[name] = column
+            parts = (column,) if column in self.columns else parts_of(column)
+            if len(parts) > 1 and name not in MADE_OF_SEVERAL:
+                raise DataError(
+                    f"{name!r} cannot be made of {shown(parts)}: only {', '.join(MADE_OF_SEVERAL)} may stand "
+                    "in several columns"
+                )
+            self._check_parts(name, parts)
+            self.taken[name] = parts if len(parts) > 1 else parts[0]
+
+    def _check_parts(self, name: str, parts: tuple[str, ...]) -> None:
+        """Refuse a column that is not there, and one that is named twice."""
+        for part in parts:
+            if part not in self.columns:
+                use = "to be used as" if len(parts) == 1 else f"which with {_others(parts, part)} would be"
+                raise DataError(f"no column is named {part!r}, {use} {name!r}{self._near(part)}")
+        if len(set(parts)) < len(parts):
+            raise DataError(f"{name!r} is made of {shown(parts)}: the same column twice")
+
+    def _used(self) -> set[str]:
+        """Give the columns that have been taken."""
+        return {part for column in self.taken.values() for part in _flat(column)}
 
     def _near(self, column: str) -> str:
         hint = did_you_mean(column, self.columns)
         found = _listed(self.columns)
         return f"; {hint}" if hint and hint.startswith("did you mean") else f" (columns found: {found})"
 
-    def take_said(self, said: Mapping[str, str]) -> None:
+    def take_said(self, said: Mapping[str, Columns]) -> None:
         """Take what the query says, unless it was overruled or the input has its own way."""
         settled = {group for group in _GROUPS if any(name in self.taken for name in group)}
-        claimed = set(self.taken.values())
+        claimed = self._used()
         for name, column in said.items():
             group = _group(name)
             if name in self.taken or (group and group in settled):
                 continue
             if column in claimed and name not in RESERVED_COLUMNS:
                 continue
-            if column in self.columns and (name in RESERVED_COLUMNS or name not in self.columns):
+            parts = _flat(column)
+            missing = [part for part in parts if part not in self.columns]
+            if not missing and (name in RESERVED_COLUMNS or name not in self.columns):
+                self._check_parts(name, parts)
                 self.taken[name] = column
+            elif missing and len(missing) < len(parts):
+                self.halves.append((name, parts))
             elif name not in self.columns:
-                self.notes.append(f"the query takes {name!r} from {column!r}, and there is no such column")
+                such = "such column" if len(parts) == 1 else "such columns"
+                verb = "is" if len(parts) == 1 else "are"
+                self.notes.append(
+                    f"the query takes {name!r} from {shown(column)}, and there {verb} no {such}"
+                )
+
+    def refuse_halves(self) -> None:
+        """Refuse a time of which a part is missing, unless the input has another."""
+        for name, parts in self.halves:
+            if not any(self._has(role) for role in _group(name) or ()):
+                self._check_parts(name, parts)
 
     def take_exact(self) -> None:
         """Leave out the columns that are called what another column was named for."""
@@ -264,18 +336,19 @@ class _Settling:
                 continue
             partner = _partner(named)
             for name in group:
-                free = name in self.columns and name not in self.taken.values()
+                free = name in self.columns and name not in self._used()
                 if free and name not in self.taken and name == partner:
                     continue  # `lat` was named, and `lon` is called so
                 if free and self.taken.get(name) != name:
                     self.dropped.append(name)
-                    self.notes.append(f"column {name!r} is left out: {named[0]} is {self.taken[named[0]]!r}")
+                    whole = shown(self.taken[named[0]])
+                    self.notes.append(f"column {name!r} is left out: {named[0]} is {whole}")
             if partner is not None and partner not in self.taken and partner not in self.columns:
                 self._take_one(partner)
 
     def _has(self, name: str) -> bool:
         """Tell whether a role is settled, by a mapping or by the name of a column."""
-        is_free = name in self.columns and name not in self.taken.values() and name not in self.dropped
+        is_free = name in self.columns and name not in self._used() and name not in self.dropped
         return name in self.taken or is_free
 
     def take_usual(self) -> None:
@@ -290,7 +363,8 @@ class _Settling:
             self._take_source()
 
     def _candidates(self, role: str) -> list[str]:
-        free = [c for c in self.columns if c not in self.taken.values() and c not in RESERVED_COLUMNS]
+        used = self._used()
+        free = [c for c in self.columns if c not in used and c not in RESERVED_COLUMNS]
         return [column for column in free if usual_role(column) == role]
 
     def _take_one(self, role: str) -> None:
@@ -337,7 +411,7 @@ class _Settling:
                 self.taken[name] = same[0]
 
     def _attributes(self) -> list[str]:
-        own = {column for name, column in self.taken.items() if name != "source"}
+        own = {part for name, column in self.taken.items() if name != "source" for part in _flat(column)}
         return [c for c in self.columns if c not in own and c not in RESERVED_COLUMNS]
 
     def _unsettled(self, role: str, found: list[str]) -> DataError:
@@ -345,9 +419,20 @@ class _Settling:
         return DataError(f"{role} could be column {which}; say which: {option(role, found[0])}")
 
     def named(self) -> Named:
-        taken = {name: column for name, column in self.taken.items() if name != column}
-        roles = {name: self.taken.get(name, name) for group in _GROUPS for name in group if self._has(name)}
-        return Named(taken, frozenset(self.dropped), roles, tuple(self.notes))
+        joined = {name: column for name, column in self.taken.items() if not isinstance(column, str)}
+        whole = {name: column for name, column in self.taken.items() if isinstance(column, str)}
+        texts = {**whole, **{name: "+".join(parts) for name, parts in joined.items()}}
+        roles = {name: texts.get(name, name) for group in _GROUPS for name in group if self._has(name)}
+        taken = {name: column for name, column in whole.items() if name != column}
+        return Named(taken, frozenset(self.dropped), roles, tuple(self.notes), joined)
+
+
+def _flat(column: Columns) -> tuple[str, ...]:
+    return (column,) if isinstance(column, str) else column
+
+
+def _others(parts: tuple[str, ...], missing: str) -> str:
+    return shown(tuple(part for part in parts if part != missing))
 
 
 def _group(name: str) -> tuple[str, ...] | None:

@@ -6,8 +6,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypedDict
 
-from whimbrel.model.naming import Named, carried, resolve, usual_role
-from whimbrel.model.schema import RESERVED_COLUMNS, EventSchema
+from whimbrel.errors import DataError
+from whimbrel.model.naming import Named, carried, parts_of, resolve, usual_role
+from whimbrel.model.schema import RESERVED_COLUMNS, Columns, EventSchema
 from whimbrel.model.times import Times
 
 
@@ -15,7 +16,8 @@ class ReadSettings(TypedDict, total=False):
     """The settings of every function that reads events; each may be left out."""
 
     columns: Mapping[str, Any] | None
-    """Which column is what: `{"time": "BaseDateTime", "source": "MMSI"}`; other names are attributes."""
+    """Which column is what: `{"time": "BaseDateTime", "source": "MMSI"}`; other names are attributes. A time
+    may stand in several columns: `{"time": ["date", "clock"]}`."""
     time_unit: str | None
     """The unit of times that are plain numbers: "s", "ms", "us" or "ns"; None tells it by their size."""
     time_format: str | None
@@ -32,7 +34,7 @@ class ReadSettings(TypedDict, total=False):
 class Reading:
     """How to read an input."""
 
-    columns: Mapping[str, str] = field(default_factory=dict)
+    columns: Mapping[str, Columns] = field(default_factory=dict)
     times: Times = Times()
     default_type: str | None = None
     types: frozenset[str] = frozenset()
@@ -44,7 +46,7 @@ class Reading:
     def of(
         cls,
         *,
-        columns: Mapping[str, str] | None = None,
+        columns: Mapping[str, Any] | None = None,
         time_unit: str | None = None,
         time_format: str | None = None,
         day_first: bool | None = None,
@@ -53,7 +55,8 @@ class Reading:
     ) -> Reading:
         """Make one from the settings that people give."""
         times = Times(time_unit, time_format, day_first, time_zone)
-        return cls(dict(columns or {}), times, default_type)
+        named = {name: _columns(name, column) for name, column in (columns or {}).items()}
+        return cls(named, times, default_type)
 
     def named(
         self,
@@ -78,6 +81,15 @@ class Reading:
         """Tell which role a column of this name may have, whatever the other columns are; None: no role."""
         for mapping in (self.columns, carried(schemas.values())):
             for name, given in mapping.items():
-                if given == column and name in RESERVED_COLUMNS:
+                if name in RESERVED_COLUMNS and (given == column or column in parts_of(given)):
                     return name
         return column if column in RESERVED_COLUMNS else usual_role(column)
+
+
+def _columns(name: str, given: Any) -> Columns:
+    """Take a name as it is, and a list of names as the columns that make a time together."""
+    if isinstance(given, str):
+        return given
+    if not isinstance(given, list | tuple) or not given or not all(isinstance(each, str) for each in given):
+        raise DataError(f"the column of {name!r} is {given!r}; write its name, or several: ['date', 'clock']")
+    return given[0] if len(given) == 1 else tuple(given)

@@ -48,13 +48,29 @@ class Coordinates(StrEnum):
     """WGS 84 longitude and latitude in degrees; distances are metres on the sphere."""
 
 
+Columns = str | tuple[str, ...]
+"""The column behind a name, or those that make it together."""
+
+MADE_OF_SEVERAL = ("time", "start", "end")
+"""What may stand in several columns."""
+
+
+def shown(column: Columns) -> str:
+    """Show a column, or those that make a time together.
+
+    >>> shown("LAT"), shown(("date", "clock"))
+    ("'LAT'", "'date' and 'clock'")
+    """
+    return repr(column) if isinstance(column, str) else " and ".join(map(repr, column))
+
+
 @dataclass(frozen=True, slots=True)
 class EventSchema:
     """The declared attributes of an event type, in order."""
 
     name: str
     attributes: dict[str, Type] = field(default_factory=dict)
-    columns: dict[str, str] = field(default_factory=dict, repr=False)
+    columns: dict[str, Columns] = field(default_factory=dict, repr=False)
     """Which columns of an input to take for what, as the clause `from columns` says it."""
 
 

@@ -177,6 +177,17 @@ def microseconds_by_size(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return np.where(sizes >= _SIZES[3][1], values // 1_000, made)
 
 
+def width_of(form: str) -> int:
+    """Tell how many digits a format of digits alone has; 0 for any other.
+
+    >>> width_of("%H%M%S"), width_of("%Y%m%d"), width_of("%d.%m.%Y")
+    (6, 8, 0)
+    """
+    if re.fullmatch(r"(%[YmdyHMSj])+", form) is None:
+        return 0
+    return sum({"Y": 4, "j": 3}.get(letter, 2) for letter in form.replace("%", ""))
+
+
 def _check_format(form: str) -> None:
     sample = datetime(2001, 12, 13, 14, 15, 16, 170_000, tzinfo=UTC)
     try:

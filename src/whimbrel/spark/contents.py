@@ -14,7 +14,8 @@ from pyspark.sql import types as sql
 
 from whimbrel.engine.contents import ATTRIBUTES
 from whimbrel.model.naming import Named
-from whimbrel.spark.types import quoted, type_of
+from whimbrel.spark.lines import is_attribute
+from whimbrel.spark.types import quoted
 
 _DAY = 86_400_000_000
 _BEYOND_LONG = float(2**63)
@@ -24,11 +25,11 @@ def with_contents(frame: DataFrame, named: Named) -> DataFrame:
     """Add a hash of all attributes to events that bring no ids, so that ids can be made for them."""
     if "id" in named.columns or ATTRIBUTES in frame.columns:
         return frame
-    aside = frozenset(named.columns.values())
+    aside = named.used
     counted = [
         _hash(field.name, field.dataType)
         for field in frame.schema.fields
-        if field.name not in aside and type_of(field.dataType) is not None
+        if field.name not in aside and is_attribute(field)
     ]
     nothing = fn.lit(0).cast("long")
     return frame.withColumn(ATTRIBUTES, reduce(lambda one, other: one.bitwiseXOR(other), counted, nothing))
@@ -40,7 +41,8 @@ def columns_of_equals(frame: DataFrame) -> list[str]:
     The same time can be written as different texts; then what else the events say must do.
     """
     times = ["time"] if "time" in frame.columns else ["end", "start"]
-    is_text = any(isinstance(frame.schema[name].dataType, sql.StringType) for name in times)
+    texts = sql.StringType | sql.StructType  # a struct has the parts of a time, texts too
+    is_text = any(isinstance(frame.schema[name].dataType, texts) for name in times)
     names = ["source", *([ATTRIBUTES] if is_text else times)]
     return [name for name in names if name in frame.columns]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Unpack
@@ -26,10 +26,11 @@ from whimbrel.lang.outputs import Types, merged, output_types
 from whimbrel.model.batch import AS_NAMED, COORDINATES_KEY, conform
 from whimbrel.model.columns import natural
 from whimbrel.model.faults import Faults
+from whimbrel.model.naming import PART
 from whimbrel.model.reading import Reading, ReadSettings
 from whimbrel.model.schema import RESERVED_COLUMNS, Coordinates, Type
 from whimbrel.spark.contents import with_contents
-from whimbrel.spark.lines import LINE, arrow_type_said, coordinates_said, file_said
+from whimbrel.spark.lines import LINE, arrow_type_said, coordinates_said, file_said, is_attribute
 from whimbrel.spark.pushdown import rows_wanted, selections
 from whimbrel.spark.types import attributes_of, quoted, type_of
 
@@ -154,12 +155,18 @@ def named(
     frame = with_contents(frame, found)
     if ATTRIBUTES in frame.columns:
         columns = [*columns, (ATTRIBUTES, ATTRIBUTES)]
-    frame = frame.select(*(fn.col(quoted(column)).alias(name) for name, column in columns))
+    whole = [fn.col(quoted(column)).alias(name) for name, column in columns]
+    frame = frame.select(*whole, *(_together(name, parts) for name, parts in found.joined.items()))
     noticed = Noticed()
     noticed.take(found, tuple(found.notes))
     if "type" not in frame.columns and reading.default_type is None and query is not None:
         reading = _with_type(reading, query, noticed)
     return frame, replace(reading, columns={}, is_settled=True), noticed
+
+
+def _together(name: str, parts: Iterable[str]) -> Column:
+    """Put the columns of a time into one, as the embedded engine does; the gate reads them there."""
+    return fn.struct(*(fn.col(quoted(part)).alias(f"{PART}{part}") for part in parts)).alias(name)
 
 
 def notes_of(query: Query, frame: DataFrame, **how: Unpack[ReadSettings]) -> tuple[str, ...]:
@@ -185,7 +192,7 @@ def _with_type(reading: Reading, query: Query, noticed: Noticed) -> Reading:
 def _read(graph: Graph, query: Query, frame: DataFrame) -> list[str]:
     """Name the columns that a query reads, in their order."""
     needs = Needs(graph, query.functions)
-    usable = {field.name for field in frame.schema.fields if type_of(field.dataType) is not None}
+    usable = {field.name for field in frame.schema.fields if is_attribute(field)}
     wanted = usable if needs.all_atoms else needs.atoms
     read_files = {field.name for field in frame.schema.fields if arrow_type_said(field) is not None}
     read = read_files if needs.all_atoms else needs.atoms
@@ -239,16 +246,21 @@ def _check(
 
 def empty_batch(frame: DataFrame, coordinates: Coordinates | None = None) -> pa.RecordBatch:
     """Give a batch without rows that has the columns of a frame, as they were in its files if it has any."""
-    fields = [
-        pa.field(field.name, arrow_type_said(field) or _arrow_type(field.dataType))
-        for field in frame.schema.fields
-    ]
+    fields = _arrow_fields(frame.schema)
     said = {COORDINATES_KEY: coordinates.value.encode()} if coordinates else None
     schema = pa.schema(fields, metadata=said)
     return pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in fields], schema=schema)
 
 
+def _arrow_fields(schema: sql.StructType) -> list[pa.Field]:
+    return [
+        pa.field(field.name, arrow_type_said(field) or _arrow_type(field.dataType)) for field in schema.fields
+    ]
+
+
 def _arrow_type(kind: sql.DataType) -> pa.DataType:
+    if isinstance(kind, sql.StructType) and all(field.name.startswith(PART) for field in kind.fields):
+        return pa.struct(_arrow_fields(kind))
     simple = {
         Type.BOOL: pa.bool_(),
         Type.INT: pa.int64(),

@@ -24,6 +24,7 @@ from whimbrel.engine.session import Session
 from whimbrel.io.rejected import RejectedWriter
 from whimbrel.model.batch import REJECTED_SCHEMA, Conformed
 from whimbrel.model.schema import Coordinates
+from whimbrel.spark.types import type_of
 
 LINE = "@line"
 LINE_ARROW = pa.struct([("file", pa.string()), ("row", pa.int64()), ("refused", pa.string())])
@@ -77,6 +78,12 @@ def arrow_type_said(field: sql.StructField) -> pa.DataType | None:
     """Give the Arrow type that a column had in its file; None if its frame does not come from files."""
     text = (field.metadata or {}).get(_ARROW_KEY)
     return None if text is None else pa.ipc.read_schema(pa.py_buffer(b64decode(text))).types[0]
+
+
+def is_attribute(field: sql.StructField) -> bool:
+    """Tell whether a column can be an attribute; a time of day, which travels as text, can not."""
+    kind = arrow_type_said(field)
+    return type_of(field.dataType) is not None and not (kind is not None and pa.types.is_time(kind))
 
 
 def coordinates_said(schema: sql.StructType) -> Coordinates | None:

@@ -27,7 +27,7 @@ from whimbrel.graph.sharding import Anyhow, ByKeys, Together, sharding
 from whimbrel.io.detections import attribute_texts
 from whimbrel.lang.wbl.compile import compile_text
 from whimbrel.model.reading import ReadSettings
-from whimbrel.model.schema import Coordinates, Type
+from whimbrel.model.schema import MADE_OF_SEVERAL, Coordinates, Type
 from whimbrel.model.time import BEGINNING_OF_TIME, duration
 from whimbrel.spark.frames import coordinates_of, is_simple, named
 from whimbrel.spark.packing import PACKED_SPARK, Packing, pack_partition, to_packed
@@ -106,7 +106,7 @@ def outcomes_live(
     names = [by] if isinstance(by, str) else list(by or ())
     keys = tuple(Key("source" if name == "source" else "attribute", name) for name in names)
     frame, reading, _ = named(frame, **how)
-    usable = [f.name for f in frame.schema.fields if is_simple(f.dataType)]
+    usable = [f.name for f in frame.schema.fields if f.name in MADE_OF_SEVERAL or is_simple(f.dataType)]
     frame = frame.select(*(fn.col(quoted(name)) for name in usable))
     _check(frame, control, keys)
     place = coordinates_of(frame) if coordinates is None else Coordinates(coordinates)

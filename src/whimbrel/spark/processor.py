@@ -22,10 +22,10 @@ from pyspark.sql.streaming.stateful_processor import (
 
 from whimbrel.engine.report import together
 from whimbrel.engine.session import Session
-from whimbrel.errors import StateError
 from whimbrel.graph.query import Query
 from whimbrel.lang.outputs import Types
 from whimbrel.model.schema import Coordinates
+from whimbrel.spark.checkpoints import other_shards
 from whimbrel.spark.packing import blocks_to_batches, from_block, to_block
 from whimbrel.spark.rows import Rows, counts_since
 from whimbrel.spark.worker import HOME, spare_modules
@@ -117,10 +117,7 @@ class ShardProcessor(StatefulProcessor):
     def _check(self, mark: str) -> None:
         shards = int(mark.partition(":")[0])
         if shards != self.job.shards:
-            raise StateError(
-                f"the checkpoint is of a stream with {shards} shards, and this one has {self.job.shards}; "
-                f"start it with shards={shards}, or with a new checkpoint"
-            )
+            raise other_shards(shards, self.job.shards)
 
     def _restored(self) -> Session:
         """Open a session where its last snapshot left off."""

@@ -19,11 +19,13 @@ from pyspark.sql import types as sql
 
 from whimbrel.errors import DataError
 from whimbrel.io import files as io_files
+from whimbrel.io._csv import CsvFile
 from whimbrel.io.files import Part, Piece, find_files
 from whimbrel.io.paths import event_path
 from whimbrel.model import columns as columns_of
 from whimbrel.model.batch import COORDINATES_KEY, TIME_UNIT_KEY
 from whimbrel.model.faults import Faults
+from whimbrel.model.naming import usual_role
 from whimbrel.model.reading import Reading
 from whimbrel.model.schema import RESERVED_COLUMNS, EventSchema
 from whimbrel.model.times import NAIVE, TIME_UNITS, Times
@@ -108,6 +110,8 @@ def _named_as_given(error: DataError, given: Mapping[Path, Path]) -> DataError:
 
 def _read_here(spark: SparkSession, parts: Sequence[Part], given: Mapping[str, str]) -> DataFrame:
     seen = [_look(part) for part in parts]
+    if not any(schema.names for schema in seen):
+        seen = [_header(part) for part in parts]
     target = Target.over(seen)
     schema = target.spark_schema(line_field(given[str(parts[0].file.path)], _coordinates(parts, seen)))
     check_case(spark, schema.names)
@@ -127,6 +131,12 @@ def _look(part: Part) -> pa.Schema:
     for piece in part.pieces():
         return piece.batch.schema
     return pa.schema([])
+
+
+def _header(part: Part) -> pa.Schema:
+    """Give the columns that a file without rows names: all of them texts, as far as anybody knows."""
+    names = part.file.columns() if isinstance(part.file, CsvFile) else []
+    return pa.schema([(name, pa.string()) for name in names])
 
 
 def _coordinates(parts: Sequence[Part], seen: Sequence[pa.Schema]) -> str | None:
@@ -272,9 +282,11 @@ def _kind(name: str, kind: pa.DataType, unit: str | None) -> pa.DataType:
     plain = columns_of.decoded(pa.nulls(0, kind)).type
     if columns_of.is_text(plain) or pa.types.is_null(plain) or pa.types.is_boolean(plain):
         return pa.string() if pa.types.is_null(plain) else plain
+    if pa.types.is_time(plain):
+        return pa.string()  # a time of day, which may be a part of a time
     if pa.types.is_timestamp(plain) or pa.types.is_date(plain):
         # A time without a zone stays one: the gate knows which zone is meant.
-        return NAIVE if pa.types.is_timestamp(plain) and plain.tz is None else columns_of.INSTANT
+        return columns_of.INSTANT if pa.types.is_timestamp(plain) and plain.tz is not None else NAIVE
     if pa.types.is_integer(plain):
         if name in _TIMES and unit:
             return columns_of.INSTANT
@@ -289,7 +301,13 @@ def _joined(name: str, kinds: set[pa.DataType]) -> pa.DataType:
         return next(iter(kinds))
     if kinds == {pa.int64(), pa.float64()} and name not in _TIMES:
         return pa.float64()
+    if kinds == {NAIVE, columns_of.INSTANT} and not _may_be_time(name):
+        return columns_of.INSTANT
     return pa.string()
+
+
+def _may_be_time(name: str) -> bool:
+    return name in _TIMES or usual_role(name) in _TIMES
 
 
 def _converted(name: str, column: pa.Array, kind: pa.DataType, times: Times, faults: Faults) -> pa.Array:
@@ -297,6 +315,8 @@ def _converted(name: str, column: pa.Array, kind: pa.DataType, times: Times, fau
     if plain.type == kind:
         return plain
     if pa.types.is_null(plain.type):
+        return plain.cast(kind)
+    if pa.types.is_time(plain.type):
         return plain.cast(kind)
     if name == "geometry":
         return _wkt(plain) if kind == pa.string() else _bytes(plain)
@@ -307,6 +327,9 @@ def _converted(name: str, column: pa.Array, kind: pa.DataType, times: Times, fau
         return _bytes(plain)
     if name in _NUMBERS and kind == pa.float64():
         return columns_of.as_numbers(name, plain, faults)
+    if kind == pa.string() and _may_be_time(name) and pa.types.is_temporal(plain.type):
+        # What does not say its zone still does not.
+        return plain.cast(columns_of.INSTANT if getattr(plain.type, "tz", None) else NAIVE).cast(kind)
     natural = columns_of.natural(name, plain, faults)
     return columns_of.declared(name, natural, columns_of.kind_of(kind), times, faults)
 

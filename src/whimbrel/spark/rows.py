@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import types as sql
@@ -95,10 +96,14 @@ class Rows:
             columns = {"event": pa.array(orders, pa.string()), "reason": pa.array(reasons, pa.string())}
             yield self._batch(REFUSED, columns, len(orders))
 
-    def progress(self, values: Mapping[str, int]) -> Iterator[pa.RecordBatch]:
-        """Write one row of counts."""
+    def progress(
+        self, values: Mapping[str, int], seen: Mapping[str, Any] | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        """Write one row of counts; `seen` is what was noticed about the events, which goes along as JSON."""
         if self.whole:
-            yield self._batch(PROGRESS, {"progress": pa.array([dict(values)], _PROGRESS)}, 1)
+            columns = {"progress": pa.array([dict(values)], _PROGRESS)}
+            columns |= {} if seen is None else {"event": pa.array([json.dumps(seen)], pa.string())}
+            yield self._batch(PROGRESS, columns, 1)
 
     def _batch(self, kind: str, columns: Mapping[str, pa.Array], rows: int) -> pa.RecordBatch:
         arrays = []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -12,9 +12,10 @@ from urllib.parse import unquote, urlsplit
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
+from pyspark.sql import types as sql
 
 from whimbrel.engine.intake import Counts
-from whimbrel.engine.noticed import about_repeated_ids, about_swapped_rows, about_times_out_of_range
+from whimbrel.engine.noticed import Noticed
 from whimbrel.engine.report import ATTRIBUTES_KEY, COORDINATES_KEY
 from whimbrel.engine.result import Detections, events_table
 from whimbrel.graph.query import Query
@@ -27,9 +28,12 @@ from whimbrel.model.schema import Coordinates
 from whimbrel.spark.batch import outcomes
 from whimbrel.spark.errors import plain_errors
 from whimbrel.spark.frames import coordinates_of, named, place_of
-from whimbrel.spark.lines import PLACED_SCHEMA, file_said, write_placed
+from whimbrel.spark.lines import PLACED_SCHEMA, arrow_type_said, file_said, write_placed
+from whimbrel.spark.pushdown import selections
 from whimbrel.spark.rows import COUNTED, DETECTION, DUPLICATE, HIDDEN, PROGRESS, REJECTED
 from whimbrel.spark.types import attributes_of
+
+_TIMESTAMPS = (sql.TimestampType, sql.TimestampNTZType)
 
 
 @plain_errors()
@@ -41,10 +45,8 @@ def run(query: Query, frame: DataFrame, *, rejected: Path | None = None, **setti
     """
     found = outcomes(query, frame, **settings).toArrow()
     kinds = found.column("kind")
-    progress = found.filter(pc.equal(kinds, PROGRESS)).column("progress").to_pylist()
-    counts = Counts()
-    for name in COUNTED:
-        setattr(counts, name, sum(row[name] or 0 for row in progress))
+    progress = found.filter(pc.equal(kinds, PROGRESS))
+    counts = _counts(progress.column("progress").to_pylist())
     refused = found.filter(pc.equal(kinds, REJECTED))
     counts.reasons = Counter(refused.column("reason").to_pylist())
     with RejectedWriter(rejected) as writer:
@@ -54,12 +56,10 @@ def run(query: Query, frame: DataFrame, *, rejected: Path | None = None, **setti
     detections = sorted_detections(found.filter(pc.equal(kinds, DETECTION)).select(names))
     how = {name: value for name, value in settings.items() if name in ReadSettings.__annotations__}
     renamed, reading, noticed = named(frame, query, **how)
+    _take_seen(noticed, progress.column("event").to_pylist(), renamed)
     metadata = _metadata(query, renamed, settings)
-    warnings = (
-        *about_swapped_rows(counts.reasons),
-        *about_repeated_ids(counts, noticed.columns.get("id")),
-        *about_times_out_of_range(counts.reasons, reading),
-    )
+    types = frozenset(selections(query.graph))
+    warnings = noticed.warnings(counts, [query.graph], types, reading, detections.num_rows)
     return Detections(
         detections.replace_schema_metadata(metadata),
         counts,
@@ -68,6 +68,27 @@ def run(query: Query, frame: DataFrame, *, rejected: Path | None = None, **setti
         noticed.columns,
         duplicates=_events(repeated.to_pylist(), metadata[COORDINATES_KEY]),
         rejected=writer.table(),
+    )
+
+
+def _counts(progress: Sequence[Mapping[str, int | None]]) -> Counts:
+    """Add up what workers have counted."""
+    counts = Counts()
+    for name in COUNTED:
+        setattr(counts, name, sum(row[name] or 0 for row in progress))
+    return counts
+
+
+def _take_seen(noticed: Noticed, texts: Sequence[str | None], frame: DataFrame) -> None:
+    """Take note of what workers have seen in the rows, and of what only the frame tells."""
+    for text in texts:
+        if text is not None:
+            noticed.take_seen(json.loads(text))
+    noticed.are_timestamps = any(
+        pa.types.is_timestamp(arrow_type_said(field) or pa.null())
+        or (arrow_type_said(field) is None and isinstance(field.dataType, _TIMESTAMPS))
+        for field in frame.schema.fields
+        if field.name in ("time", "end")
     )
 
 

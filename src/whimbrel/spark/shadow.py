@@ -30,6 +30,7 @@ from whimbrel.model.reading import ReadSettings
 from whimbrel.model.schema import Coordinates
 from whimbrel.model.time import BEGINNING_OF_TIME, duration
 from whimbrel.spark.batch import OnePartition
+from whimbrel.spark.checkpoints import shards_of, with_shards
 from whimbrel.spark.frames import Prepared, coordinates_of, named, prepare
 from whimbrel.spark.packing import (
     PACKED_SPARK,
@@ -73,7 +74,8 @@ def differences(live: Query, candidate: Query, frame: DataFrame, **settings: Any
     settings are those of `outcomes_shadow`.
     """
     found = outcomes_shadow(live, candidate, frame, **settings).where(fn.col("kind") == DIFFERENCE)
-    return found.select(fn.from_json("event", _DIFFERENCE).alias("row")).select("row.*")
+    rows = found.select(fn.from_json("event", _DIFFERENCE).alias("row")).select("row.*")
+    return with_shards(rows, shards_of(found))
 
 
 def outcomes_shadow(

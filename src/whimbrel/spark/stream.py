@@ -21,6 +21,7 @@ from whimbrel.model.reading import ReadSettings
 from whimbrel.model.schema import Coordinates
 from whimbrel.model.time import duration
 from whimbrel.spark.batch import OnePartition
+from whimbrel.spark.checkpoints import with_shards
 from whimbrel.spark.frames import Prepared, coordinates_of, place_of, prepare
 from whimbrel.spark.packing import PACKED_SPARK, Packing, pack_partition
 from whimbrel.spark.processor import ANSWER, ShardProcessor, StreamJob, unpack_partition
@@ -112,7 +113,7 @@ def run_packed(packed: DataFrame, job: StreamJob, processor: ShardProcessor) -> 
         processor, ANSWER, outputMode="append", timeMode="none"
     )
     found = answers.mapInArrow(unpack_partition, outcome_schema(job.attributes))
-    return found.observe(METRICS, *_metrics())
+    return with_shards(found.observe(METRICS, *_metrics()), job.shards)
 
 
 def heartbeats(frame: DataFrame, behind: int, shards: int) -> DataFrame:

@@ -110,7 +110,7 @@ def _run_shard(job: Job, shard: int, batches: Iterable[pa.RecordBatch]) -> Batch
             yield from rows.detections(table)
         yield from rows.set_aside(session, gate.take_rejected())
     progress = counts_since(session.counts, Counts())
-    yield from rows.progress({**progress, "detections": found, "shard": shard})
+    yield from rows.progress({**progress, "detections": found, "shard": shard}, session.noticed.seen())
 
 
 def _in_order(session: Session, batches: Iterable[pa.RecordBatch]) -> Iterator[list[pa.Table]]:

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import os
 import time
+from datetime import datetime
 from itertools import pairwise
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
+from tests.spark.frames import ids, run_to_end
 
+import whimbrel as wb
 from whimbrel.errors import DataError
+from whimbrel.model.reading import Reading
 from whimbrel.spark.sources import read_replay
 from whimbrel.spark.sources._tape import PIECE_ROWS, Recording, open_tape
 from whimbrel.spark.sources.replay import ReplayReader, Settings
@@ -242,3 +247,85 @@ def test_a_replay_keeps_to_its_speed(spark, tmp_path):
     # Forty seconds at ten times the speed: the last event is not there before 3.9 seconds after the first.
     assert all(later >= earlier for (earlier, _), (later, _) in pairwise(arrivals))
     assert arrivals[-1][0] - began >= 3.0
+
+
+# -- times as they are -------------------------------------------------------------------------------------
+
+LOCAL = [datetime(2024, 3, 31, 1, 30), datetime(2024, 3, 31, 3, 15), datetime(2024, 3, 31, 12)]  # noqa: DTZ001
+"""Times of clocks that leave out an hour in between."""
+
+
+PAIR = "define D detect A as a then A as b within 1 h"
+
+
+def local_times(folder: Path, name: str = "time", **more: object) -> Path:
+    columns = {"type": ["A"] * 3, name: pa.array(LOCAL, pa.timestamp("us")), "id": list("abc")}
+    pq.write_table(pa.table({**columns, **more}), folder / "local.parquet")
+    return folder / "local.parquet"
+
+
+@pytest.mark.parametrize("name", ["time", "timestamp", "seen"])
+@pytest.mark.parametrize("kind", [pa.timestamp("ns"), pa.timestamp("s"), pa.date32()])
+def test_times_without_a_zone_stay_without_one(tmp_path, name, kind):
+    path = local_times(tmp_path)
+    table = pq.read_table(path)
+    made = table.column("time").cast(kind, safe=False)
+    pq.write_table(table.set_column(1, name, made), path)
+    tape = open_tape(Recording(str(path), order=name, cache=str(tmp_path / "tapes")))
+    assert tape.schema.field(name).type == pa.timestamp("us")
+
+
+def test_how_times_are_read_decides_about_their_order(tmp_path):
+    path = local_times(tmp_path)
+    reading = Reading.of(time_zone="Europe/Berlin")
+    utc, local = (
+        open_tape(Recording(str(path), cache=str(tmp_path / "tapes"), reading=each)).due.tolist()
+        for each in (Reading(), reading)
+    )
+    assert [(one - other) // 3_600_000_000 for one, other in zip(utc, local, strict=True)] == [1, 2, 2]
+    (tmp_path / "days.csv").write_text("type,day,clock,n\nA,02/05/2024,08:00,0\nA,01/06/2024,07:00,1\n")
+    for order, found in ((True, [0, 1]), (False, [1, 0])):
+        how = Reading.of(columns={"time": "day+clock"}, day_first=order)
+        tape = open_tape(Recording(str(tmp_path / "days.csv"), cache=str(tmp_path / "tapes"), reading=how))
+        assert numbers(tape) == found
+    bad = Reading.of(columns={"time": "day+hour"})
+    recording = Recording(str(tmp_path / "days.csv"), cache=str(tmp_path / "tapes"), reading=bad)
+    with pytest.raises(DataError, match=r"days\.csv: no column is named 'hour', which with 'day' would be"):
+        open_tape(recording)
+
+
+def test_what_a_query_says_of_columns_is_known(tmp_path):
+    (tmp_path / "days.csv").write_text("type,day,clock,n\nA,2024-05-02,08:00,0\nA,2024-05-01,09:00,1\n")
+    said = {"time": ("day", "clock")}
+    tape = open_tape(Recording(str(tmp_path / "days.csv"), cache=str(tmp_path / "tapes"), said=said))
+    assert numbers(tape) == [1, 0]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"day_first": "maybe"}, "day_first must be true or false, not 'maybe'"),
+        ({"columns": "time"}, "columns must be a JSON object"),
+        ({"time_zone": "Mars/Base"}, "'Mars/Base' is no time zone"),
+        ({"time_unit": "min"}, "time unit 'min' is not known"),
+    ],
+)
+def test_wrong_options_about_times_are_told(options, message):
+    with pytest.raises(DataError, match=message):
+        Settings.of({"path": "a.csv", **options})
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["time", "seen"])
+def test_a_replay_means_the_same_in_every_zone(spark, tmp_path, name):
+    path, query = local_times(tmp_path, name), wb.compile(PAIR)
+    how = {"columns": {"time": name}, "default_type": "A"}
+    for zone, count in ((None, 0), ("UTC", 0), ("Europe/Berlin", 1)):
+        stream = read_replay(spark, str(path), cache=str(tmp_path / "tapes"), time_zone=zone, **how)
+        found, _ = run_to_end(
+            wb.detect(query, stream, time_zone=zone, shards=1, **how), tmp_path / f"state-{zone}"
+        )
+        expected = wb.detect(query, path, time_zone=zone, **how)
+        assert ids(found) == ids(expected)
+        assert expected.num_rows == count
+        assert sorted(found["start"].to_pylist()) == sorted(expected["start"].to_pylist())

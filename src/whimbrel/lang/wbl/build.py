@@ -62,9 +62,9 @@ class Builder(Transformer[Token, Any]):
         return tuple(items)
 
     def mapped(self, meta: Meta, items: list[Any]) -> t.Mapped:
-        name, column = items
-        text = unquote(column) if column.type == "STRING" else str(column)
-        return t.Mapped(str(name), text, at=meta_span(meta))
+        name, *columns = items
+        texts = [unquote(column) if column.type == "STRING" else str(column) for column in columns]
+        return t.Mapped(str(name), tuple(texts), at=meta_span(meta))
 
     def region(self, meta: Meta, items: list[Any]) -> t.Region:
         return t.Region(str(items[0]), items[1], at=token_span(items[0]))

@@ -18,7 +18,15 @@ from whimbrel.lang.wbl.pattern import TypeInfo
 from whimbrel.lang.wbl.regions import Regions
 from whimbrel.lang.wbl.resolve import Surroundings
 from whimbrel.lang.wbl.values import Params, ParamValue
-from whimbrel.model.schema import RESERVED_COLUMNS, Coordinates, EventSchema, Type
+from whimbrel.model.schema import (
+    MADE_OF_SEVERAL,
+    RESERVED_COLUMNS,
+    Columns,
+    Coordinates,
+    EventSchema,
+    Type,
+    shown,
+)
 from whimbrel.model.time import TIME_POINT, instant, written_time_point
 
 
@@ -100,25 +108,32 @@ class Declarations:
         columns = self._columns(statement, attributes)
         self.events[statement.name] = EventSchema(statement.name, attributes, columns)
 
-    def _columns(self, statement: t.Event, attributes: Mapping[str, Type]) -> dict[str, str]:
+    def _columns(self, statement: t.Event, attributes: Mapping[str, Type]) -> dict[str, Columns]:
         """Read which columns an event is made of; all events of an input share its columns."""
-        found: dict[str, str] = {}
+        found: dict[str, Columns] = {}
         for item in statement.columns:
+            column = item.columns if len(item.columns) > 1 else item.columns[0]
             if item.name not in RESERVED_COLUMNS and item.name not in attributes:
                 raise QueryError(
                     f"{statement.name!r} declares no attribute {item.name!r} to take from a column",
                     item.at,
                     did_you_mean(item.name, [*attributes, *sorted(RESERVED_COLUMNS)]),
                 )
-            others = [found, *(schema.columns for schema in self.events.values())]
-            known = next((each[item.name] for each in others if item.name in each), item.column)
-            if item.name in found or known != item.column:
+            if len(item.columns) > 1 and item.name not in MADE_OF_SEVERAL:
                 raise QueryError(
-                    f"{item.name!r} is taken from {known!r} already",
+                    f"{item.name!r} cannot be made of several columns",
+                    item.at,
+                    f"only {', '.join(MADE_OF_SEVERAL)} may be: 'time = date + clock'",
+                )
+            others = [found, *(schema.columns for schema in self.events.values())]
+            known = next((each[item.name] for each in others if item.name in each), column)
+            if item.name in found or known != column:
+                raise QueryError(
+                    f"{item.name!r} is taken from {shown(known)} already",
                     item.at,
                     "events of all types share the columns of an input: say it once, or the same again",
                 )
-            found[item.name] = item.column
+            found[item.name] = column
         return found
 
     def _add_definition(self, name: str, statement: t.Definition | t.Subscription) -> None:

@@ -308,7 +308,7 @@ def _declared(attributes: tuple[t.Declared, ...]) -> str:
 def _mapped(columns: tuple[t.Mapped, ...]) -> tuple[Line, ...]:
     if not columns:
         return ()
-    pairs = ", ".join(f"{item.name} = {_column(item.column)}" for item in columns)
+    pairs = ", ".join(f"{item.name} = {' + '.join(map(_column, item.columns))}" for item in columns)
     return (_line(2, f"from columns {pairs}", columns[0].at),)
 
 

@@ -322,10 +322,13 @@ class Declared(Node):
 
 @dataclass(frozen=True, slots=True)
 class Mapped(Node):
-    """`name = column` of `from columns`: what events call a column of the input."""
+    """`name = column` of `from columns`: what events call a column of the input.
+
+    A time may stand in several columns: `time = date + clock`.
+    """
 
     name: str
-    column: str
+    columns: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
 from whimbrel.errors import DataError
+from whimbrel.spark.checkpoints import settle_shards, without_shards
 from whimbrel.spark.errors import plain_errors
 from whimbrel.spark.sinks._form import Form
 from whimbrel.spark.sinks.console import ConsoleSink
@@ -81,6 +82,11 @@ def start(
         The name of the query, for the lists of the session and for logs.
     output_mode
         "append", or what else the query of `frame` can do.
+
+    Raises
+    ------
+    StateError
+        If the checkpoint was made with another number of shards.
     """
     if trigger and available_now:
         raise DataError("give either a trigger or available_now, not both")
@@ -88,6 +94,7 @@ def start(
     opened = [open_sink(sink) if isinstance(sink, str) else sink for sink in given]
     if not opened:
         raise DataError("no sink is given; 'console:' shows the detections")
+    settle_shards(frame, checkpoint)
     writer = frame.writeStream.foreachBatch(_writing(opened)).outputMode(output_mode)
     writer = writer.option("checkpointLocation", fspath(checkpoint))
     if name:
@@ -101,6 +108,7 @@ def start(
 
 def _writing(sinks: Sequence[Sink]) -> Callable[[DataFrame, int], None]:
     def write(frame: DataFrame, batch_id: int) -> None:
+        frame = without_shards(frame)
         if len(sinks) == 1:
             sinks[0].write(frame, batch_id)
             return

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Unpack
 from urllib.parse import unquote
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
+from whimbrel.model.reading import ReadSettings
+from whimbrel.model.schema import EventSchema
 from whimbrel.spark.sources import mqtt, replay
 from whimbrel.spark.sources._spec import Spec, address, parse_spec
 from whimbrel.spark.sources.files import read_folder
@@ -47,7 +50,14 @@ def check_source(text: str) -> None:
     parse_spec(text, SOURCES)
 
 
-def open_source(spark: SparkSession, text: str, *, schema: str | StructType | None = None) -> DataFrame:
+def open_source(
+    spark: SparkSession,
+    text: str,
+    *,
+    schema: str | StructType | None = None,
+    schemas: Mapping[str, EventSchema] | None = None,
+    **how: Unpack[ReadSettings],
+) -> DataFrame:
     """Open a stream of events that is given as one line of text: `kind:place?option=value&option=value`.
 
     The kinds are `replay:PATH`, `folder:PATH`, `kafka://SERVER:PORT/TOPIC` and `mqtt://SERVER:PORT/TOPIC`;
@@ -58,6 +68,9 @@ def open_source(spark: SparkSession, text: str, *, schema: str | StructType | No
     ----------
     schema
         The columns of the events, for kinds that need them; outweighs the option `schema`.
+    schemas, columns, time_unit, time_format, day_first, time_zone
+        How the events will be read, as for `detect`: a replay finds the times by it, unless the options in
+        the text say otherwise.
 
     Raises
     ------
@@ -65,13 +78,25 @@ def open_source(spark: SparkSession, text: str, *, schema: str | StructType | No
         If the text names no source, or an option is unknown or wrong; the message says what would do.
     """
     spec = parse_spec(text, SOURCES)
-    return _OPENERS[spec.kind](spark, spec, schema or spec.options.get("schema"))
+    given = schema or spec.options.get("schema")
+    if spec.kind == "replay":
+        if given:
+            raise spec.fail("a replay takes its columns from the files; leave the schema out")
+        return _open_replay(spark, spec, schemas, how)
+    return _OPENERS[spec.kind](spark, spec, given)
 
 
-def _open_replay(spark: SparkSession, spec: Spec, schema: str | StructType | None) -> DataFrame:
-    if schema:
-        raise spec.fail("a replay takes its columns from the files; leave the schema out")
-    spec.check_options([name for name in replay.OPTIONS if name != "path"])
+_REPLAY = ("format", "order", "speed", "rows_per_batch", "tick", "time_unit", "cache")
+"""The options of a replay in one line of text; how rows are read is said beside it."""
+
+
+def _open_replay(
+    spark: SparkSession, spec: Spec, schemas: Mapping[str, EventSchema] | None, how: ReadSettings
+) -> DataFrame:
+    spec.check_options(_REPLAY)
+    reading = how.copy()
+    if "time_unit" in spec.options:
+        reading["time_unit"] = spec.options["time_unit"]
     speed = 0 if spec.options.get("speed", "").lower() == "max" else spec.number("speed", 0)
     return read_replay(
         spark,
@@ -81,8 +106,9 @@ def _open_replay(spark: SparkSession, spec: Spec, schema: str | StructType | Non
         order=spec.options.get("order", "time"),
         tick=spec.number("tick", 1, least=1e-3),
         format=spec.options.get("format"),
-        time_unit=spec.options.get("time_unit"),
         cache=spec.options.get("cache"),
+        schemas=schemas,
+        **reading,
     )
 
 
@@ -130,7 +156,6 @@ def _open_mqtt(spark: SparkSession, spec: Spec, schema: str | StructType | None)
 
 
 _OPENERS: dict[str, Callable[[SparkSession, Spec, str | StructType | None], DataFrame]] = {
-    "replay": _open_replay,
     "folder": _open_folder,
     "kafka": _open_kafka,
     "mqtt": _open_mqtt,

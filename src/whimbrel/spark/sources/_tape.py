@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import json
 import os
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -26,17 +27,21 @@ from whimbrel.io.files import Piece, find_files, read_events
 from whimbrel.model import columns as columns_of
 from whimbrel.model.batch import TIME_UNIT_KEY
 from whimbrel.model.faults import Faults
-from whimbrel.model.naming import resolve
-from whimbrel.model.times import Times
+from whimbrel.model.naming import Named, joined, resolve
+from whimbrel.model.reading import Reading
+from whimbrel.model.schema import Columns
+from whimbrel.model.times import NAIVE, Times
 
 PIECE_ROWS = 65_536
 """Rows in one batch of a tape: what a worker reads at a time."""
 RAW = "_raw"
 """The column of a line that could not be read as an event; all other columns are null then."""
 
-_FORM = "1"
+_FORM = "2"
 _KEPT_SECONDS = 24 * 3600
 _TIMES = ("time", "start", "end")
+_ORDER = (("time", "end"), ("start",))
+"""The times by which rows are ordered: by the first one of each."""
 _NUMBERS = ("x", "y", "lon", "lat")
 Instants = npt.NDArray[np.int64]
 
@@ -53,17 +58,21 @@ class Recording:
         The format, if the endings of the files do not tell it.
     order
         "time" for event time, "file" for the order of the rows, or the name of a column with times.
-    time_unit
-        The unit of times that are plain numbers; None tells it by their size.
     cache
         The folder for tapes; by default one of this user among the machine's temporary files.
+    reading
+        Which column is the time, and how times are written, for the order of the rows. Rows keep their
+        columns as they are; how they are read as events is up to whoever reads the stream.
+    said
+        The columns that the query names in its clauses `from columns`.
     """
 
     path: str
     format: str | None = None
     order: str = "time"
-    time_unit: str | None = None
     cache: str | None = None
+    reading: Reading = Reading()
+    said: Mapping[str, Columns] = field(default_factory=dict)
 
     def name(self) -> str:
         """Name the recording by what it holds, for as far as names and sizes of files tell."""
@@ -74,7 +83,8 @@ class Recording:
         return find_files(self.path, self.format)
 
     def _settings(self) -> list[str]:
-        return [_FORM, self.format or "", self.order, self.time_unit or ""]
+        named = json.dumps([self.reading.columns, self.said], sort_keys=True)
+        return [_FORM, self.format or "", self.order, repr(self.reading.times), named]
 
     def place(self) -> Path:
         """Return the folder of the tape, which changes whenever a file does."""
@@ -163,7 +173,7 @@ def _one_batch(table: pa.Table) -> pa.RecordBatch:
 def _read(recording: Recording) -> tuple[pa.Table, Times]:
     """Read all files into one table whose types Spark has, and return how its plain times are read."""
     batches: list[pa.RecordBatch] = []
-    times = Times(recording.time_unit)
+    times = recording.reading.times
     for piece in read_events(recording.path, format=recording.format).pieces():
         batches += _usable(piece)
     kinds = _kinds(batches)
@@ -178,9 +188,12 @@ def _read(recording: Recording) -> tuple[pa.Table, Times]:
 def _as_timestamps(table: pa.Table, name: str, times: Times) -> pa.Table:
     """Make timestamps of times; a column with one that cannot be read stays, so that Whimbrel shows it.
 
-    Texts without a zone stay, too: whoever reads the stream may know their zone.
+    Times without a zone stay, too, and what a format says: whoever reads the stream knows their zone.
     """
-    if pa.types.is_string(table[name].type) and not _say_zones(table[name]):
+    kind = table[name].type
+    if kind == NAIVE or times.format is not None:
+        return table
+    if pa.types.is_string(kind) and not _say_zones(table[name]):
         return table
     faults = Faults(table.num_rows)
     made = columns_of.as_instants(name, _whole(table[name]), times, faults)
@@ -217,8 +230,14 @@ def _usable(piece: Piece) -> list[pa.RecordBatch]:
 def _column(name: str, column: pa.Array, said: str | None) -> pa.Array:
     faults = Faults(len(column))
     plain = columns_of.decoded(column)
-    if name in _TIMES:
-        is_instant = pa.types.is_temporal(plain.type) or (said and pa.types.is_integer(plain.type))
+    kind = plain.type
+    if pa.types.is_time(kind):
+        return plain.cast(pa.string())  # a time of day, which may be a part of a time
+    if pa.types.is_date(kind) or (pa.types.is_timestamp(kind) and kind.tz is None):
+        # Whoever reads the stream knows which zone is meant.
+        made = columns_of.as_instants(name, plain, columns_of.MICROSECONDS, faults).view(NAIVE)
+    elif name in _TIMES:
+        is_instant = pa.types.is_temporal(kind) or (said and pa.types.is_integer(kind))
         if not is_instant:
             return plain
         made = columns_of.as_instants(name, plain, Times(said or "us"), faults).view(columns_of.INSTANT)
@@ -235,8 +254,8 @@ def _kinds(batches: list[pa.RecordBatch]) -> dict[str, pa.DataType]:
     """Find one type for each column; text holds what different files write in different types."""
     found: dict[str, set[pa.DataType]] = {}
     for batch in batches:
-        for field in batch.schema:
-            found.setdefault(field.name, set()).add(field.type)
+        for column in batch.schema:
+            found.setdefault(column.name, set()).add(column.type)
     kinds = {}
     for name, types in found.items():
         types.discard(pa.null())
@@ -259,33 +278,50 @@ def _alike(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 def _ordered(table: pa.Table, recording: Recording, times: Times) -> tuple[Instants | None, Instants]:
     """Return the rows in the order of the replay (None if they are), and when each of them is due."""
     if recording.order in ("time", "file"):
-        found = resolve(table.schema.names).columns
-        last, first = found.get("time") or found.get("end"), found.get("start")
+        named = _named(table, recording)
+        last, first = (next((name for name in names if name in named.columns), None) for names in _ORDER)
         if last is None:
             raise DataError(
                 f"{recording.path}: no column says when: give 'time', or 'start' and 'end', or say "
                 "order=COLUMN"
             )
-        keys = [_instants(table, last, times)]
+        keys = [_instants(_times_of(table, named, last), last, times)]
         if recording.order == "file":
             # When a late row came is not known: no later than the first one that shows a newer time.
             return None, np.maximum.accumulate(keys[0])
-        keys += [_instants(table, first, times)] if first is not None else []
+        keys += [_instants(_times_of(table, named, first), first, times)] if first is not None else []
     else:
         if recording.order not in table.schema.names:
             hint = did_you_mean(recording.order, table.schema.names)
             raise DataError(f"{recording.path}: no column {recording.order!r} to order by; {hint}")
-        keys = [_instants(table, recording.order, times)]
+        keys = [_instants(_whole(table[recording.order]), recording.order, times)]
     order = np.lexsort(keys[::-1])
     if (order[1:] > order[:-1]).all():
         return None, keys[0]
     return order, keys[0][order]
 
 
-def _instants(table: pa.Table, name: str, times: Times) -> Instants:
+def _named(table: pa.Table, recording: Recording) -> Named:
+    try:
+        return resolve(table.schema.names, given=recording.reading.columns, said=recording.said)
+    except DataError as error:
+        raise DataError(f"{recording.path}: {error}") from error
+
+
+def _times_of(table: pa.Table, named: Named, role: str) -> pa.Array:
+    """Give the times of a role, which may stand in several columns."""
+    parts = named.joined.get(role)
+    return (
+        _whole(table[named.columns[role]])
+        if parts is None
+        else joined(_one_batch(table.select(parts)), parts)
+    )
+
+
+def _instants(column: pa.Array, name: str, times: Times) -> Instants:
     """Return times in microseconds; a row without a readable one stays with the row before it."""
-    column = _whole(table[name])
     faults = Faults(len(column))
+    column = columns_of.as_one_text(name, column, times)
     made = columns_of.as_instants(name, column, times, faults)
     missing = columns_of.nulls_of(made) | (faults.bad() if faults else False)
     values = columns_of.values_of(made, "i8")

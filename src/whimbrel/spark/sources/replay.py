@@ -6,10 +6,12 @@ happened to stand, so that every run of a replay has the same micro-batches, res
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any, Unpack, cast
 
 import numpy as np
 import pyarrow as pa
@@ -26,10 +28,17 @@ from pyspark.sql.types import StructType
 from pyspark.sql.utils import is_remote
 
 from whimbrel.errors import DataError, did_you_mean
+from whimbrel.model.naming import carried
+from whimbrel.model.reading import Reading, ReadSettings
+from whimbrel.model.schema import EventSchema
 from whimbrel.spark.sources._tape import PIECE_ROWS, Instants, Recording, Tape, open_tape
 
 NAME = "whimbrel-replay"
-OPTIONS = ("path", "format", "order", "speed", "rows_per_batch", "tick", "time_unit", "cache")
+OPTIONS = (
+    "path", "format", "order", "speed", "rows_per_batch", "tick", "cache",
+    "time_unit", "time_format", "day_first", "time_zone", "columns", "said",
+)  # fmt: skip
+"""`columns` and `said` are JSON objects."""
 ROWS_PER_BATCH = 100_000
 
 
@@ -42,8 +51,9 @@ def read_replay(
     order: str = "time",
     tick: float = 1,
     format: str | None = None,  # noqa: A002 - the name that users of every reader know
-    time_unit: str | None = None,
     cache: str | None = None,
+    schemas: Mapping[str, EventSchema] | None = None,
+    **how: Unpack[ReadSettings],
 ) -> DataFrame:
     """Replay event files as a stream; after the last event the stream is silent.
 
@@ -61,10 +71,13 @@ def read_replay(
         How many seconds of the replay one micro-batch covers, if there is a speed.
     format
         The format, if the endings of the files do not tell it.
-    time_unit
-        The unit of times that are plain numbers: "s", "ms", "us" or "ns"; None tells it by their size.
     cache
         The folder for the recording in order of replay; by default among the machine's temporary files.
+    schemas
+        The event types that a query declares (`query.schemas`), if they say in which column the time is.
+    columns, time_unit, time_format, day_first, time_zone
+        Which column is the time and how times are written, as for `detect`: say the same to both. Here it
+        decides about the order only; times that do not say their zone are given out as they are.
 
     Raises
     ------
@@ -72,7 +85,8 @@ def read_replay(
         If there is no such file or column, or an option is wrong.
     """
     given = {"path": path, "speed": speed, "rows_per_batch": rows_per_batch, "order": order, "tick": tick}
-    given |= {"format": format, "time_unit": time_unit, "cache": cache}
+    given |= {"format": format, "cache": cache} | _told(how)
+    given |= {"said": json.dumps(carried(schemas.values()))} if schemas else {}
     options = {name: str(value) for name, value in given.items() if value is not None}
     settings = Settings.of(options)
     if not is_remote():
@@ -80,6 +94,16 @@ def read_replay(
         open_tape(settings.recording)
     spark.dataSource.register(ReplaySource)
     return spark.readStream.format(NAME).options(**options).load()
+
+
+def _told(how: ReadSettings) -> dict[str, str | None]:
+    """Write the settings that tell about times as options."""
+    Reading.of(**how)  # refuses what makes no sense
+    names = ("time_unit", "time_format", "time_zone")
+    told: dict[str, str | None] = {name: cast("str | None", how.get(name)) for name in names}
+    told["columns"] = json.dumps(dict(columns)) if (columns := how.get("columns")) else None
+    told["day_first"] = None if how.get("day_first") is None else str(how["day_first"]).lower()
+    return told
 
 
 @dataclass(frozen=True)
@@ -104,8 +128,9 @@ class Settings:
             given["path"],
             given.get("format"),
             given.get("order", "time"),
-            given.get("time_unit"),
             given.get("cache"),
+            _reading(given),
+            Reading.of(columns=_mapping("said", given)).columns,
         )
         speed = given.get("speed", "0").lower()
         return cls(
@@ -114,6 +139,27 @@ class Settings:
             int(_number("rows_per_batch", given.get("rows_per_batch", str(ROWS_PER_BATCH)), least=1)),
             _number("tick", given.get("tick", "1"), least=1e-3),
         )
+
+
+def _reading(given: Mapping[str, str]) -> Reading:
+    """Read the options that tell about times."""
+    day_first = given.get("day_first")
+    if day_first not in (None, "true", "false"):
+        raise DataError(f"replay: day_first must be true or false, not {day_first!r}")
+    return Reading.of(
+        columns=_mapping("columns", given),
+        time_unit=given.get("time_unit"),
+        time_format=given.get("time_format"),
+        day_first=None if day_first is None else day_first == "true",
+        time_zone=given.get("time_zone"),
+    )
+
+
+def _mapping(name: str, given: Mapping[str, str]) -> dict[str, Any]:
+    try:
+        return dict(json.loads(given.get(name) or "{}"))
+    except (ValueError, TypeError) as error:
+        raise DataError(f'replay: {name} must be a JSON object such as {{"time": "seen"}}') from error
 
 
 def _number(name: str, text: str, least: float = 0) -> float:
@@ -208,8 +254,8 @@ class ReplayReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if (offset["recording"], offset["of"]) != (self._name, rows):
             raise DataError(
                 f"{self._settings.recording.path}: the checkpoint was made with another recording (it had "
-                f"{offset['of']} rows, this one has {rows}): its files, or the order, the format or the time "
-                "unit have changed; bring them back, or start with a new checkpoint"
+                f"{offset['of']} rows, this one has {rows}): its files, or the order, the format or how "
+                "times are read have changed; bring them back, or start with a new checkpoint"
             )
         return int(offset["row"])
 
