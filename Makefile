@@ -5,7 +5,7 @@
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo check test suite faults bench bench-start bench-spark bench-peers bench-subscriptions bench-logistics bench-planning bench-devices flink soak fuzz docs wheel format golden constraints clean lint types contracts
+.PHONY: help demo check test suite faults bench bench-start bench-spark bench-peers bench-subscriptions bench-logistics bench-planning bench-devices experiments flink soak fuzz docs wheel format golden constraints clean lint types contracts
 
 PYTHON ?=
 OLDEST ?= python3.11
@@ -69,9 +69,12 @@ bench-subscriptions: $(DEV)  ## measure subscriptions against NumPy and Shapely'
 bench-logistics: $(DEV)  ## measure 15,000 composite subscriptions (five minutes)
 	@$(PY) bench/logistics.py $(ARGS)
 
+experiments: $(DEV)  ## make every figure of the published experiments again, into out/experiments (an hour and more)
+	@$(PY) -m experiments $(ARGS)
+
 bench-planning: $(DEV)  ## measure how far plans are from the optimum, and how long planning takes (six minutes)
-	@$(PY) bench/planning/run.py $(ARGS)
-	@$(PY) bench/planning/estimates.py
+	@PYTHONPATH=. $(PY) bench/planning/run.py $(ARGS)
+	@PYTHONPATH=. $(PY) bench/planning/estimates.py
 
 bench-devices: $(DEV)  ## measure what safe regions save and cost (a quarter of an hour)
 	@$(PY) bench/safe_regions.py $(ARGS)

@@ -16,9 +16,9 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from tests.plan.drawing import draw
 
+from experiments.flow_optimum import place_exact
 from whimbrel.errors import NoPlanError
 from whimbrel.plan.flow.baselines import centralised, hop_based
-from whimbrel.plan.flow.exact import place_exact
 from whimbrel.plan.flow.tabu import place_by_flow
 from whimbrel.plan.flow.volume import Flows, Ground
 

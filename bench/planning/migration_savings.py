@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import argparse
 
+from experiments.scenarios.driving import TIERS, Town
+from experiments.scenarios.migcep import LINES, best_of_all, greedily, predictors_of, problems
 from whimbrel.plan.migration import coordinate, stay
 from whimbrel.plan.migration.following import POLICIES, follow_predictions
-from whimbrel.sim.scenarios.driving import TIERS, Town
-from whimbrel.sim.scenarios.migcep import LINES, best_of_all, greedily, predictors_of, problems
 
 SETTING = {"mobility": "streets", "vehicles": 1000, "seconds": 1000.0, "seed": 1}
 

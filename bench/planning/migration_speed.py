@@ -12,12 +12,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from whimbrel.plan.generate import MIGCEP_AREA, hierarchy
+from experiments.mobility import street_trips
+from experiments.networks import MIGCEP_AREA, hierarchy
 from whimbrel.plan.migration import Horizon, MigrationProblem, attach, coordinate, nearby, stay
 from whimbrel.plan.migration.improve import improve
 from whimbrel.plan.network import Network
 from whimbrel.plan.workload import Delivery, Feed, Task, Workload
-from whimbrel.sim.mobility import street_trips
 
 
 def best_of(run: Callable[[], object], times: int = 5) -> float:

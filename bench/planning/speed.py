@@ -27,10 +27,10 @@ import migration_speed
 import simulation
 from tests.plan.pushpull.drawing import draw_composite
 
+from experiments.networks import deep_tree, hierarchy
 from whimbrel.plan.areas import leaves
 from whimbrel.plan.cost import Objective
 from whimbrel.plan.files import write_network
-from whimbrel.plan.generate import deep_tree, hierarchy
 from whimbrel.plan.network import Consumer, Network, Source
 from whimbrel.plan.planners import plan_exact, plan_flow, plan_greedy
 from whimbrel.plan.pushpull.best import plan_pushpull

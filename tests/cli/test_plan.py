@@ -44,6 +44,17 @@ def test_rates_are_enough(site):
     assert done.stdout.splitlines()[2].split()[:3] == ["Late", "depot", "30/min"]
 
 
+def test_brokers_agree_on_a_plan_with_what_they_know(site):
+    args = ["plan", "late.wbl", "--network", "site.yaml", "--rate", "Leave=0.5", "--planner", "flow"]
+    near, all_known = (site.run(*args, *more) for more in (["--radius", "1"], []))
+    assert (near.exit_code, near.stderr) == (0, "")
+    noted = [line for line in near.stdout.splitlines() if line.startswith("Note")]
+    assert len(noted) == 2, noted  # the other one: this planner keeps the flow small, and nothing else
+    assert "every broker knew those within 1 hop; they agreed in 1 step, by 2 packets about plans" in noted[1]
+    # Two brokers that are neighbours see everything: they plan what one that does would.
+    assert near.stdout.replace(noted[1] + "\n", "") == all_known.stdout
+
+
 def test_the_plan_goes_to_standard_output_alone(site):
     done = site.run("plan", "late.wbl", "--network", "site.yaml", "--out", "-", "--objective", "flow")
     assert json.loads(done.stdout)["objective"] == "flow"
@@ -122,6 +133,8 @@ def test_no_file_that_is_read_is_overwritten(site, option, file, what):
     [
         (["--planner", "gredy"], 2, "did you mean 'greedy'?"),
         (["--objective", "speed"], 2, "'speed' is not one of"),
+        (["--radius", "2"], 2, "--radius is for --planner flow"),
+        (["--planner", "flow", "--radius", "0"], 2, "0 is not in the range"),
         (["--rate", "Leave=often"], 2, "is no number of events a second"),
         (["--rate", "Leaf=1"], 1, "the query reads no events of type 'Leaf'; did you mean 'Leave'?"),
         (["--picture", "plan.jpeg"], 1, "name a file that ends with .png or .svg"),

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from tests.plan.drawing import draw
 from tests.plan.worlds import random_network, random_workload
 
+from experiments.networks import grid, hierarchy
 from whimbrel.errors import NoPlanError
 from whimbrel.plan.areas import leaves
 from whimbrel.plan.board import Board
 from whimbrel.plan.cost import Objective, evaluate, violations
 from whimbrel.plan.exact import solve
-from whimbrel.plan.generate import grid, hierarchy
 from whimbrel.plan.greedy import place_greedily
 from whimbrel.plan.near import near
 from whimbrel.plan.network import Broker, Link, Network

@@ -7,7 +7,7 @@ import random
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.plan.worlds import random_network, random_workload
 
@@ -15,6 +15,7 @@ from whimbrel.errors import NetworkError, NoPlanError
 from whimbrel.plan.board import Board
 from whimbrel.plan.cost import Objective, evaluate, violations
 from whimbrel.plan.exact import solve
+from whimbrel.plan.flow.vicinity import settle
 from whimbrel.plan.flow.volume import Flows, Ground
 from whimbrel.plan.network import Broker, Link, Network
 from whimbrel.plan.planners import (
@@ -25,6 +26,7 @@ from whimbrel.plan.planners import (
     plan_greedy,
     planner_named,
 )
+from whimbrel.plan.routes import Routes, by_hops
 from whimbrel.plan.workload import Delivery, Feed, Task, Workload
 
 
@@ -138,6 +140,26 @@ def test_what_is_late_only_when_links_are_busy_is_planned_again(planner):
     late = replace(SHARED, deliveries=(Delivery("t", "edge", 0.1), Delivery("other", "east")))
     with pytest.raises(NoPlanError, match=r"t would reach edge after \d+ ms, or \d+ ms when links"):
         planner(late, STAR, Objective.COST)
+
+
+@settings(max_examples=20)
+@given(st.integers(0, 10**6), st.integers(1, 4))
+def test_brokers_that_know_their_vicinity_keep_the_plan_s_promises(seed, radius):
+    rng = random.Random(seed)
+    network = random_network(rng, rng.randrange(1, 6), capacity=True)
+    workload = random_workload(rng, network, rng.randrange(4))
+    try:
+        plan = plan_flow(workload, network, radius=radius)
+    except NoPlanError as error:
+        assert "found no plan" in str(error)  # noqa: PT017 - it may fail, and then says so
+        return
+    assert plan.hosts == settle(workload, network, radius).hosts
+    assert not violations(workload, network, plan.costs)
+    sees_all = all(
+        Routes(network, by_hops).from_broker(broker.name).hops.max() <= radius for broker in network.brokers
+    )
+    if sees_all:
+        assert cost_of(plan) == pytest.approx(cost_of(plan_flow(workload, network)))
 
 
 def test_the_flow_planner_says_by_how_much_it_fails():

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from whimbrel.plan.generate import hierarchy
+from experiments.networks import hierarchy
 from whimbrel.plan.network import Broker, Link, Network
 from whimbrel.plan.routes import Routes, by_delay
 from whimbrel.plan.trees import tree_of

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 import whimbrel as wb
+from experiments.networks import nursing_home
 from whimbrel.errors import NetworkError
 from whimbrel.plan.cost import Objective
 from whimbrel.plan.demand import workload_of
 from whimbrel.plan.files import read_network
-from whimbrel.plan.generate import nursing_home
 from whimbrel.plan.network import Broker, Link, Network
 from whimbrel.plan.picture import spread
 from whimbrel.plan.planners import plan_centralised, plan_exact, plan_greedy

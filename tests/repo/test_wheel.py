@@ -95,7 +95,7 @@ def test_the_source_archive_has_what_the_tests_need(built):
         names = {name.partition("/")[2] for name in archive.getnames()}
     for name in ("pyproject.toml", "constraints.txt", "Makefile", "LICENSE", "README.md", "Dockerfile"):
         assert name in names
-    for start in ("src/whimbrel/", "tests/", "docs/", "examples/", "tools/", "bench/"):
+    for start in ("src/whimbrel/", "tests/", "docs/", "examples/", "tools/", "bench/", "experiments/"):
         assert any(name.startswith(start) for name in names), start
 
 
@@ -128,6 +128,18 @@ def test_the_command_runs_there_too(python, elsewhere):
     assert [json.loads(line)["events"] for line in found.splitlines()] == [["e1"]]
     assert (elsewhere / "map.html").is_file()
     assert "fine" in run(command, "check", "fast.wbl", cwd=elsewhere)
+
+
+def test_scenarios_are_no_part_of_it(python, elsewhere):
+    said = subprocess.run(
+        [python.parent / "whimbrel", "simulate", "radius"],
+        cwd=elsewhere,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert said.returncode == 1
+    assert "run this in a checkout of the source repository" in said.stderr
 
 
 def test_type_checkers_see_the_types(python, elsewhere):

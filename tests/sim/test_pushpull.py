@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.sim.simple_plans import all_push, push_through, rarest_first
 
 from whimbrel import detect
 from whimbrel.errors import NetworkError
@@ -15,7 +16,6 @@ from whimbrel.plan.network import Broker, Link, Network
 from whimbrel.sim.pushpull.joining import Asked, Candidates, Part
 from whimbrel.sim.pushpull.plan import Input, Junction, Leaf, PushPullPlan
 from whimbrel.sim.pushpull.running import poisson_events, run_plan, run_plans
-from whimbrel.sim.pushpull.simple_plans import all_push, push_through, rarest_first
 
 NODES = ("sink", "middle", "a", "b", "c")
 

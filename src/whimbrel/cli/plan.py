@@ -72,6 +72,10 @@ if TYPE_CHECKING:
     "--ahead", type=Duration(), metavar="DURATION",
     help="For the planner migrate: how far to look ahead. By default to the end of the last track.",
 )  # fmt: skip
+@click.option(
+    "--radius", type=click.IntRange(1), metavar="HOPS",
+    help="For the planner flow: every broker knows only those so many hops around it, and hands tasks on.",
+)  # fmt: skip
 @click.option("--out", metavar="PLAN", help="Where the plan goes, as JSON; - is standard output.")
 @click.option("--picture", metavar="FILE", help="Draw the plan: a .png or .svg file.")
 @click.option(
@@ -94,6 +98,7 @@ def plan(
     timed: bool,
     step: str | None,
     ahead: str | None,
+    radius: int | None,
     out: str | None,
     picture: str | None,
     rejected: str | None,
@@ -129,7 +134,7 @@ def plan(
     if timed and not events:
         raise click.UsageError("--timed times the operators on a recording; give one with --events")
     chosen = _planner(planner_name)
-    moving = _moving(planner_name, step, ahead)
+    own = _own_settings(planner_name, step, ahead, radius)
     compiled = read_query(query, **compiling)
     written = {"--out": out, "--picture": picture, "--rejected": rejected}
     refuse_overwriting(query, events, written, network_file)
@@ -148,7 +153,7 @@ def plan(
         settings = {"coordinates": coordinates, **reading}
         statistics = _measured(compiled, events, rejected, timed=timed, quiet=quiet, settings=settings)
     workload = workload_of(compiled, network, statistics, dict(rates))
-    found = chosen(workload, network, Objective(objective), **moving)
+    found = chosen(workload, network, Objective(objective), **own)
     if picture is not None:
         found.draw(picture)
     if out is not None:
@@ -157,15 +162,17 @@ def plan(
         click.echo(found.table() if table else found.words(), nl=False)
 
 
-def _moving(planner: str, step: str | None, ahead: str | None) -> dict[str, float]:
-    """Give the settings of the planner migrate, in seconds."""
+def _own_settings(planner: str, step: str | None, ahead: str | None, radius: int | None) -> dict[str, float]:
+    """Give the settings that only one planner has; times in seconds."""
     from whimbrel.model.time import SECOND, duration
 
     given = {"step_s": step, "ahead_s": ahead}
     found = {name: duration(text) / SECOND for name, text in given.items() if text is not None}
     if found and planner != "migrate":
         raise click.UsageError("--step and --ahead are for --planner migrate")
-    return found
+    if radius is not None and planner != "flow":
+        raise click.UsageError("--radius is for --planner flow")
+    return found if radius is None else {"radius": radius}
 
 
 def _measured(

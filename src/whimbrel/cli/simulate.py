@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from contextlib import nullcontext
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+import whimbrel as wb
 from whimbrel.cli.event_files import file_options
 from whimbrel.cli.options import (
     ManyEvents,
@@ -20,14 +23,14 @@ from whimbrel.cli.options import (
 )
 from whimbrel.cli.progress import ProgressBar
 from whimbrel.cli.queries import read_query, show_warnings
+from whimbrel.errors import SimulationError
 
 if TYPE_CHECKING:
     from whimbrel.graph.query import Query
     from whimbrel.plan.pushpull.pulls import Pulls
     from whimbrel.plan.reading import Plan
     from whimbrel.sim.judged import Drawn
-    from whimbrel.sim.scenarios import Scenario
-    from whimbrel.sim.scenarios.registry import Results
+    from whimbrel.sim.results import Results
 
 
 @click.command(cls=ManyEvents, short_help="Run a scenario, or a plan of yours, on a simulated network.")
@@ -86,12 +89,9 @@ def simulate(
             heartbeat=heartbeat, weigh=weigh, quiet=quiet, **settings,
         )  # fmt: skip
         return
-    from whimbrel.sim.report import write_report
-    from whimbrel.sim.scenarios import SCENARIOS
-    from whimbrel.sim.scenarios.registry import find
-
     if lists:
-        for each in SCENARIOS.values() if name is None else [find(name)]:
+        known = _scenarios()
+        for each in known.SCENARIOS.values() if name is None else [known.find(name)]:
             click.echo(_described(each))
         return
     if name is None:
@@ -100,7 +100,9 @@ def simulate(
             "--query, --network, --plan and --events",
             ctx,
         )
-    chosen = find(name)
+    from whimbrel.sim.report import write_report
+
+    chosen = _scenarios().find(name)
     settings = chosen.settings(dict(given))
     bar = ProgressBar(doing=("simulating", "writing"))
     with nullcontext() if quiet else bar:
@@ -108,6 +110,22 @@ def simulate(
     _tell(results, out, quiet=quiet)
     if out is not None:
         _tell_files(write_report(name, settings, results, out), quiet=quiet)
+
+
+def _scenarios() -> Any:
+    """Find the scenarios: they are in the source repository, beside the package, and not in the wheel."""
+    repository = Path(wb.__file__).parents[2]
+    if (repository / "experiments" / "scenarios").is_dir() and str(repository) not in sys.path:
+        sys.path.append(str(repository))
+    try:
+        return import_module("experiments.scenarios")
+    except ModuleNotFoundError as error:
+        if not (error.name or "").startswith("experiments"):
+            raise
+        raise SimulationError(
+            "scenarios make published experiments again, and are no part of the package: run this in a "
+            "checkout of the source repository, with Whimbrel installed from there (pip install --editable .)"
+        ) from None
 
 
 def _tell(results: Results, out: Path | None, *, quiet: bool) -> None:
@@ -212,7 +230,7 @@ def _pulled(
     return judged_pulls(found), drawn_pulls(found)
 
 
-def _described(scenario: Scenario) -> str:
+def _described(scenario: Any) -> str:
     lines = [f"{scenario.name}: {scenario.help}"]
     for name, parameter in scenario.parameters.items():
         default = parameter.default

@@ -107,10 +107,18 @@ def plan_exact(workload: Workload, network: Network, objective: Objective = Obje
 
 
 @repaired
-def plan_flow(workload: Workload, network: Network, objective: Objective = Objective.FLOW) -> Placement:
+def plan_flow(
+    workload: Workload, network: Network, objective: Objective = Objective.FLOW, *, radius: int | None = None
+) -> Placement:
     """Search hosts for which the least flows, by tabu search; see `whimbrel.plan.flow`.
 
     It keeps the flow small, whatever the objective: the costs are told by flow, too.
+
+    Parameters
+    ----------
+    radius
+        How many hops around itself a broker knows of. With it, brokers plan by themselves and hand tasks on
+        to each other, as they would without anybody who knows the whole network.
 
     Raises
     ------
@@ -123,11 +131,31 @@ def plan_flow(workload: Workload, network: Network, objective: Objective = Objec
         () if objective is Objective.FLOW else ("the planner flow keeps the flow small, and nothing else",)
     )
     routes = Routes(network, Objective.FLOW.weight)
-    allowed = near(workload, routes, more=FEW)
+    allowed = near(workload, routes, more=FEW) if radius is None else None
     board = Board(workload, network, Objective.FLOW, allowed, routes)
-    return _checked(
-        board, place_by_flow(workload, network, allowed=allowed), "flow", "no plan was found", notes
+    if radius is None:
+        return _checked(
+            board, place_by_flow(workload, network, allowed=allowed), "flow", "no plan was found", notes
+        )
+    hosts, settled = _settled(workload, network, radius)
+    return _checked(board, hosts, "flow", f"brokers that see {radius} hops found no plan", (*notes, settled))
+
+
+def _settled(workload: Workload, network: Network, radius: int) -> tuple[dict[str, str], str]:
+    """Let brokers agree on hosts; tell what that took."""
+    from whimbrel.plan.flow.vicinity import settle
+
+    settled = settle(workload, network, radius)
+    hops, steps = _counted(radius, "hop"), _counted(len(settled.history), "step")
+    told = _counted(settled.messages, "packet")
+    return (
+        settled.hosts,
+        f"every broker knew those within {hops}; they agreed in {steps}, by {told} about plans",
     )
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number:,} {what}" + ("" if number == 1 else "s")
 
 
 def plan_migrate(

@@ -14,7 +14,7 @@ from whimbrel.plan.workload import Delivery
 from whimbrel.sim.estimates import Compared, against_plan
 from whimbrel.sim.outcome import Outcome
 from whimbrel.sim.planned import Executed
-from whimbrel.sim.scenarios.registry import Plot, Results
+from whimbrel.sim.results import Plot, Results
 
 Drawn = tuple[Plot, list[dict[str, Any]]]
 """A plot, and the rows that it shows."""

@@ -12,7 +12,7 @@ from whimbrel.sim.alone import ids
 from whimbrel.sim.estimates import Compared
 from whimbrel.sim.judged import Drawn, delays_drawn, too_late, traffic_drawn
 from whimbrel.sim.pulled import Pulled, named
-from whimbrel.sim.scenarios.registry import Results
+from whimbrel.sim.results import Results
 
 MANY = 10
 """Of detections that are missing, so many are named."""

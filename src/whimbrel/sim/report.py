@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from whimbrel.errors import MissingDependency
-from whimbrel.sim.scenarios.registry import Plot, Published, Results
+from whimbrel.sim.results import Plot, Published, Results
 
 
 def write_report(

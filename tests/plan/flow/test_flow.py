@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.plan.drawing import draw, draw_network, draw_workload
 
+from experiments.flow_optimum import place_exact
 from whimbrel.errors import NetworkError, NoPlanError
 from whimbrel.plan.flow.baselines import centralised, hop_based
-from whimbrel.plan.flow.exact import place_exact
 from whimbrel.plan.flow.tabu import place_by_flow, replan
 from whimbrel.plan.flow.vicinity import settle
 from whimbrel.plan.flow.volume import Flows, Ground

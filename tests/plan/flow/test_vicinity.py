@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from tests.plan.drawing import draw
 from tests.plan.flow.test_flow import value_of
 
+from experiments.buildings import VIDEO_B_S, logical_test, nursing_home
+from experiments.flow_optimum import place_exact
 from whimbrel.errors import NetworkError
-from whimbrel.plan.buildings import VIDEO_B_S, logical_test, nursing_home
 from whimbrel.plan.flow.baselines import centralised, hop_based
-from whimbrel.plan.flow.exact import place_exact
 from whimbrel.plan.flow.tabu import place_by_flow, replan
 from whimbrel.plan.flow.vicinity import STEPS, flooded, settle
 from whimbrel.plan.flow.volume import Flows, Ground

@@ -10,9 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from experiments.migration_problems import random_problem
+from experiments.mobility import street_trips
+from experiments.networks import hierarchy
+from experiments.scenarios.migcep import friends_nearby
 from whimbrel.errors import NetworkError, NoPlanError
 from whimbrel.plan.areas import Areas
-from whimbrel.plan.generate import hierarchy
 from whimbrel.plan.migration import (
     NOWHERE,
     Do,
@@ -26,7 +29,6 @@ from whimbrel.plan.migration import (
 )
 from whimbrel.plan.migration import attachments as attaching
 from whimbrel.plan.migration.improve import improve
-from whimbrel.plan.migration.samples import random_problem
 from whimbrel.plan.migration.stability import (
     StepsAhead,
     initial_discount,
@@ -34,8 +36,6 @@ from whimbrel.plan.migration.stability import (
     weight_threshold,
 )
 from whimbrel.plan.network import Mover
-from whimbrel.sim.mobility import street_trips
-from whimbrel.sim.scenarios.migcep import friends_nearby
 
 AREA = (0.0, 0.0, 400.0, 400.0)
 QUAD = hierarchy([(2, 2), (4, 4)], AREA, capacity=math.inf)

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from experiments.migration_problems import random_problem
 from whimbrel.errors import NoPlanError
 from whimbrel.plan.migration import coordinate, stay
 from whimbrel.plan.migration.coordination import Agents
 from whimbrel.plan.migration.improve import fits
 from whimbrel.plan.migration.messages import LocalMailbox
-from whimbrel.plan.migration.samples import random_problem
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(0, 2**32 - 1), st.booleans(), st.booleans())

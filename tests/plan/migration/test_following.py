@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from experiments.migration_problems import random_problem
 from whimbrel.plan.migration import Horizon, MigrationProblem, attached, find_optimum, nearby, stay
 from whimbrel.plan.migration.following import POLICIES, follow_predictions, plan_together
 from whimbrel.plan.migration.improve import fits
 from whimbrel.plan.migration.plan import NOWHERE, changes_of
 from whimbrel.plan.migration.policies import plan_adaptively
 from whimbrel.plan.migration.policies.adaptive import _expected_ahead
-from whimbrel.plan.migration.samples import random_problem
 from whimbrel.plan.migration.uncertain import Course, UncertainPlan, from_courses
 from whimbrel.plan.network import Broker, Link, Mover, Network
 from whimbrel.plan.workload import Delivery, Feed, Task, Workload

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from experiments.migration_problems import random_problem
 from whimbrel.plan.migration import split_latency
-from whimbrel.plan.migration.samples import random_problem
 from whimbrel.plan.workload import Delivery, Feed, Task, Workload
 
 CHAIN = Workload(

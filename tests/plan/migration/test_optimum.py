@@ -10,6 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from tests.plan.migration.naive import all_plans
 
+from experiments.migration_problems import random_problem
 from whimbrel.errors import NoPlanError
 from whimbrel.plan.migration import (
     coordinate,
@@ -21,7 +22,6 @@ from whimbrel.plan.migration import (
     stay,
 )
 from whimbrel.plan.migration.improve import fits, improve
-from whimbrel.plan.migration.samples import random_problem
 
 SEEDS = st.integers(0, 2**32 - 1)
 PLANNERS = {

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.plan.migration.naive import all_plans, naive_cost
 
+from experiments.migration_problems import random_problem
 from whimbrel.plan.migration import (
     Horizon,
     MigrationProblem,
@@ -18,7 +19,6 @@ from whimbrel.plan.migration import (
     plan_migrations,
     stay,
 )
-from whimbrel.plan.migration.samples import random_problem
 from whimbrel.plan.network import Broker, Link, Mover, Network
 from whimbrel.plan.workload import Delivery, Feed, Task, Workload
 

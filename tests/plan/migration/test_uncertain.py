@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from experiments.migration_problems import random_problem
+from experiments.networks import hierarchy
 from whimbrel.errors import NetworkError
-from whimbrel.plan.generate import hierarchy
 from whimbrel.plan.migration import (
     NOWHERE,
     Horizon,
@@ -34,7 +35,6 @@ from whimbrel.plan.migration.policies import (
 )
 from whimbrel.plan.migration.policies.naive import combinations_of
 from whimbrel.plan.migration.predict import _erf
-from whimbrel.plan.migration.samples import random_problem
 from whimbrel.plan.migration.schedule import choose_course
 from whimbrel.plan.migration.uncertain import Course, from_courses
 from whimbrel.plan.network import Broker, Link, Mover, Network

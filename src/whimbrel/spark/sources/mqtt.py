@@ -33,7 +33,7 @@ from pyspark.sql.types import StructType
 
 from whimbrel.errors import DataError, MissingDependency, WhimbrelError, did_you_mean
 from whimbrel.spark.sources._json import events_from_json, read_schema
-from whimbrel.spark.sources._spool import Message, Spool, unpack
+from whimbrel.spark.sources._message_log import Message, MessageLog, unpack
 
 if TYPE_CHECKING:
     from paho.mqtt.client import Client
@@ -53,9 +53,6 @@ OPTIONS = (
     "max_buffered",
     "rows_per_batch",
     "settle",
-)
-_SCHEMA = pa.schema(
-    [("topic", pa.string()), ("received", pa.timestamp("us", "UTC")), ("payload", pa.binary())]
 )
 
 
@@ -210,7 +207,7 @@ class MqttReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._target: int | None = None
 
     def initialOffset(self) -> dict[str, int]:  # noqa: N802 - Spark's name
-        return {"message": self._linked(0).spool.first}
+        return {"message": self._linked(0).log.first}
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - Spark's name
         return ReadMaxRows(self._settings.rows_per_batch)
@@ -225,8 +222,8 @@ class MqttReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         link.check()
         if self._target is not None and self._target < 0:
             link.wait_until_quiet(self._settings.settle)
-            self._target = link.spool.next
-        end = link.spool.next if self._target is None else max(first, self._target)
+            self._target = link.log.next
+        end = link.log.next if self._target is None else max(first, self._target)
         if end < first:
             raise DataError(
                 f"{self._settings.spool}: the checkpoint has come to message {first}, but this spool only to "
@@ -235,17 +232,11 @@ class MqttReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return {"message": end if isinstance(limit, ReadAllAvailable) else min(end, first + _rows(limit))}
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
-        chunks = self._linked(start["message"]).spool.read(start["message"], end["message"])
+        chunks = self._linked(start["message"]).log.read(start["message"], end["message"])
         return [InputPartition(chunk) for chunk in chunks]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        messages = list(unpack(partition.value))
-        columns = [
-            pa.array([message.topic for message in messages], pa.string()),
-            pa.array([message.received for message in messages], pa.timestamp("us", "UTC")),
-            pa.array([message.payload for message in messages], pa.binary()),
-        ]
-        yield pa.RecordBatch.from_arrays(columns, schema=_SCHEMA)
+        yield from unpack(partition.value).to_batches()
 
     def commit(self, end: dict[str, int]) -> None:
         self._linked(end["message"]).processed(end["message"])
@@ -275,11 +266,11 @@ class Link:
 
     def __init__(self, settings: Settings, least: int) -> None:
         self._settings = settings
-        self.spool = Spool(settings.spool, least)
+        self.log = MessageLog(settings.spool, least)
         self._arrived: queue.SimpleQueue[tuple[int, int, Message] | None] = queue.SimpleQueue()
         self._unsent: deque[tuple[int, int]] = deque()
         self._lock = Lock()
-        self._processed = max(self.spool.first, least)
+        self._processed = max(self.log.first, least)
         self._connection = 0
         self._last_arrival = time.monotonic()
         self._subscribed = Event()
@@ -302,7 +293,7 @@ class Link:
         """Learn that Spark will not ask for messages below `number` again."""
         with self._lock:
             self._processed = max(self._processed, number)
-        self.spool.release(number)
+        self.log.release(number)
         self._acknowledge()
 
     def wait_until_quiet(self, seconds: float) -> None:
@@ -320,7 +311,7 @@ class Link:
         self._client.loop_stop()
         self._arrived.put(None)
         self._writer.join(_PATIENCE)
-        self.spool.close()
+        self.log.close()
 
     def _new_client(self) -> Client:
         try:
@@ -408,8 +399,8 @@ class Link:
                 ending = more is None
                 items += [more] if more else []
             try:
-                self.spool.append([message for _, _, message in items])
-            except OSError as error:
+                self.log.append([message for _, _, message in items])
+            except (OSError, WhimbrelError) as error:
                 self._failure = WhimbrelError(f"{self._settings.spool}: messages cannot be kept: {error}")
                 return
             with self._lock:
@@ -420,7 +411,7 @@ class Link:
 
     def _acknowledge(self) -> None:
         with self._lock:
-            if self.spool.next - self._processed > self._settings.max_buffered:
+            if self.log.next - self._processed > self._settings.max_buffered:
                 return
             while self._unsent:
                 connection, mid = self._unsent.popleft()

@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from whimbrel.plan.buildings import FLOORS, LEFT, PACKET_B, ROOMS, Scenario, nursing_home
+from experiments.buildings import FLOORS, LEFT, PACKET_B, ROOMS, Site, nursing_home
+from experiments.scenarios.registry import Progress, scenario
 from whimbrel.plan.flow.baselines import centralised, hop_based, volume_based
 from whimbrel.plan.flow.tabu import place_by_flow
 from whimbrel.plan.flow.vicinity import flooded, settle
@@ -20,8 +21,8 @@ from whimbrel.plan.routes import by_hops
 from whimbrel.plan.workload import Workload
 from whimbrel.sim.estimates import compared
 from whimbrel.sim.outcome import Outcome
+from whimbrel.sim.results import Plot, Published, Results
 from whimbrel.sim.running import Settings, run_workload
-from whimbrel.sim.scenarios.registry import Plot, Progress, Published, Results, scenario
 
 Planner = Callable[[Workload, Network], dict[str, str]]
 PAPER = "place-and-play"
@@ -42,7 +43,7 @@ HOME = {
 }
 
 
-def _made(parameters: Mapping[str, Any], **settings: float) -> Scenario:
+def _made(parameters: Mapping[str, Any], **settings: float) -> Site:
     return nursing_home(parameters["floors"], parameters["rooms"], **settings)
 
 
@@ -75,7 +76,7 @@ def run_nursing_home(parameters: Mapping[str, Any], progress: Progress) -> Resul
     return Results(rows, plots, {"overhead": overhead(home)})
 
 
-def overhead(home: Scenario) -> dict[str, dict[str, float]]:
+def overhead(home: Site) -> dict[str, dict[str, float]]:
     """Tell what it takes that brokers know of each other, by how far it is told; see Table 4 of the paper.
 
     A flood is what every broker says once; `with updates` is all that was said until nothing changed. A

@@ -14,8 +14,9 @@ from typing import Any
 
 import numpy as np
 
+from experiments.networks import HIGH_S, deep_tree, skewed_tree
+from experiments.scenarios.registry import Progress, Value, scenario
 from whimbrel.errors import NoPlanError
-from whimbrel.plan.generate import HIGH_S, deep_tree, skewed_tree
 from whimbrel.plan.network import Network
 from whimbrel.plan.pushpull.best import plan_pushpull
 from whimbrel.plan.pushpull.centralised import plan_all_push, plan_centralised, plan_centralised_greedily
@@ -25,7 +26,7 @@ from whimbrel.plan.pushpull.plans import PushPullPlan
 from whimbrel.plan.pushpull.tree import Shortings, detection_tree
 from whimbrel.sim.pushpull.planned import from_planner
 from whimbrel.sim.pushpull.running import PushPullOutcome, poisson_events, run_plan
-from whimbrel.sim.scenarios.registry import Plot, Progress, Published, Results, Value, scenario
+from whimbrel.sim.results import Plot, Published, Results
 
 Planner = Callable[[Composite, Network], PushPullPlan]
 BASELINES: Mapping[str, Planner] = {

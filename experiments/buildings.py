@@ -44,7 +44,7 @@ HOME_NOTES = {
 
 
 @dataclass(frozen=True)
-class Scenario:
+class Site:
     """A network, and what has to run on it."""
 
     network: Network
@@ -62,7 +62,7 @@ def nursing_home(
     capacity: float = THETA,
     bandwidth_b_s: float = math.inf,
     loss: float = 0.0,
-) -> Scenario:
+) -> Site:
     """Make the smart nursing home of place-and-play, section 6.3; what was chosen is in the notes.
 
     Requests: surveillance, to the server; faces in building A, to the gateway; the mean climate of each
@@ -83,7 +83,7 @@ def nursing_home(
     sizes = dict(zip(BUILDINGS, zip(high, wide, strict=True), strict=True))
     brokers, links = _home(sizes, capacity, bandwidth_b_s, loss)
     network = Network(brokers, links, name="nursing home", notes=HOME_NOTES)
-    return Scenario(network, _requests(sizes, left))
+    return Site(network, _requests(sizes, left))
 
 
 def _each(given: int | Sequence[int], what: str) -> tuple[int, ...]:
@@ -183,7 +183,7 @@ LOGICAL_NOTES = {
 }
 
 
-def logical_test(every: float = 100.0) -> Scenario:
+def logical_test(every: float = 100.0) -> Site:
     """Make the logical test of place-and-play, section 6.2, for what the paper calls a rate of 100 to 300.
 
     The volumes that are printed fall while that rate grows: it must be a time between events. Here a source
@@ -228,4 +228,4 @@ def logical_test(every: float = 100.0) -> Scenario:
         Delivery("Record", "Monitor"),
         Delivery("Anomaly", "Monitor"),
     )
-    return Scenario(network, Workload(feeds, tasks, deliveries))
+    return Site(network, Workload(feeds, tasks, deliveries))

@@ -12,8 +12,10 @@ from zlib import crc32
 import numpy as np
 import numpy.typing as npt
 
+from experiments.mobility import box_around, recorded, street_trips
+from experiments.networks import MIGCEP_AREA, hierarchy
+from experiments.sumo import drive_grid
 from whimbrel.errors import SimulationError, did_you_mean
-from whimbrel.plan.generate import MIGCEP_AREA, hierarchy
 from whimbrel.plan.migration import NOWHERE, Horizon, LeafFinder, LearnedMoves, MigrationPlan, attach
 from whimbrel.plan.migration.attachments import attached, positions
 from whimbrel.plan.migration.plan import Ints
@@ -23,10 +25,8 @@ from whimbrel.plan.migration.uncertain import UncertainPlan
 from whimbrel.plan.network import Box, Mover, Network
 from whimbrel.plan.routes import Routes, by_delay
 from whimbrel.plan.workload import Workload
-from whimbrel.sim.mobility import box_around, recorded, street_trips
 from whimbrel.sim.outcome import Outcome
 from whimbrel.sim.running import Move, Settings, run_workload
-from whimbrel.sim.sumo import drive_grid
 
 Hosts = Mapping[str, npt.NDArray[np.int64]]
 TIERS = {"quad-tree": ((1, 1), (2, 2), (4, 4)), "flat": ((8, 5),)}

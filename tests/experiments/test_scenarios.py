@@ -8,12 +8,12 @@ from dataclasses import replace
 import pytest
 from click.testing import CliRunner
 
+from experiments.scenarios import SCENARIOS, simulate
 from whimbrel.cli.main import main
 from whimbrel.errors import SimulationError
 from whimbrel.sim.estimates import against_costs, compared
 from whimbrel.sim.report import table, write_report
-from whimbrel.sim.scenarios import SCENARIOS, simulate
-from whimbrel.sim.scenarios.registry import Plot, Published, Results
+from whimbrel.sim.results import Plot, Published, Results
 
 MIGCEP = {"graphs": 1, "seconds": 60.0, "vehicles": 60}
 SMALL = {

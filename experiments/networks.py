@@ -10,7 +10,7 @@ References
 .. [2] J. Chen et al., "Comet: Decentralized Complex Event Detection in Mobile Delay Tolerant Networks",
    MDM 2013, section V.
 
-What stands in buildings is in `whimbrel.plan.buildings`.
+What stands in buildings is in `experiments.buildings`.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from dataclasses import replace
 
 import numpy as np
 
+from experiments.buildings import Site, logical_test, nursing_home
 from whimbrel.errors import NetworkError
-from whimbrel.plan.buildings import Scenario, logical_test, nursing_home
 from whimbrel.plan.contacts import ByTurns
 from whimbrel.plan.network import Box, Broker, Consumer, Link, Mover, Network, Source
 
 __all__ = [
     "MIGCEP_AREA",
-    "Scenario",
+    "Site",
     "deep_tree",
     "flat",
     "grid",

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from whimbrel.plan.buildings import logical_test
+from experiments.buildings import logical_test
+from experiments.scenarios.registry import Progress, scenario
 from whimbrel.plan.flow.baselines import hop_based
 from whimbrel.plan.flow.tabu import place_by_flow
 from whimbrel.plan.flow.vicinity import settle
 from whimbrel.plan.flow.volume import Flows, Ground
-from whimbrel.sim.scenarios.registry import Plot, Progress, Published, Results, scenario
+from whimbrel.sim.results import Plot, Published, Results
 
 TABLE_2: Mapping[int, tuple[float, ...]] = {
     100: (73_440, 41_280, 41_280, 41_280, 41_280, 41_280),

@@ -8,11 +8,11 @@ import pyarrow.parquet as pq
 import pytest
 from tests.conftest import DATA
 
+from experiments.mobility import box_around, positions, random_waypoint, recorded, street_grid
+from experiments.sumo import drive_grid, drive_scenario
 from whimbrel.errors import NetworkError
 from whimbrel.plan.areas import attachments
 from whimbrel.plan.network import Broker, Mover, Network
-from whimbrel.sim.mobility import box_around, positions, random_waypoint, recorded, street_grid
-from whimbrel.sim.sumo import drive_grid, drive_scenario
 
 TOWN = (0.0, 0.0, 1000.0, 600.0)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from whimbrel.sim.scenarios import (
+from experiments.scenarios import (
     comet,
     deployment,
     hierarchy,
@@ -14,7 +14,8 @@ from whimbrel.sim.scenarios import (
     nursing_home,
     radius,
 )
-from whimbrel.sim.scenarios.registry import SCENARIOS, Progress, Results, Scenario, Value, find
+from experiments.scenarios.registry import SCENARIOS, Progress, Scenario, Value, find
+from whimbrel.sim.results import Results
 
 __all__ = [
     "SCENARIOS",
@@ -22,6 +23,7 @@ __all__ = [
     "Scenario",
     "comet",
     "deployment",
+    "find",
     "hierarchy",
     "migcep",
     "migcep_queries",

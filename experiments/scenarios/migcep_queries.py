@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from experiments.scenarios.driving import Hosts, Town
+from experiments.scenarios.migcep import COMMON, Way, carry_out, greedily, town_of
+from experiments.scenarios.registry import Progress, Value, scenario
 from whimbrel.errors import SimulationError
 from whimbrel.plan.migration import MigrationProblem
 from whimbrel.plan.migration.following import POLICIES, follow_predictions
 from whimbrel.plan.workload import Delivery, Feed, Task, Workload
-from whimbrel.sim.scenarios.driving import Hosts, Town
-from whimbrel.sim.scenarios.migcep import COMMON, Way, carry_out, greedily, town_of
-from whimbrel.sim.scenarios.registry import Plot, Progress, Results, Value, scenario
+from whimbrel.sim.results import Plot, Results
 
 INTEREST_M = 400.0
 """The edge of the interest."""

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from experiments.scenarios.driving import Hosts, Predictors, Town
+from experiments.scenarios.registry import Progress, Value, scenario
 from whimbrel.errors import NoPlanError, SimulationError, did_you_mean
 from whimbrel.plan.migration import (
     MigrationProblem,
@@ -19,8 +21,7 @@ from whimbrel.plan.migration import (
 )
 from whimbrel.plan.migration.following import POLICIES, Predict, follow_predictions
 from whimbrel.plan.workload import Delivery, Feed, Task, Workload
-from whimbrel.sim.scenarios.driving import Hosts, Predictors, Town
-from whimbrel.sim.scenarios.registry import Plot, Progress, Published, Results, Value, scenario
+from whimbrel.sim.results import Plot, Published, Results
 
 Way = Callable[[MigrationProblem], Hosts]
 """How hosts are chosen for every step."""

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from experiments.scenarios.registry import Progress, scenario
 from whimbrel.engine.detect import run
 from whimbrel.graph.functions import function
 from whimbrel.graph.query import Query
@@ -19,8 +20,8 @@ from whimbrel.plan.routes import by_hops
 from whimbrel.plan.workload import Delivery, Feed, Task, Workload
 from whimbrel.sim.messages import HEADER_B
 from whimbrel.sim.outcome import Outcome
+from whimbrel.sim.results import Plot, Results
 from whimbrel.sim.running import Settings, run_query
-from whimbrel.sim.scenarios.registry import Plot, Progress, Results, scenario
 
 BROKERS = ("1", "2", "3", "4", "5", "6")
 LINKS = (("1", "2"), ("1", "3"), ("3", "4"), ("4", "5"), ("4", "6"))

@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from experiments import sumo
+from experiments.scenarios import simulate
+from experiments.scenarios.driving import Town, movers_of
+from experiments.scenarios.migcep import carry_out, friends_nearby, problems
+from experiments.scenarios.migcep_rates import changing
 from whimbrel.errors import MissingDependency, SimulationError
 from whimbrel.plan.migration import coordinate, follow_greedily, stay
-from whimbrel.sim import sumo
-from whimbrel.sim.scenarios import simulate
-from whimbrel.sim.scenarios.driving import Town, movers_of
-from whimbrel.sim.scenarios.migcep import carry_out, friends_nearby, problems
-from whimbrel.sim.scenarios.migcep_rates import changing
 
 SMALL = {"graphs": 1, "seconds": 120.0, "vehicles": 60}
 

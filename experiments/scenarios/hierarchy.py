@@ -9,13 +9,14 @@ from typing import Any
 
 import numpy as np
 
+from experiments.mobility import positions, street_grid
+from experiments.networks import hierarchy
+from experiments.scenarios.registry import Progress, scenario
 from whimbrel.graph.query import Query
-from whimbrel.plan.generate import hierarchy
 from whimbrel.plan.network import Box, Consumer, Network
-from whimbrel.sim.mobility import positions, street_grid
 from whimbrel.sim.outcome import Outcome
+from whimbrel.sim.results import Plot, Results
 from whimbrel.sim.running import Settings, run_query
-from whimbrel.sim.scenarios.registry import Plot, Progress, Results, scenario
 
 QUERY = """
 define Slow(speed, place)

@@ -12,9 +12,9 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
+from experiments.mobility import Track, movers
 from whimbrel.errors import MissingDependency, NetworkError
 from whimbrel.plan.network import Mover
-from whimbrel.sim.mobility import Track, movers
 
 
 def drive_grid(
