@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -86,8 +87,14 @@ def test_examples_run(page, tmp_path, request):
         request.getfixturevalue("java")
     script = tmp_path / f"{page.stem}.py"
     script.write_text(examples.code, encoding="utf-8")
+    in_a_checkout = {"PYTHONPATH": str(ROOT)} if "from experiments" in examples.code else {}
     done = subprocess.run(
-        [sys.executable, "-W", "error", script], cwd=tmp_path, capture_output=True, text=True, check=False
+        [sys.executable, "-W", "error", script],
+        cwd=tmp_path,
+        env=os.environ | in_a_checkout,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, f"{page_name(page)} (line numbers are those of the page)\n{done.stderr}"
     if examples.output:
