@@ -42,7 +42,7 @@ _COMMON = {
 }
 settings.register_profile("default", max_examples=15, **_COMMON)
 # A gate says the same twice: its examples follow from the test. New ones are drawn by the other profiles.
-settings.register_profile("ci", max_examples=200, derandomize=True, print_blob=True, **_COMMON)
+settings.register_profile("ci", max_examples=60, derandomize=True, print_blob=True, **_COMMON)
 settings.register_profile("hunt", max_examples=200, print_blob=True, **_COMMON)
 settings.register_profile("soak", max_examples=5_000, print_blob=True, **_COMMON)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
