@@ -42,7 +42,7 @@ _COMMON = {
 }
 settings.register_profile("default", max_examples=15, **_COMMON)
 # A gate says the same twice: its examples follow from the test. New ones are drawn by the other profiles.
-settings.register_profile("ci", max_examples=200, derandomize=True, print_blob=True, **_COMMON)
+settings.register_profile("ci", max_examples=60, derandomize=True, print_blob=True, **_COMMON)
 settings.register_profile("hunt", max_examples=200, print_blob=True, **_COMMON)
 settings.register_profile("soak", max_examples=5_000, print_blob=True, **_COMMON)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
@@ -73,19 +73,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if _uses_spark(item):
             item.add_marker("spark")
             item.add_marker("slow")  # whichever comes first waits for Java
-        elif _starts_programs(item):
-            item.add_marker("programs")
 
 
 def _uses_spark(item: pytest.Item) -> bool:
     backend = getattr(item, "callspec", None) and item.callspec.params.get("backend")
     return "spark" in getattr(item, "fixturenames", ()) or str(backend).startswith("spark")
-
-
-def _starts_programs(item: pytest.Item) -> bool:
-    """Tell whether a test mostly waits for programs that it starts: clusters, brokers, examples, builds."""
-    folder = item.path.relative_to(item.config.rootpath).parts[:2]
-    return folder in {("tests", "spark"), ("tests", "repo"), ("tests", "examples")}
 
 
 @pytest.fixture(scope="session")

@@ -1,23 +1,32 @@
 """Run the tests in four processes at once: two cores share them out, however unequal they are.
 
-Takes pytest's arguments. What the first processes say is shown when the last is through.
+Takes pytest's arguments. What the first processes say is shown when the last is through. Arguments that name
+tests (tests/lang, say) are handed to one process.
 """
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import tempfile
 from contextlib import ExitStack
+from pathlib import Path
 
-SPARK = "(spark or suite)"
+ROOT = Path(__file__).parents[1]
 BESIDE = {
-    "The shared suite and the tests with Spark": SPARK,
-    "The generated tests": f"property and not programs and not {SPARK}",
-    "The tests that start programs": f"programs and not {SPARK}",
+    "The shared suite": ["tests/shared"],
+    "Spark, and other tests with a session of it": ["tests/spark", "tests/cli", "tests/testing"],
+    "The repository, the examples and the engine": [
+        "tests/repo",
+        "tests/examples",
+        "tests/engine",
+        "tests/steps",
+        "tests/subscriptions",
+        "tests/whynot",
+    ],
 }
-"""What runs beside the other tests: a title, and the marks of the tests."""
-OTHERS = f"not property and not programs and not {SPARK}"
+"""What runs beside the other tests: a title, and folders. No process reads what belongs to another one."""
 
 NOTHING_CHOSEN = 5
 """The status of pytest if no test was chosen."""
@@ -25,15 +34,20 @@ NOTHING_CHOSEN = 5
 
 def main(arguments: list[str]) -> int:
     """Run all; the status is that of the first that failed."""
-    chosen, arguments = _marks(arguments)
+    if any(_names_tests(each) for each in arguments):
+        return subprocess.run(_command(arguments), env=_environment(), cwd=ROOT, check=False).returncode
     with ExitStack() as stack:
         beside = []
-        for title, marks in BESIDE.items():
+        for title, folders in BESIDE.items():
             said = stack.enter_context(tempfile.TemporaryFile())
-            process = subprocess.Popen(_command(marks, chosen, arguments), stdout=said, stderr=said)
+            process = subprocess.Popen(
+                _command([*arguments, *folders]), env=_environment(), cwd=ROOT, stdout=said, stderr=said
+            )
             stack.callback(process.terminate)
             beside.append((title, process, said))
-        statuses = [subprocess.run(_command(OTHERS, chosen, arguments), check=False).returncode]
+        others = [f"--ignore={folder}" for folders in BESIDE.values() for folder in folders]
+        command = _command([*arguments, *others])
+        statuses = [subprocess.run(command, env=_environment(), cwd=ROOT, check=False).returncode]
         for title, process, said in beside:
             print(title, flush=True)
             statuses.append(process.wait())
@@ -44,19 +58,17 @@ def main(arguments: list[str]) -> int:
     return failed[0] if failed else min(statuses)
 
 
-def _marks(arguments: list[str]) -> tuple[str, list[str]]:
-    """Take the choice by markers out of the arguments: the last one counts, as for pytest."""
-    chosen, others = "", list(arguments)
-    while "-m" in others:
-        place = others.index("-m")
-        chosen = others[place + 1]
-        del others[place : place + 2]
-    return chosen, others
+def _names_tests(argument: str) -> bool:
+    return not argument.startswith("-") and (ROOT / argument.partition("::")[0]).exists()
 
 
-def _command(marks: str, chosen: str, arguments: list[str]) -> list[str]:
-    both = f"{marks} and ({chosen})" if chosen else marks
-    return [sys.executable, "-m", "pytest", "-m", both, *arguments]
+def _command(arguments: list[str]) -> list[str]:
+    return [sys.executable, "-m", "pytest", *arguments]
+
+
+def _environment() -> dict[str, str]:
+    """Keep the bytecode of tests and modules, even where that is not usual: hundreds of programs start."""
+    return {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 
 
 if __name__ == "__main__":

@@ -63,12 +63,15 @@ def metadata(wheel) -> Message:
 
 @pytest.fixture(scope="module")
 def python(wheel, tmp_path_factory) -> Path:
-    """Install the wheel, at the pinned versions, into an environment that is empty."""
+    """Install the wheel, at the pinned versions, into an environment that is empty.
+
+    The pip of the tests does it, and compiles nothing ahead: both would cost more than all else here.
+    """
     folder = tmp_path_factory.mktemp("empty") / "venv"
-    run(sys.executable, "-m", "venv", folder)
+    run(sys.executable, "-m", "venv", "--without-pip", folder)
     python = folder / "bin" / "python"
     options = ["--quiet", "--disable-pip-version-check", "--constraint", ROOT / "constraints.txt"]
-    run(python, "-m", "pip", "install", *options, wheel)
+    run(sys.executable, "-m", "pip", "--python", python, "install", "--no-compile", *options, wheel)
     return python
 
 

@@ -52,8 +52,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     is_asked_for = config.getoption("--backend", default="all") != "all"
     kept, left_out = [], []
     for item in items:
-        if "backend" in getattr(item, "fixturenames", ()):
-            item.add_marker("suite")
         name = getattr(item, "callspec", None) and item.callspec.params.get("backend")
         one_in = 1 if is_asked_for else SAMPLED.get(name or "", 1)
         (left_out if zlib.crc32(item.nodeid.encode()) % one_in else kept).append(item)
