@@ -40,6 +40,7 @@ def test_users_walk_on_and_half_of_their_events_concern_somebody(bench):
     assert set(events["username"].to_pylist()) == {"a", "b", "c", "d", "e"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("skewed", [False, True])
 def test_subscriptions_find_what_the_tree_finds_before_and_after_changes(bench, skewed):
     options = SimpleNamespace(most=4_000, repeat=1)

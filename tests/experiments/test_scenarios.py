@@ -48,6 +48,7 @@ def test_every_scenario_runs_and_drops_nothing(name):
     assert all(plot.x in results.rows[0] and plot.y in results.rows[0] for plot in results.plots)
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_figures():
     first, second = (simulate("hierarchy", SMALL["hierarchy"]) for _ in range(2))
     assert first.rows == second.rows

@@ -159,6 +159,7 @@ def test_where_those_nearby_have_no_room_more_are_looked_at():
     assert plan_greedy(workload, network).hosts == {"t": far}
 
 
+@pytest.mark.slow
 def test_a_delay_that_no_host_can_keep_is_told_at_once(monkeypatch):
     network = grid(16, 16)
     workload = replace(yard(network), deliveries=(Delivery("c", "15-15", latency_s=0.001),))

@@ -61,11 +61,13 @@ def test_no_delay_is_above_the_bound(seed, turns, movers, header):
     check_delays(*carried_out(draw_problem(seed, turns=turns, movers=movers), UNTIL_S, header))
 
 
+@pytest.mark.slow
 @given(SEEDS, st.booleans(), st.booleans())
 def test_no_delay_is_above_the_bound_while_tasks_move(seed, turns, movers):
     check_delays(*carried_out(draw_problem(seed, turns=turns, movers=movers, moves=True), UNTIL_S))
 
 
+@pytest.mark.slow
 @settings(max_examples=20)
 @given(SEEDS, st.booleans(), st.booleans(), st.booleans())
 def test_costs_are_those_that_are_measured(seed, turns, movers, moves):

@@ -71,6 +71,7 @@ def check(plan, network, events, off=0.1):
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize(
     ("operator", "negated"), [("and", False), ("seq", False), ("and", True), ("seq", True), ("or", False)]

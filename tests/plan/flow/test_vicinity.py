@@ -20,6 +20,7 @@ from whimbrel.plan.flow.vicinity import STEPS, flooded, settle
 from whimbrel.plan.flow.volume import Flows, Ground
 
 
+@pytest.mark.slow
 @settings(max_examples=20)
 @given(st.integers(0, 10_000), st.integers(1, 6))
 def test_brokers_settle_on_hosts_that_are_there_and_tell_their_volume(seed, radius):
@@ -34,6 +35,7 @@ def test_brokers_settle_on_hosts_that_are_there_and_tell_their_volume(seed, radi
     assert settled.messages >= len(network.brokers)
 
 
+@pytest.mark.slow
 @settings(max_examples=8)
 @given(st.integers(0, 10_000))
 def test_brokers_that_see_everything_make_the_global_plan(seed):
@@ -44,6 +46,7 @@ def test_brokers_that_see_everything_make_the_global_plan(seed):
     assert settled.value.is_valid
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("every", [100.0, 150.0, 200.0, 250.0, 300.0])
 def test_who_sees_the_server_finds_the_best_of_the_logical_test(every):
     test = logical_test(every)
@@ -76,6 +79,7 @@ def test_a_flood_is_passed_on_by_all_who_hear_of_it_with_hops_left(seed, radius)
     assert flooded(Ground(workload, network), 0, radius) == sent
 
 
+@pytest.mark.slow
 @settings(max_examples=6)
 @given(
     st.floats(0.0, 1.0),
