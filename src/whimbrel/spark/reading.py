@@ -329,7 +329,8 @@ def _converted(name: str, column: pa.Array, kind: pa.DataType, times: Times, fau
         return columns_of.as_numbers(name, plain, faults)
     if kind == pa.string() and _may_be_time(name) and pa.types.is_temporal(plain.type):
         # What does not say its zone still does not.
-        return plain.cast(columns_of.INSTANT if getattr(plain.type, "tz", None) else NAIVE).cast(kind)
+        micros = columns_of.as_instants(name, plain, replace(times, zone=None), faults)
+        return micros.view(columns_of.INSTANT if getattr(plain.type, "tz", None) else NAIVE).cast(kind)
     natural = columns_of.natural(name, plain, faults)
     return columns_of.declared(name, natural, columns_of.kind_of(kind), times, faults)
 
