@@ -22,8 +22,8 @@ from whimbrel.testing.scenario import (
     Expect,
     ExpectNothing,
     Forbid,
-    GivenEvent,
-    GivenFile,
+    InputEvent,
+    InputFile,
 )
 
 
@@ -33,9 +33,9 @@ def one(text: str):
     return scenario
 
 
-def events(text: str) -> list[GivenEvent]:
+def events(text: str) -> list[InputEvent]:
     scenario = one(f"test t\n{text}\nexpect nothing")
-    return [step for step in scenario.steps if isinstance(step, GivenEvent)]
+    return [step for step in scenario.steps if isinstance(step, InputEvent)]
 
 
 def description(line: str) -> Description:
@@ -121,7 +121,7 @@ def test_comments_begin_at_a_word():
 
 def test_event_files_are_found_from_the_test_file():
     (scenario,) = parse_tests("test t\nevents data/trips.csv\nexpect nothing", Path("queries/late.wbt"))
-    (step,) = (step for step in scenario.steps if isinstance(step, GivenFile))
+    (step,) = (step for step in scenario.steps if isinstance(step, InputFile))
     assert step.path == Path("queries/data/trips.csv")
 
 
@@ -206,19 +206,19 @@ def test_expectations_that_stand_together_are_one_check():
 
 def test_the_input_ends_before_the_last_expectations():
     assert kinds("test t\n+1s A\nexpect A\n+2s A\nexpect A") == [
-        "GivenEvent", "Check", "GivenEvent", "End", "Check",
+        "InputEvent", "Check", "InputEvent", "End", "Check",
     ]  # fmt: skip
 
 
 def test_behind_an_advance_the_input_ends_after_the_expectations():
     text = "test t\n+1s A\nadvance to +5s\nexpect A"
-    assert kinds(text) == ["GivenEvent", "Advance", "Check", "End", "Check"]
+    assert kinds(text) == ["InputEvent", "Advance", "Check", "End", "Check"]
     assert one(text).steps[1] == Advance(one(text).steps[1].at, 5 * SECOND)
 
 
 def test_the_input_may_be_ended_by_hand():
     text = "test t\n+1s A\nadvance +5s\nexpect nothing\nend\nexpect A"
-    assert kinds(text) == ["GivenEvent", "Advance", "Check", "End", "Check"]
+    assert kinds(text) == ["InputEvent", "Advance", "Check", "End", "Check"]
     assert one(text).steps[3] == End()
 
 

@@ -34,8 +34,8 @@ from whimbrel.cli.summary import summary
 from whimbrel.errors import DataError
 
 if TYPE_CHECKING:
+    from whimbrel.backtesting.backtest import Backtest
     from whimbrel.graph.query import Query
-    from whimbrel.trial.backtest import Backtest
 
 REPORTS = (".html", ".json")
 PLOTS = (".svg",)
@@ -212,7 +212,7 @@ def _run(
     **settings: Any,
 ) -> Backtest:
     """Run the queries; rejected rows of an earlier run are not kept."""
-    from whimbrel.trial.backtest import backtest as run
+    from whimbrel.backtesting.backtest import backtest as run
 
     rejected.unlink(missing_ok=True)
     with nullcontext() if quiet else ProgressBar() as bar:

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from whimbrel.errors import Span
-from whimbrel.testing.found import Difference, Found, compare, fits, format_detection
-from whimbrel.testing.scenario import Check, Description, Expect, Forbid, Scenario, SetAside
+from whimbrel.testing.observed import Difference, ObservedDetection, compare, fits, format_detection
+from whimbrel.testing.scenario import Check, Description, Expect, ExpectSideOutput, Forbid, Scenario
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Missing:
 class Unexpected:
     """A detection that was told and that no line expects."""
 
-    found: Found
+    found: ObservedDetection
     when: str
     at: Span | None = None
 
@@ -48,7 +48,7 @@ class Different:
     """A detection that is near an expected one."""
 
     line: Expect
-    found: Found
+    found: ObservedDetection
     when: str
 
     @property
@@ -71,7 +71,7 @@ class Forbidden:
     """A detection that must not be, and is."""
 
     line: Forbid
-    found: Found
+    found: ObservedDetection
 
     @property
     def at(self) -> Span:
@@ -109,7 +109,7 @@ class Disagreement:
     """The whole input at once and event by event gave different detections."""
 
     ways: tuple[str, str]
-    only: tuple[tuple[Found, ...], tuple[Found, ...]]
+    only: tuple[tuple[ObservedDetection, ...], tuple[ObservedDetection, ...]]
     at: Span | None = None
 
     def report(self, origin: int) -> list[str]:
@@ -137,11 +137,11 @@ def side_by_side(compared: Sequence[Difference]) -> list[str]:
 # Expectations -----------------------------------------------------------------------------------------------
 
 
-def check_told(scenario: Scenario, told: Sequence[Sequence[Found]]) -> list[Problem]:
+def check_expectations(scenario: Scenario, told: Sequence[Sequence[ObservedDetection]]) -> list[Problem]:
     """Hold what was told before each check of a test against it."""
     checks = [step for step in scenario.steps if isinstance(step, Check)]
     problems: list[Problem] = []
-    so_far: list[Found] = []
+    so_far: list[ObservedDetection] = []
     for number, (check, new) in enumerate(zip(checks, told, strict=True)):
         so_far += new
         when = "" if number == len(checks) - 1 else f" (up to line {_line(checks, number)})"
@@ -160,7 +160,7 @@ def _line(checks: Sequence[Check], number: int) -> int:
     return checks[number].expectations[0].at.line
 
 
-def _check(scenario: Scenario, check: Check, told: Sequence[Found], when: str) -> list[Problem]:
+def _check(scenario: Scenario, check: Check, told: Sequence[ObservedDetection], when: str) -> list[Problem]:
     lines = [line for line in check.expectations if isinstance(line, Expect)]
     copies = [line for line in lines for _ in range(min(line.count, len(told)))]
     fitting = {line: [at for at, found in enumerate(told) if fits(line.what, found)] for line in lines}
@@ -176,7 +176,9 @@ def _check(scenario: Scenario, check: Check, told: Sequence[Found], when: str) -
     return _paired(lacking, rest, when, scenario)
 
 
-def _paired(lacking: dict[Expect, int], rest: list[Found], when: str, scenario: Scenario) -> list[Problem]:
+def _paired(
+    lacking: dict[Expect, int], rest: list[ObservedDetection], when: str, scenario: Scenario
+) -> list[Problem]:
     """Put each missing detection beside the nearest that is left over."""
     problems: list[Problem] = []
     left = list(rest)
@@ -192,7 +194,7 @@ def _paired(lacking: dict[Expect, int], rest: list[Found], when: str, scenario: 
     return problems
 
 
-def nearness(what: Description, found: Found) -> float:
+def nearness(what: Description, found: ObservedDetection) -> float:
     """Say how near a detection is to a description: 0 for another type, 1 where nothing differs."""
     if what.type != found.type:
         return 0.0
@@ -239,7 +241,7 @@ def assign(fitting: Sequence[Sequence[int]], count: int) -> list[int | None]:
 
 
 def check_set_aside(
-    expected: Sequence[SetAside], counts: dict[str, int], reasons: tuple[str, ...]
+    expected: Sequence[ExpectSideOutput], counts: dict[str, int], reasons: tuple[str, ...]
 ) -> list[Problem]:
     """Compare the numbers of events that were not processed; none is expected where nothing is said."""
     said = {line.what: line for line in expected}
@@ -253,18 +255,22 @@ def check_set_aside(
     return problems
 
 
-def check_agreement(ways: tuple[str, str], one: Sequence[Found], other: Sequence[Found]) -> list[Problem]:
+def check_agreement(
+    ways: tuple[str, str], one: Sequence[ObservedDetection], other: Sequence[ObservedDetection]
+) -> list[Problem]:
     """Compare what two ways of running found."""
     only = _without(one, other), _without(other, one)
     return [Disagreement(ways, only)] if any(only) else []
 
 
-def _without(found: Sequence[Found], others: Sequence[Found]) -> tuple[Found, ...]:
+def _without(
+    found: Sequence[ObservedDetection], others: Sequence[ObservedDetection]
+) -> tuple[ObservedDetection, ...]:
     """Give the detections that have no counterpart among others; each counts once."""
-    by_id: dict[str, list[Found]] = {}
+    by_id: dict[str, list[ObservedDetection]] = {}
     for other in others:
         by_id.setdefault(other.id, []).append(other)
-    alone: list[Found] = []
+    alone: list[ObservedDetection] = []
     for each in found:
         alike = by_id.get(each.id, [])
         twin = next((number for number, other in enumerate(alike) if each.is_same(other)), None)

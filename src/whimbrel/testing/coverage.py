@@ -52,9 +52,9 @@ from whimbrel.graph.scope import scope
 from whimbrel.graph.sequence import NO_SKIP, Step, TimedOut, is_absent
 from whimbrel.graph.sequence import Sequence as Steps
 from whimbrel.model.schema import Type
-from whimbrel.testing.given import Given
-from whimbrel.testing.places import Places
+from whimbrel.testing.positions import QueryPositions
 from whimbrel.testing.scenario import Scenario
+from whimbrel.testing.scenario_input import ScenarioInput
 
 PREFIX = "covered by tests: "
 """How the names of the added operators begin; no query can name one so."""
@@ -85,7 +85,7 @@ class Probe:
     """The operators of a query, those that are added, and which streams are counted."""
 
     query: Query
-    places: Places
+    places: QueryPositions
     added: dict[str, Operator] = field(default_factory=dict)
     counted: dict[str, None] = field(default_factory=dict)
 
@@ -414,11 +414,11 @@ class Coverage:
 
     queries: dict[tuple[str, object], QueryCoverage] = field(default_factory=dict)
 
-    def add(self, scenario: Scenario, query: Query, given: Given, file: Path | None = None) -> None:
+    def add(self, scenario: Scenario, query: Query, given: ScenarioInput, file: Path | None = None) -> None:
         """Run one test once more, and count. `file` is that of the query, if it has one."""
         from whimbrel.testing.running import detect_whole
 
-        probe = Probe(query, Places() if file is None else Places.of(file))
+        probe = Probe(query, QueryPositions() if file is None else QueryPositions.of(file))
         goals = [goal for operator in query.graph.operators for goal in goals_of(operator, probe)]
         counts = Counter(detect_whole(scenario, probe.to_query(), given).column("type").to_pylist())
         # A query compiled with other settings may have other operators; it then has a list of its own.

@@ -33,7 +33,7 @@ from whimbrel.errors import DataError, ScenarioError, Span, did_you_mean
 from whimbrel.graph.policies import Context
 from whimbrel.model.schema import RESERVED_COLUMNS, Coordinates
 from whimbrel.model.time import duration, instant
-from whimbrel.testing.drafts import Draft
+from whimbrel.testing.builder import ScenarioBuilder
 from whimbrel.testing.lines import Line, Token
 from whimbrel.testing.scenario import (
     Advance,
@@ -42,15 +42,15 @@ from whimbrel.testing.scenario import (
     End,
     Expect,
     ExpectNothing,
+    ExpectSideOutput,
     Forbid,
-    GivenEvent,
-    GivenFile,
-    Param,
+    InputEvent,
+    InputFile,
+    ParamSetting,
     Point,
     Scenario,
-    SetAside,
-    Settings,
-    Value,
+    ScenarioSettings,
+    WrittenValue,
 )
 from whimbrel.testing.values import (
     format_time,
@@ -105,10 +105,10 @@ class _Reader:
     def __init__(self, text: str, file: Path) -> None:
         self.text = text
         self.file = file
-        self.head = Settings()
+        self.head = ScenarioSettings()
         self.allowed: list[Description] = []
         self.allows_others = False
-        self.draft: Draft | None = None
+        self.draft: ScenarioBuilder | None = None
         self.done: list[Scenario] = []
         self.width = len(str(len(text.splitlines())))
 
@@ -120,11 +120,11 @@ class _Reader:
         return self.done
 
     @property
-    def settings(self) -> Settings:
+    def settings(self) -> ScenarioSettings:
         return self.head if self.draft is None else self.draft.settings
 
     @settings.setter
-    def settings(self, settings: Settings) -> None:
+    def settings(self, settings: ScenarioSettings) -> None:
         if self.draft is None:
             self.head = settings
         else:
@@ -152,7 +152,7 @@ class _Reader:
             raise ScenarioError("a test needs a name", at, "write for example: test a truck that is late")
         if any(other.name == name for other in self.done):
             raise ScenarioError(f"there is a test {name!r} already", at, "choose another name")
-        self.draft = Draft(
+        self.draft = ScenarioBuilder(
             name, line.at, self.head, allowed=list(self.allowed), allows_others=self.allows_others
         )
 
@@ -182,7 +182,7 @@ class _Reader:
             )
         )
 
-    def _inside(self, line: Line) -> Draft:
+    def _inside(self, line: Line) -> ScenarioBuilder:
         if self.draft is None:
             raise ScenarioError("this belongs into a test", line.at, "begin one above it: test NAME")
         return self.draft
@@ -204,7 +204,7 @@ class _Reader:
         name, equals, value = (part.strip() for part in text.partition("="))
         if not equals or not name.isidentifier() or not value:
             raise ScenarioError(f"{text!r} is no parameter", at, "write for example: param limit = 30")
-        params = {**self.settings.params, name: Param(read_param(value), at)}
+        params = {**self.settings.params, name: ParamSetting(read_param(value), at)}
         self.settings = replace(self.settings, params=params)
 
     def _length(self, line: Line) -> int:
@@ -263,7 +263,7 @@ class _Reader:
             raise ScenarioError(
                 f"{kind.text!r} stands apart from its number", kind.at, "write times without blanks: +1h30min"
             )
-        event = GivenEvent(line.at, kind.content, start, end, f"L{line.number:0{self.width}}")
+        event = InputEvent(line.at, kind.content, start, end, f"L{line.number:0{self.width}}")
         while line.peek() is not None:
             event = self._about_event(line, event)
         if draft.passed is not None and end <= draft.passed[0]:
@@ -276,7 +276,7 @@ class _Reader:
             )
         draft.add(event, line.at)
 
-    def _about_event(self, line: Line, event: GivenEvent) -> GivenEvent:
+    def _about_event(self, line: Line, event: InputEvent) -> InputEvent:
         token = line.take("an attribute")
         if _is_compared(line):
             return self._with_attribute(line, token, event)
@@ -299,7 +299,7 @@ class _Reader:
                 )
         raise _no_attribute(token, ("at", "source", "as"))
 
-    def _with_attribute(self, line: Line, name: Token, event: GivenEvent) -> GivenEvent:
+    def _with_attribute(self, line: Line, name: Token, event: InputEvent) -> InputEvent:
         compare = line.take("'='")
         if compare.text != "=":
             raise ScenarioError("an event has values: name=value", compare.at, "write '='")
@@ -309,13 +309,13 @@ class _Reader:
         value = self._value(line)
         return replace(event, attributes={**event.attributes, name.content: value})
 
-    def _value(self, line: Line) -> Value:
+    def _value(self, line: Line) -> WrittenValue:
         token = line.take("a value", "text with blanks goes in quotes; null stands for no value")
         return read_value(token, self.settings.origin)
 
     def events_line(self, line: Line) -> None:
         text, at = self._rest(line, "events trips.csv")
-        self._inside(line).add(GivenFile(at, self.file.parent / _unquoted(text)), line.at)
+        self._inside(line).add(InputFile(at, self.file.parent / _unquoted(text)), line.at)
 
     def advance_line(self, line: Line) -> None:
         draft = self._inside(line)
@@ -361,12 +361,12 @@ class _Reader:
             )
         draft.expectations.append(Expect(line.at, line.text, self._description(line), count))
 
-    def _set_aside(self, line: Line, what: str, count: int, draft: Draft) -> None:
+    def _set_aside(self, line: Line, what: str, count: int, draft: ScenarioBuilder) -> None:
         line.place += 2
         line.finish()
         if any(other.what == what for other in draft.set_aside):
             raise ScenarioError(f"{what} events are counted twice", line.at, "say it once for the whole test")
-        draft.set_aside.append(SetAside(line.at, line.text, what, count))
+        draft.set_aside.append(ExpectSideOutput(line.at, line.text, what, count))
 
     def not_line(self, line: Line) -> None:
         draft = self._inside(line)

@@ -23,13 +23,13 @@ from whimbrel.model.time import END_OF_TIME
 from whimbrel.testing.checking import (
     Problem,
     check_agreement,
+    check_expectations,
     check_set_aside,
-    check_told,
 )
-from whimbrel.testing.found import Found, found_in
-from whimbrel.testing.given import Given, gather
+from whimbrel.testing.observed import ObservedDetection, observed_detections
 from whimbrel.testing.parsing import ENDING, SET_ASIDE, read_tests
-from whimbrel.testing.scenario import Advance, Check, End, GivenEvent, GivenFile, Scenario
+from whimbrel.testing.scenario import Advance, Check, End, InputEvent, InputFile, Scenario
+from whimbrel.testing.scenario_input import ScenarioInput, gather
 
 if TYPE_CHECKING:
     from whimbrel.testing.coverage import Coverage
@@ -44,7 +44,7 @@ Clock = Callable[[], float]
 
 
 @dataclass(frozen=True)
-class Result:
+class ScenarioResult:
     """What became of one test, or of a file that could not be read."""
 
     file: Path
@@ -65,10 +65,10 @@ class Result:
 
 
 @dataclass(frozen=True)
-class Results:
+class ScenarioResults:
     """What became of all tests. `str()` is the report that the command line prints."""
 
-    results: tuple[Result, ...]
+    results: tuple[ScenarioResult, ...]
     coverage: Coverage | None = None
 
     @property
@@ -99,12 +99,14 @@ class Runner:
     clock: Clock = time.perf_counter
     warn: Callable[[str], None] = field(default=lambda _text: None)
 
-    def run(self, scenario: Scenario) -> Result:
+    def run(self, scenario: Scenario) -> ScenarioResult:
         """Run one test."""
         began = self.clock()
         status, report, summary = self._outcome(scenario)
         seconds = self.clock() - began
-        return Result(scenario.file, scenario.name, scenario.at.line, status, report, summary, seconds)
+        return ScenarioResult(
+            scenario.file, scenario.name, scenario.at.line, status, report, summary, seconds
+        )
 
     def _outcome(self, scenario: Scenario) -> tuple[str, str, str]:
         from whimbrel.testing.reporting import in_short
@@ -131,18 +133,18 @@ class Runner:
             self.warn(f"{scenario.title}: warning: {warning}")
         given = gather(scenario, query)
         self._cover(scenario, query, given)
-        told = tell(scenario, query, given)
+        told = run_in_session(scenario, query, given)
         way, whole = self._whole(scenario, query, given)
         counts = {what: getattr(told.counts, what) for what in SET_ASIDE}
         counts["rejected"] += len(given.rejected)
         reasons = (*told.counts.reasons, *given.rejected)
         return [
-            *check_told(scenario, told.phases),
+            *check_expectations(scenario, told.phases),
             *check_set_aside(scenario.set_aside, counts, reasons),
             *check_agreement((way, "event by event"), whole, [found for new in told.phases for found in new]),
         ]
 
-    def _cover(self, scenario: Scenario, query: Query, given: Given) -> None:
+    def _cover(self, scenario: Scenario, query: Query, given: ScenarioInput) -> None:
         if self.coverage is None:
             return
         try:
@@ -151,10 +153,12 @@ class Runner:
         except WhimbrelError as error:
             self.warn(f"{scenario.title}: warning: its coverage cannot be measured: {error}")
 
-    def _whole(self, scenario: Scenario, query: Query, given: Given) -> tuple[str, list[Found]]:
+    def _whole(
+        self, scenario: Scenario, query: Query, given: ScenarioInput
+    ) -> tuple[str, list[ObservedDetection]]:
         if self.spark is not None:
             return "Spark", on_spark(self.spark, query, given)
-        return "the whole input", found_in(detect_whole(scenario, query, given))
+        return "the whole input", observed_detections(detect_whole(scenario, query, given))
 
 
 def run_tests(
@@ -165,10 +169,10 @@ def run_tests(
     functions: Sequence[Function] = (),
     spark: Any = None,
     coverage: bool = False,
-    on_result: Callable[[Result], None] | None = None,
+    on_result: Callable[[ScenarioResult], None] | None = None,
     warn: Callable[[str], None] | None = None,
     clock: Clock = time.perf_counter,
-) -> Results:
+) -> ScenarioResults:
     """Run the tests of files, or of all test files in folders.
 
     Parameters
@@ -197,7 +201,7 @@ def run_tests(
 
     measured = Coverage() if coverage else None
     runner = Runner(query, functions, spark, measured, clock, warn or (lambda _text: None))
-    results: list[Result] = []
+    results: list[ScenarioResult] = []
     for file in find_tests(paths):
         for result in _run_file(file, runner, select):
             results.append(result)
@@ -207,15 +211,15 @@ def run_tests(
         raise DataError(
             f"no test is named like {select!r}" if select else "there are no tests in these files"
         )
-    return Results(tuple(results), measured)
+    return ScenarioResults(tuple(results), measured)
 
 
-def _run_file(file: Path, runner: Runner, select: str | None) -> Iterable[Result]:
+def _run_file(file: Path, runner: Runner, select: str | None) -> Iterable[ScenarioResult]:
     try:
         scenarios = read_tests(file)
     except WhimbrelError as error:
         line = error.at.line if isinstance(error, ScenarioError) and error.at else 1
-        yield Result(file, "(reading)", line, "error", str(error), str(error).splitlines()[0])
+        yield ScenarioResult(file, "(reading)", line, "error", str(error), str(error).splitlines()[0])
         return
     for scenario in scenarios:
         if select is None or select.lower() in scenario.title.lower():
@@ -320,7 +324,7 @@ def _refuse_unknown_params(scenario: Scenario, query: Query) -> None:
             ).located_in(scenario.text, str(scenario.file))
 
 
-def detect_whole(scenario: Scenario, query: Query, given: Given) -> pa.Table:
+def detect_whole(scenario: Scenario, query: Query, given: ScenarioInput) -> pa.Table:
     """Find the detections in the whole input at once."""
     lateness = scenario.settings.lateness
     events: Any = given.events
@@ -331,23 +335,23 @@ def detect_whole(scenario: Scenario, query: Query, given: Given) -> pa.Table:
     return run(query, events, lateness=lateness, coordinates=given.coordinates).detections
 
 
-def on_spark(spark: Any, query: Query, given: Given) -> list[Found]:
+def on_spark(spark: Any, query: Query, given: ScenarioInput) -> list[ObservedDetection]:
     """Find the detections on Spark, in a static frame."""
     from whimbrel.spark.running import run as run_on_spark
 
     frame = spark.createDataFrame(given.events)
-    return found_in(run_on_spark(query, frame, coordinates=given.coordinates).detections)
+    return observed_detections(run_on_spark(query, frame, coordinates=given.coordinates).detections)
 
 
 @dataclass
-class Told:
+class SessionOutput:
     """What a session told before each check of a test."""
 
-    phases: list[list[Found]]
+    phases: list[list[ObservedDetection]]
     counts: Counts
 
 
-def tell(scenario: Scenario, query: Query, given: Given) -> Told:
+def run_in_session(scenario: Scenario, query: Query, given: ScenarioInput) -> SessionOutput:
     """Push the events of a test one by one into a session, and let time pass as the test says.
 
     Without a lateness, time goes on to just before the earliest event that is still to come, but not past an
@@ -357,35 +361,35 @@ def tell(scenario: Scenario, query: Query, given: Given) -> Told:
     session = Session(query, lateness=lateness, coordinates=given.coordinates)
     following = _following(given.events) if lateness is None else None
     size = max(1, -(-given.events.num_rows // MOST_PUSHES))
-    phases: list[list[Found]] = []
-    new: list[Found] = []
+    phases: list[list[ObservedDetection]] = []
+    new: list[ObservedDetection] = []
     done = 0
     for number, step in enumerate(scenario.steps):
         match step:
-            case GivenEvent() | GivenFile():
+            case InputEvent() | InputFile():
                 for start in range(*given.rows[number], size):
                     stop = min(start + size, given.rows[number][1])
                     new += _wait(session, following, start)
-                    new += found_in(session.push(given.events.slice(start, stop - start)))
+                    new += observed_detections(session.push(given.events.slice(start, stop - start)))
                 done = given.rows[number][1]
             case Advance():
-                new += found_in(session.advance(step.time))
+                new += observed_detections(session.advance(step.time))
             case End():
-                new += found_in(session.close())
+                new += observed_detections(session.close())
                 following = None
             case Check():
                 if not isinstance(scenario.steps[number - 1], Advance):
                     new += _wait(session, following, done)
                 phases.append(new)
                 new = []
-    return Told(phases, session.counts)
+    return SessionOutput(phases, session.counts)
 
 
-def _wait(session: Session, following: np.ndarray | None, row: int) -> list[Found]:
+def _wait(session: Session, following: np.ndarray | None, row: int) -> list[ObservedDetection]:
     """Let time pass to just before the earliest of the events from `row` on."""
     if following is None or row >= len(following):
         return []
-    return found_in(session.advance(int(following[row]) - 1))
+    return observed_detections(session.advance(int(following[row]) - 1))
 
 
 def _following(events: pa.Table) -> np.ndarray:

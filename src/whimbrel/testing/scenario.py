@@ -16,7 +16,7 @@ ParamValue = bool | int | float | str | timedelta
 
 
 @dataclass(frozen=True, slots=True)
-class Value:
+class WrittenValue:
     """A value as it was written, and what it stands for. Instants are microseconds with their type."""
 
     text: str
@@ -26,7 +26,7 @@ class Value:
 
 
 @dataclass(frozen=True, slots=True)
-class Param:
+class ParamSetting:
     """`param NAME = VALUE`."""
 
     value: ParamValue
@@ -34,11 +34,11 @@ class Param:
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class ScenarioSettings:
     """Which query is tested, and how it is compiled and run."""
 
     query: Path | None = None
-    params: Mapping[str, Param] = field(default_factory=dict)
+    params: Mapping[str, ParamSetting] = field(default_factory=dict)
     lateness: int | None = None
     coordinates: Coordinates | None = None
     horizon: int | None = None
@@ -49,7 +49,7 @@ class Settings:
 
 
 @dataclass(frozen=True, slots=True)
-class GivenEvent:
+class InputEvent:
     """An event of the timeline. A place is a point, or a polygon as WKB."""
 
     at: Span
@@ -57,13 +57,13 @@ class GivenEvent:
     start: int
     end: int
     id: str
-    attributes: Mapping[str, Value] = field(default_factory=dict)
+    attributes: Mapping[str, WrittenValue] = field(default_factory=dict)
     source: str | None = None
     place: Point | bytes | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class GivenFile:
+class InputFile:
     """`events FILE`: all events of a file, in the order they stand in."""
 
     at: Span
@@ -89,7 +89,7 @@ class AttributeTest:
 
     name: str
     operator: str
-    value: Value
+    value: WrittenValue
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +132,7 @@ class Forbid:
 
 
 @dataclass(frozen=True, slots=True)
-class SetAside:
+class ExpectSideOutput:
     """`expect COUNT late events`, or duplicate, or rejected ones."""
 
     at: Span
@@ -148,7 +148,7 @@ class Check:
     expectations: tuple[Expect | ExpectNothing | Forbid, ...] = ()
 
 
-Step = GivenEvent | GivenFile | Advance | End | Check
+Step = InputEvent | InputFile | Advance | End | Check
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,9 +160,9 @@ class Scenario:
     at: Span
     text: str = field(repr=False)
     """The whole file, so that errors can show the line."""
-    settings: Settings
+    settings: ScenarioSettings
     steps: tuple[Step, ...]
-    set_aside: tuple[SetAside, ...] = ()
+    set_aside: tuple[ExpectSideOutput, ...] = ()
     allowed: tuple[Description, ...] = ()
     allows_others: bool = False
     """Whether detections that no line speaks of are fine."""

@@ -10,7 +10,7 @@ from whimbrel.model.columns import FIRST_INSTANT, LAST_INSTANT
 from whimbrel.model.schema import Type
 from whimbrel.model.time import DAY, SECOND, duration, format_duration, format_instant, instant
 from whimbrel.testing.lines import Line, Token
-from whimbrel.testing.scenario import ParamValue, Point, Value
+from whimbrel.testing.scenario import ParamValue, Point, WrittenValue
 
 FAR = 366 * DAY
 """How far from the origin a time is still shown as `+5min`; beyond, the date says more."""
@@ -89,24 +89,24 @@ def format_time(time: int, origin: int) -> str:
     return ("-" if distance < 0 else "+") + format_duration(abs(distance)).replace(" ", "")
 
 
-def read_value(token: Token, origin: int) -> Value:
+def read_value(token: Token, origin: int) -> WrittenValue:
     """Read a value: a number, `true`, `false`, `null`, a time, else text; in quotes it is always text."""
     text = token.content
     if token.kind == "text":
-        return Value(text, text, Type.STRING, is_quoted=True)
+        return WrittenValue(text, text, Type.STRING, is_quoted=True)
     if token.kind != "word":
         raise ScenarioError(
             f"{token.text!r} is no value", token.at, "put texts with such characters in quotes"
         )
     if text in _WORDS:
-        return Value(text, _WORDS[text], None if text == "null" else Type.BOOL)
+        return WrittenValue(text, _WORDS[text], None if text == "null" else Type.BOOL)
     if _WHOLE.fullmatch(text):
-        return Value(text, _int64(token), Type.INT)
+        return WrittenValue(text, _int64(token), Type.INT)
     if _REAL.fullmatch(text):
-        return Value(text, float(text), Type.FLOAT)
+        return WrittenValue(text, float(text), Type.FLOAT)
     if _RELATIVE.fullmatch(text) or _ABSOLUTE.fullmatch(text):
-        return Value(text, _time(text, token, origin), Type.TIMESTAMP)
-    return Value(text, text, Type.STRING)
+        return WrittenValue(text, _time(text, token, origin), Type.TIMESTAMP)
+    return WrittenValue(text, text, Type.STRING)
 
 
 def _int64(token: Token) -> int:

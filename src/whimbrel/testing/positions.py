@@ -1,0 +1,80 @@
+"""Where definitions, cases and parts stand in the text of a query."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from whimbrel.errors import Span, WhimbrelError
+from whimbrel.lang.reading import read_text
+from whimbrel.lang.wbl import tree as t
+from whimbrel.lang.wbl.lower import subscription_name
+from whimbrel.lang.wbl.parse import parse
+
+
+@dataclass(frozen=True)
+class QueryPositions:
+    """Places by name; empty for a query that is not in the Whimbrel language."""
+
+    definitions: dict[str, Span | None] = field(default_factory=dict)
+    cases: dict[tuple[str, int], Span | None] = field(default_factory=dict)
+    parts: dict[tuple[str, str], Span | None] = field(default_factory=dict)
+    types: dict[str, Span | None] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, file: Path) -> QueryPositions:
+        """Read them from a query file; one that has no such text has no places."""
+        if file.suffix != ".wbl":
+            return cls()
+        try:
+            parsed = parse(read_text(file))
+        except WhimbrelError:
+            return cls()
+        found = cls()
+        for statement in parsed.statements:
+            if isinstance(statement, t.Definition):
+                found._read(statement.name, statement)
+            elif isinstance(statement, t.Subscription):
+                found._read(subscription_name(statement), statement)
+        return found
+
+    def _read(self, name: str, statement: t.Definition | t.Subscription) -> None:
+        self.definitions[name] = statement.at
+        for number, case in enumerate(statement.cases):
+            self.cases[name, number] = case.at
+            for part in _parts(case.detect):
+                self._read_part(name, part)
+
+    def _read_part(self, name: str, part: t.PatternPart) -> None:
+        if part.alias is not None:
+            self.parts.setdefault((name, part.alias), part.at)
+        if isinstance(part.what, t.Occurrence):
+            self.parts.setdefault((name, part.what.type), part.at)
+            self.types.setdefault(part.what.type, part.what.at or part.at)
+
+    def of_definition(self, name: str) -> Span | None:
+        """Give where a definition begins."""
+        return self.definitions.get(name)
+
+    def of_case(self, name: str, number: int) -> Span | None:
+        """Give where a case of a definition begins."""
+        return self.cases.get((name, number))
+
+    def of_part(self, definition: str, name: str) -> Span | None:
+        """Give where a part of a definition stands."""
+        return self.parts.get((definition, name))
+
+    def of_type(self, name: str) -> Span | None:
+        """Give where an event type is first used."""
+        return self.types.get(name)
+
+
+def _parts(pattern: t.Pattern | t.Motion) -> Iterator[t.PatternPart]:
+    if isinstance(pattern, t.Motion):
+        yield t.PatternPart(pattern.mover, alias=pattern.alias, at=pattern.at)
+        return
+    for part in pattern.parts:
+        yield part
+        if isinstance(part.what, t.Pattern):
+            yield from _parts(part.what)
