@@ -104,6 +104,14 @@ def test_values_are_typed_by_how_they_look():
     assert [type(values[name]) for name in "ifg"] == [int, float, float]
 
 
+def test_words_of_the_format_may_name_attributes_types_and_events():
+    (event,) = events("+0s at at=1 from=2 as = 3 as events")
+    assert {name: value.value for name, value in event.attributes.items()} == {"at": 1, "from": 2, "as": 3}
+    assert (event.type, event.id) == ("at", "events")
+    what = description("expect nothing to=1 at +1s events at +1s")
+    assert (what.type, what.tests[0].name, what.end, what.events) == ("nothing", "to", SECOND, {"at", "+1s"})
+
+
 def test_a_quote_may_stand_inside_quotes():
     (event,) = events(r"+0s A k='it\'s' l='a\\b\tc'")
     assert [value.value for value in event.attributes.values()] == ["it's", "a\\b\tc"]
@@ -188,7 +196,7 @@ def test_so_many_of_them():
 
 def test_events_that_are_set_aside_are_counted():
     scenario = one("test t\nexpect 1 late event\nexpect 2 duplicate events\nexpect 0 rejected events")
-    assert [(line.what, line.count) for line in scenario.set_aside] == [
+    assert [(line.what, line.count) for line in scenario.side_outputs] == [
         ("late", 1),
         ("duplicate", 2),
         ("rejected", 0),
@@ -253,6 +261,11 @@ def test_what_is_allowed_at_the_top_is_allowed_everywhere():
         ("test a\n+5s..+1s A", "line 2, col 1", "+5s..+1s ends before it starts", "earlier time first"),
         ("test a\n+1 h A", "line 2, col 4", "'h' stands apart from its number", "without blanks: +1h30min"),
         ("test a\n+5s", "line 2, col 4", "the type of the event is missing here", "+5s Position vehicle=A"),
+        ("test a\n+5s (", "line 2, col 5", "'(' does not fit here", "+5s Position vehicle=A"),
+        ("test a\nexpect ,", "line 2, col 8", "',' does not fit here", "expect Brake vehicle=A"),
+        ("test a\nexpect A events e1, e2", "line 2, col 19", "',' does not fit here", "named with `as`"),
+        ("test a # why", "line 1, col 1", "the test 'a' expects nothing at all", "`expect nothing`"),
+        ("test # why", "line 1, col 5", "a test needs a name", "write for example"),
         ("test a\n+5s A v", "line 2, col 7", "'v' does not fit here", "write name=value, or one of: at,"),
         ("test a\n+5s A v=", "line 2, col 9", "a value is missing here", "null stands for no value"),
         ("test a\n+5s A v=(", "line 2, col 9", "'(' is no value", "in quotes"),

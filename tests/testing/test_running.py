@@ -375,7 +375,7 @@ def test_a_function_that_fails_is_an_error_of_the_test(desk):
 
 
 def test_an_error_of_ours_does_not_stop_the_other_tests(desk, monkeypatch):
-    monkeypatch.setattr(running, "tell", lambda *_given: 1 / 0)
+    monkeypatch.setattr(running, "run_in_session", lambda *_given: 1 / 0)
     results = desk.run("test one\nexpect nothing\ntest two\nexpect nothing")
     assert [result.status for result in results.results] == ["error", "error"]
     assert results.results[0].summary == "ZeroDivisionError: division by zero"

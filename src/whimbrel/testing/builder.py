@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from whimbrel.errors import ScenarioError, Span
 from whimbrel.testing.scenario import (
@@ -14,6 +15,7 @@ from whimbrel.testing.scenario import (
     ExpectNothing,
     ExpectSideOutput,
     Forbid,
+    Scenario,
     ScenarioSettings,
     Step,
 )
@@ -21,54 +23,66 @@ from whimbrel.testing.scenario import (
 
 @dataclass(slots=True)
 class ScenarioBuilder:
-    """A test while its lines are read."""
+    """A test while its lines are read, or what is said before the first one and holds for all."""
 
-    name: str
-    at: Span
-    settings: ScenarioSettings
+    name: str = ""
+    at: Span | None = None
+    settings: ScenarioSettings = ScenarioSettings()
     steps: list[Step] = field(default_factory=list)
     expectations: list[Expect | ExpectNothing | Forbid] = field(default_factory=list)
-    set_aside: list[ExpectSideOutput] = field(default_factory=list)
+    side_outputs: list[ExpectSideOutput] = field(default_factory=list)
     allowed: list[Description] = field(default_factory=list)
     allows_others: bool = False
+    has_ended: bool = False
     passed: tuple[int, Span] | None = None
     """The time that is said to have passed, and where."""
 
-    @property
-    def has_ended(self) -> bool:
-        return any(isinstance(step, End) for step in self.steps)
-
-    def close_check(self) -> None:
-        """Put the expectations that stand together into one check."""
-        if self.expectations:
-            self.steps.append(Check(tuple(self.expectations)))
-            self.expectations = []
+    def test(self, name: str, at: Span) -> ScenarioBuilder:
+        """Begin a test that has these settings and allowances."""
+        return ScenarioBuilder(
+            name, at, self.settings, allowed=list(self.allowed), allows_others=self.allows_others
+        )
 
     def add(self, step: Step, at: Span) -> None:
         """Let something happen."""
-        self.close_check()
+        self._close_check()
         if self.has_ended:
             raise ScenarioError("nothing can happen behind `end`", at, "put `end` below it")
         self.steps.append(step)
+        self.has_ended = isinstance(step, End)
 
-    def finish(self) -> tuple[Step, ...]:
+    def finish(self, file: Path, text: str) -> Scenario:
         """Let the input end: before the last expectations, or behind them if they are about a time."""
-        self.close_check()
+        assert self.at is not None
+        self._close_check()
         steps = self.steps
+        said = [line for step in steps if isinstance(step, Check) for line in step.expectations]
+        if not said and not self.side_outputs:
+            raise ScenarioError(
+                f"the test {self.name!r} expects nothing at all",
+                self.at,
+                "add what it expects: `expect TYPE ...`, `expect nothing` or `not TYPE ...`",
+            )
         if not self.has_ended:
             last = len(steps) - isinstance(steps[-1], Check) if steps else 0
             is_about_a_time = last > 0 and isinstance(steps[last - 1], Advance)
             steps.insert(len(steps) if is_about_a_time else last, End())
         if not isinstance(steps[-1], Check):
             steps.append(Check())
-        return tuple(steps)
+        return Scenario(
+            self.name,
+            file,
+            self.at,
+            text,
+            self.settings,
+            tuple(steps),
+            tuple(self.side_outputs),
+            tuple(self.allowed),
+            self.allows_others or all(isinstance(line, Forbid) for line in said),
+        )
 
-    @property
-    def says_something(self) -> bool:
-        checks = [step for step in self.steps if isinstance(step, Check)]
-        return bool(self.set_aside) or any(check.expectations for check in checks)
-
-    @property
-    def expects_something(self) -> bool:
-        lines = [line for step in self.steps if isinstance(step, Check) for line in step.expectations]
-        return any(isinstance(line, Expect | ExpectNothing) for line in lines)
+    def _close_check(self) -> None:
+        """Put the expectations that stand together into one check."""
+        if self.expectations:
+            self.steps.append(Check(tuple(self.expectations)))
+            self.expectations = []

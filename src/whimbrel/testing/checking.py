@@ -240,7 +240,7 @@ def assign(fitting: Sequence[Sequence[int]], count: int) -> list[int | None]:
 # What was set aside -----------------------------------------------------------------------------------------
 
 
-def check_set_aside(
+def check_side_outputs(
     expected: Sequence[ExpectSideOutput], counts: dict[str, int], reasons: tuple[str, ...]
 ) -> list[Problem]:
     """Compare the numbers of events that were not processed; none is expected where nothing is said."""

@@ -24,10 +24,10 @@ from whimbrel.testing.checking import (
     Problem,
     check_agreement,
     check_expectations,
-    check_set_aside,
+    check_side_outputs,
 )
 from whimbrel.testing.observed import ObservedDetection, observed_detections
-from whimbrel.testing.parsing import ENDING, SET_ASIDE, read_tests
+from whimbrel.testing.parsing import ENDING, SIDE_OUTPUTS, read_tests
 from whimbrel.testing.scenario import Advance, Check, End, InputEvent, InputFile, Scenario
 from whimbrel.testing.scenario_input import ScenarioInput, gather
 
@@ -135,12 +135,12 @@ class Runner:
         self._cover(scenario, query, given)
         told = run_in_session(scenario, query, given)
         way, whole = self._whole(scenario, query, given)
-        counts = {what: getattr(told.counts, what) for what in SET_ASIDE}
+        counts = {what: getattr(told.counts, what) for what in SIDE_OUTPUTS}
         counts["rejected"] += len(given.rejected)
         reasons = (*told.counts.reasons, *given.rejected)
         return [
             *check_expectations(scenario, told.phases),
-            *check_set_aside(scenario.set_aside, counts, reasons),
+            *check_side_outputs(scenario.side_outputs, counts, reasons),
             *check_agreement((way, "event by event"), whole, [found for new in told.phases for found in new]),
         ]
 

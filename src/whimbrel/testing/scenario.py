@@ -162,7 +162,7 @@ class Scenario:
     """The whole file, so that errors can show the line."""
     settings: ScenarioSettings
     steps: tuple[Step, ...]
-    set_aside: tuple[ExpectSideOutput, ...] = ()
+    side_outputs: tuple[ExpectSideOutput, ...] = ()
     allowed: tuple[Description, ...] = ()
     allows_others: bool = False
     """Whether detections that no line speaks of are fine."""
