@@ -84,7 +84,7 @@ def test_an_event_has_attributes_a_place_a_source_and_a_name():
     (event,) = events("+1s Position speed=50 at (10, -2.5) source bus-4 as e1 lane = 2")
     values = {name: value.value for name, value in event.attributes.items()}
     assert (event.type, values) == ("Position", {"speed": 50, "lane": 2})
-    assert (event.place, event.source, event.id) == ((10.0, -2.5), "bus-4", "e1")
+    assert (event.location, event.source, event.id) == ((10.0, -2.5), "bus-4", "e1")
 
 
 def test_an_event_without_a_name_is_called_after_its_line():
@@ -119,7 +119,7 @@ def test_a_quote_may_stand_inside_quotes():
 
 def test_a_place_may_be_a_polygon():
     (event,) = events("+0s A at 'POLYGON ((0 0, 1 0, 1 1, 0 0))'")
-    assert isinstance(event.place, bytes)
+    assert isinstance(event.location, bytes)
 
 
 def test_comments_begin_at_a_word():
@@ -176,7 +176,7 @@ def test_settings_inside_a_test_hold_for_that_test():
 
 def test_an_expectation_names_what_matters():
     what = description("expect Late truck=T1 load>=2.5 from +0s to +1h at (3, 4) events e1 e2")
-    assert (what.type, what.start, what.end, what.place) == ("Late", 0, HOUR, (3.0, 4.0))
+    assert (what.type, what.start, what.end, what.location) == ("Late", 0, HOUR, (3.0, 4.0))
     assert [(test.name, test.operator, test.value.value) for test in what.tests] == [
         ("truck", "=", "T1"),
         ("load", ">=", 2.5),

@@ -56,8 +56,8 @@ def _case(result: ScenarioResult) -> ET.Element:
     )
     tag = {"failed": "failure", "error": "error", "skipped": "skipped"}.get(result.status)
     if tag is not None:
-        told = ET.SubElement(case, tag, message=_clean(result.summary))
-        told.text = _clean(result.report)
+        outcome = ET.SubElement(case, tag, message=_clean(result.summary))
+        outcome.text = _clean(result.report)
     return case
 
 

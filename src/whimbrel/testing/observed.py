@@ -1,4 +1,4 @@
-"""Detections as tests see them, and how far one is from what was expected of it."""
+"""Detections as tests observe them, and how far one is from what was expected of it."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class ObservedDetection:
         return float(left + right) / 2, float(bottom + top) / 2
 
     def is_same(self, other: ObservedDetection) -> bool:
-        """Tell whether another way of running found the same."""
+        """Tell whether another way of running gave the same."""
         fixed = ("id", "type", "start", "end", "events")
         return all(getattr(self, name) == getattr(other, name) for name in fixed) and all(
             _equal(self.attributes.get(name), other.attributes.get(name))
@@ -75,10 +75,10 @@ def _equal(one: Any, other: Any) -> bool:
 def observed_detections(table: pa.Table) -> list[ObservedDetection]:
     """Read the rows of a table of detections; each has the attributes of its type."""
     owned = json.loads((table.schema.metadata or {}).get(ATTRIBUTES_KEY, b"{}"))
-    return [_found(row, owned) for row in table.to_pylist()]
+    return [_observed(row, owned) for row in table.to_pylist()]
 
 
-def _found(row: dict[str, Any], owned: Mapping[str, list[str]]) -> ObservedDetection:
+def _observed(row: dict[str, Any], owned: Mapping[str, list[str]]) -> ObservedDetection:
     names = owned.get(row["type"], [name for name in row if name not in (*FIXED, "events")])
     return ObservedDetection(
         row["id"],
@@ -96,51 +96,51 @@ def _found(row: dict[str, Any], owned: Mapping[str, list[str]]) -> ObservedDetec
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One thing that was said of a detection, and what was found instead; `is_met` where it holds."""
+    """One thing that was said of a detection, and what was observed instead; `is_met` where it holds."""
 
     name: str
     expected: str
-    found: str
+    observed: str
     is_met: bool
 
 
-def fits(what: Description, found: ObservedDetection) -> bool:
+def fits(what: Description, detection: ObservedDetection) -> bool:
     """Tell whether a detection is as described."""
-    return what.type == found.type and all(each.is_met for each in compare(what, found, 0))
+    return what.type == detection.type and all(part.is_met for part in compare(what, detection, 0))
 
 
-def compare(what: Description, found: ObservedDetection, origin: int) -> list[Difference]:
+def compare(what: Description, detection: ObservedDetection, origin: int) -> list[Difference]:
     """Go through everything that is said of a detection."""
-    compared = [Difference("type", what.type, found.type, what.type == found.type)]
-    compared += [_compare_attribute(test, found, origin) for test in what.tests]
-    for name, wanted, time in (("from", what.start, found.start), ("to", what.end, found.end)):
+    compared = [Difference("type", what.type, detection.type, what.type == detection.type)]
+    compared += [_compare_attribute(test, detection, origin) for test in what.tests]
+    for name, wanted, time in (("from", what.start, detection.start), ("to", what.end, detection.end)):
         if wanted is not None:
             compared.append(
                 Difference(name, format_time(wanted, origin), format_time(time, origin), wanted == time)
             )
-    if what.place is not None:
-        compared.append(_compare_place(what.place, found.centre))
+    if what.location is not None:
+        compared.append(_compare_location(what.location, detection.centre))
     if what.events is not None:
-        wanted_events, there = sorted(what.events), " ".join(found.events)
+        wanted_events, there = sorted(what.events), " ".join(detection.events)
         compared.append(
-            Difference("events", " ".join(wanted_events), there, what.events == set(found.events))
+            Difference("events", " ".join(wanted_events), there, what.events == set(detection.events))
         )
     return compared
 
 
-def _compare_place(wanted: Point, there: Point | None) -> Difference:
+def _compare_location(wanted: Point, there: Point | None) -> Difference:
     is_met = there is not None and math.dist(wanted, there) <= CLOSE_PLACE * max(1.0, *map(abs, wanted))
     return Difference("at", format_point(wanted), "nowhere" if there is None else format_point(there), is_met)
 
 
-def _compare_attribute(test: AttributeTest, found: ObservedDetection, origin: int) -> Difference:
+def _compare_attribute(test: AttributeTest, detection: ObservedDetection, origin: int) -> Difference:
     written = f"'{test.value.text}'" if test.value.is_quoted else test.value.text
     expected = written if test.operator == "=" else f"{test.operator} {written}"
-    if test.name not in found.attributes:
-        known = ", ".join(found.attributes) or "none"
+    if test.name not in detection.attributes:
+        known = ", ".join(detection.attributes) or "none"
         return Difference(test.name, expected, f"no such attribute; there are: {known}", is_met=False)
-    value = found.attributes[test.name]
-    return Difference(test.name, expected, format_found(value, origin), holds(test, value))
+    value = detection.attributes[test.name]
+    return Difference(test.name, expected, format_value(value, origin), holds(test, value))
 
 
 def holds(test: AttributeTest, value: Any) -> bool:
@@ -155,7 +155,7 @@ def holds(test: AttributeTest, value: Any) -> bool:
 
 
 def _wanted(written: WrittenValue, value: Any) -> Any:
-    """Read what was written as the kind of value that was found; None where it is of another kind."""
+    """Read what was written as the kind of value that was observed; None where it is of another kind."""
     if isinstance(value, str):
         return None if written.value is None else written.text
     if isinstance(value, bool):
@@ -193,7 +193,7 @@ def format_point(point: Point) -> str:
     return f"({point[0]:.12g}, {point[1]:.12g})"
 
 
-def format_found(value: Any, origin: int) -> str:
+def format_value(value: Any, origin: int) -> str:
     """Write a value of a detection as a test file would."""
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
@@ -211,10 +211,10 @@ def _is_plain_word(text: str) -> bool:
     return bool(text) and text not in ("true", "false", "null") and text[0].isalpha() and text.isalnum()
 
 
-def format_detection(found: ObservedDetection, origin: int) -> str:
+def format_detection(detection: ObservedDetection, origin: int) -> str:
     """Write a detection in the words of an expectation, with everything that is known of it."""
-    words = [found.type]
-    words += [f"{name}={format_found(value, origin)}" for name, value in found.attributes.items()]
-    start, end = format_time(found.start, origin), format_time(found.end, origin)
+    words = [detection.type]
+    words += [f"{name}={format_value(value, origin)}" for name, value in detection.attributes.items()]
+    start, end = format_time(detection.start, origin), format_time(detection.end, origin)
     words.append(f"at {end}" if start == end else f"from {start} to {end}")
-    return " ".join([*words, "events", *found.events])
+    return " ".join([*words, "events", *detection.events])

@@ -214,9 +214,9 @@ class _Reader:
                     raise _refused(token, f"{attribute.name!r} is given twice", "leave one of them out")
                 return replace(event, attributes={**event.attributes, attribute.name: attribute.value})
             case "point":
-                return replace(event, place=_point(part))
+                return replace(event, location=_point(part))
             case "polygon":
-                return replace(event, place=read_polygon(token))
+                return replace(event, location=read_polygon(token))
             case "source":
                 return replace(event, source=content(token))
         return replace(event, id=content(token))
@@ -285,7 +285,7 @@ class _Reader:
                 case "attribute":
                     what = replace(what, tests=(*what.tests, self._attribute(part)))
                 case "point":
-                    what = replace(what, place=_point(part))
+                    what = replace(what, location=_point(part))
                 case "starts":
                     what = replace(what, start=read_time(part.children[0], self.origin))
                 case "ends":

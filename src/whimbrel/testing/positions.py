@@ -15,7 +15,7 @@ from whimbrel.lang.wbl.parse import parse
 
 @dataclass(frozen=True)
 class QueryPositions:
-    """Places by name; empty for a query that is not in the Whimbrel language."""
+    """Spans by name; empty for a query that is not in the Whimbrel language."""
 
     definitions: dict[str, Span | None] = field(default_factory=dict)
     cases: dict[tuple[str, int], Span | None] = field(default_factory=dict)
@@ -24,20 +24,20 @@ class QueryPositions:
 
     @classmethod
     def of(cls, file: Path) -> QueryPositions:
-        """Read them from a query file; one that has no such text has no places."""
+        """Read them from a query file; one that has no such text has no positions."""
         if file.suffix != ".wbl":
             return cls()
         try:
             parsed = parse(read_text(file))
         except WhimbrelError:
             return cls()
-        found = cls()
+        positions = cls()
         for statement in parsed.statements:
             if isinstance(statement, t.Definition):
-                found._read(statement.name, statement)
+                positions._read(statement.name, statement)
             elif isinstance(statement, t.Subscription):
-                found._read(subscription_name(statement), statement)
-        return found
+                positions._read(subscription_name(statement), statement)
+        return positions
 
     def _read(self, name: str, statement: t.Definition | t.Subscription) -> None:
         self.definitions[name] = statement.at
@@ -52,22 +52,6 @@ class QueryPositions:
         if isinstance(part.what, t.Occurrence):
             self.parts.setdefault((name, part.what.type), part.at)
             self.types.setdefault(part.what.type, part.what.at or part.at)
-
-    def of_definition(self, name: str) -> Span | None:
-        """Give where a definition begins."""
-        return self.definitions.get(name)
-
-    def of_case(self, name: str, number: int) -> Span | None:
-        """Give where a case of a definition begins."""
-        return self.cases.get((name, number))
-
-    def of_part(self, definition: str, name: str) -> Span | None:
-        """Give where a part of a definition stands."""
-        return self.parts.get((definition, name))
-
-    def of_type(self, name: str) -> Span | None:
-        """Give where an event type is first used."""
-        return self.types.get(name)
 
 
 def _parts(pattern: t.Pattern | t.Motion) -> Iterator[t.PatternPart]:

@@ -59,8 +59,8 @@ def short_summary(results: Sequence[ScenarioResult]) -> list[str]:
 def numbers(results: ScenarioResults) -> str:
     """Write how many tests passed, failed, could not be run or were left out."""
     names = {"failed": "failed", "passed": "passed", "error": "errors", "skipped": "skipped"}
-    told = [f"{count} {name}" for status, name in names.items() if (count := results.count(status))]
-    return ", ".join(told).replace("1 errors", "1 error") if told else "no tests"
+    counted = [f"{count} {name}" for status, name in names.items() if (count := results.count(status))]
+    return ", ".join(counted).replace("1 errors", "1 error") if counted else "no tests"
 
 
 def in_short(problems: Iterable[Problem]) -> str:

@@ -1,4 +1,4 @@
-"""Run tests: each over the whole input at once and event by event, which must find the same."""
+"""Run tests: each over the whole input at once and event by event, which must detect the same."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -38,7 +39,7 @@ MOST_PUSHES = 2_000
 """Events that are pushed one by one; longer inputs are cut into so many pieces."""
 
 MOST_SHOWN = 50
-"""Problems of one test that are told; more do not help."""
+"""Problems of one test that are reported; more do not help."""
 
 Clock = Callable[[], float]
 
@@ -127,38 +128,38 @@ class Runner:
         return "failed" if problems else "passed", "\n".join(lines), in_short(problems)
 
     def problems(self, scenario: Scenario) -> list[Problem]:
-        """Run a test both ways, and give what is not as expected."""
+        """Run a test both ways, and list what is not as expected."""
         query = compile_for(scenario, self.query, self.functions)
         for warning in query.warnings:
             self.warn(f"{scenario.title}: warning: {warning}")
-        given = gather(scenario, query)
-        self._cover(scenario, query, given)
-        told = run_in_session(scenario, query, given)
-        way, whole = self._whole(scenario, query, given)
-        counts = {what: getattr(told.counts, what) for what in SIDE_OUTPUTS}
-        counts["rejected"] += len(given.rejected)
-        reasons = (*told.counts.reasons, *given.rejected)
+        inputs = gather(scenario, query)
+        self._cover(scenario, query, inputs)
+        output = run_in_session(scenario, query, inputs)
+        way, whole = self._whole(scenario, query, inputs)
+        counts = {what: getattr(output.counts, what) for what in SIDE_OUTPUTS}
+        counts["rejected"] += len(inputs.rejected)
+        reasons = (*output.counts.reasons, *inputs.rejected)
         return [
-            *check_expectations(scenario, told.phases),
+            *check_expectations(scenario, output.phases),
             *check_side_outputs(scenario.side_outputs, counts, reasons),
-            *check_agreement((way, "event by event"), whole, [found for new in told.phases for found in new]),
+            *check_agreement((way, "event by event"), whole, list(chain.from_iterable(output.phases))),
         ]
 
-    def _cover(self, scenario: Scenario, query: Query, given: ScenarioInput) -> None:
+    def _cover(self, scenario: Scenario, query: Query, inputs: ScenarioInput) -> None:
         if self.coverage is None:
             return
         try:
             file = None if self.query is not None else query_file(scenario)
-            self.coverage.add(scenario, query, given, file)
+            self.coverage.add(scenario, query, inputs, file)
         except WhimbrelError as error:
             self.warn(f"{scenario.title}: warning: its coverage cannot be measured: {error}")
 
     def _whole(
-        self, scenario: Scenario, query: Query, given: ScenarioInput
+        self, scenario: Scenario, query: Query, inputs: ScenarioInput
     ) -> tuple[str, list[ObservedDetection]]:
         if self.spark is not None:
-            return "Spark", on_spark(self.spark, query, given)
-        return "the whole input", observed_detections(detect_whole(scenario, query, given))
+            return "Spark", on_spark(self.spark, query, inputs)
+        return "the whole input", observed_detections(detect_whole(scenario, query, inputs))
 
 
 def run_tests(
@@ -227,7 +228,7 @@ def _run_file(file: Path, runner: Runner, select: str | None) -> Iterable[Scenar
 
 
 def find_tests(paths: str | Path | Iterable[str | Path]) -> list[Path]:
-    """Give the test files that paths stand for: files themselves, folders with everything in them.
+    """List the test files that paths stand for: files themselves, folders with everything in them.
 
     Raises
     ------
@@ -235,10 +236,10 @@ def find_tests(paths: str | Path | Iterable[str | Path]) -> list[Path]:
         If there is nothing at a path, or no test file in a folder.
     """
     listed = [paths] if isinstance(paths, str | Path) else list(paths)
-    found: dict[Path, None] = {}
+    files: dict[Path, None] = {}
     for path in map(Path, listed):
-        found |= dict.fromkeys(_files_at(path))
-    return list(found)
+        files |= dict.fromkeys(_files_at(path))
+    return list(files)
 
 
 def _files_at(path: Path) -> list[Path]:
@@ -295,7 +296,7 @@ def _compiled(scenario: Scenario, functions: Sequence[Function]) -> Query:
 
 
 def query_file(scenario: Scenario) -> Path:
-    """Give the query that a test names, or the one beside the file that has its name.
+    """Find the query that a test names, or the one beside the file that has its name.
 
     Raises
     ------
@@ -305,9 +306,9 @@ def query_file(scenario: Scenario) -> Path:
     if scenario.settings.query is not None:
         return scenario.settings.query
     beside = scenario.file.with_suffix(".wbl")
-    for each in (beside, beside.with_suffix(".cpsl")):
-        if each.exists():
-            return each
+    for file in (beside, beside.with_suffix(".cpsl")):
+        if file.exists():
+            return file
     raise ScenarioError(
         "which query is tested?",
         scenario.at,
@@ -324,54 +325,54 @@ def _refuse_unknown_params(scenario: Scenario, query: Query) -> None:
             ).located_in(scenario.text, str(scenario.file))
 
 
-def detect_whole(scenario: Scenario, query: Query, given: ScenarioInput) -> pa.Table:
+def detect_whole(scenario: Scenario, query: Query, inputs: ScenarioInput) -> pa.Table:
     """Find the detections in the whole input at once."""
     lateness = scenario.settings.lateness
-    events: Any = given.events
+    events: Any = inputs.events
     if lateness is not None:
         # Whether an event is late shows when it comes, so each has to come for itself.
-        single = given.events.to_batches(max_chunksize=1)
-        events = pa.RecordBatchReader.from_batches(given.events.schema, single)
-    return run(query, events, lateness=lateness, coordinates=given.coordinates).detections
+        single = inputs.events.to_batches(max_chunksize=1)
+        events = pa.RecordBatchReader.from_batches(inputs.events.schema, single)
+    return run(query, events, lateness=lateness, coordinates=inputs.coordinates).detections
 
 
-def on_spark(spark: Any, query: Query, given: ScenarioInput) -> list[ObservedDetection]:
+def on_spark(spark: Any, query: Query, inputs: ScenarioInput) -> list[ObservedDetection]:
     """Find the detections on Spark, in a static frame."""
     from whimbrel.spark.running import run as run_on_spark
 
-    frame = spark.createDataFrame(given.events)
-    return observed_detections(run_on_spark(query, frame, coordinates=given.coordinates).detections)
+    frame = spark.createDataFrame(inputs.events)
+    return observed_detections(run_on_spark(query, frame, coordinates=inputs.coordinates).detections)
 
 
 @dataclass
 class SessionOutput:
-    """What a session told before each check of a test."""
+    """What a session reported before each check of a test."""
 
     phases: list[list[ObservedDetection]]
     counts: Counts
 
 
-def run_in_session(scenario: Scenario, query: Query, given: ScenarioInput) -> SessionOutput:
+def run_in_session(scenario: Scenario, query: Query, inputs: ScenarioInput) -> SessionOutput:
     """Push the events of a test one by one into a session, and let time pass as the test says.
 
     Without a lateness, time goes on to just before the earliest event that is still to come, but not past an
     `advance` that a check follows.
     """
     lateness = scenario.settings.lateness
-    session = Session(query, lateness=lateness, coordinates=given.coordinates)
-    following = _following(given.events) if lateness is None else None
-    size = max(1, -(-given.events.num_rows // MOST_PUSHES))
+    session = Session(query, lateness=lateness, coordinates=inputs.coordinates)
+    following = _following(inputs.events) if lateness is None else None
+    size = max(1, -(-inputs.events.num_rows // MOST_PUSHES))
     phases: list[list[ObservedDetection]] = []
     new: list[ObservedDetection] = []
     done = 0
     for number, step in enumerate(scenario.steps):
         match step:
             case InputEvent() | InputFile():
-                for start in range(*given.rows[number], size):
-                    stop = min(start + size, given.rows[number][1])
+                for start in range(*inputs.rows[number], size):
+                    stop = min(start + size, inputs.rows[number][1])
                     new += _wait(session, following, start)
-                    new += observed_detections(session.push(given.events.slice(start, stop - start)))
-                done = given.rows[number][1]
+                    new += observed_detections(session.push(inputs.events.slice(start, stop - start)))
+                done = inputs.rows[number][1]
             case Advance():
                 new += observed_detections(session.advance(step.time))
             case End():
@@ -393,7 +394,7 @@ def _wait(session: Session, following: np.ndarray | None, row: int) -> list[Obse
 
 
 def _following(events: pa.Table) -> np.ndarray:
-    """Give, for each row, the least end of it and all rows behind it."""
+    """Compute, for each row, the least end of it and all rows behind it."""
     ends = events.column("end").cast(pa.int64()).to_numpy()
     if not len(ends):
         return np.full(0, END_OF_TIME, np.int64)

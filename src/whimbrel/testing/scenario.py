@@ -1,4 +1,4 @@
-"""What a test of a query says: a timeline of events, and what is to be told of them. Plain frozen data."""
+"""What a test of a query says: a timeline of events, and what is expected of them. Plain frozen data."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class ScenarioSettings:
 
 @dataclass(frozen=True, slots=True)
 class InputEvent:
-    """An event of the timeline. A place is a point, or a polygon as WKB."""
+    """An event of the timeline. A location is a point, or a polygon as WKB."""
 
     at: Span
     type: str
@@ -59,7 +59,7 @@ class InputEvent:
     id: str
     attributes: Mapping[str, WrittenValue] = field(default_factory=dict)
     source: str | None = None
-    place: Point | bytes | None = None
+    location: Point | bytes | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,13 +100,13 @@ class Description:
     tests: tuple[AttributeTest, ...] = ()
     start: int | None = None
     end: int | None = None
-    place: Point | None = None
+    location: Point | None = None
     events: frozenset[str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Expect:
-    """`expect COUNT TYPE ...`: so many detections that fit are told."""
+    """`expect COUNT TYPE ...`: so many detections that fit are reported."""
 
     at: Span
     text: str
@@ -124,7 +124,7 @@ class ExpectNothing:
 
 @dataclass(frozen=True, slots=True)
 class Forbid:
-    """`not TYPE ...`: no detection that has been told up to here fits."""
+    """`not TYPE ...`: no detection that has been reported up to here fits."""
 
     at: Span
     text: str
@@ -143,7 +143,7 @@ class ExpectSideOutput:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """Expectations that stand together: what is told between the check before and here."""
+    """Expectations that stand together: what is reported between the check before and here."""
 
     expectations: tuple[Expect | ExpectNothing | Forbid, ...] = ()
 

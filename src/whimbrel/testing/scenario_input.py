@@ -49,7 +49,7 @@ def gather(scenario: Scenario, query: Query) -> ScenarioInput:
     tables: list[pa.Table] = []
     rows: dict[int, tuple[int, int]] = {}
     rejected: list[str] = []
-    place = scenario.settings.coordinates or query.graph.coordinates
+    coordinates = scenario.settings.coordinates or query.graph.coordinates
     written = [step for step in scenario.steps if isinstance(step, InputEvent)]
     kinds = _kinds(written)
     count = 0
@@ -57,16 +57,16 @@ def gather(scenario: Scenario, query: Query) -> ScenarioInput:
         if isinstance(step, InputEvent):
             tables.append(_table(step, kinds))
         elif isinstance(step, InputFile):
-            found, place = _read(step, query, place, rejected)
-            tables.append(found)
+            table, coordinates = _read(step, query, coordinates, rejected)
+            tables.append(table)
         else:
             continue
         rows[number] = (count, count + tables[-1].num_rows)
         count += tables[-1].num_rows
-    return ScenarioInput(_joined(tables, place, scenario), rows, place, tuple(rejected))
+    return ScenarioInput(_joined(tables, coordinates, scenario), rows, coordinates, tuple(rejected))
 
 
-def _joined(tables: list[pa.Table], place: Coordinates | None, scenario: Scenario) -> pa.Table:
+def _joined(tables: list[pa.Table], coordinates: Coordinates | None, scenario: Scenario) -> pa.Table:
     if not tables:
         return pa.table({"id": [], "type": [], "start": [], "end": []}).cast(
             pa.schema([("id", pa.string()), ("type", pa.string()), ("start", INSTANT), ("end", INSTANT)])
@@ -79,7 +79,7 @@ def _joined(tables: list[pa.Table], place: Coordinates | None, scenario: Scenari
             scenario.at,
             "give an attribute values of one type, or declare its type in the query",
         ).located_in(scenario.text, str(scenario.file)) from None
-    if place is Coordinates.LONLAT:
+    if coordinates is Coordinates.LONLAT:
         whole = whole.rename_columns(
             [{"x": "lon", "y": "lat"}.get(name, name) for name in whole.column_names]
         )
@@ -113,10 +113,10 @@ def _table(event: InputEvent, kinds: Mapping[str, Type]) -> pa.Table:
     }
     if event.source is not None:
         columns["source"] = pa.array([event.source], pa.string())
-    if isinstance(event.place, bytes):
-        columns["geometry"] = pa.array([event.place], pa.binary())
-    elif event.place is not None:
-        columns["x"], columns["y"] = (pa.array([number], pa.float64()) for number in event.place)
+    if isinstance(event.location, bytes):
+        columns["geometry"] = pa.array([event.location], pa.binary())
+    elif event.location is not None:
+        columns["x"], columns["y"] = (pa.array([number], pa.float64()) for number in event.location)
     for name, value in event.attributes.items():
         columns[name] = _column(value, kinds[name])
     return pa.table(columns)
@@ -135,7 +135,7 @@ def _column(value: WrittenValue, kind: Type) -> pa.Array:
 
 
 def _read(
-    step: InputFile, query: Query, place: Coordinates | None, rejected: list[str]
+    step: InputFile, query: Query, coordinates: Coordinates | None, rejected: list[str]
 ) -> tuple[pa.Table, Coordinates | None]:
     """Read the events of a file; those without an id are named after the file and their row."""
     batches: list[pa.RecordBatch] = []
@@ -144,18 +144,20 @@ def _read(
     read = Needs(query.graph, query.functions).atoms
     for piece in read_events(step.path, schemas=query.schemas).pieces():
         try:
-            found = conform(piece.batch, schemas=query.schemas, coordinates=place, reading=reading, read=read)
+            conformed = conform(
+                piece.batch, schemas=query.schemas, coordinates=coordinates, reading=reading, read=read
+            )
         except DataError as error:
             raise DataError(f"{piece.file}: {error}") from error
-        place = place or found.coordinates
-        rejected += _reasons(piece.rejected, piece.file) + _reasons(found.rejected, piece.file)
-        batches.append(_plain(found))
+        coordinates = coordinates or conformed.coordinates
+        rejected += _reasons(piece.rejected, piece.file) + _reasons(conformed.rejected, piece.file)
+        batches.append(_plain(conformed))
     table = pa.Table.from_batches(batches)
     if "id" not in table.column_names:
         width = len(str(table.num_rows))
         names = [f"{step.path.name}:{row:0{width}}" for row in range(1, table.num_rows + 1)]
         table = table.append_column("id", pa.array(names, pa.string()))
-    return table, place
+    return table, coordinates
 
 
 def _reasons(rejected: pa.RecordBatch | None, file: Path) -> list[str]:
@@ -163,9 +165,9 @@ def _reasons(rejected: pa.RecordBatch | None, file: Path) -> list[str]:
     return [f"{file}: {reason}" for reason in reasons]
 
 
-def _plain(found: Conformed) -> pa.RecordBatch:
+def _plain(conformed: Conformed) -> pa.RecordBatch:
     """Write times as timestamps and texts as texts, so that the batch can be joined with others."""
     columns = {}
-    for name, column in zip(found.events.schema.names, found.events.columns, strict=True):
+    for name, column in zip(conformed.events.schema.names, conformed.events.columns, strict=True):
         columns[name] = column.cast(INSTANT) if name in ("start", "end") else decoded(column)
     return pa.RecordBatch.from_pydict(columns)

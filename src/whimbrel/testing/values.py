@@ -12,17 +12,15 @@ from whimbrel.lang.wbl.literals import token_span, unquote
 from whimbrel.model.columns import FIRST_INSTANT, LAST_INSTANT
 from whimbrel.model.schema import Type
 from whimbrel.model.time import DAY, SECOND, duration, format_duration, format_instant, instant
+from whimbrel.testing.events import CONSTANTS, REAL, WHOLE
 from whimbrel.testing.scenario import ParamValue, WrittenValue
 from whimbrel.testing.syntax import TIME_EXAMPLE
 
 FAR = 366 * DAY
 """How far from the origin a time is still shown as `+5min`; beyond, the date says more."""
 
-_WHOLE = re.compile(r"[+-]?\d+")
-_REAL = re.compile(r"[+-]?(\d+\.\d*|\.\d+|\d+(?=[eE]))([eE][+-]?\d+)?")
 _RELATIVE = re.compile(r"[+-](\d+(\.\d+)?[A-Za-z]+)+")
 _ABSOLUTE = re.compile(r"\d{4}-\d\d-\d\d[T_]\d\d:\d\d\S*")
-_WORDS = {"true": True, "false": False, "null": None}
 
 
 def content(token: Token) -> str:
@@ -72,7 +70,7 @@ def _time_hint(text: str) -> str:
 
 
 def _is_number(text: str) -> bool:
-    return bool(_WHOLE.fullmatch(text) or _REAL.fullmatch(text))
+    return bool(WHOLE.fullmatch(text) or REAL.fullmatch(text))
 
 
 def format_time(time: int, origin: int) -> str:
@@ -94,11 +92,11 @@ def read_value(token: Token, origin: int) -> WrittenValue:
     text = content(token)
     if token.type == "STRING":
         return WrittenValue(text, text, Type.STRING, is_quoted=True)
-    if text in _WORDS:
-        return WrittenValue(text, _WORDS[text], None if text == "null" else Type.BOOL)
-    if _WHOLE.fullmatch(text):
+    if text in CONSTANTS:
+        return WrittenValue(text, CONSTANTS[text], None if text == "null" else Type.BOOL)
+    if WHOLE.fullmatch(text):
         return WrittenValue(text, _int64(token), Type.INT)
-    if _REAL.fullmatch(text):
+    if REAL.fullmatch(text):
         return WrittenValue(text, float(text), Type.FLOAT)
     if _RELATIVE.fullmatch(text) or _ABSOLUTE.fullmatch(text):
         return WrittenValue(text, read_time(token, origin), Type.TIMESTAMP)
@@ -132,7 +130,7 @@ def read_param(text: str) -> ParamValue:
     if text in ("true", "false"):
         return text == "true"
     if _is_number(text):
-        return int(text) if _WHOLE.fullmatch(text) else float(text)
+        return int(text) if WHOLE.fullmatch(text) else float(text)
     try:
         return timedelta(microseconds=duration(text))
     except DataError:
