@@ -17,7 +17,7 @@ from tests.reference.tables import event_table
 
 import whimbrel as wb
 from whimbrel.backtesting import collected
-from whimbrel.backtesting.counting import TimeZone, bins_over, cells
+from whimbrel.backtesting.counting import TimeZone, bin_numbers, bins_over
 from whimbrel.errors import WhimbrelError
 from whimbrel.graph.query import Query
 from whimbrel.store import Store
@@ -208,7 +208,7 @@ def test_bars_stand_for_as_long_a_time_as_fits(days, unit, first, count):
 
 def test_weeks_begin_on_monday():
     moments = pa.array([0, 3 * 86_400, 4 * 86_400]).to_numpy() * 1_000_000  # Thursday, Sunday, Monday
-    assert cells(moments, "week").tolist() == [0, 0, 1]
+    assert bin_numbers(moments, "week").tolist() == [0, 0, 1]
 
 
 # Shown ------------------------------------------------------------------------------------------------------

@@ -46,8 +46,8 @@ def backtest(
     events
         As for `whimbrel.detect`: paths, Arrow, pandas, polars, a list of dicts, or an event store.
     against
-        The new query: what it adds and drops is told. Findings are matched by type and atomic events, so a
-        definition should keep its name.
+        The new query: what it adds and drops is reported. Findings are matched by type and atomic events, so
+        a definition should keep its name.
     by
         Attributes of the detections, or keys of the query, to count by; None: what the query groups by.
     timezone
@@ -94,19 +94,19 @@ def try_out(
     timezone: str = "UTC",
 ) -> Backtest:
     """Do a backtest with whatever runs queries; `then` runs the new one if it is another."""
-    for each in (query, against):
-        if isinstance(each, str | PathLike):
+    for given in (query, against):
+        if isinstance(given, str | PathLike):
             raise WhimbrelError("this is no query yet; compile it first: wb.compile(text) or wb.read(path)")
     zone, names = TimeZone(timezone), [by] if isinstance(by, str) else by
-    old = _found(query, runs, names)
-    new = None if against is None else _found(against, then or runs, names)
+    old = _run(query, runs, names)
+    new = None if against is None else _run(against, then or runs, names)
     return Backtest(query, old[0], old[1], zone, against, *(new or (None, None)))
 
 
-def _found(query: Query, runs: Runner, by: Sequence[str] | None) -> tuple[pa.Table, Counts]:
+def _run(query: Query, runs: Runner, by: Sequence[str] | None) -> tuple[pa.Table, Counts]:
     outcome = runs(with_keys(query))
-    found, keys = without_twins(outcome.detections)
-    return keyed(found, keys, query, by), outcome.counts
+    detections, keys = without_twins(outcome.detections)
+    return keyed(detections, keys, query, by), outcome.counts
 
 
 @dataclass(frozen=True, repr=False)
@@ -126,7 +126,7 @@ class Backtest:
     """What the two queries are called where results are shown."""
 
     def called(self, old: str, new: str = "new") -> Backtest:
-        """Give the same result with other names for the queries."""
+        """Call the queries by other names where results are shown."""
         return replace(self, names=(old, new))
 
     @property
@@ -147,7 +147,7 @@ class Backtest:
     @cached_property
     def comparison(self) -> pa.Table:
         """Everything that either found: `change` says what each row is, `before` what was different."""
-        return self.found.both.drop_columns([KEY]) if self.found.both is not None else self._of_two(None)
+        return self._of_two(self.detection_counts.both).drop_columns([KEY])
 
     @property
     def added(self) -> pa.Table:
@@ -184,7 +184,7 @@ class Backtest:
         return table
 
     @cached_property
-    def found(self) -> DetectionCounts:
+    def detection_counts(self) -> DetectionCounts:
         """What is counted."""
         both = None if self._new is None else compare(self._old, self._new)
         return DetectionCounts(self._old, self._new, both, self.zone)
@@ -193,19 +193,19 @@ class Backtest:
 
     def by_day(self) -> pa.Table:
         """Count by day: `day` and `detections`, or `old`, `new`, `added`, `dropped` and `changed`."""
-        return self.found.by_day()
+        return self.detection_counts.by_day()
 
     def by_hour(self) -> pa.Table:
         """Count by hour of the day: `hour`, and the columns of `by_day`."""
-        return self.found.by_hour()
+        return self.detection_counts.by_hour()
 
     def by_type(self) -> pa.Table:
         """Count by type of detection: `type`, and the columns of `by_day`."""
-        return self.found.by_type()
+        return self.detection_counts.by_type()
 
     def by_key(self) -> pa.Table:
         """Count by `type` and `key`, the most changed or frequent first, with `first` and `last` times."""
-        return self.found.by_key()
+        return self.detection_counts.by_key()
 
     # -- shown -------------------------------------------------------------------------------------------
 
@@ -241,5 +241,5 @@ class Backtest:
     def __repr__(self) -> str:
         if not self.is_comparison:
             return f"<backtest: {self._old.num_rows:,} detections; print(result.summary()) tells more>"
-        told = ", ".join(f"{count:,} {kind}" for kind, count in self.changes.items())
-        return f"<backtest: {told}; print(result.summary()) tells more>"
+        changes = ", ".join(f"{count:,} {kind}" for kind, count in self.changes.items())
+        return f"<backtest: {changes}; print(result.summary()) tells more>"

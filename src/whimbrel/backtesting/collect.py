@@ -24,7 +24,7 @@ def collected(query: Query, tables: Iterable[pa.Table]) -> pa.Table:
     >>> wb.detect(query, events).equals(collected(query, pieces), check_metadata=True)
     True
     """
-    found = list(tables)
-    said = [(table.schema.metadata or {}).get(COORDINATES_KEY, b"none").decode() for table in found]
-    place = next((each for each in reversed(said) if each != "none"), None)
-    return together(found, None if place is None else Coordinates(place), query.attributes)
+    pieces = list(tables)
+    known = [(table.schema.metadata or {}).get(COORDINATES_KEY, b"none").decode() for table in pieces]
+    coordinates = next((name for name in reversed(known) if name != "none"), None)
+    return together(pieces, None if coordinates is None else Coordinates(coordinates), query.attributes)

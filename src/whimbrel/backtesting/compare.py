@@ -52,12 +52,12 @@ class Pairs:
 
 
 def compare(old: pa.Table, new: pa.Table) -> pa.Table:
-    """Put what two queries found into one table, in order; the column `change` says what each row is.
+    """Put what two queries detected into one table, in order; the column `change` says what each row is.
 
     A row that is the same or changed is as the new query has it. `before` is a JSON object of what was
     different before, in rows that are changed.
     """
-    return judged(old, new, pairs_of(old, new))
+    return comparison_table(old, new, pairs_of(old, new))
 
 
 def pairs_of(old: pa.Table, new: pa.Table) -> Pairs:
@@ -78,7 +78,7 @@ def pairs_by_events(old: pa.Table, new: pa.Table) -> Pairs:
 
 
 def finding_names(table: pa.Table) -> pa.Array:
-    """Give what names a finding: its type and its atomic events."""
+    """Name a finding by what makes it one: its type and its atomic events."""
     events = pc.binary_join(_sorted_lists(_joined(table, "events").cast(_TYPES["events"])), "\0")
     return pc.binary_join_element_wise(decoded(_joined(table, "type")), events, "\0")
 
@@ -109,14 +109,14 @@ def matched(old: pa.Array, new: pa.Array) -> Pairs:
 
 
 def _numbered(codes: Rows) -> Rows:
-    """Give each value its number among the equal ones."""
+    """Count up within each group of equal values, from 0."""
     order = np.argsort(codes, kind="stable")
     ordered = codes[order]
     begins = np.ones(len(codes), np.bool_)
     begins[1:] = ordered[1:] != ordered[:-1]
-    places = np.arange(len(codes))
+    positions = np.arange(len(codes))
     numbers = np.empty(len(codes), np.int64)
-    numbers[order] = places - np.maximum.accumulate(np.where(begins, places, 0))
+    numbers[order] = positions - np.maximum.accumulate(np.where(begins, positions, 0))
     return numbers
 
 
@@ -126,7 +126,7 @@ def _rest(size: int, taken: Rows) -> Rows:
     return np.flatnonzero(left)
 
 
-def judged(old: pa.Table, new: pa.Table, pairs: Pairs) -> pa.Table:
+def comparison_table(old: pa.Table, new: pa.Table, pairs: Pairs) -> pa.Table:
     """Write pairs and lonely rows as one table, in the order (end, start, type, events, id)."""
     metadata = _metadata(old, new)
     old, new = _alike(old, new)
@@ -136,7 +136,7 @@ def judged(old: pa.Table, new: pa.Table, pairs: Pairs) -> pa.Table:
     nothing = pa.nulls(added.num_rows + dropped.num_rows, pa.string())
     changes = [kept, pa.repeat(ADDED, added.num_rows), pa.repeat(DROPPED, dropped.num_rows)]
     table = pa.concat_tables([new.take(pa.array(pairs.new)), added, dropped])
-    table = table.append_column(CHANGE, pa.concat_arrays([each.cast(pa.string()) for each in changes]))
+    table = table.append_column(CHANGE, pa.concat_arrays([kinds.cast(pa.string()) for kinds in changes]))
     table = table.append_column(BEFORE, pa.concat_arrays([before, nothing]))
     names = [name for name in table.column_names if name != "events"]
     return _in_order(table.select([*names, "events"])).replace_schema_metadata(metadata)
@@ -156,7 +156,9 @@ def _before(old: pa.Table, new: pa.Table) -> pa.Array:
     rows = np.flatnonzero(any_differs)  # usually few; writing all of them would take long
     texts = np.full(old.num_rows, None, dtype=object)
     if len(rows):
-        texts[rows] = _objects(old.take(pa.array(rows)), {n: each[rows] for n, each in differs.items()})
+        texts[rows] = _objects(
+            old.take(pa.array(rows)), {name: rows_of[rows] for name, rows_of in differs.items()}
+        )
     return pa.array(texts, pa.string())
 
 
@@ -165,18 +167,18 @@ def _differs(ours: pa.Array, theirs: pa.Array) -> np.ndarray:
         ours, theirs = _text.json_values(ours), _text.json_values(theirs)
     is_equal = pc.fill_null(pc.equal(ours, theirs), False)
     both_null = pc.and_(pc.is_null(ours), pc.is_null(theirs))
-    found: np.ndarray = ~pc.or_(is_equal, both_null).to_numpy(zero_copy_only=False)
-    return found
+    differs: np.ndarray = ~pc.or_(is_equal, both_null).to_numpy(zero_copy_only=False)
+    return differs
 
 
-def _objects(table: pa.Table, told: dict[str, np.ndarray]) -> np.ndarray:
-    """Write the columns of each row that are to be told as a JSON object."""
+def _objects(table: pa.Table, shown: dict[str, np.ndarray]) -> np.ndarray:
+    """Write the columns of each row that are to be shown as a JSON object."""
     members = []
-    for name, is_told in told.items():
+    for name, is_shown in shown.items():
         column = _joined(table, name)
         values = _text.json_values(_text.wkt(column) if name == "geometry" else column)
         texts = pc.binary_join_element_wise(f", {json.dumps(name)}: ", values, "")
-        members.append(pc.if_else(pa.array(is_told), texts, ""))
+        members.append(pc.if_else(pa.array(is_shown), texts, ""))
     joined = pc.utf8_slice_codeunits(pc.binary_join_element_wise(*members, ""), 2)
     return pc.binary_join_element_wise("{", joined, "}", "").to_numpy(zero_copy_only=False)
 
@@ -202,7 +204,7 @@ def difference_texts(table: pa.Table) -> pa.Array:
 
 
 def _alike(old: pa.Table, new: pa.Table) -> tuple[pa.Table, pa.Table]:
-    """Give both tables the columns of both, with one type each."""
+    """Bring both tables to the columns of both, with one type each."""
     names = [*_FIXED, *_attributes(new, old), "events"]
     kinds = {name: _TYPES.get(name) or _common(name, [old, new]) for name in names}
     ours, theirs = (
@@ -223,7 +225,7 @@ def _shown(name: str) -> str:
 
 
 def _common(name: str, tables: Sequence[pa.Table]) -> pa.DataType:
-    """Give the type that holds a column of both tables: text if there is no other."""
+    """Choose the type that holds a column of both tables: text if there is no other."""
     kinds = {_plain_type(table.schema.field(name).type) for table in tables if name in table.column_names}
     kinds.discard(pa.null())  # of a column without any value
     if len(kinds) == 1:
@@ -260,9 +262,8 @@ def _metadata(old: pa.Table, new: pa.Table) -> dict[bytes, bytes]:
     for table in (new, old):
         known = (table.schema.metadata or {}).get(ATTRIBUTES_KEY, b"{}")
         for kind, names in json.loads(known).items():
-            shown = [_shown(name) for name in names]
-            owned[kind] = list(dict.fromkeys([*owned.get(kind, []), *shown]))
-    told = {kind: [*names, CHANGE, BEFORE] for kind, names in owned.items()}
-    places = [(table.schema.metadata or {}).get(COORDINATES_KEY, b"none") for table in (new, old)]
-    place = next((each for each in places if each != b"none"), b"none")
-    return {COORDINATES_KEY: place, ATTRIBUTES_KEY: json.dumps(told).encode()}
+            owned[kind] = list(dict.fromkeys([*owned.get(kind, []), *map(_shown, names)]))
+    shown = {kind: [*names, CHANGE, BEFORE] for kind, names in owned.items()}
+    known = [(table.schema.metadata or {}).get(COORDINATES_KEY, b"none") for table in (new, old)]
+    coordinates = next((name for name in known if name != b"none"), b"none")
+    return {COORDINATES_KEY: coordinates, ATTRIBUTES_KEY: json.dumps(shown).encode()}

@@ -1,4 +1,4 @@
-"""How often detections were made: by day, hour of day, type and key, and the facts that stand out.
+"""How often detections were made: by day, hour of day, type and key, and what stands out.
 
 A detection counts at its end, when it is made: an absence at its deadline.
 """
@@ -40,7 +40,7 @@ class TimeZone:
             ) from error
 
     def local(self, moments: pa.ChunkedArray) -> Int64Array:
-        """Give instants as microseconds of local time."""
+        """Convert instants to microseconds of local time."""
         here = pc.local_timestamp(moments.cast(pa.timestamp("us", self.name)))
         numbers: Int64Array = here.cast(pa.int64()).to_numpy()
         return numbers
@@ -112,14 +112,14 @@ class DetectionCounts:
                 spans.setdefault(key, []).extend([row["end_min"], row["end_max"]])
         leading = next(iter(tables))
         order = sorted(rows, key=lambda key: (*_weight(rows[key], leading), key))
-        made = {
+        columns = {
             "type": pa.array([kind for kind, _ in order], pa.string()),
             "key": pa.array([key for _, key in order], pa.string()),
         }
-        made |= {name: pa.array([rows[key].get(name, 0) for key in order], pa.int64()) for name in tables}
-        for place, pick in {"first": min, "last": max}.items():
-            made[place] = pa.array([pick(spans[key]) for key in order], pa.timestamp("us", "UTC"))  # type: ignore[type-var]
-        return pa.table(made)
+        columns |= {name: pa.array([rows[key].get(name, 0) for key in order], pa.int64()) for name in tables}
+        for name, pick in {"first": min, "last": max}.items():
+            columns[name] = pa.array([pick(spans[key]) for key in order], pa.timestamp("us", "UTC"))  # type: ignore[type-var]
+        return pa.table(columns)
 
     def _counted(self, cells: Callable[[pa.Table], Int64Array]) -> dict[str, dict[int, int]]:
         counted = {}
@@ -136,12 +136,13 @@ def _weight(counts: dict[str, int], leading: str) -> tuple[int, int]:
 
 def _texts_counted(table: pa.Table, name: str) -> dict[str, int]:
     counts = table.column(name).value_counts()
-    return {each["values"].as_py(): each["counts"].as_py() for each in counts}
+    return {row["values"].as_py(): row["counts"].as_py() for row in counts}
 
 
 def _table(name: str, labels: pa.Array, cells: list, counted: dict[str, dict]) -> pa.Table:  # type: ignore[type-arg]
     columns = {
-        each: pa.array([counts.get(c, 0) for c in cells], pa.int64()) for each, counts in counted.items()
+        column: pa.array([counts.get(cell, 0) for cell in cells], pa.int64())
+        for column, counts in counted.items()
     }
     return pa.table({name: labels, **columns})
 
@@ -169,8 +170,8 @@ def summary_of(table: pa.Table, zone: TimeZone) -> DetectionSummary:
     days, counts = np.unique(zone.local(table.column("end")) // DAY, return_counts=True)
     gap = None
     if len(ends) > 1:
-        place = int(np.argmax(np.diff(ends)))
-        gap = (int(ends[place]), int(ends[place + 1]))
+        longest = int(np.argmax(np.diff(ends)))
+        gap = (int(ends[longest]), int(ends[longest + 1]))
     top = int(np.argmax(counts))
     busiest = (str(np.datetime64(int(days[top]), "D")), int(counts[top]))
     return DetectionSummary(len(ends), int(ends[0]), int(ends[-1]), int(days[-1] - days[0]) + 1, gap, busiest)
@@ -182,12 +183,12 @@ class Bins:
 
     unit: str
     labels: tuple[str, ...]
-    of: Callable[[pa.Table], Int64Array]
-    """Gives the number of the bin of every detection of a table."""
+    numbers: Callable[[pa.Table], Int64Array]
+    """The number of the bin of every detection of a table."""
 
     def counts(self, table: pa.Table) -> Int64Array:
         """Count detections in every bin."""
-        return np.bincount(self.of(table), minlength=len(self.labels)).astype(np.int64)
+        return np.bincount(self.numbers(table), minlength=len(self.labels)).astype(np.int64)
 
 
 _UNITS = ("hour", "day", "week", "month", "year")
@@ -196,25 +197,25 @@ MOST_HOURS = 48
 
 
 def bins_over(tables: list[pa.Table], zone: TimeZone, most: int) -> Bins | None:
-    """Give at most so many bins that hold all detections: hours, days, weeks, months or years."""
+    """Choose at most so many bins that hold all detections: hours, days, weeks, months or years."""
     ends = [zone.local(table.column("end")) for table in tables if table.num_rows]
     if not ends:
         return None
-    bounds = np.array([min(each.min() for each in ends), max(each.max() for each in ends)])
+    bounds = np.array([min(times.min() for times in ends), max(times.max() for times in ends)])
     for unit in _UNITS:
-        first, last = cells(bounds, unit).tolist()
+        first, last = bin_numbers(bounds, unit).tolist()
         if last - first < (min(most, MOST_HOURS) if unit == "hour" else most):
             break
 
     def of(table: pa.Table) -> Int64Array:
-        numbers: Int64Array = cells(zone.local(table.column("end")), unit) - first
+        numbers: Int64Array = bin_numbers(zone.local(table.column("end")), unit) - first
         return numbers
 
     return Bins(unit, tuple(_label(cell, unit) for cell in range(first, last + 1)), of)
 
 
-def cells(local: Int64Array, unit: str) -> Int64Array:
-    """Give the numbers of the hours, days, weeks (from Monday), months or years that times lie in."""
+def bin_numbers(local: Int64Array, unit: str) -> Int64Array:
+    """Tell in which hours, days, weeks (from Monday), months or years times lie, as numbers."""
     if unit == "hour":
         return local // HOUR
     days = local // DAY

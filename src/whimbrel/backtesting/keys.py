@@ -38,27 +38,27 @@ def group_keys(query: Query) -> dict[str, tuple[str, ...]]:
     >>> group_keys(compile_text("define Late detect Leave then not Arrive for 1 h group by source"))
     {'Late': ('source',)}
     """
-    found: dict[str, tuple[str, ...]] = {}
+    keys: dict[str, tuple[str, ...]] = {}
     for derive in _reported(query.graph):
         names = [key.name for case in derive.cases for key in case.partitioning.keys]
-        found[derive.event_type] = tuple(dict.fromkeys([*found.get(derive.event_type, ()), *names]))
-    return found
+        keys[derive.event_type] = tuple(dict.fromkeys([*keys.get(derive.event_type, ()), *names]))
+    return keys
 
 
 def with_keys(query: Query) -> Query:
-    """Give the query with a twin, which shows the keys, beside every definition that is reported."""
+    """Add a twin, which shows the keys, to every definition that a query reports."""
     graph = query.graph
     twins = [_twin(graph, derive) for derive in _reported(graph) if _is_grouped(derive)]
     if not twins:
         return query
     read = {case.input for twin in twins for case in twin.cases}
-    operators = [_telling_keys(each) if each.name in read else each for each in graph.operators]
+    operators = [_keeping_keys(node) if node.name in read else node for node in graph.operators]
     outputs = (*graph.outputs, *(twin.name for twin in twins))
     return replace(query, graph=replace(graph, operators=(*operators, *twins), outputs=outputs))
 
 
 def _reported(graph: Graph) -> list[Derive]:
-    return [each for name in graph.outputs if isinstance(each := graph[name], Derive)]
+    return [derive for name in graph.outputs if isinstance(derive := graph[name], Derive)]
 
 
 def _is_grouped(derive: Derive) -> bool:
@@ -70,7 +70,7 @@ def _twin(graph: Graph, derive: Derive) -> Derive:
 
 
 def _showing(graph: Graph, case: Case) -> Case:
-    """Give a case of a twin: it assigns the keys and nothing else."""
+    """Make a case of a twin: it assigns the keys and nothing else."""
     is_aggregate = isinstance(graph[case.input], Aggregate)
     shown = [
         Assign(f"{TWIN}{key.name}", _hidden(key.name) if is_aggregate else Attribute(GROUP, key.name))
@@ -80,11 +80,11 @@ def _showing(graph: Graph, case: Case) -> Case:
 
 
 def _hidden(name: str) -> Attribute:
-    """Give an attribute that is not reported: its name begins with @."""
+    """Name an attribute that is not reported: its name begins with @."""
     return Attribute(None, f"@{name}")
 
 
-def _telling_keys(operator: Operator) -> Operator:
+def _keeping_keys(operator: Operator) -> Operator:
     """Let an aggregate keep its keys, which it forgets otherwise."""
     if not isinstance(operator, Aggregate):
         return operator
@@ -96,7 +96,7 @@ def _telling_keys(operator: Operator) -> Operator:
 
 
 def without_twins(table: pa.Table) -> tuple[pa.Table, pa.Table]:
-    """Part what such a query found: the detections as they would be without twins, and their keys.
+    """Split what such a query detected: the detections as they would be without twins, and their keys.
 
     The keys are a table with a row for every detection.
     """
@@ -106,11 +106,11 @@ def without_twins(table: pa.Table) -> tuple[pa.Table, pa.Table]:
     own = [name for name in table.column_names if not name.startswith(TWIN)]
     metadata = dict(table.schema.metadata or {})
     metadata[ATTRIBUTES_KEY] = _without_keys(metadata.get(ATTRIBUTES_KEY, b"{}"))
-    found = table.filter(pc.invert(is_twin)).select(own).replace_schema_metadata(metadata)
+    detections = table.filter(pc.invert(is_twin)).select(own).replace_schema_metadata(metadata)
     twins = table.filter(is_twin)
-    places = pc.index_in(found.column("id"), twins.column("id").combine_chunks())
+    rows = pc.index_in(detections.column("id"), twins.column("id").combine_chunks())
     names = ["id", *(name for name in table.column_names if name.startswith(TWIN) and name != TWIN)]
-    return found, twins.select(names).take(places.combine_chunks())
+    return detections, twins.select(names).take(rows.combine_chunks())
 
 
 def _without_keys(attributes: bytes) -> bytes:
@@ -119,7 +119,7 @@ def _without_keys(attributes: bytes) -> bytes:
     return json.dumps(kept).encode()
 
 
-def keyed(found: pa.Table, keys: pa.Table, query: Query, by: Sequence[str] | None) -> pa.Table:
+def keyed(detections: pa.Table, keys: pa.Table, query: Query, by: Sequence[str] | None) -> pa.Table:
     """Add a column that says what each detection is about: `source=truck-1`; `all` if nothing groups it.
 
     `by` names attributes, or keys of the query, to go by instead of its keys.
@@ -131,40 +131,42 @@ def keyed(found: pa.Table, keys: pa.Table, query: Query, by: Sequence[str] | Non
     """
     of_type = group_keys(query)
     if by is not None:
-        _check(by, found, keys, of_type)
-    texts = np.full(found.num_rows, "all", dtype=object)
-    for kind in pc.unique(found.column("type")).to_pylist():
+        _check(by, detections, keys, of_type)
+    texts = np.full(detections.num_rows, "all", dtype=object)
+    for kind in pc.unique(detections.column("type")).to_pylist():
         names = of_type.get(kind, ()) if by is None else by
         if names:
-            rows = pc.indices_nonzero(pc.equal(found.column("type"), kind))
-            texts[rows.to_numpy()] = _words(names, found, keys, rows)
-    return found.append_column(KEY, pa.array(texts, pa.string()))
+            rows = pc.indices_nonzero(pc.equal(detections.column("type"), kind))
+            texts[rows.to_numpy()] = _words(names, detections, keys, rows)
+    return detections.append_column(KEY, pa.array(texts, pa.string()))
 
 
-def _check(by: Sequence[str], found: pa.Table, keys: pa.Table, of_type: dict[str, tuple[str, ...]]) -> None:
-    attributes = {name for name in found.column_names if name not in ("id", "geometry", "events")}
+def _check(
+    by: Sequence[str], detections: pa.Table, keys: pa.Table, of_type: dict[str, tuple[str, ...]]
+) -> None:
+    attributes = {name for name in detections.column_names if name not in ("id", "geometry", "events")}
     known = attributes | {name for names in of_type.values() for name in names}
     for name in by:
-        if name not in known and (found.num_rows or keys.num_rows):
+        if name not in known and (detections.num_rows or keys.num_rows):
             raise WhimbrelError(
                 f"no detection has an attribute {name!r} to count by; {did_you_mean(name, known)}"
             )
 
 
-def _words(names: Sequence[str], found: pa.Table, keys: pa.Table, rows: pa.Array) -> np.ndarray:
+def _words(names: Sequence[str], detections: pa.Table, keys: pa.Table, rows: pa.Array) -> np.ndarray:
     texts = []
     for name in names:
-        column = _column(name, found, keys, rows)
+        column = _column(name, detections, keys, rows)
         texts.append(pc.binary_join_element_wise(f"{name}=", pc.fill_null(_plain(column), "null"), ""))
     joined = pc.binary_join_element_wise(*texts, ", ") if len(texts) > 1 else texts[0]
     return joined.to_numpy(zero_copy_only=False)
 
 
-def _column(name: str, found: pa.Table, keys: pa.Table, rows: pa.Array) -> pa.Array:
+def _column(name: str, detections: pa.Table, keys: pa.Table, rows: pa.Array) -> pa.Array:
     if f"{TWIN}{name}" in keys.column_names:
         return keys.column(f"{TWIN}{name}").take(rows).combine_chunks()
-    if name in found.column_names:
-        return found.column(name).take(rows).combine_chunks()
+    if name in detections.column_names:
+        return detections.column(name).take(rows).combine_chunks()
     return pa.nulls(len(rows), pa.string())
 
 

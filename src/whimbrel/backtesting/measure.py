@@ -2,7 +2,7 @@
 
 The query runs over the recording as it would for detections; what each operator makes is counted, and what
 can travel is weighed as Arrow would send it. Of events as they come in, and of those that pass a condition on
-single ones, that is told for each source of events.
+single ones, also by each source of events.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def measure(
 def _source(session: Session, events: Any, rejected: RejectedWriter) -> Iterator[pa.RecordBatch]:
     if isinstance(events, str | os.PathLike):
         events = [events]
-    is_paths = isinstance(events, Sequence) and all(isinstance(each, str | os.PathLike) for each in events)
+    is_paths = isinstance(events, Sequence) and all(isinstance(path, str | os.PathLike) for path in events)
     if is_paths and len(events) > 0:
         files = read_events(list(events), schemas=session.schemas, reading=session.reading)
         for piece in files.pieces():
@@ -155,18 +155,18 @@ class _Measuring(Session):
     def _made_of_definitions(self) -> set[str]:
         """The streams of definitions, and of conditions on what these make."""
         graph = self._measured.graph
-        names = (each.name for each in graph.operators if isinstance(each, Derive | Filter))
+        names = (node.name for node in graph.operators if isinstance(node, Derive | Filter))
         return {name for name in names if isinstance(selection(graph, name)[0], Derive)}
 
     @cached_property
     def _of_sources(self) -> list[tuple[str, Source, Expr | None]]:
         """The streams of events as they come in, and of conditions on these."""
-        graph, found = self._measured.graph, []
+        graph, streams = self._measured.graph, []
         for operator in graph.operators:
             root, condition = selection(graph, operator.name)
             if isinstance(root, Source) and not isinstance(root, TimePoint):
-                found.append((operator.name, root, condition))
-        return found
+                streams.append((operator.name, root, condition))
+        return streams
 
     def _tally(self, batch: pa.RecordBatch) -> None:
         weights = np.sum([_bytes_of(column) for column in batch.columns], axis=0)
@@ -184,16 +184,16 @@ class _Measuring(Session):
         self._span[1] = max(self._span[1], pc.max(batch.column("end")).as_py())
 
     def _origins(self, batch: pa.RecordBatch) -> tuple[Ints, np.ndarray]:
-        """Give a number for the type and source of every event, and the types."""
+        """Map the type and source of every event to a number, and list the types."""
         kinds = np.array(batch.column("type").cast(pa.string()).to_pylist(), object)
         has_source = "source" in batch.schema.names
         sources = batch.column("source").cast(pa.string()).to_pylist() if has_source else [None] * len(kinds)
         numbers = self._numbers
-        found = [numbers.setdefault(each, len(numbers)) for each in zip(kinds, sources, strict=True)]
-        return np.array(found, np.int64), kinds
+        origins = [numbers.setdefault(origin, len(numbers)) for origin in zip(kinds, sources, strict=True)]
+        return np.array(origins, np.int64), kinds
 
     def statistics(self) -> Statistics:
-        """Give what was counted, a second of the events' time."""
+        """Sum up what was counted, a second of the events' time."""
         seconds = (self._span[1] - self._span[0]) / SECOND
         if seconds <= 0:
             refused = self.counts.rejected
@@ -203,15 +203,15 @@ class _Measuring(Session):
             )
         parts = {name: self._parts(came, seconds) for name, came in self._came.items()}
         rates = {name: count / seconds for name, count in self._made.items()}
-        sizes = {name: float(np.mean(each)) for name, each in self._weights.items() if each}
+        sizes = {name: float(np.mean(weights)) for name, weights in self._weights.items() if weights}
         for name, root, _ in self._of_sources:
             rates[name] = sum(part.rate_hz for part in parts[name].values())
             if name == root.name and rates[name]:
                 bytes_s = sum(part.rate_hz * part.size_b for part in parts[name].values())
                 sizes[name] = bytes_s / rates[name]
         bursts = {}
-        for name, each in self._ends.items():
-            ends = np.sort(np.concatenate(each))
+        for name, pieces in self._ends.items():
+            ends = np.sort(np.concatenate(pieces))
             if len(ends):
                 times_s = (ends - self._span[0]) / SECOND
                 bursts[name] = _bursts(times_s, np.ones(len(ends)), len(ends) / seconds)
@@ -220,7 +220,7 @@ class _Measuring(Session):
 
     def _parts(self, pieces: list[_Arrivals], seconds: float) -> dict[Origin, Part]:
         """Take a stream apart by where its events come from."""
-        origins, ends, weights = (np.concatenate(each) for each in zip(*pieces, strict=True))
+        origins, ends, weights = map(np.concatenate, zip(*pieces, strict=True))
         order = np.lexsort((ends, origins))
         borders = np.flatnonzero(np.diff(origins[order])) + 1
         names = {number: origin for origin, number in self._numbers.items()}
@@ -247,11 +247,11 @@ def _part(times_s: Floats, weights: Floats, seconds: float) -> Part:
 
 
 def _bursts(times_s: Floats, amounts: Floats, rate: float) -> Bursts:
-    return tuple(burst_of(times_s, amounts, rate * each) for each in MULTIPLES)
+    return tuple(burst_of(times_s, amounts, rate * multiple) for multiple in MULTIPLES)
 
 
 def burst_of(times_s: Floats, amounts: Floats, rate: float) -> float:
-    """Give the smallest burst for which no t seconds have more than burst + rate t, both ends included.
+    """Find the smallest burst for which no t seconds have more than burst + rate t, both ends included.
 
     Parameters
     ----------
@@ -271,7 +271,7 @@ def burst_of(times_s: Floats, amounts: Floats, rate: float) -> float:
 
 
 def _bytes_of(column: pa.Array | pa.ChunkedArray) -> np.ndarray:
-    """Give the bytes of every value of a column; none for a null."""
+    """Weigh every value of a column in bytes; a null has none."""
     if isinstance(column, pa.ChunkedArray):
         column = column.combine_chunks()
     if pa.types.is_dictionary(column.type):

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from whimbrel.backtesting.compare import BEFORE, CHANGE, SAME
 from whimbrel.backtesting.counting import DetectionSummary, summary_of
 from whimbrel.backtesting.keys import KEY
-from whimbrel.backtesting.text import facts_lines, many
+from whimbrel.backtesting.text import many, summary_lines
 from whimbrel.model.time import format_instant
 
 if TYPE_CHECKING:
@@ -65,12 +65,12 @@ def _names(result: Backtest) -> list[str]:
     if not result.is_comparison:
         return [result.names[0] if result.names[0] != "old" else "the query"]
     pairs = zip(("old", "new"), result.names, strict=True)
-    return [place if name == place else f"{place} ({name})" for place, name in pairs]
+    return [role if name == role else f"{role} ({name})" for role, name in pairs]
 
 
 def _head(result: Backtest) -> list[str]:
     if not result.is_comparison:
-        first, *others = facts_lines(summary_of(result.found.old, result.zone), result)
+        first, *others = summary_lines(summary_of(result.detection_counts.old, result.zone), result)
         return [f"<h2>{escape(first)}</h2>", *(f"<div>{escape(line.strip())}</div>" for line in others)]
     changes = ", ".join(f"{count:,} {kind}" for kind, count in result.changes.items())
     old, new = (escape(name) for name in _names(result))
@@ -83,18 +83,19 @@ def _head(result: Backtest) -> list[str]:
 
 def _local(table: pa.Table, result: Backtest) -> pa.Table:
     """Write the times of a table in local time."""
-    for place, field in enumerate(table.schema):
+    for number, field in enumerate(table.schema):
         if pa.types.is_timestamp(field.type):
             moments = table.column(field.name).cast(pa.int64()).to_pylist()
             texts = [result.zone.written(moment) for moment in moments[:MOST_ROWS]]
             texts += [""] * (len(moments) - len(texts))
-            table = table.set_column(place, field.name, pa.array(texts, pa.string()))
+            table = table.set_column(number, field.name, pa.array(texts, pa.string()))
     return table
 
 
 def _list(result: Backtest) -> list[str]:
     """List the detections, or what the new query changes."""
-    table = result.found.both if result.found.both is not None else result.found.old
+    counted = result.detection_counts
+    table = counted.old if counted.both is None else counted.both
     title, names = "Detections", ["end", "type", KEY, "events", "id"]
     if result.is_comparison:
         table = table.filter(pc.not_equal(table.column(CHANGE), SAME))
@@ -104,8 +105,8 @@ def _list(result: Backtest) -> list[str]:
     shown = shown.set_column(names.index("events"), "events", pa.array(events, pa.string()))
     shown = _local(shown, result).rename_columns(["key" if name == KEY else name for name in names])
     more = table.num_rows - shown.num_rows
-    told = [f"<div>and {more:,} more</div>"] if more else []
-    return [f"<h3>{title}</h3>", _folded(_table(shown), shown.num_rows), *told] if shown.num_rows else []
+    rest = [f"<div>and {more:,} more</div>"] if more else []
+    return [f"<h3>{title}</h3>", _folded(_table(shown), shown.num_rows), *rest] if shown.num_rows else []
 
 
 def _some(ids: Sequence[str]) -> str:
@@ -150,7 +151,7 @@ def _shown(value: object) -> str:
 
 
 def as_json(result: Backtest) -> str:
-    """Write counts and facts as JSON."""
+    """Write counts and what stands out as JSON."""
     report: dict[str, Any] = {"timezone": result.zone.name, "queries": _queries(result)}
     if result.is_comparison:
         report["changes"] = result.changes
@@ -160,29 +161,29 @@ def as_json(result: Backtest) -> str:
 
 
 def _queries(result: Backtest) -> list[dict[str, Any]]:
-    found = result.found
-    parts = [("old" if result.is_comparison else "query", found.old, result.counts, result.query)]
-    if found.new is not None and result.new_counts is not None and result.against is not None:
-        parts.append(("new", found.new, result.new_counts, result.against))
-    told = []
-    for (place, table, counts, query), name in zip(parts, result.names, strict=False):
+    counted = result.detection_counts
+    parts = [("old" if result.is_comparison else "query", counted.old, result.counts, result.query)]
+    if counted.new is not None and result.new_counts is not None and result.against is not None:
+        parts.append(("new", counted.new, result.new_counts, result.against))
+    queries = []
+    for (role, table, counts, query), name in zip(parts, result.names, strict=False):
         events = {
             key: getattr(counts, key) for key in ("received", "processed", "late", "duplicate", "rejected")
         }
-        facts = _facts(summary_of(table, result.zone))
-        told.append({"role": place, "name": name, "text": query.text, "events": events, **facts})
-    return told
+        summary = _summary(summary_of(table, result.zone))
+        queries.append({"role": role, "name": name, "text": query.text, "events": events, **summary})
+    return queries
 
 
-def _facts(facts: DetectionSummary) -> dict[str, Any]:
+def _summary(summary: DetectionSummary) -> dict[str, Any]:
     return {
-        "detections": facts.count,
-        "first": None if facts.first is None else format_instant(facts.first),
-        "last": None if facts.last is None else format_instant(facts.last),
-        "days": facts.days,
-        "longest_gap": None if facts.gap is None else [format_instant(each) for each in facts.gap],
-        "busiest_day": None if facts.busiest is None else facts.busiest[0],
-        "on_busiest_day": None if facts.busiest is None else facts.busiest[1],
+        "detections": summary.count,
+        "first": None if summary.first is None else format_instant(summary.first),
+        "last": None if summary.last is None else format_instant(summary.last),
+        "days": summary.days,
+        "longest_gap": None if summary.gap is None else [*map(format_instant, summary.gap)],
+        "busiest_day": None if summary.busiest is None else summary.busiest[0],
+        "on_busiest_day": None if summary.busiest is None else summary.busiest[1],
     }
 
 

@@ -13,12 +13,11 @@ import pyarrow.compute as pc
 
 from whimbrel.backtesting.compare import (
     CHANGE,
-    CHANGES,
     SAME,
     Pairs,
     Rows,
+    comparison_table,
     finding_names,
-    judged,
     matched,
     pairs_by_events,
 )
@@ -61,11 +60,13 @@ class Pairing:
         """
         old, new = (_both(kept, self._compared(more)) for kept, more in ((self._old, old), (self._new, new)))
         by_id = matched(_column(old, "id"), _column(new, "id"))
-        settled = [judged(old, new, Pairs(by_id.old, by_id.new, _NONE, _NONE))] if len(by_id.old) else []
+        settled = (
+            [comparison_table(old, new, Pairs(by_id.old, by_id.new, _NONE, _NONE))] if len(by_id.old) else []
+        )
         old, new = old.take(pa.array(by_id.dropped)), new.take(pa.array(by_id.added))
         ours, theirs = self._over(old, new, watermark)
         if ours.any() or theirs.any():
-            settled.append(_judged_alone(old.filter(pa.array(ours)), new.filter(pa.array(theirs))))
+            settled.append(_compared_alone(old.filter(pa.array(ours)), new.filter(pa.array(theirs))))
         self._old, self._new = old.filter(pa.array(~ours)), new.filter(pa.array(~theirs))
         return joined(settled)
 
@@ -82,8 +83,8 @@ class Pairing:
         names = pa.concat_arrays([finding_names(old), finding_names(new)])
         ends = np.concatenate([_times(old, "end"), _times(new, "end")])
         over = names.filter(pa.array(ends < watermark - self.reach))
-        found = pc.is_in(names, over).to_numpy(zero_copy_only=False)
-        return found[: old.num_rows], found[old.num_rows :]
+        is_over = pc.is_in(names, over).to_numpy(zero_copy_only=False)
+        return is_over[: old.num_rows], is_over[old.num_rows :]
 
     def save(self, blocks: Blocks, name: str) -> None:
         """Write the state."""
@@ -95,13 +96,13 @@ class Pairing:
         """Read what `save` wrote."""
         about = blocks.json(name)
         self.since, self.skipped = about["since"], about["skipped"]
-        self._old, self._new = (load_table(blocks, f"{name}/{each}") for each in ("old", "new"))
+        self._old, self._new = (load_table(blocks, f"{name}/{side}") for side in ("old", "new"))
 
 
-def _judged_alone(old: pa.Table, new: pa.Table) -> pa.Table:
-    """Judge detections without a partner of the same id; those with the same events go together in order."""
+def _compared_alone(old: pa.Table, new: pa.Table) -> pa.Table:
+    """Compare what has no partner of the same id; detections with the same events go together in order."""
     old, new = (table.take(pc.sort_indices(table, _ORDER)) for table in (old, new))
-    return judged(old, new, pairs_by_events(old, new))
+    return comparison_table(old, new, pairs_by_events(old, new))
 
 
 _ORDER = [("end", "ascending"), ("start", "ascending"), ("id", "ascending")]
@@ -119,14 +120,8 @@ def joined(tables: list[pa.Table]) -> pa.Table:
     filled = [table for table in tables if table.num_rows]
     if not filled:
         nothing = together([], None)
-        return judged(nothing, nothing, Pairs(_NONE, _NONE, _NONE, _NONE))
+        return comparison_table(nothing, nothing, Pairs(_NONE, _NONE, _NONE, _NONE))
     return filled[0] if len(filled) == 1 else together(filled, coordinates_of(filled[0]))
-
-
-def counts_of(table: pa.Table) -> dict[str, int]:
-    """Count the changes in a table of a comparison."""
-    found = {each["values"].as_py(): each["counts"].as_py() for each in table.column(CHANGE).value_counts()}
-    return {kind: found.get(kind, 0) for kind in CHANGES}
 
 
 def differing(table: pa.Table) -> pa.Table:

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from whimbrel.backtesting.compare import ADDED, CHANGE, CHANGED, DROPPED, SAME
-from whimbrel.backtesting.counting import Bins, Int64Array, TimeZone, bins_over, cells
+from whimbrel.backtesting.counting import Bins, Int64Array, TimeZone, bin_numbers, bins_over
 from whimbrel.backtesting.text import many
 
 if TYPE_CHECKING:
@@ -54,24 +54,26 @@ def picture(result: Backtest) -> str:
     if bins is None:
         return _svg(title, [_text(WIDTH / 2, HEIGHT / 2, "no detections", anchor="middle")])
     charts = [
-        Chart(f"{title} by {each.unit} ({zone.name})", each.labels, _layers(groups, each)).drawn()
-        for each in (bins, _hours(zone))
+        Chart(f"{title} by {axis.unit} ({zone.name})", axis.labels, _series(groups, axis)).drawn()
+        for axis in (bins, _hours(zone))
     ]
     return _svg(title, charts)
 
 
 def _hours(zone: TimeZone) -> Bins:
     labels = tuple(f"{hour:02}:00" for hour in range(24))
-    return Bins("hour of day", labels, lambda table: cells(zone.local(table.column("end")), "hour") % 24)
+    return Bins(
+        "hour of day", labels, lambda table: bin_numbers(zone.local(table.column("end")), "hour") % 24
+    )
 
 
 def _groups(result: Backtest) -> list[tuple[str, str, pa.Table]]:
-    """Part what is drawn into layers with a colour each: by change, or by type."""
-    both = result.found.both
+    """Split what is drawn into series with a colour each: by change, or by type."""
+    both = result.detection_counts.both
     if both is not None:
         kinds = both.column(CHANGE)
         return [(kind, colour, both.filter(pc.equal(kinds, kind))) for kind, colour in _COLOURS.items()]
-    table = result.found.old
+    table = result.detection_counts.old
     types = result.by_type().sort_by([("detections", "descending"), ("type", "ascending")])
     names, kinds = types.column("type").to_pylist(), table.column("type")
     groups = [
@@ -84,7 +86,7 @@ def _groups(result: Backtest) -> list[tuple[str, str, pa.Table]]:
     return groups
 
 
-def _layers(groups: Sequence[tuple[str, str, pa.Table]], bins: Bins) -> list[BarSeries]:
+def _series(groups: Sequence[tuple[str, str, pa.Table]], bins: Bins) -> list[BarSeries]:
     return [BarSeries(name, colour, bins.counts(table)) for name, colour, table in groups]
 
 
@@ -94,17 +96,17 @@ class Chart:
 
     title: str
     labels: Sequence[str]
-    layers: Sequence[BarSeries]
+    series: Sequence[BarSeries]
 
     @property
     def highest(self) -> int:
         """How many the tallest bar stands for."""
-        return int(sum(layer.counts for layer in self.layers if not layer.hangs).max(initial=0))  # type: ignore[union-attr]
+        return int(sum(bars.counts for bars in self.series if not bars.hangs).max(initial=0))  # type: ignore[union-attr]
 
     @property
     def lowest(self) -> int:
         """How many hang below the line where it is most."""
-        return max((int(layer.counts.max(initial=0)) for layer in self.layers if layer.hangs), default=0)
+        return max((int(bars.counts.max(initial=0)) for bars in self.series if bars.hangs), default=0)
 
     @property
     def scale(self) -> float:
@@ -128,10 +130,10 @@ class Chart:
 
     def _legend(self) -> Iterator[str]:
         x = float(_LEFT)
-        for layer in self.layers:
-            total = int(layer.counts.sum())
-            words = f"{layer.name} ({total:,})"
-            yield f'<rect x="{x:.1f}" y="27" width="10" height="10" rx="2" fill="{layer.colour}"/>'
+        for bars in self.series:
+            total = int(bars.counts.sum())
+            words = f"{bars.name} ({total:,})"
+            yield f'<rect x="{x:.1f}" y="27" width="10" height="10" rx="2" fill="{bars.colour}"/>'
             yield _text(x + 14, 36, words)
             x += 30 + 6.6 * len(words)
 
@@ -146,37 +148,37 @@ class Chart:
     def _bars(self) -> Iterator[str]:
         gap = min(self.step * 0.15, 4)
         tops = np.zeros(len(self.labels))
-        for layer in self.layers:
-            for place in np.flatnonzero(layer.counts).tolist():
-                count = int(layer.counts[place])
+        for bars in self.series:
+            for number in np.flatnonzero(bars.counts).tolist():
+                count = int(bars.counts[number])
                 height = count * self.scale
-                y = self.line if layer.hangs else self.line - tops[place] - height
-                tops[place] += 0 if layer.hangs else height
-                told = f"{self.labels[place]}: {count:,} {layer.name}"
+                y = self.line if bars.hangs else self.line - tops[number] - height
+                tops[number] += 0 if bars.hangs else height
+                title = f"{self.labels[number]}: {count:,} {bars.name}"
                 yield (
-                    f'<rect x="{_LEFT + place * self.step + gap / 2:.1f}" y="{y:.1f}" '
-                    f'width="{self.step - gap:.1f}" height="{height:.1f}" fill="{layer.colour}">'
-                    f"<title>{escape(told)}</title></rect>"
+                    f'<rect x="{_LEFT + number * self.step + gap / 2:.1f}" y="{y:.1f}" '
+                    f'width="{self.step - gap:.1f}" height="{height:.1f}" fill="{bars.colour}">'
+                    f"<title>{escape(title)}</title></rect>"
                 )
 
     def _below(self) -> Iterator[str]:
         """Write as many labels as there is room for."""
         room = 7.2 * max(len(label) for label in self.labels) + 12
         every = max(1, math.ceil(room / self.step))
-        for place in range(0, len(self.labels), every):
-            x = _LEFT + (place + 0.5) * self.step
+        for number in range(0, len(self.labels), every):
+            x = _LEFT + (number + 0.5) * self.step
             is_cut_off = x + room / 2 > WIDTH
-            yield _text(x, HEIGHT - 10, self.labels[place], anchor="end" if is_cut_off else "middle")
+            yield _text(x, HEIGHT - 10, self.labels[number], anchor="end" if is_cut_off else "middle")
 
 
 def _round_step(least: float) -> int:
-    """Give the smallest of 1, 2, 5, 10, 20... that is not less.
+    """Round up to one of 1, 2, 5, 10, 20 and so on.
 
     >>> [_round_step(least) for least in (0.3, 3, 17, 501)]
     [1, 5, 20, 1000]
     """
     power = 10 ** max(0, math.floor(math.log10(max(least, 1))))
-    return int(next(power * each for each in (1, 2, 5, 10) if power * each >= least))
+    return int(next(power * step for step in (1, 2, 5, 10) if power * step >= least))
 
 
 def _text(x: float, y: float, words: str, *, anchor: str = "start", weight: str = "400") -> str:
@@ -188,11 +190,13 @@ def _text(x: float, y: float, words: str, *, anchor: str = "start", weight: str 
 
 def _svg(title: str, charts: Sequence[str]) -> str:
     height = HEIGHT * len(charts)
-    moved = [f'<g transform="translate(0 {HEIGHT * place})">\n{c}\n</g>' for place, c in enumerate(charts)]
+    moved = [
+        f'<g transform="translate(0 {HEIGHT * row})">\n{chart}\n</g>' for row, chart in enumerate(charts)
+    ]
     head = (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" '
         f'height="{height}" font-family="system-ui, sans-serif" font-size="12" role="img" '
         f'aria-label="{escape(title)}">'
     )
-    ground = f'<rect width="{WIDTH}" height="{height}" fill="#ffffff"/>'
-    return "\n".join([head, ground, *moved, "</svg>", ""])
+    background = f'<rect width="{WIDTH}" height="{height}" fill="#ffffff"/>'
+    return "\n".join([head, background, *moved, "</svg>", ""])

@@ -64,13 +64,13 @@ class _ChangeCounts:
         return sum(count for (_, _, change), count in self.cells.items() if change == kind)
 
     def table(self) -> pa.Table:
-        places = sorted({(day, kind) for day, kind, _ in self.cells})
+        cells = sorted({(day, kind) for day, kind, _ in self.cells})
         columns = {
-            "day": pa.array(np.array([day for day, _ in places], np.int32)).cast(pa.date32()),
-            "type": pa.array([kind for _, kind in places], pa.string()),
+            "day": pa.array(np.array([day for day, _ in cells], np.int32)).cast(pa.date32()),
+            "type": pa.array([kind for _, kind in cells], pa.string()),
         }
         for change in CHANGES:
-            counts = [self.cells[day, kind, change] for day, kind in places]
+            counts = [self.cells[day, kind, change] for day, kind in cells]
             columns[change] = pa.array(counts, pa.int64())
         return pa.table(columns)
 
@@ -176,16 +176,16 @@ class Shadow:
         """Let both sessions make a step, and compare; give what the live one found, untouched."""
         before = (self.live.counts.received, self.live.watermark)
         try:
-            found = mine()
+            detections = mine()
         except WhimbrelError:
             # A batch that was refused as a whole is for neither; all else has been taken in.
             if (self.live.counts.received, self.live.watermark) != before:
                 self._compare([], theirs)
             raise
-        self._compare(found, theirs)
-        return found
+        self._compare(detections, theirs)
+        return detections
 
-    def _compare(self, found: list[pa.Table], theirs: Step) -> None:
+    def _compare(self, detections: list[pa.Table], theirs: Step) -> None:
         if self.failure is not None:
             return
         try:
@@ -194,7 +194,7 @@ class Shadow:
             self.failure = str(error)
             return
         watermark = min(self.live.watermark, self.candidate.watermark)
-        mine = self._of_types(together(found, self.live.coordinates))
+        mine = self._of_types(together(detections, self.live.coordinates))
         settled = self._pairing.step(mine, together(other, self.candidate.coordinates), watermark)
         self._settled.add(settled)
         if (different := differing(settled)).num_rows:
@@ -219,7 +219,7 @@ class Shadow:
         return self._settled.table()
 
     def take_differences(self) -> pa.Table:
-        """Give what was settled as added, dropped or changed since the last call.
+        """Take what was settled as added, dropped or changed since the last call.
 
         The columns are those of detections, `change`, and `before`: a JSON object of what the live query says
         otherwise, in changed ones. All that is ever given is what a backtest over the same events finds.
@@ -230,7 +230,7 @@ class Shadow:
     # -- snapshots ---------------------------------------------------------------------------------------
 
     def snapshot(self) -> bytes:
-        """Give the whole state as one block of bytes, differences that were not taken included."""
+        """Save the whole state as one block of bytes, differences that were not taken included."""
         blocks = Blocks()
         cells = [[*cell, count] for cell, count in self._settled.cells.items()]
         blocks.put_json("shadow", {"failure": self.failure, "counts": cells})
@@ -260,7 +260,7 @@ class Shadow:
         self._differences = [kept] if kept.num_rows else []
 
     def _sessions(self) -> list[tuple[str, Session]]:
-        """Give the sessions that go on: the state of a candidate that failed is of no use."""
+        """List the sessions that go on: the state of a candidate that failed is of no use."""
         both = [(LIVE, self.live), (CANDIDATE, self.candidate)]
         return both if self.failure is None else both[:1]
 

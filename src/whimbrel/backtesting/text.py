@@ -24,15 +24,15 @@ _SIGNS = {ADDED: "+", DROPPED: "-", CHANGED: "~"}
 
 
 def summary(result: Backtest, width: int = 80) -> str:
-    """Say what a backtest found."""
+    """Say what a backtest detected."""
     lines = list(_compared(result, width) if result.is_comparison else _alone(result, width))
     return "\n".join(line.rstrip() for line in lines)
 
 
 def _alone(result: Backtest, width: int) -> Iterator[str]:
-    found = result.found
-    yield from facts_lines(summary_of(found.old, result.zone), result)
-    if not found.old.num_rows:
+    counted = result.detection_counts
+    yield from summary_lines(summary_of(counted.old, result.zone), result)
+    if not counted.old.num_rows:
         return
     if len(types := result.by_type()) > 1:
         yield from ["", "by type", *_listed(types, "type", width)]
@@ -41,14 +41,14 @@ def _alone(result: Backtest, width: int) -> Iterator[str]:
 
 
 def _compared(result: Backtest, width: int) -> Iterator[str]:
-    found, changes = result.found, result.changes
-    assert found.new is not None
-    assert found.both is not None
-    for place, name, table in zip(("old", "new"), result.names, (found.old, found.new), strict=True):
-        shown = "" if name == place else f" ({name})"
-        yield f"{place}{shown}: {many(table.num_rows, 'detection')}"
+    counted, changes = result.detection_counts, result.changes
+    assert counted.new is not None
+    assert counted.both is not None
+    for role, name, table in zip(("old", "new"), result.names, (counted.old, counted.new), strict=True):
+        shown = "" if name == role else f" ({name})"
+        yield f"{role}{shown}: {many(table.num_rows, 'detection')}"
     yield "new against old: " + ", ".join(f"{count:,} {kind}" for kind, count in changes.items())
-    if not found.both.num_rows:
+    if not counted.both.num_rows:
         return
     yield from ["", "by type", *_columns(_with_text(result.by_type(), "type"))]
     yield from _over_time(result, width)
@@ -56,25 +56,25 @@ def _compared(result: Backtest, width: int) -> Iterator[str]:
     yield from _differences(result)
 
 
-# -- facts ------------------------------------------------------------------------------------------------
+# -- what stands out -------------------------------------------------------------------------------------
 
 
-def facts_lines(facts: DetectionSummary, result: Backtest) -> Iterator[str]:
+def summary_lines(summary: DetectionSummary, result: Backtest) -> Iterator[str]:
     """Say what stands out."""
-    if facts.first is None or facts.last is None or facts.busiest is None:
+    if summary.first is None or summary.last is None or summary.busiest is None:
         yield "no detections"
         return
     written = result.zone.written
-    days = many(facts.days, "day")
-    each = f", {facts.count / facts.days:,.1f} a day" if facts.days > 1 else ""
-    yield f"{many(facts.count, 'detection')} in {days}{each}"
-    yield f"  first        {written(facts.first)} {result.zone.name}"
-    yield f"  last         {written(facts.last)} {result.zone.name}"
-    if facts.gap is not None:
-        begin, end = facts.gap
+    days = many(summary.days, "day")
+    rate = f", {summary.count / summary.days:,.1f} a day" if summary.days > 1 else ""
+    yield f"{many(summary.count, 'detection')} in {days}{rate}"
+    yield f"  first        {written(summary.first)} {result.zone.name}"
+    yield f"  last         {written(summary.last)} {result.zone.name}"
+    if summary.gap is not None:
+        begin, end = summary.gap
         length = format_duration((end - begin) // SECOND * SECOND)
         yield f"  longest gap  {length}, from {written(begin)} to {written(end)}"
-    day, count = facts.busiest
+    day, count = summary.busiest
     yield f"  busiest day  {day}: {count:,}"
 
 
@@ -99,7 +99,7 @@ def bar(share: float, width: int) -> str:
 
 
 def _over_time(result: Backtest, width: int) -> Iterator[str]:
-    tables = result.found.columns
+    tables = result.detection_counts.columns
     bins = bins_over(list(tables.values()), result.zone, BINS)
     if bins is None:
         return
@@ -108,7 +108,7 @@ def _over_time(result: Backtest, width: int) -> Iterator[str]:
     hours = result.by_hour()
     labels = [f"{hour:02}:00" for hour in range(24)]
     counted = {name: hours.column(name).to_pylist() for name in hours.column_names[1:]}
-    busy = [place for place in range(24) if any(counts[place] for counts in counted.values())]
+    busy = [hour for hour in range(24) if any(counts[hour] for counts in counted.values())]
     # Outside the busy hours there is nothing to see.
     shown = slice(busy[0], busy[-1] + 1)
     cut = {name: counts[shown] for name, counts in counted.items()}
@@ -116,7 +116,7 @@ def _over_time(result: Backtest, width: int) -> Iterator[str]:
 
 
 def _listed(table: pa.Table, name: str, width: int) -> list[str]:
-    counted = {each: table.column(each).to_pylist() for each in table.column_names if each != name}
+    counted = {column: table.column(column).to_pylist() for column in table.column_names if column != name}
     return _bars(table.column(name).to_pylist(), counted, width)
 
 
@@ -138,11 +138,11 @@ def _tails(counted: dict[str, list[int]]) -> list[str]:
     leading = counted.get("detections") or counted["new"]
     widest = max(len(f"{count:,}") for count in leading)
     tails = []
-    for place, count in enumerate(leading):
+    for row, count in enumerate(leading):
         marks = [
-            f"{sign}{counted[kind][place]:,}"
+            f"{sign}{counted[kind][row]:,}"
             for kind, sign in _SIGNS.items()
-            if kind in counted and counted[kind][place]
+            if kind in counted and counted[kind][row]
         ]
         tails.append(f"{count:>{widest},}  {' '.join(marks)}".rstrip())
     return tails
@@ -172,7 +172,7 @@ def _columns(table: pa.Table) -> list[str]:
     rows += [[_written(value) for value in row.values()] for row in table.to_pylist()]
     if table.column_names[-1] == "detections" and sum(is_text) == len(is_text) - 1:
         rows = rows[1:]  # the only number needs no name
-    widths = [max(len(row[place]) for row in rows) for place in range(len(is_text))]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(is_text))]
     return [
         "  "
         + "  ".join(
@@ -188,7 +188,7 @@ def _written(value: str | int) -> str:
 
 
 def _differences(result: Backtest) -> Iterator[str]:
-    both = result.found.both
+    both = result.detection_counts.both
     assert both is not None
     for kind in (ADDED, DROPPED, CHANGED):
         rows = both.filter(pc.equal(both.column(CHANGE), kind))
