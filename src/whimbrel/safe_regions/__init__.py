@@ -23,9 +23,9 @@ def __getattr__(name: str) -> object:
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module 'whimbrel.safe_regions' has no attribute {name!r}")
-    found: object = getattr(import_module(f"whimbrel.safe_regions.{home}"), name)
-    globals()[name] = found
-    return found
+    member: object = getattr(import_module(f"whimbrel.safe_regions.{home}"), name)
+    globals()[name] = member
+    return member
 
 
 def __dir__() -> list[str]:

@@ -73,7 +73,7 @@ class SafeRegion:
         return self.radius_m is not None and self._from_centre(x, y) <= self.radius_m
 
     def metres_to_border(self, x: float, y: float) -> float:
-        """Give a distance that can be gone from a position, in any direction, without leaving the region."""
+        """Bound from below how far a device can go, in any direction, without leaving the region."""
         if not self.contains(x, y):
             return 0.0
         best = 0.0
@@ -148,7 +148,7 @@ class SafeRegionFilter:
         return True
 
     def check_again_after(self, speed: float) -> float:
-        """Give the seconds for which a device of at most this speed (m/s) need not even look where it is.
+        """Tell for how many seconds a device of at most this speed (m/s) need not even look where it is.
 
         They count from the last position that `must_report` was asked about.
         """
@@ -201,7 +201,7 @@ def read_message(message: str | bytes) -> SafeRegion:
 
 
 def metres_between(x1: float, y1: float, x2: float, y2: float, coordinates: str) -> float:
-    """Give the distance between two points in the plane or on the sphere."""
+    """Measure the distance between two points in the plane or on the sphere."""
     if coordinates == PLANE:
         return math.hypot(x2 - x1, y2 - y1)
     lat1, lat2 = math.radians(y1), math.radians(y2)
@@ -211,7 +211,7 @@ def metres_between(x1: float, y1: float, x2: float, y2: float, coordinates: str)
 
 
 def metres_to_meridian(degrees: float, lat: float) -> float:
-    """Give the distance from a point at a latitude to the meridian that lies so many degrees off."""
+    """Measure the distance from a point at a latitude to the meridian that lies so many degrees off."""
     if degrees >= 90:
         return EARTH_RADIUS_M * math.radians(90 - abs(lat))
     return EARTH_RADIUS_M * math.asin(math.sin(math.radians(degrees)) * math.cos(math.radians(lat)))
@@ -219,20 +219,20 @@ def metres_to_meridian(degrees: float, lat: float) -> float:
 
 def _from_json(message: str | bytes) -> SafeRegion:
     try:
-        found = json.loads(message)
+        content = json.loads(message)
     except (ValueError, TypeError, RecursionError) as error:
         raise MessageError(f"the message is neither JSON nor the bytes of a safe region: {error}") from None
-    if not isinstance(found, dict) or found.get("kind") != KIND:
+    if not isinstance(content, dict) or content.get("kind") != KIND:
         raise MessageError(f"the message is no safe region: its 'kind' is not {KIND!r}")
-    _check_format(found.get("format"))
-    version = found.get("version")
+    _check_format(content.get("format"))
+    version = content.get("version")
     if not isinstance(version, int) or isinstance(version, bool) or not 0 <= version < 2**64:
         raise MessageError(f"'version' must be a whole number, not {version!r}")
     for name, allowed in (("mode", MODES), ("coordinates", COORDINATES)):
-        if found.get(name) not in allowed:
-            raise MessageError(f"{name!r} must be one of {', '.join(allowed)}, not {found.get(name)!r}")
-    parts = {name: _numbers(name, found.get(name), size) for name, size, _ in _PARTS}
-    return _checked(version, found["mode"], found["coordinates"], parts)
+        if content.get(name) not in allowed:
+            raise MessageError(f"{name!r} must be one of {', '.join(allowed)}, not {content.get(name)!r}")
+    parts = {name: _numbers(name, content.get(name), size) for name, size, _ in _PARTS}
+    return _checked(version, content["mode"], content["coordinates"], parts)
 
 
 def _from_bytes(message: bytes) -> SafeRegion:
@@ -247,10 +247,9 @@ def _from_bytes(message: bytes) -> SafeRegion:
     numbers = list(struct.unpack_from(f"<{(wanted - _HEAD.size) // 8}d", body, _HEAD.size))
     parts: dict[str, tuple[float, ...] | None] = {}
     for name, size, bit in _PARTS:
-        given = numbers[:size] if flags & bit else None
-        if given is not None:
-            numbers = numbers[size:]
-        parts[name] = _numbers(name, given[0] if given and size == 1 else given, size)
+        count = size if flags & bit else 0
+        values, numbers = numbers[:count], numbers[count:]
+        parts[name] = _numbers(name, values[0] if count == 1 else values or None, size)
     mode = CHANGES if flags & _CHANGES_BIT else EVERY_MATCH
     return _checked(version, mode, LONLAT if flags & _LONLAT_BIT else PLANE, parts)
 

@@ -1,4 +1,4 @@
-"""What devices move on, the plane or the globe: where it ends, and windows and cells on it."""
+"""Reference systems of positions, in the plane and on the globe: extent, scale, windows and grid cells."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ _FARTHEST = 1e100
 
 
 class ProjectedCRS:
-    """The plane, in metres."""
+    """Positions in the plane, in metres."""
 
     is_sphere = False
-    world: Bounds = (-1e150, -1e150, 1e150, 1e150)
-    """Where it ends: areas must stay finite."""
+    extent: Bounds = (-1e150, -1e150, 1e150, 1e150)
+    """Its bounds: areas must stay finite."""
 
     def check(self, x: float, y: float) -> None:
         """Refuse what is no position."""
@@ -27,31 +27,31 @@ class ProjectedCRS:
             raise DataError(f"({x}, {y}) is no position: coordinates must be finite numbers")
 
     def scale(self, y: float) -> float:
-        """Give the length of a unit of x in units of y."""
+        """Measure a unit of x in units of y."""
         del y
         return 1.0
 
     def units(self, metres: float) -> float:
-        """Give a length in units of y."""
+        """Convert a length to units of y."""
         return metres
 
     def metres_to_sides(self, x: float, y: float, window: Bounds) -> float:
-        """Give the way from a position to the nearest side of a window round it."""
+        """Measure the way from a position to the nearest side of a window round it."""
         left, low, right, high = window
         return min(x - left, right - x, y - low, high - y)
 
     def clipped(self, bounds: Bounds) -> Bounds:
-        """Cut off what lies beyond the end of the world."""
-        left, low, right, high = self.world
+        """Clip a box to the bounds of the system."""
+        left, low, right, high = self.extent
         return max(bounds[0], left), max(bounds[1], low), min(bounds[2], right), min(bounds[3], high)
 
     def window(self, x: float, y: float, half: float) -> Bounds:
-        """Give the square round a position whose sides are so many units of y away."""
+        """Make the square round a position whose sides are so many units of y away."""
         wide = half / self.scale(y)
         return self.clipped((x - wide, y - half, x + wide, y + half))
 
     def cell(self, x: float, y: float, side_m: float) -> Bounds:
-        """Give the cell of a grid that a position lies in."""
+        """Find the cell of a grid that a position lies in."""
         high = self.units(side_m)
         row = math.floor(y / high)
         wide = high / self.scale((row + 0.5) * high)
@@ -63,10 +63,10 @@ class ProjectedCRS:
 
 
 class GeographicCRS(ProjectedCRS):
-    """Longitude and latitude, in degrees."""
+    """Positions by longitude and latitude, in degrees."""
 
     is_sphere = True
-    world: Bounds = (-180.0, -90.0, 180.0, 90.0)
+    extent: Bounds = (-180.0, -90.0, 180.0, 90.0)
 
     def check(self, x: float, y: float) -> None:
         if not (abs(x) <= 180 and abs(y) <= 90):
@@ -85,5 +85,5 @@ class GeographicCRS(ProjectedCRS):
 
 
 def crs_of(coordinates: Coordinates) -> ProjectedCRS:
-    """Give the plane or the globe."""
+    """Choose the reference system of coordinates."""
     return GeographicCRS() if coordinates is Coordinates.LONLAT else ProjectedCRS()

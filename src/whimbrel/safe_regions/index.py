@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from whimbrel.safe_regions.shapes import Bounds, ShapePart, WatchedShape
+from whimbrel.safe_regions.shapes import Bounds, ShapePart, WatchedShape, meets
 from whimbrel.space.geometry import Floats
 
 MOST_LOOSE = 512
@@ -54,18 +54,15 @@ class ShapeIndex:
         self._build_if_ragged()
 
     def near(self, window: Bounds) -> list[ShapePart]:
-        """Give the parts whose boxes meet a window, borders included."""
+        """List the parts whose boxes meet a window, borders included."""
         import shapely
 
-        left, low, right, high = window
-        found = [self._built[place] for place in self._tree.query(shapely.box(*window))]
-        boxes = self._loose_boxes
-        meets = (boxes[:, 0] <= right) & (boxes[:, 2] >= left) & (boxes[:, 1] <= high) & (boxes[:, 3] >= low)
-        found += [self._loose[place] for place in np.flatnonzero(meets)]
+        parts = [self._built[row] for row in self._tree.query(shapely.box(*window))]
+        parts += [self._loose[row] for row in np.flatnonzero(meets(self._loose_boxes, window))]
         if not self._gone:
-            return found
+            return parts
         # A shape may be gone, and another of its name have come.
-        return [part for part in found if part in self._parts.get(part.shape.name, ())]
+        return [part for part in parts if part in self._parts.get(part.shape.name, ())]
 
     def _build_if_ragged(self) -> None:
         if len(self._loose) + self._gone > MOST_LOOSE:

@@ -120,11 +120,11 @@ class SafeRegions:
         self._device_regions.forget(device)
 
     def withdrawal(self) -> SafeRegion:
-        """Give the message that takes a region back: the device reports its next position."""
+        """Make the message that takes a region back: the device reports its next position."""
         return SafeRegion(self._version, self.mode, self.coordinates.value)
 
     def matching(self, x: float, y: float) -> tuple[str, ...]:
-        """Give the names of the subscriptions that a position matches, sorted."""
+        """List the subscriptions that a position matches, by name."""
         self._crs.check(x, y)
         shapes = {part.shape for part in self._index.near((x, y, x, y))}
         return tuple(sorted(shape.name for shape in shapes if shape.contains(x, y)))
@@ -139,7 +139,7 @@ class SafeRegions:
         expires: float | None = None,
         report: int | None = None,
     ) -> SafeRegion:
-        """Give the region round a reported position in which the device may stay silent.
+        """Compute the region round a reported position in which the device may stay silent.
 
         Parameters
         ----------
@@ -178,7 +178,7 @@ class SafeRegions:
     def _tight(
         self, x: float, y: float, came_from: tuple[float, float] | None
     ) -> tuple[Bounds | None, float | None]:
-        window, borders, nearest_m = self._surroundings(x, y)
+        window, borders, nearest_m = self._neighbourhood(x, y)
         sides, scale = np.array(window), self._crs.scale(y)
         boxes = boxes_over(borders, x, y, sides, scale, self._crs.is_sphere)
         ahead = _direction(came_from or (x, y), (x, y), scale)
@@ -189,7 +189,7 @@ class SafeRegions:
         return rectangle, radius_m if radius_m > 0 else None
 
     def _greedy(self, x: float, y: float) -> Bounds | None:
-        """Give the rectangle of the paper; a position within a bounding box has none."""
+        """Compute the greedy largest rectangle; a position within a bounding box has none."""
         assert self._cell_m is not None
         cell = self._crs.cell(x, y, self._cell_m)
         boxes = np.array([part.bounds for part in self._index.near(cell)]).reshape(-1, 4)
@@ -197,14 +197,14 @@ class SafeRegions:
             return None
         return _inward(greedy_rectangle(boxes, x, y, np.array(cell)), x, y)
 
-    def _surroundings(self, x: float, y: float) -> tuple[Bounds, Floats, float]:
-        """Give a window round a position, all borders in it, and the way to the nearest, or out of it.
+    def _neighbourhood(self, x: float, y: float) -> tuple[Bounds, Floats, float]:
+        """Find a window round a position, all borders in it, and the way to the nearest, or out of it.
 
         It holds enough shapes to bound a region, the nearest border among them, and not many more.
         """
         bounds = self._index.bounds
         if bounds is None:
-            return self._within(x, y, self._crs.world, [])
+            return self._within(x, y, self._crs.extent, [])
         half = self._usual_half(y)
         window, parts = self._look(x, y, half)
         while len(parts) > _MOST:
@@ -214,15 +214,15 @@ class SafeRegions:
             half, window, parts = half / 2, closer, fewer
         while True:
             if _covers(window, self._crs.clipped(bounds)):  # nothing lies beyond
-                return self._within(x, y, self._crs.world, parts)
-            found = self._within(x, y, window, parts)
-            if len(parts) >= _FEWEST and found[2] < self._crs.metres_to_sides(x, y, window):
-                return found
+                return self._within(x, y, self._crs.extent, parts)
+            within = self._within(x, y, window, parts)
+            if len(parts) >= _FEWEST and within[2] < self._crs.metres_to_sides(x, y, window):
+                return within
             half *= 2
             window, parts = self._look(x, y, half)
 
     def _usual_half(self, y: float) -> float:
-        """Give half the side of a window that usually holds enough shapes, in units of y."""
+        """Estimate half the side of a window that usually holds enough shapes, in units of y."""
         if self._index.bounds is None:
             return math.inf
         left, low, right, high = self._index.bounds
@@ -252,7 +252,7 @@ def _is_count(value: object) -> bool:
 
 
 def _direction(start: tuple[float, float], end: tuple[float, float], scale: float) -> tuple[float, float]:
-    """Give the direction from one point to another, of length 1, or 0 if there is none."""
+    """Normalise the way from one point to another to the length 1, or to 0 if there is none."""
     dx, dy = (end[0] - start[0]) * scale, end[1] - start[1]
     far = math.hypot(dx, dy)
     return (dx / far, dy / far) if 0 < far < math.inf else (0.0, 0.0)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from whimbrel.errors import DataError
 from whimbrel.model.schema import Coordinates
@@ -68,7 +69,7 @@ class WatchedShape:
         return bool(shapely.intersects_xy(self.geometry, x, y))
 
     def parts(self) -> list[ShapePart]:
-        """Give the borders."""
+        """Take the shape apart into borders."""
         if not isinstance(self.geometry, tuple):
             return [self._of_polygon(self.geometry)]
         x, y, radius_m = self.geometry
@@ -183,6 +184,13 @@ def _margin(bounds: Bounds, coordinates: Coordinates) -> float:
     if coordinates is Coordinates.LONLAT:
         return MARGIN_DEGREES
     return MARGIN_PLANE * max(map(abs, bounds))
+
+
+def meets(boxes: Floats, window: Bounds) -> npt.NDArray[np.bool_]:
+    """Tell which boxes (left, low, right, high along the last axis) meet a window, borders included."""
+    left, low, right, high = window
+    meets_x = (boxes[..., 0] <= right) & (boxes[..., 2] >= left)
+    return meets_x & (boxes[..., 1] <= high) & (boxes[..., 3] >= low)
 
 
 def _wider(bounds: Bounds, margin: float) -> Bounds:

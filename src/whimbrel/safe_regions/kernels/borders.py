@@ -11,6 +11,8 @@ import math
 
 import numpy as np
 
+from whimbrel.engine.kernels.sphere import sphere
+from whimbrel.space.geometry import EARTH_RADIUS_M
 from whimbrel.space.kernels.jit import kernel
 
 STRAIGHT, ROUND = 0.0, 1.0
@@ -22,12 +24,15 @@ CLOSENESS = 0.002
 """By which part the distance to a slanting border on the sphere may be underestimated."""
 DEPTH = 48
 """So often a border is halved at most."""
-EARTH_RADIUS_M = 6_371_008.8
 
 
 @kernel
 def boxes_over(borders, x, y, window, scale, on_sphere):
-    """Cover all borders within a window by boxes; `scale` is the length of a unit of x in units of y."""
+    """Cover all borders within a window by boxes; `scale` is the length of a unit of x in units of y.
+
+    Boxes are the finer the nearer they are, since only near ones bound a region: a slanting border gets
+    O(log(length / distance)) of them.
+    """
     boxes = np.empty((4 * len(borders) + 64, 4), np.float64)
     used = 0
     stack = np.empty((DEPTH + 8, 3), np.float64)
@@ -64,7 +69,10 @@ def boxes_over(borders, x, y, window, scale, on_sphere):
 
 @kernel
 def metres_to_nearest(borders, x, y, most, on_sphere):
-    """Give the distance to the nearest border, or `most` if none is nearer; never more than it truly is."""
+    """Measure the way to the nearest border, or `most` if none is nearer; never more than it truly is.
+
+    O(borders); on the sphere one that slants is halved up to `DEPTH` times, where it may be the nearest.
+    """
     best = most
     stack = np.empty((DEPTH + 8, 3), np.float64)
     for border in borders:
@@ -113,7 +121,7 @@ def first_pieces(border, stack):
 
 @kernel
 def halve(stack, height, begin, end, depth):
-    """Put both halves of a piece on the stack; give its new height."""
+    """Put both halves of a piece on the stack; return its new height."""
     middle = (begin + end) / 2
     stack[height, 0], stack[height, 1], stack[height, 2] = begin, middle, depth + 1
     stack[height + 1, 0], stack[height + 1, 1], stack[height + 1, 2] = middle, end, depth + 1
@@ -122,7 +130,7 @@ def halve(stack, height, begin, end, depth):
 
 @kernel
 def box_of(border, begin, end, on_sphere):
-    """Give the bounding box of a piece."""
+    """Bound a piece by a box."""
     xa, ya = point_of(border, begin, on_sphere)
     xb, yb = point_of(border, end, on_sphere)
     return min(xa, xb), min(ya, yb), max(xa, xb), max(ya, yb)
@@ -130,7 +138,7 @@ def box_of(border, begin, end, on_sphere):
 
 @kernel
 def point_of(border, where, on_sphere):
-    """Give the point of a border at a part of its length, or at a bearing from its centre."""
+    """Compute the point of a border at a part of its length, or at a bearing from its centre."""
     if border[0] == STRAIGHT:
         rest = 1.0 - where
         return border[1] * rest + border[3] * where, border[2] * rest + border[4] * where
@@ -149,7 +157,7 @@ def point_of(border, where, on_sphere):
 
 @kernel
 def metres_to_line(x, y, border):
-    """Give the distance in the plane from a point to a straight border."""
+    """Measure the distance in the plane from a point to a straight border."""
     dx, dy = border[3] - border[1], border[4] - border[2]
     length = dx * dx + dy * dy
     part = 0.0
@@ -161,26 +169,21 @@ def metres_to_line(x, y, border):
 
 @kernel
 def metres(x1, y1, x2, y2, on_sphere):
-    """Give the distance between two points."""
-    if not on_sphere:
-        return math.hypot(x2 - x1, y2 - y1)
-    lat1, lat2 = math.radians(y1), math.radians(y2)
-    half = math.sin((lat2 - lat1) / 2) ** 2
-    half += math.cos(lat1) * math.cos(lat2) * math.sin(math.radians(x2 - x1) / 2) ** 2
-    return 2 * EARTH_RADIUS_M * math.asin(min(1.0, math.sqrt(half)))
+    """Measure the distance between two points."""
+    return sphere(x1, y1, x2, y2) if on_sphere else math.hypot(x2 - x1, y2 - y1)
 
 
 @kernel
 def metres_to_box(lon, lat, x1, y1, x2, y2):
-    """Give the least distance on the sphere to a box in longitude and latitude, not across the date line."""
+    """Measure the way on the sphere to a box in longitude and latitude, not across the date line."""
     aside = max(x1 - lon, lon - x2, 0.0)
     side = lon + aside
-    best = min(metres(lon, lat, side, y1, True), metres(lon, lat, side, y2, True))
+    best = min(sphere(lon, lat, side, y1), sphere(lon, lat, side, y2))
     # On the meridian of the nearer side, the nearest point is where a great circle meets it at a right angle.
     foot = lat
     if aside > 0.0:
         angle, turn = math.radians(lat), math.radians(aside)
         foot = math.degrees(math.atan2(math.sin(angle), math.cos(angle) * math.cos(turn)))
     if y1 <= foot <= y2:
-        best = min(best, metres(lon, lat, side, foot, True))
+        best = min(best, sphere(lon, lat, side, foot))
     return best

@@ -1,8 +1,10 @@
-"""Rectangles round a position among boxes: the one that is left last, and the paper's greedy one.
+"""Rectangles round a position among boxes: the one that is left last, and the greedy one of Grus [1]_.
 
 Seen from the position there are four quadrants. In each, a box allows a rectangle either no more width than
 the way to the box or no more height. What all boxes allow together is a flight of stairs: the wider, the
 lower.
+
+.. [1] Grus, section 4.6.1: the greedy largest rectangle.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ AHEAD = 4.0
 
 @kernel
 def widest_rectangle(boxes, x, y, window, scale, most, ahead_x, ahead_y):
-    """Give the rectangle in the window round the position that reaches into no box and is left last.
+    """Find the rectangle in the window round the position that reaches into no box and is left last.
 
     That is the one with the longest way out: the mean way over all directions and, if the device is known to
     move in one, the way ahead. (The largest area would rather take an endless strip with the position at its
@@ -62,7 +64,7 @@ def way_out(wide, high):
 
 @kernel
 def way_ahead(right, left, up, down, ahead_x, ahead_y):
-    """Give the way out of a rectangle in one direction."""
+    """Measure the way out of a rectangle in one direction."""
     if ahead_x == 0.0 and ahead_y == 0.0:
         return 0.0
     way = math.inf
@@ -75,25 +77,28 @@ def way_ahead(right, left, up, down, ahead_x, ahead_y):
 
 @kernel
 def reaches(boxes, x, y, side, most, up, down):
-    """Give the widths worth trying on one side, and how high and low a rectangle of each width may reach."""
+    """List the widths worth trying on one side, and how high and low a rectangle of each width may reach."""
     above_x, above_y = stairs(boxes, x, y, side, 1.0)
     below_x, below_y = stairs(boxes, x, y, side, -1.0)
     number = len(above_x) + len(below_x) + 1
     widths = np.full(number, most)
-    for place in range(number - 1):
-        edge = above_x[place] if place < len(above_x) else below_x[place - len(above_x)]
-        widths[place] = min(edge, most)
+    for step in range(number - 1):
+        edge = above_x[step] if step < len(above_x) else below_x[step - len(above_x)]
+        widths[step] = min(edge, most)
     high = np.empty(number, np.float64)
     low = np.empty(number, np.float64)
-    for place in range(number):
-        high[place] = height_at(above_x, above_y, widths[place], up)
-        low[place] = height_at(below_x, below_y, widths[place], down)
+    for step in range(number):
+        high[step] = height_at(above_x, above_y, widths[step], up)
+        low[step] = height_at(below_x, below_y, widths[step], down)
     return widths, high, low
 
 
 @kernel
 def greedy_rectangle(boxes, x, y, cell):
-    """Give the rectangle that takes, quadrant by quadrant, the largest corner that is still offered."""
+    """Find the rectangle that takes, quadrant by quadrant, the largest corner that is still offered.
+
+    The greedy largest rectangle of section 4.6.1 in [1]_. O(n k + k²) for n boxes and k stairs.
+    """
     wide = np.array([x - cell[0], cell[2] - x])
     high = np.array([y - cell[1], cell[3] - y])
     done = np.zeros(4, np.bool_)
@@ -105,8 +110,8 @@ def greedy_rectangle(boxes, x, y, cell):
             side, rise = QUADRANTS[q]
             most, top = wide[int(side > 0)], high[int(rise > 0)]
             steps_x, steps_y = stairs(boxes, x, y, side, rise)
-            for place in range(len(steps_x) + 1):
-                width = min(steps_x[place], most) if place < len(steps_x) else most
+            for step in range(len(steps_x) + 1):
+                width = min(steps_x[step], most) if step < len(steps_x) else most
                 height = height_at(steps_x, steps_y, width, top)
                 if width * height > best_area:
                     chosen, best_area, best_width, best_height = q, width * height, width, height
@@ -119,7 +124,7 @@ def greedy_rectangle(boxes, x, y, cell):
 
 @kernel
 def stairs(boxes, x, y, side, rise):
-    """Give the nearest corners of the boxes in a quadrant that no other corner makes superfluous, by x."""
+    """List the nearest corners of the boxes in a quadrant that no other corner makes superfluous, by x."""
     steps_x = np.empty(len(boxes) + 1, np.float64)
     steps_y = np.empty(len(boxes) + 1, np.float64)
     used = 0
@@ -130,33 +135,33 @@ def stairs(boxes, x, y, side, rise):
             continue
         near_x = max(0.0, box[0] - x if side > 0 else x - box[2])
         near_y = max(0.0, box[1] - y if rise > 0 else y - box[3])
-        place = 0
-        while place < used and steps_x[place] <= near_x:
-            place += 1
-        if place > 0 and steps_y[place - 1] <= near_y:
+        step = 0
+        while step < used and steps_x[step] <= near_x:
+            step += 1
+        if step > 0 and steps_y[step - 1] <= near_y:
             continue
-        rest = place  # the stairs from here on that are not lower are superfluous now
+        rest = step  # the stairs from here on that are not lower are superfluous now
         while rest < used and steps_y[rest] >= near_y:
             rest += 1
-        if rest == place:
-            for above in range(used, place, -1):
+        if rest == step:
+            for above in range(used, step, -1):
                 steps_x[above], steps_y[above] = steps_x[above - 1], steps_y[above - 1]
             used += 1
         else:
             for above in range(rest, used):
-                steps_x[place + 1 + above - rest] = steps_x[above]
-                steps_y[place + 1 + above - rest] = steps_y[above]
-            used -= rest - place - 1
-        steps_x[place], steps_y[place] = near_x, near_y
+                steps_x[step + 1 + above - rest] = steps_x[above]
+                steps_y[step + 1 + above - rest] = steps_y[above]
+            used -= rest - step - 1
+        steps_x[step], steps_y[step] = near_x, near_y
     return steps_x[:used], steps_y[:used]
 
 
 @kernel
 def height_at(steps_x, steps_y, width, most):
-    """Give how high a rectangle of a width may be: as the last stair that begins within it says."""
+    """Bound the height of a rectangle of a width: as the last stair that begins within it says."""
     height = most
-    for place in range(len(steps_x)):
-        if steps_x[place] >= width:
+    for step in range(len(steps_x)):
+        if steps_x[step] >= width:
             break
-        height = min(height, steps_y[place])
+        height = min(height, steps_y[step])
     return height
