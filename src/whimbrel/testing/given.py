@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from whimbrel.engine.needs import Needs
-from whimbrel.engine.noticed import types_named
+from whimbrel.engine.input_notes import types_named
+from whimbrel.engine.required_columns import RequiredColumns
 from whimbrel.errors import DataError, ScenarioError
 from whimbrel.graph.operators import Source
 from whimbrel.graph.query import Query
 from whimbrel.io.files import read_events
-from whimbrel.model.batch import Conformed, conform
+from whimbrel.model.batch import Normalised, normalise
 from whimbrel.model.columns import decoded
 from whimbrel.model.reading import Reading
 from whimbrel.model.schema import Coordinates, Type
@@ -141,10 +141,12 @@ def _read(
     batches: list[pa.RecordBatch] = []
     types = [operator.event_type for operator in query.graph.operators if isinstance(operator, Source)]
     reading = Reading(types=types_named(types))
-    read = Needs(query.graph, query.functions).atoms
+    read = RequiredColumns(query.graph, query.functions).atoms
     for piece in read_events(step.path, schemas=query.schemas).pieces():
         try:
-            found = conform(piece.batch, schemas=query.schemas, coordinates=place, reading=reading, read=read)
+            found = normalise(
+                piece.batch, schemas=query.schemas, coordinates=place, reading=reading, read=read
+            )
         except DataError as error:
             raise DataError(f"{piece.file}: {error}") from error
         place = place or found.coordinates
@@ -163,7 +165,7 @@ def _reasons(rejected: pa.RecordBatch | None, file: Path) -> list[str]:
     return [f"{file}: {reason}" for reason in reasons]
 
 
-def _plain(found: Conformed) -> pa.RecordBatch:
+def _plain(found: Normalised) -> pa.RecordBatch:
     """Write times as timestamps and texts as texts, so that the batch can be joined with others."""
     columns = {}
     for name, column in zip(found.events.schema.names, found.events.columns, strict=True):

@@ -12,8 +12,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from whimbrel.engine.detect import Progress, run
-from whimbrel.engine.intake import Counts
+from whimbrel.engine.bounded import Progress, run
+from whimbrel.engine.ingest import Counts
 from whimbrel.engine.result import Detections
 from whimbrel.errors import WhimbrelError
 from whimbrel.graph.query import Query

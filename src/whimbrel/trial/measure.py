@@ -17,14 +17,14 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from whimbrel.engine.passing import passing
 from whimbrel.engine.pipeline import Pipeline
 from whimbrel.engine.report import report
+from whimbrel.engine.row_filter import rows_passing_filter
 from whimbrel.engine.session import Session, run_bounded
 from whimbrel.errors import DataError
 from whimbrel.graph.expressions import Expr
 from whimbrel.graph.operators import ANY, Derive, Filter, Source
-from whimbrel.graph.operators import Clock as TimePoint
+from whimbrel.graph.operators import TimePoints as TimePoint
 from whimbrel.graph.query import Compilable, Query, compiled
 from whimbrel.graph.scope import selection
 from whimbrel.io.files import read_events
@@ -35,7 +35,7 @@ from whimbrel.plan.counted import MULTIPLES, Bursts, Origin, Part, Statistics
 
 WEIGHED = 1_000
 """How many events of each stream are weighed."""
-Clock = Callable[[], float]
+TimePoints = Callable[[], float]
 """Seconds, from any beginning: `time.process_time` for one."""
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -45,7 +45,7 @@ def measure(
     query: Query | Compilable,
     events: Any,
     *,
-    clock: Clock | None = None,
+    clock: TimePoints | None = None,
     rejected: RejectedWriter | None = None,
     **settings: Any,
 ) -> Statistics:
@@ -81,19 +81,19 @@ def _source(session: Session, events: Any, rejected: RejectedWriter) -> Iterator
         for piece in files.pieces():
             before = session.counts.received
             try:
-                conformed = session.conform(piece.batch)
+                normalised = session.normalise(piece.batch)
             except DataError as error:
                 raise DataError(f"{piece.file}: {error}") from error
             if piece.rejected is not None:
                 session.count_rejected(piece.rejected)
                 rejected.write(piece.rejected, piece.file)
-            rejected.write(piece.numbered(conformed.rejected, before), piece.file)
-            yield conformed.events
+            rejected.write(piece.numbered(normalised.rejected, before), piece.file)
+            yield normalised.events
         return
     for batch in batches(events, rows=session.slice_rows):
-        conformed = session.conform(batch)
-        rejected.write(conformed.rejected)
-        yield conformed.events
+        normalised = session.normalise(batch)
+        rejected.write(normalised.rejected)
+        yield normalised.events
 
 
 class _Counted(Pipeline):
@@ -105,7 +105,7 @@ class _Measuring(Session):
 
     shares_work = False
 
-    def __init__(self, query: Query, clock: Clock | None, **settings: Any) -> None:
+    def __init__(self, query: Query, clock: TimePoints | None, **settings: Any) -> None:
         super().__init__(query, lateness=None, name="measured", **settings)
         self._clock = clock
         self._made: dict[str, int] = {}
@@ -139,7 +139,7 @@ class _Measuring(Session):
                 self._ends.setdefault(name, []).append(stream.store.spans(stream.new)[1])
             weights = self._weights.setdefault(name, [])
             if isinstance(pipeline.graph[name], Derive) and len(stream.new) and len(weights) < WEIGHED:
-                table = report(stream, stream.new[:WEIGHED], pipeline.around)
+                table = report(stream, stream.new[:WEIGHED], pipeline.context)
                 weights += np.sum([_bytes_of(column) for column in table.columns], axis=0).tolist()
         pipeline.clear_made()
         return []
@@ -178,7 +178,7 @@ class _Measuring(Session):
             )
             if condition is not None and len(rows):
                 events = batch.take(pa.array(rows))
-                rows = rows[passing(events, condition, self._functions, self.coordinates)]
+                rows = rows[rows_passing_filter(events, condition, self._functions, self.coordinates)]
             self._came.setdefault(name, []).append(_Came(origins[rows], ends[rows], weights[rows]))
         self._span[0] = min(self._span[0], pc.min(batch.column("start")).as_py())
         self._span[1] = max(self._span[1], pc.max(batch.column("end")).as_py())
