@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from whimbrel.warming import Work
+from whimbrel.warming import CompileWork
 
 KINDS = ("common", "match", "absence", "choice", "repeat", "aggregate")
 
 
 def compile_kernels() -> None:
     """Compile what is not on disk, in several processes."""
-    Work.of(KINDS).run()
+    CompileWork.of(KINDS).run()
 
 
 if __name__ == "__main__":

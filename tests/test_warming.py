@@ -11,7 +11,7 @@ import pytest
 
 import whimbrel as wb
 from whimbrel import warming
-from whimbrel.space.kernels.jit import ALLOWED, Kernel, Trial
+from whimbrel.space.kernels.jit import ALLOWED, Kernel, TrialRun
 
 HOT = "define Hot(v) detect Temp(v > 30) as t assign v = t.v"
 
@@ -48,7 +48,7 @@ def test_an_exercise_reaches_the_kernels_of_its_kind(name):
         "meeting": "meeting.walk", "shapes": "calling.address_of_related",
     }  # fmt: skip
     met: list[str] = []
-    with Trial(lambda _: False, lambda kernel, _: met.append(kernel.name)):
+    with TrialRun(lambda _: False, lambda kernel, _: met.append(kernel.name)):
         warming.exercise(name)
     assert f"whimbrel.engine.kernels.{expected[name]}" in met
 
@@ -56,7 +56,7 @@ def test_an_exercise_reaches_the_kernels_of_its_kind(name):
 def test_a_trial_runs_plainly_what_it_does_not_compile_and_tells_of_it():
     met: list[tuple[str, int]] = []
     one, two = Kernel(_one_more), Kernel(_one_more)
-    with Trial(lambda _: False, lambda kernel, args: met.append((kernel.name, args[0]))):
+    with TrialRun(lambda _: False, lambda kernel, args: met.append((kernel.name, args[0]))):
         assert (one.at(5)(1), two(2)) == (2, 3)
     assert met == [("tests.test_warming._one_more", 1), ("tests.test_warming._one_more", 2)]
     assert not one.is_loaded

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from experiments.scenarios.registry import Progress, scenario
-from whimbrel.engine.detect import run
+from whimbrel.engine.bounded import run
 from whimbrel.graph.functions import function
 from whimbrel.graph.query import Query
 from whimbrel.lang.wbl import compile_text

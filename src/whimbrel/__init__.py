@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from whimbrel.api import detect
     from whimbrel.backtesting.backtest import Backtest, backtest
     from whimbrel.backtesting.shadow import Shadow
-    from whimbrel.engine.detect import Outcome, run
+    from whimbrel.engine.bounded import Outcome, run
     from whimbrel.engine.result import Detections
     from whimbrel.engine.session import Session
     from whimbrel.errors import DataError, QueryError, WhimbrelError
@@ -59,7 +59,7 @@ _HOMES = {
     "Detections": "whimbrel.engine.result",
     "Explanation": "whimbrel.whynot",
     "Function": "whimbrel.graph.functions",
-    "Outcome": "whimbrel.engine.detect",
+    "Outcome": "whimbrel.engine.bounded",
     "Pattern": "whimbrel.lang.steps",
     "Query": "whimbrel.graph.query",
     "QueryError": "whimbrel.errors",
@@ -80,7 +80,7 @@ _HOMES = {
     "explain": "whimbrel.graph.explain",
     "function": "whimbrel.graph.functions",
     "read": "whimbrel.lang.reading",
-    "run": "whimbrel.engine.detect",
+    "run": "whimbrel.engine.bounded",
     "show": "whimbrel.io.frames",
     "to_geopandas": "whimbrel.io.frames",
     "to_pandas": "whimbrel.io.frames",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from whimbrel.engine.detect import run
+from whimbrel.engine.bounded import run
 from whimbrel.graph.query import Compilable, Query, compiled
 from whimbrel.model.frames import is_spark_frame
 

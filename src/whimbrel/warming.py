@@ -21,17 +21,17 @@ from pathlib import Path
 from typing import Any
 from weakref import WeakSet
 
-from whimbrel.engine.kernels.calling import Related
+from whimbrel.engine.kernels.relation_address import RelationKernel
 from whimbrel.engine.session import Session
 from whimbrel.graph.expressions import PLACE_RELATIONS, Call, Expr, walk
 from whimbrel.graph.motion import Encounter, Motion
-from whimbrel.graph.operators import Aggregate, Match, Repeat
+from whimbrel.graph.operators import Aggregate, JoinPattern, Repeat
 from whimbrel.graph.policies import Context, Select
 from whimbrel.graph.query import Compilable, Query, compiled
-from whimbrel.graph.sequence import Sequence as Steps
+from whimbrel.graph.sequence import StepPattern
 from whimbrel.lang.wbl.compile import compile_text
 from whimbrel.model.frames import row_count
-from whimbrel.space.kernels.jit import ALLOWED, Kernel, Trial
+from whimbrel.space.kernels.jit import ALLOWED, Kernel, TrialRun
 
 Report = Callable[[int, int], None]
 """Called with how many kernels have been compiled, and how many there are to compile."""
@@ -112,7 +112,7 @@ def warm(*queries: Query | Compilable, report: Report | None = None, processes: 
     (7, 183022)
     """
     names = sorted(set().union(*map(exercises_of, queries))) if queries else list(EXERCISES)
-    work = Work.of(names)
+    work = CompileWork.of(names)
     work.run(report, processes)
     places = {kernel.name: kernel for kernel in work.kernels}
     folders = {Path(kernel.machine.stats.cache_path) for kernel in places.values()}
@@ -123,16 +123,16 @@ def warm(*queries: Query | Compilable, report: Report | None = None, processes: 
 def exercises_of(query: Query | Compilable) -> set[str]:
     """Name the exercises that reach the kernels of a query."""
     found = {"common"}
-    patterns: list[Match] = []
+    patterns: list[JoinPattern] = []
     for operator in compiled(query).graph.operators:
         match operator:
-            case Match():
+            case JoinPattern():
                 patterns.append(operator)
             case Repeat():
                 found.add("repeat")
             case Aggregate():
                 found.add("aggregate")
-            case Steps():
+            case StepPattern():
                 found.add("steps" if operator.skip.strategy == "no_skip" else "skipping")
             case Motion():
                 found.add("motion")
@@ -149,7 +149,7 @@ def _compares_places(condition: Expr) -> bool:
     return any(isinstance(node, Call) and node.function in PLACE_RELATIONS for node in walk(condition))
 
 
-def _kind(patterns: list[Match]) -> str:
+def _kind(patterns: list[JoinPattern]) -> str:
     """Say what is compiled for patterns: the kernel leaves out what none of them has."""
     for pattern in patterns:
         selects = len(pattern.parts) > 1 and any(part.select is not Select.EACH for part in pattern.parts)
@@ -178,11 +178,11 @@ def compile_meanwhile(
     return ready(query, report).wait if is_much(events) else lambda: None
 
 
-def ready(query: Query | Compilable, report: Report | None = None) -> Work:
+def ready(query: Query | Compilable, report: Report | None = None) -> CompileWork:
     """Begin to compile what a query needs, in the background; `wait` for it before the query runs."""
     needed = tuple(sorted(exercises_of(query)))
     if needed not in _BEGUN:
-        _BEGUN[needed] = Work.of(needed)
+        _BEGUN[needed] = CompileWork.of(needed)
         _BEGUN[needed].start(report)
     return _BEGUN[needed]
 
@@ -198,11 +198,11 @@ def _leave() -> None:
             process.terminate()
 
 
-_BEGUN: dict[tuple[str, ...], Work] = {}
+_BEGUN: dict[tuple[str, ...], CompileWork] = {}
 """What this process has begun already."""
 
 
-class Work:
+class CompileWork:
     """Kernels that have to be compiled, and the processes that do it."""
 
     def __init__(self, exercises: Sequence[str], kernels: list[Kernel[..., Any]], missing: list[str]) -> None:
@@ -214,7 +214,7 @@ class Work:
         self._done = 0
 
     @classmethod
-    def of(cls, exercises: Sequence[str]) -> Work:
+    def of(cls, exercises: Sequence[str]) -> CompileWork:
         """Find out what exercises call, and which of it is not on disk."""
         met: dict[str, Kernel[..., Any]] = {}
         missing: set[str] = set()
@@ -226,7 +226,7 @@ class Work:
 
         if ALLOWED.is_endless:
             return cls(exercises, [], [])
-        with Trial(lambda _: False, meet):
+        with TrialRun(lambda _: False, meet):
             for name in exercises:
                 exercise(name)
         return cls(exercises, list(met.values()), sorted(missing, key=_first_the_longest))
@@ -273,7 +273,7 @@ class Work:
 def exercise(name: str) -> None:
     """Run an exercise: with ids and without, as a stream and as a whole."""
     if name == "shapes":
-        Related()()
+        RelationKernel()()
         return
     query = compile_text(EXERCISES[name], emit="all")
     for with_ids in (True, False):
@@ -333,7 +333,7 @@ def _compile_share(order: str) -> None:
             left.remove(kernel.name)
             print(kernel.name, flush=True)  # noqa: T201 - this is what the parent waits for
 
-    with Trial(frozenset(left).__contains__, meet):
+    with TrialRun(frozenset(left).__contains__, meet):
         for name in asked["exercises"]:
             exercise(name)
 

@@ -15,7 +15,7 @@ from tests.reference.tables import event_table
 import whimbrel as wb
 from whimbrel.backtesting import Changes
 from whimbrel.errors import DataError, QueryError, StateError, WhimbrelError
-from whimbrel.graph.operators import Graph, Match, Operator
+from whimbrel.graph.operators import Graph, JoinPattern, Operator
 from whimbrel.graph.query import Query
 from whimbrel.model.time import END_OF_TIME
 
@@ -65,7 +65,7 @@ def stretched(graph: Graph, factor: float) -> Graph:
         return min(int(time * factor), END_OF_TIME)
 
     def changed(operator: Operator) -> Operator:
-        if not isinstance(operator, Match):
+        if not isinstance(operator, JoinPattern):
             return operator
         absent = (replace(a, duration=a.duration and longer(a.duration)) for a in operator.absent)
         return replace(operator, within=longer(operator.within), absent=tuple(absent))

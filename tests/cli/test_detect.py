@@ -12,7 +12,7 @@ from tests.cli.conftest import TRIPS
 
 from whimbrel.cli.event_files import FORMATS
 from whimbrel.cli.options import spread_events
-from whimbrel.engine import detect as engine
+from whimbrel.engine import bounded as engine
 from whimbrel.graph.policies import Context
 
 FOUND = {

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from tests.reference.identity import content, made_ids
 
 import whimbrel as wb
-from whimbrel.engine.contents import attribute_hashes
+from whimbrel.engine.content_hashes import attribute_hashes
 from whimbrel.engine.session import Session
 from whimbrel.errors import StateError
-from whimbrel.sim.events import conformed
+from whimbrel.sim.events import normalised
 
 ALL = wb.compile("define D detect A")
 KINDS = {
@@ -65,7 +65,7 @@ def test_a_place_counts_alike_however_it_is_written():
 
 def test_the_simulator_gives_events_the_ids_that_detection_gives_them():
     rows = [{"type": "A", "time": time, "v": v} for time, v in ((1, 1), (1, 2), (1, 1), (2, None))]
-    assert sorted(conformed(ALL, rows).events.column("id").to_pylist()) == events_of(rows)
+    assert sorted(normalised(ALL, rows).events.column("id").to_pylist()) == events_of(rows)
 
 
 def test_events_with_made_ids_can_be_taken_back():

@@ -24,7 +24,7 @@ from whimbrel.graph.custom import (
     window,
 )
 from whimbrel.graph.expressions import Attribute
-from whimbrel.graph.operators import Case, Derive, Graph, Match, Order, PatternPart
+from whimbrel.graph.operators import Derive, DeriveCase, Graph, JoinPattern, PatternPart, TimeOrder
 from whimbrel.graph.policies import Assign, Consumption, ProcessWhen, SelectionPolicy, SelectionWindow, Shift
 from whimbrel.graph.query import Query
 from whimbrel.lang.custom import custom_query
@@ -286,8 +286,8 @@ def test_a_pattern_may_stand_on_silence():
     )
     below = query(chosen, giving({"quiet": True})).graph
     parts = (PatternPart("X", "x"), PatternPart("A", "a"))
-    match = Match("M", parts, within=60 * SECOND, orders=(Order(0, 1),))
-    derive = Derive("Y", "Y", (Case("M", None, (Assign("quiet", Attribute("x", "quiet")),)),))
+    match = JoinPattern("M", parts, within=60 * SECOND, orders=(TimeOrder(0, 1),))
+    derive = Derive("Y", "Y", (DeriveCase("M", None, (Assign("quiet", Attribute("x", "quiet")),)),))
     graph = Graph((*below.operators, match, derive), ("Y",))
     asked = Query(graph, operators=registered(giving({"quiet": True})))
     found = wb.detect(asked, table("A@1s#1!bus(1,1) A@25s#2!bus(2,2) A@41s#3!bus(3,3)")).to_pylist()

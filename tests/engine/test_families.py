@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import whimbrel as wb
-from whimbrel.engine import families, family
+from whimbrel.engine import query_template, query_templates
 from whimbrel.engine.report import ATTRIBUTES_KEY
 from whimbrel.errors import StateError
 
@@ -153,8 +153,8 @@ def _shifted(rows, by):
 @given(STEPS, st.sampled_from([1, 2]), st.sampled_from([3, 1 << 20]))
 def test_queries_that_come_and_go_find_what_each_finds_alone(steps, few, rows):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(families, "FEW", few)
-        patch.setattr(family, "ROWS", rows)
+        patch.setattr(query_templates, "FEW", few)
+        patch.setattr(query_template, "ROWS", rows)
         sides = [Side(together=True), Side(together=False)]
         names: list[str] = []
         made = by = 0
@@ -197,40 +197,40 @@ def _leave(session, *trucks):
 
 
 def test_enough_queries_of_one_kind_are_one_family():
-    session = _many(families.FEW)
+    session = _many(query_templates.FEW)
     _leave(session, 3)
     (only,) = session._sharing.families.running.values()
-    assert only.size == families.FEW
+    assert only.size == query_templates.FEW
     assert session.close().column("type").to_pylist() == ["Late3"]
 
 
 def test_few_queries_run_by_themselves():
-    session = _many(families.FEW - 1)
+    session = _many(query_templates.FEW - 1)
     _leave(session, 3)
     assert not session._sharing.families.running
 
 
 def test_queries_that_are_added_one_by_one_become_a_family_too():
     session = wb.Session()
-    for n in range(2 * families.FEW):
+    for n in range(2 * query_templates.FEW):
         session.add(wb.compile(LATE.format(n)), name=f"q{n}")
         session.push([{"type": "Leave", "truck": n, "time": n, "id": f"l{n}"}])
         session.advance(n * 1_000_000)
     (only,) = session._sharing.families.running.values()
-    assert only.size == families.FEW + 1
-    assert session.close().num_rows == 2 * families.FEW
+    assert only.size == query_templates.FEW + 1
+    assert session.close().num_rows == 2 * query_templates.FEW
 
 
 def test_what_two_queries_have_in_common_is_found_once_and_not_by_a_family():
     text = "define Late{0} detect Leave as a then not Arrive for 1 h"
-    session = _many(families.FEW, text)
+    session = _many(query_templates.FEW, text)
     _leave(session, 3)
     assert not session._sharing.families.running
     assert len(session._sharing.commons) == 1
 
 
 def test_a_query_that_is_gone_finds_nothing_and_begins_anew_when_it_comes_back():
-    session = _many(families.FEW)
+    session = _many(query_templates.FEW)
     _leave(session, 3, 4)
     session.remove("q3")
     session.add(wb.compile(LATE.format(3)), name="q3")
@@ -238,7 +238,7 @@ def test_a_query_that_is_gone_finds_nothing_and_begins_anew_when_it_comes_back()
 
 
 def test_a_family_without_members_is_no_more():
-    session = _many(families.FEW)
+    session = _many(query_templates.FEW)
     _leave(session, 3)
     for name in session.queries:
         session.remove(name)
@@ -248,19 +248,19 @@ def test_a_family_without_members_is_no_more():
 
 
 def test_a_full_family_is_followed_by_another(monkeypatch):
-    monkeypatch.setattr(family, "MOST_MEMBERS", families.FEW)
-    session = _many(2 * families.FEW)
-    _leave(session, 3, families.FEW + 3)
-    assert [each.size for each in session._sharing.families.running.values()] == [families.FEW] * 2
-    assert session.close().column("type").to_pylist() == [f"Late{families.FEW + 3}", "Late3"]
+    monkeypatch.setattr(query_template, "MOST_MEMBERS", query_templates.FEW)
+    session = _many(2 * query_templates.FEW)
+    _leave(session, 3, query_templates.FEW + 3)
+    assert [each.size for each in session._sharing.families.running.values()] == [query_templates.FEW] * 2
+    assert session.close().column("type").to_pylist() == [f"Late{query_templates.FEW + 3}", "Late3"]
 
 
 def test_a_snapshot_knows_the_members_and_those_that_are_gone():
-    before = _many(families.FEW + 1)
+    before = _many(query_templates.FEW + 1)
     _leave(before, 3, 4, 5)
     before.remove("q4")
     after = wb.Session()
-    for n in range(families.FEW + 1):
+    for n in range(query_templates.FEW + 1):
         if n != 4:
             after.add(wb.compile(LATE.format(n)), name=f"q{n}")
     after.restore(before.snapshot())
@@ -269,16 +269,16 @@ def test_a_snapshot_knows_the_members_and_those_that_are_gone():
 
 
 def test_a_snapshot_is_not_taken_for_that_of_a_changed_query():
-    before = _many(families.FEW)
+    before = _many(query_templates.FEW)
     _leave(before, 3)
-    other = _many(families.FEW - 1)
-    other.add(wb.compile(LATE.format(99)), name=f"q{families.FEW - 1}")
-    with pytest.raises(StateError, match=f"another version of the query 'q{families.FEW - 1}'"):
+    other = _many(query_templates.FEW - 1)
+    other.add(wb.compile(LATE.format(99)), name=f"q{query_templates.FEW - 1}")
+    with pytest.raises(StateError, match=f"another version of the query 'q{query_templates.FEW - 1}'"):
         other.restore(before.snapshot())
 
 
 def test_a_family_names_the_query_of_each_detection():
-    session = _many(families.FEW)
+    session = _many(query_templates.FEW)
     session.names_queries = True
     _leave(session, 3)
     assert session.close().column("@query").to_pylist() == ["q3"]

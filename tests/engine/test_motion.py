@@ -18,8 +18,8 @@ from tests.reference.strategies import arrivals, cuts, expected
 from tests.reference.tables import event_table
 
 import whimbrel as wb
-from whimbrel.engine import encounters, mover
-from whimbrel.engine.nearby import Places
+from whimbrel.engine import encounters, motion
+from whimbrel.engine.region_distances import WatchedRegions
 from whimbrel.graph.motion import Encounter
 from whimbrel.graph.query import Query
 from whimbrel.lang.wbl import compile_text
@@ -221,7 +221,7 @@ def without_metres(found: list[Detection]) -> list[tuple]:
 def test_distances_to_regions_are_those_of_the_great_circle():
     corners = [(10.0, 60.0), (10.02, 60.0), (10.02, 60.01), (10.005, 60.004), (10.0, 60.01)]
     ring = ", ".join(f"{lon} {lat}" for lon, lat in [*corners, corners[0]])
-    places = Places((f"POLYGON (({ring}))",), Coordinates.LONLAT)
+    places = WatchedRegions((f"POLYGON (({ring}))",), Coordinates.LONLAT)
     random = Random(7)
     lon = np.array([random.uniform(9.97, 10.05) for _ in range(200)])
     lat = np.array([random.uniform(59.98, 60.03) for _ in range(200)])
@@ -260,8 +260,8 @@ def test_queries_that_look_for_the_same_motions_find_what_each_finds_alone():
 # What is kept, and what is let go of.
 
 
-def runtime(session: wb.Session) -> mover.Mover | encounters.Encounters:
-    kinds = (mover.Mover, encounters.Encounters)
+def runtime(session: wb.Session) -> motion.MotionOperator | encounters.EncounterOperator:
+    kinds = (motion.MotionOperator, encounters.EncounterOperator)
     pipelines = session._pipelines.values()
     (found,) = (each for p in pipelines for each in p.runtimes.values() if isinstance(each, kinds))
     return found
@@ -271,7 +271,7 @@ def runtime(session: wb.Session) -> mover.Mover | encounters.Encounters:
     "phrase", ["T enters R gap 5 s", "T stays in R for 2 s gap 5 s", "T stops for 2 s within 1 m gap 3 s"]
 )
 def test_movers_that_are_gone_are_forgotten(monkeypatch, phrase):
-    monkeypatch.setattr(mover, "FORGET_FROM", 16)
+    monkeypatch.setattr(motion, "FORGET_FROM", 16)
     text = f"region R = box(0, 0, 4, 4) define D detect {phrase}"
     rows = [trip(n // 3, n, [-2.0, 2.0, 2.0][n % 3]) for n in range(240)]
     found, largest = run_one_by_one(text, rows)
@@ -301,5 +301,7 @@ def run_one_by_one(text: str, rows: list[dict]) -> tuple[list, int]:
     for row in rows:
         found += session.push([row]).column("events").to_pylist()
         running = runtime(session)
-        largest = max(largest, len(running.keys if isinstance(running, mover.Mover) else running.movers))
+        largest = max(
+            largest, len(running.keys if isinstance(running, motion.MotionOperator) else running.movers)
+        )
     return found + session.close().column("events").to_pylist(), largest

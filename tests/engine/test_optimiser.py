@@ -18,9 +18,9 @@ from tests.reference.tables import event_table
 
 import whimbrel as wb
 from whimbrel import detect
-from whimbrel.engine.matcher import Matcher
+from whimbrel.engine.join_pattern import JoinPatternOperator
 from whimbrel.graph.binding import Tie, binding_order, usual_order
-from whimbrel.graph.operators import Graph, Match, Operator
+from whimbrel.graph.operators import Graph, JoinPattern, Operator
 from whimbrel.graph.query import Query
 from whimbrel.model.time import SECOND
 
@@ -53,7 +53,7 @@ def test_long_patterns_are_bound_as_usual():
 def test_the_order_of_binding_changes_nothing(data, graph, events):
     usual = detect(Query(graph), event_table(events))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("whimbrel.engine.matcher.binding_order", lambda trigger, before, *_: [
+        patch.setattr("whimbrel.engine.join_pattern.binding_order", lambda trigger, before, *_: [
             trigger, *data.draw(st.permutations([n for n in range(len(before)) if n != trigger]))
         ])  # fmt: skip
         found = detect(Query(graph), event_table(events))
@@ -63,7 +63,7 @@ def test_the_order_of_binding_changes_nothing(data, graph, events):
 
 def test_a_session_binds_the_rare_part_first_once_it_has_seen_events():
     session = wb.Session(wb.compile(THREE))
-    (matcher,) = [r for r in session._pipelines["X"].runtimes.values() if isinstance(r, Matcher)]
+    (matcher,) = [r for r in session._pipelines["X"].runtimes.values() if isinstance(r, JoinPatternOperator)]
     assert matcher.plan[2].tolist() == [2, 1, 0]
     session.push(rows("B" * 300 + "C"))
     assert matcher.plan[2].tolist() == [2, 0, 1]
@@ -202,7 +202,7 @@ def _with_other_ends(graph: Graph, kind: str) -> Graph:
 
 
 def _with_other_end(operator: Operator, kind: str) -> Operator:
-    if not isinstance(operator, Match) or operator.parts[-1].alias is None:
+    if not isinstance(operator, JoinPattern) or operator.parts[-1].alias is None:
         return operator
     *first, last = operator.parts
     return replace(operator, parts=(*first, replace(last, input=kind)))

@@ -12,10 +12,10 @@ from tests.reference.strategies import event_lists, graphs
 from tests.reference.tables import event_table
 
 from whimbrel import detect
-from whimbrel.engine.carried import Carried
-from whimbrel.engine.relay import Relay
+from whimbrel.engine.derived_batch import DerivedBatch
+from whimbrel.engine.fragment_session import FragmentSession
 from whimbrel.engine.session import Session
-from whimbrel.graph.cutting import Piece, cut
+from whimbrel.graph.fragments import Fragment, cut
 from whimbrel.graph.query import Query
 from whimbrel.lang.wbl import compile_text
 from whimbrel.model.frames import batches
@@ -32,24 +32,24 @@ def rows(tables: Sequence[pa.Table]) -> list[dict[str, Any]]:
 def common_form(query: Query, events: Any) -> pa.RecordBatch:
     session = Session(query, lateness=None)
     (batch,) = batches(events, rows=1_000_000)
-    return session.conform(batch).events
+    return session.normalise(batch).events
 
 
 def run_pieces(
-    pieces: Sequence[Piece], events: pa.RecordBatch, times: Sequence[int], *, restarts: bool
+    pieces: Sequence[Fragment], events: pa.RecordBatch, times: Sequence[int], *, restarts: bool
 ) -> list[dict[str, Any]]:
     """Let time pass step by step; every piece sees what came up to then, and what others gave by then."""
-    relays = {piece.name: Relay(piece) for piece in pieces}
+    relays = {piece.name: FragmentSession(piece) for piece in pieces}
     complete = {name: -END_OF_TIME for piece in pieces for name in piece.gives}
     found, before = [], -END_OF_TIME
     for time in (*times, END_OF_TIME):
         ends = events.column("end").to_numpy(zero_copy_only=False)
         part = events.filter(pa.array((ends > before) & (ends <= time)))
-        on_its_way: dict[str, list[Carried]] = {}
+        on_its_way: dict[str, list[DerivedBatch]] = {}
         for piece in pieces:
             relay = relays[piece.name]
             if restarts:
-                relay, saved = Relay(piece), relay.snapshot()
+                relay, saved = FragmentSession(piece), relay.snapshot()
                 relay.restore(saved)
                 relays[piece.name] = relay
             given = relay.take(
@@ -59,7 +59,7 @@ def run_pieces(
             )
             complete |= given.complete
             for name, carried in given.carried.items():
-                on_its_way[name] = [Carried.from_bytes(each.to_bytes()) for each in carried]
+                on_its_way[name] = [DerivedBatch.from_bytes(each.to_bytes()) for each in carried]
             found.append(given.detections)
         before = time
     assert not any(

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 import whimbrel as wb
-from whimbrel.engine import sequencer
+from whimbrel.engine import step_pattern
 
 
 @pytest.fixture
 def small(monkeypatch):
-    monkeypatch.setattr(sequencer, "FORGET_FROM", 16)
+    monkeypatch.setattr(step_pattern, "FORGET_FROM", 16)
 
 
 def sizes(session: wb.Session) -> tuple[int, int]:
@@ -18,7 +18,7 @@ def sizes(session: wb.Session) -> tuple[int, int]:
         each
         for pipeline in session._pipelines.values()
         for each in pipeline.runtimes.values()
-        if isinstance(each, sequencer.Sequencer)
+        if isinstance(each, step_pattern.StepPatternOperator)
     )
     return len(runtime.keys), len(runtime.memory.texts)
 

@@ -257,7 +257,7 @@ def long_history(types: str = "AB") -> Iterator[pa.Table]:
 
 def sizes(session: wb.Session) -> dict[str, int]:
     """How much the session remembers, by where it is kept."""
-    found = {"events": len(session._atoms.stream.store), "ids": session._intake.recent.size}
+    found = {"events": len(session._atoms.stream.store), "ids": session._ingest.recent.size}
     for query, pipeline in session._pipelines.items():
         for name, runtime in pipeline.runtimes.items():
             at = f"{query}: {name}"

@@ -9,7 +9,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from whimbrel.engine.kernels import shapes as k
-from whimbrel.engine.shapes import PREFIX, Layout
+from whimbrel.engine.shapes import PREFIX, ShapeLayout
 from whimbrel.model.schema import Coordinates
 
 pytestmark = pytest.mark.property
@@ -34,7 +34,7 @@ def shapes(draw: st.DrawFn) -> shapely.Geometry:
 
 
 def ask(asked: int, one: shapely.Geometry, two: shapely.Geometry, coordinates=Coordinates.PLANE) -> float:
-    layout = Layout(coordinates)
+    layout = ShapeLayout(coordinates)
     texts = [None if s.geom_type == "Point" else PREFIX + shapely.to_wkb(s, hex=True) for s in (one, two)]
     places = layout.places(texts)
     middles = [(s.centroid.x, s.centroid.y) for s in (one, two)]

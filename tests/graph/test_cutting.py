@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from whimbrel.errors import QueryError
-from whimbrel.graph.cutting import condition_at_source, cut
 from whimbrel.graph.expressions import format_expr
+from whimbrel.graph.fragments import condition_at_source, cut
 from whimbrel.graph.operators import Derive
 from whimbrel.lang.wbl import compile_text
 

@@ -12,7 +12,7 @@ from tests.reference.strategies import graphs
 
 from whimbrel.errors import QueryError
 from whimbrel.graph.explain import FORMATS, explain, summary
-from whimbrel.graph.operators import Custom, Derive, Graph, Match, PatternPart, Source
+from whimbrel.graph.operators import Custom, Derive, Graph, JoinPattern, PatternPart, Source
 from whimbrel.graph.policies import (
     Consumption,
     ProcessWhen,
@@ -112,7 +112,7 @@ def test_an_unknown_format_is_refused_with_the_known_ones():
 
 def test_a_graph_that_remembers_for_ever_is_explained_too():
     parts = (PatternPart("A", "a"), PatternPart("A", "b"))
-    graph = Graph((Source("A", "A"), Match("m", parts, END_OF_TIME)), ("m",))
+    graph = Graph((Source("A", "A"), JoinPattern("m", parts, END_OF_TIME)), ("m",))
     assert "reaches     back without bound" in explain(graph)
     assert json.loads(explain(graph, "json"))["reach_us"] is None
     assert summary(graph) == "detects m (from A), reaches back without bound"
@@ -120,7 +120,9 @@ def test_a_graph_that_remembers_for_ever_is_explained_too():
 
 def test_one_output_without_bound_does_not_taint_another():
     parts = (PatternPart("A", "a"), PatternPart("A", "b"))
-    graph = Graph((Source("A", "A"), Match("m", parts, END_OF_TIME), Match("n", parts, HOUR)), ("m", "n"))
+    graph = Graph(
+        (Source("A", "A"), JoinPattern("m", parts, END_OF_TIME), JoinPattern("n", parts, HOUR)), ("m", "n")
+    )
     assert [each["reach_us"] for each in json.loads(explain(graph, "json"))["outputs"]] == [None, HOUR]
 
 
@@ -190,7 +192,7 @@ def test_a_custom_operator_shows_its_function_and_its_own_policy():
 
 def test_attributes_that_all_parts_share_are_told():
     parts = (PatternPart("A", "a"), PatternPart("A", "b"))
-    graph = Graph((Source("A", "A"), Match("m", parts, HOUR, joins=("vehicle",))), ("m",))
+    graph = Graph((Source("A", "A"), JoinPattern("m", parts, HOUR, joins=("vehicle",))), ("m",))
     assert "│ joined on   vehicle" in explain(graph)
     assert json.loads(explain(graph, "json"))["operators"][1]["joins"] == ["vehicle"]
 

@@ -6,7 +6,7 @@ import pytest
 
 import whimbrel as wb
 from whimbrel import detect
-from whimbrel.graph.operators import Match
+from whimbrel.graph.operators import JoinPattern
 from whimbrel.graph.passes import rewrite
 from whimbrel.graph.query import Query
 from whimbrel.testing import events, table
@@ -14,9 +14,9 @@ from whimbrel.testing import events, table
 EVENTS = "A@1s:k=x B@2s:k=x C@3s:k=x A@4s:k=y B@5s:k=x C@6s:k=y B@7s A@8s B@9s:k=y C@9s:k=y"
 
 
-def match_of(text: str) -> Match:
+def match_of(text: str) -> JoinPattern:
     graph = rewrite(wb.compile(text).graph)
-    return next(operator for operator in graph.operators if isinstance(operator, Match))
+    return next(operator for operator in graph.operators if isinstance(operator, JoinPattern))
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from hypothesis import given
 from tests.reference.strategies import graphs
 
 from whimbrel.errors import QueryError
-from whimbrel.graph.operators import Absent, Match, Operator, Order, PatternPart, Source
+from whimbrel.graph.operators import Absent, JoinPattern, Operator, PatternPart, Source, TimeOrder
 from whimbrel.graph.policies import Context, SelectionPolicy, Shift
 from whimbrel.graph.selecting import consumption_of, orders_left, policy_of
 from whimbrel.lang.wbl import compile_text
@@ -16,7 +16,7 @@ from whimbrel.model.time import END_OF_TIME, HOUR, MINUTE, SECOND
 
 def operator(text: str, kind: str) -> Operator:
     graph = compile_text(text).graph
-    (found,) = (each for each in graph.operators if type(each).__name__.lower() == kind)
+    (found,) = (each for each in graph.operators if each.word == kind)
     return found
 
 
@@ -156,20 +156,20 @@ def test_a_gap_is_a_dependency_between_ends():
 
 def test_a_part_before_two_others_lets_these_give_way():
     parts = tuple(PatternPart(name, name) for name in "abc")
-    match = Match("m", parts, HOUR, orders=(Order(0, 1), Order(0, 2)))
+    match = JoinPattern("m", parts, HOUR, orders=(TimeOrder(0, 1), TimeOrder(0, 2)))
     assert texts(policy_of(match).dependencies) == ["end(a) < start(b)", "start(c) > end(a)"]
     assert orders_left(match) == ()
 
 
 def test_orders_that_windows_cannot_say_are_left():
     parts = tuple(PatternPart(name, name) for name in "abc")
-    match = Match("m", parts, HOUR, orders=(Order(0, 1), Order(1, 2), Order(0, 2)))
+    match = JoinPattern("m", parts, HOUR, orders=(TimeOrder(0, 1), TimeOrder(1, 2), TimeOrder(0, 2)))
     assert len(policy_of(match).dependencies) == 3 - len(orders_left(match))
 
 
 def test_what_is_remembered_for_ever_has_no_restriction():
     parts = (PatternPart("a", "a"), PatternPart("b", "b"))
-    match = Match("m", parts, END_OF_TIME, absent=(Absent("c", "c", 1, None),), context=Context.EACH)
+    match = JoinPattern("m", parts, END_OF_TIME, absent=(Absent("c", "c", 1, None),), context=Context.EACH)
     assert policy_of(match).restriction.length == END_OF_TIME
 
 

@@ -6,7 +6,15 @@ import pytest
 
 import whimbrel as wb
 from whimbrel.graph.passes import rewrite
-from whimbrel.graph.sharding import Anyhow, ByKeys, ByMeetings, BySpace, Sharding, Together, sharding
+from whimbrel.graph.sharding import (
+    AnyPartition,
+    ByKeys,
+    ByMeetings,
+    BySpace,
+    Sharding,
+    SinglePartition,
+    sharding,
+)
 
 
 def dealt(text: str) -> Sharding:
@@ -28,8 +36,8 @@ define D detect In as i then Out as o within 1 h group by car
 
 
 def test_single_events_can_go_anywhere():
-    assert dealt("define D detect A(v > 3)") == Anyhow()
-    assert dealt("define D detect A(v > 3) or B") == Anyhow()
+    assert dealt("define D detect A(v > 3)") == AnyPartition()
+    assert dealt("define D detect A(v > 3) or B") == AnyPartition()
 
 
 @pytest.mark.parametrize(
@@ -80,7 +88,7 @@ def test_the_source_of_a_derived_event_is_that_of_its_events():
 )
 def test_a_value_that_not_all_events_share_is_no_key(inner):
     found = dealt(f"{inner}\ndefine D detect E as e then C as c within 1 s group by car")
-    assert isinstance(found, Together)
+    assert isinstance(found, SinglePartition)
 
 
 def test_definitions_that_group_differently_have_the_keys_they_share():
@@ -90,7 +98,7 @@ def test_definitions_that_group_differently_have_the_keys_they_share():
 
 def test_without_a_common_key_all_events_belong_together_and_it_says_why():
     found = dealt("define Crash detect A as a then B as b within 1 s")
-    assert isinstance(found, Together)
+    assert isinstance(found, SinglePartition)
     assert "Crash" in found.why
     assert "group by" in found.why
 
@@ -116,7 +124,7 @@ def test_distances_bound_how_far_a_pattern_reaches():
     ],
 )
 def test_patterns_without_a_bound_are_not_dealt_out_by_space(text):
-    assert isinstance(dealt(text), Together)
+    assert isinstance(dealt(text), SinglePartition)
 
 
 def test_what_must_not_happen_nearby_adds_to_the_reach():
@@ -143,14 +151,14 @@ def test_meetings_are_found_first_and_then_followed_by_pair():
 def test_meetings_that_something_can_prevent_are_not_found_first():
     prevented = NEAR.replace("detect P as a and P as b", "detect P as a then not Q then P as b")
     text = f"{prevented}\ndefine Pair(n) over 60 s detect Near assign n = count(Near) group by one, other"
-    assert isinstance(dealt(text), Together)
+    assert isinstance(dealt(text), SinglePartition)
 
 
 def test_what_follows_meetings_must_not_need_other_events():
     text = f"{NEAR}\ndefine Pair detect Near as n then Q as q within 60 s group by one"
-    assert isinstance(dealt(text), Together)
+    assert isinstance(dealt(text), SinglePartition)
 
 
 def test_movers_that_are_compared_with_each_other_stay_together():
     found = dealt("define D detect A as a meets A as b within 5 m for 1 min")
-    assert found == Together("D compares movers with each other, wherever they go")
+    assert found == SinglePartition("D compares movers with each other, wherever they go")

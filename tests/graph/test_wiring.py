@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import whimbrel as wb
-from whimbrel.graph.sequence import Sequence
+from whimbrel.graph.sequence import StepPattern
 from whimbrel.graph.wiring import reading
 
 
@@ -12,7 +12,7 @@ def test_a_sequence_reads_other_streams_everywhere():
         "define X detect (A as a next B(v > last(a.v))+ as b until C){2} followed by (A as d or D as e) "
         "within 1 h among A, B, C, D"
     )
-    (sequence,) = (op for op in wb.compile(text).graph.operators if isinstance(op, Sequence))
+    (sequence,) = (op for op in wb.compile(text).graph.operators if isinstance(op, StepPattern))
     names = {name: f"other {name}" for name in sequence.inputs}
     changed = reading(sequence, names)
     assert changed.inputs == tuple(f"other {name}" for name in sequence.inputs)

@@ -26,7 +26,7 @@ from pyais import encode_dict
 
 from whimbrel.errors import WhimbrelError
 from whimbrel.io import RejectedWriter, read_events, write_events
-from whimbrel.model.batch import conform
+from whimbrel.model.batch import normalise
 from whimbrel.model.schema import EventSchema, Type
 
 SCHEMAS = {
@@ -97,7 +97,7 @@ def _survives(path: Path, chance: random.Random) -> bool:
         for piece in read_events(path, schemas=schemas, batch_rows=chance.choice([1, 7, 1000])).pieces():
             if piece.rejected:
                 rejected.write(piece.rejected, path)
-            found = conform(piece.batch, schemas=schemas)
+            found = normalise(piece.batch, schemas=schemas)
             rejected.write(piece.numbered(found.rejected), path)
             assert found.events.num_rows + found.rejected.num_rows == piece.batch.num_rows
             found.events.validate(full=True)
@@ -153,7 +153,7 @@ def _originals(folder: Path) -> dict[str, bytes]:
         for i in range(6)
     ]
     rows[3] |= {"lon": None, "lat": None, "geometry": shapely.to_wkb(shapely.box(0, 0, 1, 1)), "speed": None}
-    events = conform(pa.RecordBatch.from_pylist([{"geometry": None, **row} for row in rows])).events
+    events = normalise(pa.RecordBatch.from_pylist([{"geometry": None, **row} for row in rows])).events
     found = {}
     for ending in (".csv", ".jsonl", ".parquet", ".geoparquet"):
         write_events([events], folder / f"original{ending}")

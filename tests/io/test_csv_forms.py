@@ -15,7 +15,7 @@ import pytest
 from whimbrel.errors import DataError
 from whimbrel.io import read_events
 from whimbrel.io.paths import EventPath
-from whimbrel.model.batch import conform
+from whimbrel.model.batch import normalise
 from whimbrel.model.schema import EventSchema, Type
 
 TEXT = "type,time,label\nbus,1,Zürich\nbus,2,x\n"
@@ -76,8 +76,8 @@ def test_declared_numbers_may_have_commas_too(tmp_path: Path) -> None:
     path.write_text("type;time;speed;label\nbus;1;3,5;007\n")
     schemas = {"bus": EventSchema("bus", {"speed": Type.FLOAT, "label": Type.STRING})}
     (batch,) = read_events(path, schemas=schemas)
-    assert conform(batch, schemas=schemas).events.to_pylist()[0]["speed"] == 3.5
-    assert conform(batch, schemas=schemas).events.to_pylist()[0]["label"] == "007"
+    assert normalise(batch, schemas=schemas).events.to_pylist()[0]["speed"] == 3.5
+    assert normalise(batch, schemas=schemas).events.to_pylist()[0]["label"] == "007"
 
 
 @pytest.mark.parametrize(

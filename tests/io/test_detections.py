@@ -17,7 +17,7 @@ import shapely
 from whimbrel.errors import DataError
 from whimbrel.io import read_events, write_detections
 from whimbrel.io.detections import sorted_detections
-from whimbrel.model.batch import conform
+from whimbrel.model.batch import normalise
 
 TIME = pa.timestamp("us", "UTC")
 SCHEMA = pa.schema(
@@ -125,7 +125,7 @@ def test_geojson_of_detections_can_be_read_as_events(tmp_path: Path) -> None:
         table().replace_schema_metadata({"whimbrel.coordinates": "lonlat"}), tmp_path / "out.geojson"
     )
     (batch,) = read_events(tmp_path / "out.geojson")
-    found = conform(batch)
+    found = normalise(batch)
     assert found.coordinates == "lonlat"
     assert found.events["id"].to_pylist() == ["d1", "d2", "d3"]
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from whimbrel.errors import DataError
 from whimbrel.io import read_events, write_detections
 from whimbrel.io._moving import MOVING as KINDS
-from whimbrel.model.batch import COORDINATES_KEY, conform
+from whimbrel.model.batch import COORDINATES_KEY, normalise
 
 TIMES = ["2024-05-01T08:00:00Z", "2024-05-01T08:00:10Z", "2024-05-01T08:00:20Z"]
 WAY = [[8.5, 47.0], [8.6, 47.1], [8.7, 47.2]]
@@ -137,7 +137,7 @@ def test_several_movers_in_a_feature_and_moving_polygons_are_read(tmp_path: Path
     assert (first["lon"], first["geometry"]) == (8.5, None)
     assert (second["lon"], second["geometry"]) == (None, "POLYGON ((0 0, 1 0, 1 1, 0 0))")
     (batch,) = read_events(path)
-    assert conform(batch).rejected.num_rows == 0
+    assert normalise(batch).rejected.num_rows == 0
 
 
 def test_a_moving_point_alone_as_mobilitydb_writes_it_is_read(tmp_path: Path) -> None:
@@ -288,7 +288,7 @@ def test_detections_without_positions_are_read_again_as_they_were(
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / f"found{ending}"
         write_detections(detections(found, coordinates), path)
-        events = [conform(batch).events for batch in read_events(path)]
+        events = [normalise(batch).events for batch in read_events(path)]
     again = {row["id"]: row for batch in events for row in batch.to_pylist()}
     assert {batch.schema.metadata[COORDINATES_KEY].decode() for batch in events} <= {coordinates, "none"}
     for row in found:
@@ -324,6 +324,6 @@ def test_the_way_of_the_events_of_a_detection_is_read_again(way: dict[int, Any],
         (batch,) = read_events(path)
     parts = written_feature["temporalGeometry"]
     assert parts["type"] == ("MovingGeometryCollection" if min(sources, len(times)) == 2 else "MovingPoint")
-    events = conform(batch).events.to_pylist()
+    events = normalise(batch).events.to_pylist()
     assert {event["end"]: (event["x"], event["y"]) for event in events} == way
     assert {(event["source"], event["type"], event["speed"]) for event in events} == {("d", "Went", 1.5)}

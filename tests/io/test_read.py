@@ -15,7 +15,7 @@ import shapely
 from whimbrel.errors import DataError
 from whimbrel.io import _csv, _jsonl, read_events
 from whimbrel.io._kinds import join
-from whimbrel.model.batch import conform
+from whimbrel.model.batch import normalise
 from whimbrel.model.schema import Coordinates, EventSchema, Type
 
 
@@ -98,7 +98,7 @@ def test_a_declared_attribute_is_left_as_text_for_the_schema_to_judge(tmp_path: 
     path = csv(tmp_path / "a.csv", "type,time,code,speed", "bus,1,1.50,2")
     schemas = {"bus": EventSchema("bus", {"code": Type.STRING, "speed": Type.FLOAT})}
     (batch,) = read_events(path, schemas=schemas)
-    events = conform(batch, schemas=schemas).events
+    events = normalise(batch, schemas=schemas).events
     assert events["code"].to_pylist() == ["1.50"]
     assert events["speed"].to_pylist() == [2.0]
 
@@ -113,7 +113,7 @@ def test_a_malformed_line_is_a_rejected_row(
     path = csv(tmp_path / "a.csv", "type,time,v", *good, "bus,1", *good, "bus,,7", "bus,1,2,3")
     seen: dict[int, str] = {}
     for piece in read_events(path).pieces():
-        found = [piece.numbered(conform(piece.batch).rejected)]
+        found = [piece.numbered(normalise(piece.batch).rejected)]
         found += [piece.rejected] if piece.rejected else []
         for batch in found:
             seen |= dict(zip(batch["row"].to_pylist(), batch["reason"].to_pylist(), strict=True))
@@ -153,7 +153,7 @@ def test_line_ends_marks_and_tabs_make_no_difference(tmp_path: Path) -> None:
 def test_a_column_that_occurs_twice_is_a_clear_error(tmp_path: Path) -> None:
     path = csv(tmp_path / "a.csv", "type,time,v,v", "bus,1,2,3")
     with pytest.raises(DataError, match="'v' occurs more than once"):
-        conform(next(iter(read_events(path))))
+        normalise(next(iter(read_events(path))))
     assert rows(path, columns=[]) == [{"type": "bus", "time": 1}]
 
 
@@ -207,7 +207,7 @@ def test_a_malformed_json_line_is_a_rejected_row(
         (83, "[1]"),
         (84, '{"type": "\\ud800"}'),
     ]
-    late = [row for piece in pieces for row in piece.numbered(conform(piece.batch).rejected).to_pylist()]
+    late = [row for piece in pieces for row in piece.numbered(normalise(piece.batch).rejected).to_pylist()]
     assert [(row["row"], row["reason"]) for row in late] == [(85, "time is missing")]
 
 
@@ -262,7 +262,7 @@ def test_geojson_features_are_events_in_degrees(tmp_path: Path) -> None:
     path = tmp_path / "a.geojson"
     path.write_text(json.dumps({"type": "FeatureCollection", "features": features}))
     (piece,) = read_events(path).pieces()
-    found = conform(piece.batch)
+    found = normalise(piece.batch)
     assert found.coordinates is Coordinates.LONLAT
     assert found.events["x"].to_pylist() == [1.5, None, None]
     assert piece.rejected["row"].to_pylist() == [4]
@@ -314,7 +314,7 @@ def test_the_crs_of_geoparquet_decides_the_coordinates(
     )
     (batch,) = read_events(path)
     assert batch.schema.names == ["type", "time", "geometry", "v"]
-    assert conform(batch).coordinates is coordinates
+    assert normalise(batch).coordinates is coordinates
 
 
 @pytest.mark.parametrize(
@@ -422,7 +422,7 @@ def test_native_encodings_of_geoparquet_are_read(
         ]
     (batch,) = read_events(tmp_path / "a.parquet")
     assert batch.schema.names == ["type", "time", "geometry"]
-    assert conform(batch).coordinates is Coordinates.LONLAT
+    assert normalise(batch).coordinates is Coordinates.LONLAT
 
 
 def test_a_column_that_is_not_what_its_encoding_says_is_an_error(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from whimbrel.io import read_events, write_events
-from whimbrel.model.batch import Conformed, conform
+from whimbrel.model.batch import Normalised, normalise
 from whimbrel.model.columns import FIRST_INSTANT, LAST_INSTANT
 from whimbrel.model.schema import Coordinates, EventSchema, Type
 
@@ -92,9 +92,9 @@ TABLE = pa.schema(
 )
 
 
-def conformed(found: list[dict[str, Any]], coordinates: Coordinates) -> Conformed:
+def normalised(found: list[dict[str, Any]], coordinates: Coordinates) -> Normalised:
     schema = TABLE.with_metadata({"whimbrel.coordinates": coordinates})
-    return conform(pa.RecordBatch.from_pylist(found, schema=schema), schemas=SCHEMAS)
+    return normalise(pa.RecordBatch.from_pylist(found, schema=schema), schemas=SCHEMAS)
 
 
 def as_rows(batches: list[pa.RecordBatch]) -> list[dict[str, Any]]:
@@ -120,7 +120,7 @@ def test_events_come_back_as_they_were_written(
     ending: str, coordinates: Coordinates, data: st.DataObject
 ) -> None:
     parts = data.draw(st.lists(st.lists(rows(coordinates), max_size=4), min_size=1, max_size=3))
-    before = [conformed(part, coordinates) for part in parts]
+    before = [normalised(part, coordinates) for part in parts]
     assert all(part.rejected.num_rows == 0 for part in before)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / f"events{ending}"
@@ -128,14 +128,14 @@ def test_events_come_back_as_they_were_written(
         assert count == sum(len(part) for part in parts)
         if count == 0 and ending.startswith(".jsonl"):
             return
-        after = [conform(batch, schemas=SCHEMAS) for batch in read_events(path, schemas=SCHEMAS)]
+        after = [normalise(batch, schemas=SCHEMAS) for batch in read_events(path, schemas=SCHEMAS)]
     assert [part.rejected.to_pylist() for part in after if part.rejected.num_rows] == []
     assert as_rows([part.events for part in after]) == as_rows([part.events for part in before])
     assert all(part.coordinates in (coordinates, None) for part in after)
 
 
 def test_infinity_survives_json(tmp_path: Path) -> None:
-    before = conform(pa.record_batch({"type": ["a"], "time": [0], "v": [math.inf]}))
+    before = normalise(pa.record_batch({"type": ["a"], "time": [0], "v": [math.inf]}))
     write_events([before.events], tmp_path / "a.jsonl")
     (batch,) = read_events(tmp_path / "a.jsonl")
     assert batch["v"].to_pylist() == [math.inf]
@@ -146,7 +146,7 @@ def test_a_failed_write_leaves_the_old_file(tmp_path: Path) -> None:
     path.write_text("old")
 
     def breaks():
-        yield conform(pa.record_batch({"type": ["a"], "time": [0]})).events
+        yield normalise(pa.record_batch({"type": ["a"], "time": [0]})).events
         raise RuntimeError("the disk is gone")
 
     with pytest.raises(RuntimeError, match="disk"):

@@ -18,7 +18,7 @@ from pyais import encode_dict
 from whimbrel.errors import DataError, MissingDependency
 from whimbrel.io import read_events
 from whimbrel.io._nmea import COLUMNS
-from whimbrel.model.batch import conform
+from whimbrel.model.batch import normalise
 
 
 def rows(path: Path, **options: Any) -> list[dict[str, Any]]:
@@ -76,7 +76,7 @@ def test_the_points_of_a_gpx_file_are_events(tmp_path: Path) -> None:
         (5, "the track point has no time, so that it is no event"),
     ]
     (batch,) = read_events(path)
-    assert conform(batch).rejected.num_rows == 0
+    assert normalise(batch).rejected.num_rows == 0
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "iso-8859-1"])
@@ -129,7 +129,7 @@ def test_a_place_that_is_no_number_is_rejected(tmp_path: Path) -> None:
     )
     assert rejected(path) == [(1, "lat is not a number: 'x'"), (2, "lat is not a number: None")]
     (batch,) = read_events(path)
-    assert "lat is out of range" in conform(batch).rejected.to_pylist()[0]["reason"]
+    assert "lat is out of range" in normalise(batch).rejected.to_pylist()[0]["reason"]
 
 
 # --- AIS -----------------------------------------------------------------------------------------------

@@ -17,8 +17,10 @@ positive = st.one_of(st.integers(1, 10**6), st.floats(0.001, 1e6).map(lambda val
 texts = st.text(st.characters(exclude_categories=("Cs", "Cc", "Zl", "Zp")), max_size=6)
 times = st.builds(c.Amount, positive, st.sampled_from([None, "ms", "s", "min", "h", "d"]))
 lengths = st.builds(c.Amount, positive, st.sampled_from([None, "m", "km"]))
-instants = st.builds(c.Instant, numbers)
-bounds = st.one_of(st.builds(c.Bound, names), st.builds(c.Bound, names, st.sampled_from("+-*/"), numbers))
+instants = st.builds(c.CpslInstant, numbers)
+bounds = st.one_of(
+    st.builds(c.CpslBound, names), st.builds(c.CpslBound, names, st.sampled_from("+-*/"), numbers)
+)
 
 
 _pairs = st.tuples(numbers, numbers).map(lambda pair: (min(pair), max(pair)))
@@ -30,7 +32,7 @@ _compared = st.builds(c.Comparison, names, st.sampled_from(["<", ">", "=", "<=",
 _texts_compared = st.builds(
     c.Comparison, names, st.sampled_from(["=", "!", ">*", "*>", "*=", "*<", "<*", "=*"]), texts
 )
-_listed = st.builds(c.Listed, names, st.lists(texts, min_size=1, max_size=3).map(tuple), st.booleans())
+_listed = st.builds(c.CpslList, names, st.lists(texts, min_size=1, max_size=3).map(tuple), st.booleans())
 _bits = st.builds(
     lambda name, sign, places, code: c.Bits(name, sign, *places, code),
     st.sampled_from(["PRODUCT", "READER"]),
@@ -40,7 +42,7 @@ _bits = st.builds(
 )
 _numbers_bound = st.builds(c.Comparison, names, st.sampled_from(["<", ">", "=", "!"]), bounds)
 _texts_bound = st.builds(
-    c.Comparison, names, st.sampled_from(["=", "!", ">*", "=*"]), st.builds(c.Bound, names)
+    c.Comparison, names, st.sampled_from(["=", "!", ">*", "=*"]), st.builds(c.CpslBound, names)
 )
 
 
@@ -59,9 +61,9 @@ predicates = st.one_of(
 )
 primitives = st.builds(c.Primitive, st.lists(predicates, min_size=1, max_size=3).map(tuple))
 corners = st.tuples(numbers, numbers)
-regions = st.builds(c.Region, st.lists(corners, min_size=1, max_size=5).map(tuple))
-points = st.builds(c.Point, numbers, numbers)
-leaves = st.one_of(primitives, st.builds(c.Named, names), st.builds(c.Variable, names))
+regions = st.builds(c.CpslRegion, st.lists(corners, min_size=1, max_size=5).map(tuple))
+points = st.builds(c.CpslPoint, numbers, numbers)
+leaves = st.one_of(primitives, st.builds(c.CpslReference, names), st.builds(c.Variable, names))
 
 
 def _composites(inner: st.SearchStrategy[c.Sub]) -> st.SearchStrategy[c.Sub]:
@@ -74,12 +76,12 @@ def _composites(inner: st.SearchStrategy[c.Sub]) -> st.SearchStrategy[c.Sub]:
         st.builds(c.Timed, timed, instants, times, inner),
         st.builds(c.Concurrent, inner, inner),
         st.builds(c.Inside, regions, inner),
-        st.builds(c.Related, st.sampled_from(["IN", "OVLP", "SPL"]), inner, inner),
-        st.builds(c.Related, st.sampled_from(["OVLP", "SPL"]), regions, inner),
+        st.builds(c.CpslRelation, st.sampled_from(["IN", "OVLP", "SPL"]), inner, inner),
+        st.builds(c.CpslRelation, st.sampled_from(["OVLP", "SPL"]), regions, inner),
         st.builds(c.Distance, st.one_of(inner, regions, points), st.sampled_from("<=>"), lengths, inner),
         st.builds(c.Successive, counts, inner),
         st.builds(c.Recurring, times, inner),
-        st.builds(c.Groups, counts, times, counts, inner),
+        st.builds(c.CpslGroups, counts, times, counts, inner),
         st.builds(c.All, several),
         st.builds(c.Any, several),
     )
@@ -87,10 +89,10 @@ def _composites(inner: st.SearchStrategy[c.Sub]) -> st.SearchStrategy[c.Sub]:
 
 subs = st.recursive(leaves, _composites, max_leaves=4)
 subscriptions = st.builds(
-    c.Subscription,
+    c.CpslSubscription,
     plain_names,
     subs,
     st.lists(st.builds(c.Binding, names, subs), max_size=2).map(tuple),
     st.one_of(st.none(), instants),
 )
-files = st.builds(c.File, st.lists(subscriptions, max_size=2).map(tuple))
+files = st.builds(c.CpslFile, st.lists(subscriptions, max_size=2).map(tuple))

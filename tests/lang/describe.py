@@ -10,7 +10,7 @@ from whimbrel.graph.operators import (
     Derive,
     Filter,
     Graph,
-    Match,
+    JoinPattern,
     Merge,
     Operator,
     PatternPart,
@@ -19,7 +19,7 @@ from whimbrel.graph.operators import (
 )
 from whimbrel.graph.policies import Assign, Context, Key, Partitioning, Select
 from whimbrel.graph.query import Query
-from whimbrel.graph.sequence import Sequence
+from whimbrel.graph.sequence import StepPattern
 from whimbrel.model.time import END_OF_TIME, format_duration
 
 
@@ -35,7 +35,7 @@ def describe(query: Query) -> str:
 
 def describe_operator(operator: Operator) -> list[str]:
     """Write one operator."""
-    head = f"{type(operator).__name__.lower()} {operator.name}"
+    head = f"{operator.word} {operator.name}"
     match operator:
         case Source():
             schema = operator.schema
@@ -49,11 +49,11 @@ def describe_operator(operator: Operator) -> list[str]:
             return [head, *(f"  {branch.input} as {branch.alias}" for branch in operator.branches)]
         case Repeat():
             return [head, *_repeat(operator)]
-        case Match():
+        case JoinPattern():
             return [head, *_match(operator)]
         case Aggregate():
             return [head, *_aggregate(operator)]
-        case Sequence():
+        case StepPattern():
             return [head, *_sequence(operator)]
         case Motion():
             return [
@@ -76,7 +76,7 @@ def _repeat(op: Repeat) -> list[str]:
     return lines + ([f"  until {op.until}"] if op.until else []) + _keys(op.partitioning)
 
 
-def _match(op: Match) -> list[str]:
+def _match(op: JoinPattern) -> list[str]:
     lines = [f"  {index}: {_part(part)}" for index, part in enumerate(op.parts)]
     lines += [f"  absent: {_absent(absent)}" for absent in op.absent]
     for order in op.orders:
@@ -91,7 +91,7 @@ def _match(op: Match) -> list[str]:
     return lines + _keys(op.partitioning)
 
 
-def _sequence(op: Sequence) -> list[str]:
+def _sequence(op: StepPattern) -> list[str]:
     lines = [f"  along {', '.join(op.streams)}"]
     lines += [f"  {step.contiguity or 'first'}: {step.test.input} as {step.name}" for step in op.taken()]
     lines += ["  within any time" if op.within is None else f"  within {format_duration(op.within)}"]

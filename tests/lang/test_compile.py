@@ -10,9 +10,9 @@ import pytest
 from tests.lang.describe import describe
 
 from whimbrel.errors import QueryError, QuerySyntaxError, QueryTypeError, UnboundedError, UnknownNameError
-from whimbrel.graph.expressions import Call, Part
+from whimbrel.graph.expressions import Call, PartRef
 from whimbrel.graph.functions import function
-from whimbrel.graph.operators import Match
+from whimbrel.graph.operators import JoinPattern
 from whimbrel.lang.wbl import compile_text, parse
 
 TEMPERATURE = "define M(avgTemp : FLOAT) from Temp() range x secs where avgTemp = avg(Temp.val)"
@@ -90,7 +90,7 @@ def test_a_function_of_ones_own_may_take_a_whole_part():
         return str(video)
 
     query = compile_text("define A detect Video assign face = Face_Detect(Video)", functions=[face_detect])
-    assert query.graph["A"].cases[0].assign[0].value == Call("face_detect", (Part("Video"),))
+    assert query.graph["A"].cases[0].assign[0].value == Call("face_detect", (PartRef("Video"),))
     assert query.functions == {"face_detect": face_detect}
 
 
@@ -112,7 +112,7 @@ def test_schemas_are_kept():
 
 def test_expressions_know_where_they_stand():
     query = compile_text("define A detect B as b then C as c within 5 s\nwhere b.x > c.x")
-    match = next(operator for operator in query.graph.operators if isinstance(operator, Match))
+    match = next(operator for operator in query.graph.operators if isinstance(operator, JoinPattern))
     assert str(match.conditions[0].at) == "line 2, col 7"
 
 

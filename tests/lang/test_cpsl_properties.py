@@ -34,7 +34,7 @@ def refusal(call: Callable[[], object]) -> QueryError | None:
 
 
 @given(trees.files)
-def test_a_printed_tree_parses_to_itself_and_becomes_a_query_or_an_error_with_a_hint(tree: c.File):
+def test_a_printed_tree_parses_to_itself_and_becomes_a_query_or_an_error_with_a_hint(tree: c.CpslFile):
     text = print_file(tree)
     parsed = parse(text)
     assert parsed == tree

@@ -24,7 +24,7 @@ WORDS = sorted(set(re.findall(r"\w+|[^\w\s]+|\s+", "\n".join(QUERIES))))
 
 @PLENTY
 @given(trees.files)
-def test_a_printed_tree_parses_to_itself(tree: t.File):
+def test_a_printed_tree_parses_to_itself(tree: t.WblFile):
     text = format_tree(tree)
     assert parse(text) == tree
     assert format_text(text) == text
@@ -32,13 +32,13 @@ def test_a_printed_tree_parses_to_itself(tree: t.File):
 
 @given(trees.expressions)
 def test_a_printed_expression_parses_to_itself(node: t.Expression):
-    tree = t.File((t.Param("p", node),))
+    tree = t.WblFile((t.ParamNode("p", node),))
     assert parse(format_tree(tree)) == tree
 
 
 @PLENTY
 @given(trees.files, st.data())
-def test_comments_survive_formatting(tree: t.File, data: st.DataObject):
+def test_comments_survive_formatting(tree: t.WblFile, data: st.DataObject):
     lines = format_tree(tree).split("\n")
     count = data.draw(st.integers(0, 4))
     for number in range(count):
@@ -106,7 +106,7 @@ def test_no_damaged_query_breaks_the_compiler(query: str, data: st.DataObject):
 
 @PLENTY
 @given(trees.files)
-def test_no_tree_breaks_the_compiler(tree: t.File):
+def test_no_tree_breaks_the_compiler(tree: t.WblFile):
     compile_anything(format_tree(tree))
 
 

@@ -10,7 +10,7 @@ import pytest
 
 import whimbrel as wb
 from whimbrel.errors import QueryError
-from whimbrel.graph.sequence import Sequence, every
+from whimbrel.graph.sequence import StepPattern, every
 from whimbrel.lang.steps import Pattern, either
 
 
@@ -201,7 +201,7 @@ def test_until_is_pointed_at_where_there_is_no_loop():
 def test_a_bound_between_events_is_about_a_loop_or_about_all(text: str, windows: list[int], gap: int | None):
     """Straight behind how often a step is taken it is about that step, behind the whole about every gap."""
     query = wb.compile(f"define M detect {text}", horizon="1 h")
-    (made,) = (each for each in query.graph.operators if isinstance(each, Sequence))
+    (made,) = (each for each in query.graph.operators if isinstance(each, StepPattern))
     bounds = [each.quantifier.window for each in every(made.steps)]
     assert ([bound for bound in bounds if bound is not None], made.gap) == (windows, gap)
     assert wb.compile(query.text, horizon="1 h").graph == query.graph

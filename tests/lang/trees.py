@@ -18,21 +18,23 @@ wholes = st.integers(0, 2**63 - 1)
 texts = st.text(st.characters(codec="utf-8", exclude_characters="\x00"), max_size=8)
 time_units = st.sampled_from(["us", "ms", "s", "min", "h", "d", "w"])
 length_units = st.sampled_from(["m", "km", "mi", "nmi"])
-times = st.lists(st.tuples(wholes | floats, time_units), min_size=1, max_size=3).map(tuple).map(t.Quantity)
-lengths = st.tuples(wholes | floats, length_units).map(lambda pair: t.Quantity((pair,)))
+times = (
+    st.lists(st.tuples(wholes | floats, time_units), min_size=1, max_size=3).map(tuple).map(t.QuantityNode)
+)
+lengths = st.tuples(wholes | floats, length_units).map(lambda pair: t.QuantityNode((pair,)))
 amounts = times | st.builds(t.NamedAmount, names, st.none() | time_units)
 
 constants = st.one_of(st.none(), st.booleans(), wholes, floats, texts).map(t.Constant)
 shapes = st.one_of(
-    names.map(lambda name: t.Shape(name=name)),
-    texts.map(lambda text: t.Shape(text=text)),
-    st.lists(constants, max_size=3).map(lambda items: t.Shape(function="circle", arguments=tuple(items))),
+    names.map(lambda name: t.ShapeNode(name=name)),
+    texts.map(lambda text: t.ShapeNode(text=text)),
+    st.lists(constants, max_size=3).map(lambda items: t.ShapeNode(function="circle", arguments=tuple(items))),
 )
 atoms = st.one_of(
     constants,
     times,
     lengths,
-    st.just(t.Instant("2024-05-01T12:00:00Z")),
+    st.just(t.InstantNode("2024-05-01T12:00:00Z")),
     names.map(t.Name),
     st.builds(t.Dotted, names, st.sampled_from([*NAMES, "where", "null", "not"])),
 )
@@ -49,7 +51,7 @@ def _larger(inner: st.SearchStrategy) -> st.SearchStrategy:
         st.builds(t.Infix, st.sampled_from(list("+-*/%")), inner, inner),
         several.flatmap(_compare),
         st.builds(t.Among, inner, some, flags),
-        st.builds(t.Between, inner, inner, inner, flags),
+        st.builds(t.BetweenNode, inner, inner, inner, flags),
         st.builds(t.IsNull, inner, flags),
         st.builds(t.InRegion, inner, shapes, flags),
         st.builds(t.Relation, inner, st.sampled_from(sorted(RELATIONS)), inner),
@@ -77,7 +79,7 @@ occurrences = st.one_of(
     st.builds(t.Occurrence, types, st.lists(expressions, max_size=2).map(tuple)),
     time_points,
 )
-repetitions = st.tuples(st.integers(1, 4), st.none() | st.integers(4, 9)).map(lambda pair: t.Times(*pair))
+repetitions = st.tuples(st.integers(1, 4), st.none() | st.integers(4, 9)).map(lambda pair: t.TimesNode(*pair))
 gaps = st.lists(st.builds(t.Gap, amounts, names), max_size=2).map(tuple)
 
 
@@ -87,9 +89,9 @@ def parts(draw, inner: st.SearchStrategy, *, plain: bool = False):
     what = draw(occurrences if plain else occurrences | inner)
     if draw(st.booleans()):
         lasting = draw(st.none() | amounts)
-        return t.PatternPart(what, negated=True, alias=draw(st.none() | names), lasting=lasting)
+        return t.PatternPartNode(what, negated=True, alias=draw(st.none() | names), lasting=lasting)
     repeated = draw(st.none() | repetitions)
-    return t.PatternPart(
+    return t.PatternPartNode(
         what,
         outer=draw(st.booleans()),
         select=draw(st.none() | st.sampled_from(["each", "first", "last"])),
@@ -108,9 +110,9 @@ def patterns(draw, depth: int = 2):
     members = tuple(draw(st.lists(one, min_size=1, max_size=3)))
     connective = draw(st.sampled_from(["then", "and", "or"])) if len(members) > 1 else None
     only = members[0]
-    if connective is None and only == t.PatternPart(only.what) and isinstance(only.what, t.Pattern):
+    if connective is None and only == t.PatternPartNode(only.what) and isinstance(only.what, t.PatternNode):
         return only.what
-    return t.Pattern(connective, members, draw(st.none() | amounts))
+    return t.PatternNode(connective, members, draw(st.none() | amounts))
 
 
 measures = amounts | lengths | st.integers(1, 99).map(t.Count)
@@ -122,9 +124,9 @@ details = st.one_of(
     st.just(t.Detail("between samples")),
 )
 targets = st.one_of(
-    texts.map(lambda text: t.Target(text=text)),
+    texts.map(lambda text: t.TargetNode(text=text)),
     st.builds(
-        t.Target,
+        t.TargetNode,
         names,
         st.none(),
         st.none() | st.lists(expressions, max_size=2).map(tuple),
@@ -145,7 +147,7 @@ def motions(draw):
     near = draw(lengths) if verb in _MEASURED else None
     target = None if verb in ("stops", "is silent") else draw(targets)
     said = tuple(draw(st.lists(details, max_size=3)))
-    return t.Motion(draw(occurrences), draw(st.none() | names), verb, target, near, said)
+    return t.MotionNode(draw(occurrences), draw(st.none() | names), verb, target, near, said)
 
 
 assignments = st.lists(st.builds(t.Assignment, names, expressions), max_size=3).map(tuple)
@@ -157,7 +159,7 @@ keys = st.lists(
 @st.composite
 def cases(draw, label: str | None, *, aggregate: bool = False):
     optional = st.none() | expressions
-    return t.Case(
+    return t.CaseNode(
         draw(patterns() if aggregate else patterns() | motions()),
         label=label,
         where=draw(optional),
@@ -203,10 +205,10 @@ def definitions(draw):
 
 statements = st.one_of(
     st.sampled_from(["plane", "lonlat"]).map(t.CoordinatesStatement),
-    st.builds(t.Param, names, expressions),
-    st.builds(t.Event, names, declared, mapped),
-    st.builds(t.Region, names, shapes),
+    st.builds(t.ParamNode, names, expressions),
+    st.builds(t.EventNode, names, declared, mapped),
+    st.builds(t.RegionNode, names, shapes),
     definitions(),
-    st.builds(t.Subscription, st.none() | types, st.integers(0, 9), names, names, bodies()),
+    st.builds(t.SubscriptionNode, st.none() | types, st.integers(0, 9), names, names, bodies()),
 )
-files = st.lists(statements, max_size=3).map(tuple).map(t.File)
+files = st.lists(statements, max_size=3).map(tuple).map(t.WblFile)

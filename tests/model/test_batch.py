@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from whimbrel.errors import DataError
-from whimbrel.model.batch import Conformed, conform
+from whimbrel.model.batch import Normalised, normalise
 from whimbrel.model.schema import Coordinates, EventSchema, Type
 
 SQUARE = "POLYGON ((0 0, 1 0, 1 1, 0 1, 0 0))"
@@ -38,7 +38,7 @@ def declared(**attributes: Type) -> dict[str, EventSchema]:
     return {"a": EventSchema("a", attributes)}
 
 
-def only_reason(found: Conformed) -> str:
+def only_reason(found: Normalised) -> str:
     (row,) = found.rejected.to_pylist()
     return str(row["reason"])
 
@@ -59,20 +59,20 @@ def test_columns_stand_in_one_order_whatever_the_input_says() -> None:
             "on": [True],
         }
     )
-    events = conform(batch).events
+    events = normalise(batch).events
     assert events.schema.names == ["id", "type", "source", "start", "end", "x", "y", "speed", "on"]
     assert events.schema.metadata[b"whimbrel.coordinates"] == b"plane"
 
 
 def test_columns_that_the_input_lacks_are_absent() -> None:
-    found = conform(table(time=[0]))
+    found = normalise(table(time=[0]))
     assert found.events.schema.names == ["type", "start", "end"]
     assert found.coordinates is None
     assert found.events.schema.metadata[b"whimbrel.coordinates"] == b"none"
 
 
 def test_a_point_event_has_one_array_for_start_and_end() -> None:
-    found = conform(table(time=[1, 2, None]))
+    found = normalise(table(time=[1, 2, None]))
     start, end = found.events["start"], found.events["end"]
     assert start.buffers()[1].address == end.buffers()[1].address
 
@@ -89,7 +89,7 @@ def test_clean_columns_are_not_copied() -> None:
             "speed": np.ones(rows),
         }
     ).slice(10, 500)
-    events = conform(batch).events
+    events = normalise(batch).events
     for name, origin in {
         "type": "type",
         "start": "time",
@@ -118,23 +118,23 @@ def test_clean_columns_are_not_copied() -> None:
     ],
 )
 def test_attributes_come_in_six_types(values: pa.Array, kind: pa.DataType) -> None:
-    found = conform(table(v=values))
+    found = normalise(table(v=values))
     assert found.events["v"].type == kind
     assert found.rejected.num_rows == 0
 
 
 def test_nan_is_a_missing_value() -> None:
-    assert conform(table(v=[1.0, math.nan, math.inf])).events["v"].to_pylist() == [1.0, None, math.inf]
+    assert normalise(table(v=[1.0, math.nan, math.inf])).events["v"].to_pylist() == [1.0, None, math.inf]
 
 
 def test_only_the_attributes_asked_for_are_kept() -> None:
     batch = table(a=[1], b=[2], c=[timedelta(1)])
-    assert conform(batch, columns={"b"}).events.schema.names == ["type", "start", "end", "b"]
+    assert normalise(batch, columns={"b"}).events.schema.names == ["type", "start", "end", "b"]
 
 
 def test_a_type_can_be_given_for_all() -> None:
     assert (
-        conform(pa.record_batch({"time": [0, 1]}), default_type="bus").events["type"].to_pylist()
+        normalise(pa.record_batch({"time": [0, 1]}), default_type="bus").events["type"].to_pylist()
         == ["bus"] * 2
     )
 
@@ -159,27 +159,27 @@ def test_a_type_can_be_given_for_all() -> None:
     ],
 )
 def test_noon_can_be_written_in_many_ways(times: pa.Array) -> None:
-    assert conform(table(time=times)).events["start"].to_pylist() == [NOON]
+    assert normalise(table(time=times)).events["start"].to_pylist() == [NOON]
 
 
 @pytest.mark.parametrize(("unit", "value"), [("s", 1.5), ("ms", 1500), ("us", 1_500_000)])
 def test_numbers_are_in_the_time_unit(unit: str, value: float) -> None:
-    assert conform(table(time=[value]), time_unit=unit).events["start"].to_pylist() == [1_500_000]
+    assert normalise(table(time=[value]), time_unit=unit).events["start"].to_pylist() == [1_500_000]
 
 
 def test_fractions_of_a_second_are_rounded_to_microseconds() -> None:
-    assert conform(table(time=[1714564800.1234566])).events["start"].to_pylist() == [NOON + 123_457]
+    assert normalise(table(time=[1714564800.1234566])).events["start"].to_pylist() == [NOON + 123_457]
 
 
 def test_texts_of_all_kinds_may_stand_in_one_column() -> None:
     texts = ["2024-05-01T12:00:00Z", "2024-05-01T12:00:00", "1714564800", "2024-05-01"] * 100
-    found = conform(table(time=texts))
+    found = normalise(table(time=texts))
     assert found.events["start"].to_pylist() == [NOON, NOON, NOON, NOON - 43_200_000_000] * 100
 
 
 def test_times_before_1970_are_cut_downwards() -> None:
     times = pa.array([-1]).view(pa.timestamp("ns"))
-    assert conform(table(time=times)).events["start"].to_pylist() == [-1]
+    assert normalise(table(time=times)).events["start"].to_pylist() == [-1]
 
 
 @pytest.mark.parametrize(
@@ -205,20 +205,20 @@ def test_times_before_1970_are_cut_downwards() -> None:
     ],
 )
 def test_a_row_without_a_usable_time_is_rejected(times: pa.Array, reason: str) -> None:
-    found = conform(table(time=times))
+    found = normalise(table(time=times))
     assert only_reason(found) == reason
     assert found.events.num_rows == 0
 
 
 def test_an_event_cannot_end_before_it_starts() -> None:
-    found = conform(table(start=[1, 5, 3], end=[1, 4, None]))
+    found = normalise(table(start=[1, 5, 3], end=[1, 4, None]))
     assert found.rejected["reason"].to_pylist() == ["the event ends before it starts", "end is missing"]
     assert found.events["start"].to_pylist() == [1_000_000]
 
 
 def test_the_ends_of_time_are_in_range() -> None:
     times = ["0001-01-01T00:00:00Z", "9999-12-31T23:59:59.999999Z", "0000-12-31T23:59:59Z"]
-    found = conform(table(time=times))
+    found = normalise(table(time=times))
     assert found.events.num_rows == 2
     assert only_reason(found).startswith("time is out of range")
 
@@ -249,17 +249,17 @@ def test_the_ends_of_time_are_in_range() -> None:
     ],
 )
 def test_a_location_that_is_none_is_rejected(columns: dict[str, Any], reason: str) -> None:
-    assert only_reason(conform(table(**columns))) == reason
+    assert only_reason(normalise(table(**columns))) == reason
 
 
 def test_an_event_may_have_no_location() -> None:
-    found = conform(table(x=[1.0, None], y=[2.0, None]))
+    found = normalise(table(x=[1.0, None], y=[2.0, None]))
     assert found.events["x"].to_pylist() == [1.0, None]
     assert found.rejected.num_rows == 0
 
 
 def test_points_become_coordinates_and_polygons_stay() -> None:
-    found = conform(table(geometry=["POINT Z (1 2 3)", SQUARE, None])).events
+    found = normalise(table(geometry=["POINT Z (1 2 3)", SQUARE, None])).events
     assert found["x"].to_pylist() == [1.0, None, None]
     assert found["y"].to_pylist() == [2.0, None, None]
     assert [wkb and shapely.from_wkb(wkb).wkt for wkb in found["geometry"].to_pylist()] == [
@@ -272,22 +272,22 @@ def test_points_become_coordinates_and_polygons_stay() -> None:
 @pytest.mark.parametrize("order", [0, 1])
 def test_points_in_wkb_are_read_in_either_byte_order(order: int) -> None:
     points = shapely.to_wkb(shapely.points([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]), byte_order=order)
-    events = conform(table(geometry=pa.array(points.tolist())).slice(1)).events
+    events = normalise(table(geometry=pa.array(points.tolist())).slice(1)).events
     assert events["x"].to_pylist() == [3.0, 5.0]
     assert "geometry" not in events.schema.names
 
 
 def test_coordinates_and_polygons_may_stand_side_by_side() -> None:
-    found = conform(table(lon=[1.0, None], lat=[2.0, None], geometry=[None, SQUARE]))
+    found = normalise(table(lon=[1.0, None], lat=[2.0, None], geometry=[None, SQUARE]))
     assert found.coordinates is Coordinates.LONLAT
     assert found.events["x"].to_pylist() == [1.0, None]
 
 
 def test_a_polygon_in_degrees_must_lie_on_the_earth() -> None:
     far = "POLYGON ((0 0, 200 0, 200 1, 0 0))"
-    found = conform(table(geometry=[far]), coordinates=Coordinates.LONLAT)
+    found = normalise(table(geometry=[far]), coordinates=Coordinates.LONLAT)
     assert only_reason(found).startswith("geometry is out of range")
-    assert conform(table(geometry=[far])).rejected.num_rows == 0
+    assert normalise(table(geometry=[far])).rejected.num_rows == 0
 
 
 # --- attributes, ids and types ---------------------------------------------------------------------------
@@ -309,7 +309,7 @@ def test_a_polygon_in_degrees_must_lie_on_the_earth() -> None:
 def test_values_are_converted_to_the_declared_type(
     values: list[Any], kind: Type, expected: list[Any]
 ) -> None:
-    found = conform(table(v=values), schemas=declared(v=kind))
+    found = normalise(table(v=values), schemas=declared(v=kind))
     assert found.events["v"].to_pylist() == expected
 
 
@@ -327,14 +327,14 @@ def test_values_are_converted_to_the_declared_type(
 def test_a_value_that_cannot_be_of_the_declared_type_is_a_bad_row(
     values: list[Any], kind: Type, reason: str
 ) -> None:
-    found = conform(table(v=values), schemas=declared(v=kind))
+    found = normalise(table(v=values), schemas=declared(v=kind))
     assert only_reason(found) == reason
     assert found.events.num_rows == 1
 
 
 def test_a_type_that_does_not_declare_an_attribute_is_not_rejected_for_it() -> None:
     batch = table(type=["a", "b"], v=["fast", "fast"])
-    found = conform(batch, schemas=declared(v=Type.FLOAT))
+    found = normalise(batch, schemas=declared(v=Type.FLOAT))
     assert found.rejected["row"].to_pylist() == [0]
     assert found.events["v"].to_pylist() == [None]
 
@@ -342,33 +342,33 @@ def test_a_type_that_does_not_declare_an_attribute_is_not_rejected_for_it() -> N
 def test_schemas_that_cannot_share_a_column_are_an_error() -> None:
     schemas = {"a": EventSchema("a", {"v": Type.INT}), "b": EventSchema("b", {"v": Type.STRING})}
     with pytest.raises(DataError, match="int in 'a', string in 'b'"):
-        conform(table(v=[1]), schemas=schemas)
+        normalise(table(v=[1]), schemas=schemas)
 
 
 def test_int_and_float_make_float() -> None:
     schemas = {"a": EventSchema("a", {"v": Type.INT}), "b": EventSchema("b", {"v": Type.FLOAT})}
-    assert conform(table(v=[1]), schemas=schemas).events["v"].type == pa.float64()
+    assert normalise(table(v=[1]), schemas=schemas).events["v"].type == pa.float64()
 
 
 @pytest.mark.parametrize("values", [["1", ""], ["1", None]])
 def test_an_id_column_gives_every_event_an_id(values: list[str | None]) -> None:
-    assert only_reason(conform(table(id=values))) == "id is missing"
+    assert only_reason(normalise(table(id=values))) == "id is missing"
 
 
 def test_whole_numbers_serve_as_ids_and_sources() -> None:
-    events = conform(table(id=[1, 2], source=[7, None])).events
+    events = normalise(table(id=[1, 2], source=[7, None])).events
     assert events["id"].to_pylist() == ["1", "2"]
     assert events["source"].to_pylist() == ["7", None]
 
 
 @pytest.mark.parametrize("types", [["a", None], ["a", ""], pa.array(["a", None]).dictionary_encode()])
 def test_every_event_has_a_type(types: Any) -> None:
-    assert only_reason(conform(table(type=types, time=[0, 0]))) == "type is missing"
+    assert only_reason(normalise(table(type=types, time=[0, 0]))) == "type is missing"
 
 
 def test_a_dictionary_may_hold_a_null() -> None:
     types = pa.DictionaryArray.from_arrays(pa.array([0, 1], pa.int32()), pa.array(["a", None]))
-    assert only_reason(conform(table(type=types, time=[0, 0]))) == "type is missing"
+    assert only_reason(normalise(table(type=types, time=[0, 0]))) == "type is missing"
 
 
 # --- what was rejected ----------------------------------------------------------------------------------
@@ -376,12 +376,12 @@ def test_a_dictionary_may_hold_a_null() -> None:
 
 def test_the_first_reason_wins() -> None:
     batch = table(type=[None], time=["x"], x=[math.nan], y=[0.0], id=[""])
-    assert only_reason(conform(batch)) == "type is missing"
+    assert only_reason(normalise(batch)) == "type is missing"
 
 
 def test_a_rejected_row_keeps_its_number_and_all_its_values() -> None:
     batch = table(time=pa.array([0, 2**62]).view(pa.timestamp("us")), v=[1.5, math.nan], g=pa.array([1, 2]))
-    (row,) = conform(batch, first_row=10).rejected.to_pylist()
+    (row,) = normalise(batch, first_row=10).rejected.to_pylist()
     assert row["row"] == 11
     event = json.loads(row["event"])
     assert (event["v"], event["g"], event["type"]) == ("nan", 2, "a")
@@ -413,13 +413,13 @@ def test_a_rejected_row_keeps_its_number_and_all_its_values() -> None:
 )
 def test_columns_that_cannot_make_events_are_an_error(columns: dict[str, Any], message: str) -> None:
     with pytest.raises(DataError, match=message):
-        conform(pa.record_batch(columns))
+        normalise(pa.record_batch(columns))
 
 
 def test_a_column_may_occur_once() -> None:
     batch = pa.RecordBatch.from_arrays([pa.array(["a"])] * 2, names=["type", "type"])
     with pytest.raises(DataError, match="occurs more than once"):
-        conform(batch)
+        normalise(batch)
 
 
 @pytest.mark.parametrize(
@@ -428,19 +428,19 @@ def test_a_column_may_occur_once() -> None:
 )
 def test_coordinates_are_not_mixed(columns: dict[str, Any], wanted: Coordinates) -> None:
     with pytest.raises(DataError, match=f"coordinates are mixed.*the query wants {wanted}"):
-        conform(table(**columns), coordinates=wanted)
+        normalise(table(**columns), coordinates=wanted)
 
 
 def test_a_geometry_has_the_coordinates_of_the_query() -> None:
     assert (
-        conform(table(geometry=["POINT (1 2)"]), coordinates=Coordinates.LONLAT).coordinates
+        normalise(table(geometry=["POINT (1 2)"]), coordinates=Coordinates.LONLAT).coordinates
         is Coordinates.LONLAT
     )
 
 
 def test_an_unknown_time_unit_is_an_error() -> None:
     with pytest.raises(DataError, match="'h' is not known; use one of: s, ms, us"):
-        conform(table(time=[1]), time_unit="h")
+        normalise(table(time=[1]), time_unit="h")
 
 
 # --- laws -----------------------------------------------------------------------------------------------
@@ -461,9 +461,9 @@ times = st.sampled_from(
 )
 def test_where_batches_end_changes_nothing(rows: list[tuple[str, str]], cut: int, kind: Type) -> None:
     batch = table(time=[row[0] for row in rows], v=[row[1] for row in rows])
-    whole = conform(batch, schemas=declared(v=kind))
+    whole = normalise(batch, schemas=declared(v=kind))
     parts = [
-        conform(batch.slice(start, cut), schemas=declared(v=kind), first_row=start)
+        normalise(batch.slice(start, cut), schemas=declared(v=kind), first_row=start)
         for start in range(0, len(rows), cut)
     ]
     assert [row for part in parts for row in part.events.to_pylist()] == whole.events.to_pylist()
@@ -476,12 +476,12 @@ def test_conforming_twice_is_conforming_once(rows: list[tuple[str, str]]) -> Non
     batch = table(
         time=[row[0] for row in rows], v=[row[1] for row in rows], lon=[0] * len(rows), lat=[0] * len(rows)
     )
-    once = conform(batch).events
-    twice = conform(once)
+    once = normalise(batch).events
+    twice = normalise(once)
     assert twice.events.equals(once, check_metadata=True)
     assert twice.rejected.num_rows == 0
 
 
 def test_a_time_out_of_range_in_the_unit_that_was_said_is_rejected() -> None:
-    found = conform(table(time=[10**12]), time_unit="s")
+    found = normalise(table(time=[10**12]), time_unit="s")
     assert only_reason(found) == f"time is out of range: {10**12} lies outside the years 1 to 9999"

@@ -15,7 +15,7 @@ import pytest
 import shapely
 
 from whimbrel.errors import DataError
-from whimbrel.model.batch import conform
+from whimbrel.model.batch import normalise
 from whimbrel.model.frames import batches, row_count
 from whimbrel.model.schema import Coordinates
 
@@ -56,8 +56,8 @@ FRAMES = {
 def test_every_table_gives_the_same_events(kind: str, rows: int) -> None:
     found = list(batches(FRAMES[kind](), rows=rows))
     assert max(batch.num_rows for batch in found) <= rows
-    events = [row for batch in found for row in conform(batch).events.to_pylist()]
-    assert events == [row for batch in TABLE.to_batches() for row in conform(batch).events.to_pylist()]
+    events = [row for batch in found for row in normalise(batch).events.to_pylist()]
+    assert events == [row for batch in TABLE.to_batches() for row in normalise(batch).events.to_pylist()]
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def test_the_crs_decides_the_coordinates(crs: int | None, coordinates: Coordinat
     shapes = [shapely.Point(1, 2), shapely.box(0, 0, 1, 1), None]
     frame = gpd.GeoDataFrame(pd.DataFrame(ROWS), geometry=shapes, crs=crs).rename_geometry("place")
     (batch,) = batches(frame)
-    found = conform(batch)
+    found = normalise(batch)
     assert found.coordinates is coordinates
     assert found.events["x"].to_pylist() == [1.0, None, None]
     assert found.events["geometry"].null_count == 2
@@ -104,7 +104,7 @@ def test_pandas_times_and_categories_are_understood() -> None:
         }
     )
     (batch,) = batches(frame)
-    found = conform(batch)
+    found = normalise(batch)
     assert found.events["start"].to_pylist() == [1_714_521_600_000_000, -86_400_000_000]
     assert found.events["n"].to_pylist() == [1.0, None]
 
@@ -134,9 +134,9 @@ def test_importing_is_light_and_loads_no_package_that_the_table_is_not_from() ->
         "import sys\n"
         "import whimbrel.io\n"
         "from whimbrel.model.frames import batches\n"
-        "from whimbrel.model.batch import conform\n"
+        "from whimbrel.model.batch import normalise\n"
         "assert not {'pandas', 'polars', 'geopandas', 'shapely'} & set(sys.modules)\n"
-        "for batch in batches([{'type': 'a', 'time': 1, 'x': 0.0, 'y': 0.0}]): conform(batch)\n"
+        "for batch in batches([{'type': 'a', 'time': 1, 'x': 0.0, 'y': 0.0}]): normalise(batch)\n"
         "assert not {'polars', 'geopandas', 'shapely'} & set(sys.modules)\n"
     )
     subprocess.run([sys.executable, "-c", script], check=True)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from whimbrel.errors import DataError
-from whimbrel.model.batch import conform
+from whimbrel.model.batch import normalise
 from whimbrel.model.naming import USUAL, plain_name, resolve
 from whimbrel.model.reading import Reading
 from whimbrel.model.schema import EventSchema, Type
@@ -68,14 +68,14 @@ def test_one_of_a_pair_is_enough() -> None:
 def test_longitudes_and_latitudes_can_be_swapped() -> None:
     batch = pa.record_batch({"type": ["a"], "time": [0], "lon": [30.0], "lat": [120.0]})
     reading = Reading.of(columns={"lon": "lat", "lat": "lon"})
-    found = conform(batch, reading=reading).events
+    found = normalise(batch, reading=reading).events
     assert (found["x"].to_pylist(), found["y"].to_pylist()) == ([120.0], [30.0])
 
 
 def test_a_column_with_the_name_of_a_role_can_be_freed() -> None:
     batch = pa.record_batch({"time": [0], "type": ["Cargo"], "id": ["219"]})
     reading = Reading.of(columns={"ship_type": "type", "source": "id"}, default_type="Ship")
-    found = conform(batch, reading=reading).events
+    found = normalise(batch, reading=reading).events
     assert found.schema.names == ["type", "source", "start", "end", "ship_type"]
     assert found.to_pylist() == [
         {"type": "Ship", "source": "219", "start": 0, "end": 0, "ship_type": "Cargo"}
@@ -84,9 +84,9 @@ def test_a_column_with_the_name_of_a_role_can_be_freed() -> None:
 
 def test_who_moves_stays_an_attribute() -> None:
     batch = pa.record_batch({"type": ["a"], "t": [0], "MMSI": [219000001], "taxi": ["A"]})
-    found = conform(batch).events.to_pylist()[0]
+    found = normalise(batch).events.to_pylist()[0]
     assert (found["source"], found["MMSI"]) == ("219000001", 219000001)
-    given = conform(batch, reading=Reading.of(columns={"source": "taxi"})).events.to_pylist()[0]
+    given = normalise(batch, reading=Reading.of(columns={"source": "taxi"})).events.to_pylist()[0]
     assert (given["source"], given["taxi"]) == ("A", "A")
 
 
@@ -127,9 +127,9 @@ def test_a_column_that_is_not_there_is_an_error() -> None:
 def test_an_error_shows_the_option_with_the_likely_column() -> None:
     batch = pa.record_batch({"type": ["a"], "ais pos timestamp": [0]})
     with pytest.raises(DataError, match=r"no column says when.*--column time='ais pos timestamp'"):
-        conform(batch)
+        normalise(batch)
     with pytest.raises(DataError, match=r"columns={'time': 'ais pos timestamp'}"):
-        conform(batch)
+        normalise(batch)
 
 
 def test_an_attribute_that_a_query_reads_is_found_whatever_its_case() -> None:
@@ -143,24 +143,24 @@ def test_the_clause_of_a_query_counts_where_its_columns_are() -> None:
     ship = EventSchema("Ship", {"sog": Type.FLOAT}, {"time": "seen", "sog": "speed over ground"})
     reading = Reading.of(default_type="Ship")
     raw = pa.record_batch({"seen": [1], "time": [2], "speed over ground": [3.5]})
-    found = conform(raw, schemas={"Ship": ship}, reading=reading)
+    found = normalise(raw, schemas={"Ship": ship}, reading=reading)
     assert found.events.to_pylist() == [{"type": "Ship", "start": 1_000_000, "end": 1_000_000, "sog": 3.5}]
     assert found.notes == ("column 'time' is left out: time is 'seen'",)
     ready = pa.record_batch({"time": [2], "sog": [3.5]})
-    assert conform(ready, schemas={"Ship": ship}, reading=reading).notes == ()
+    assert normalise(ready, schemas={"Ship": ship}, reading=reading).notes == ()
 
 
 def test_what_is_given_comes_before_the_clause() -> None:
     ship = EventSchema("Ship", {}, {"time": "seen"})
     reading = Reading.of(default_type="Ship", columns={"time": "heard"})
     raw = pa.record_batch({"seen": [1], "heard": [2]})
-    found = conform(raw, schemas={"Ship": ship}, reading=reading)
+    found = normalise(raw, schemas={"Ship": ship}, reading=reading)
     assert found.events["start"].to_pylist() == [2_000_000]
 
 
 def test_a_clause_whose_column_is_missing_is_noted() -> None:
     ship = EventSchema("Ship", {"sog": Type.FLOAT}, {"sog": "speed"})
-    found = conform(
+    found = normalise(
         pa.record_batch({"time": [1]}), schemas={"Ship": ship}, reading=Reading.of(default_type="Ship")
     )
     assert found.notes == ("the query takes 'sog' from 'speed', and there is no such column",)
@@ -169,19 +169,19 @@ def test_a_clause_whose_column_is_missing_is_noted() -> None:
 def test_what_was_conformed_keeps_its_names() -> None:
     schemas = {"a": EventSchema("a", {}, {"lon": "lat", "lat": "lon"})}
     raw = pa.record_batch({"type": ["a"], "time": [0], "lon": [1.0], "lat": [2.0], "timestamp": [5]})
-    once = conform(raw, schemas=schemas).events
-    again = conform(once, schemas=schemas).events
+    once = normalise(raw, schemas=schemas).events
+    again = normalise(once, schemas=schemas).events
     assert again.equals(once)
     assert once["x"].to_pylist() == [2.0]
 
 
 def test_the_only_type_that_is_read_is_taken() -> None:
     raw = pa.record_batch({"time": [0]})
-    found = conform(raw, reading=Reading(types=frozenset({"Ship"})))
+    found = normalise(raw, reading=Reading(types=frozenset({"Ship"})))
     assert found.events["type"].to_pylist() == ["Ship"]
     assert found.notes == ("type is 'Ship' for all events, the only one that the query reads",)
     with pytest.raises(DataError, match=r"say it: --type Buoy \(the query reads Buoy, Ship\)"):
-        conform(raw, reading=Reading(types=frozenset({"Ship", "Buoy"})))
+        normalise(raw, reading=Reading(types=frozenset({"Ship", "Buoy"})))
 
 
 names = st.sampled_from(
@@ -304,7 +304,7 @@ def test_what_the_query_says_of_two_columns_gives_way_to_what_is_there() -> None
 def test_times_in_several_columns_are_read(parts: dict[str, list], how: dict, moment: str) -> None:
     batch = pa.RecordBatch.from_pydict({"type": ["A"], **parts, "v": [1]})
     reading = Reading.of(columns={"time": list(parts)}, **how)
-    made = conform(batch, reading=reading)
+    made = normalise(batch, reading=reading)
     assert made.rejected.num_rows == 0
     expected = pa.scalar(moment).cast(pa.timestamp("us")).cast(pa.int64())
     assert made.events.column("end")[0] == expected
@@ -315,7 +315,7 @@ def test_rows_without_one_of_the_columns_are_rejected() -> None:
     clocks = pa.array(["08:00", None, "", "  ", "25:00"])
     batch = pa.RecordBatch.from_pydict({"date": pa.array(["2024-05-01"] * 5), "clock": clocks})
     reading = Reading.of(columns={"time": "date+clock"}, default_type="A")
-    made = conform(batch, reading=reading)
+    made = normalise(batch, reading=reading)
     assert made.rejected.column("row").to_pylist() == [1, 2, 3, 4]
     assert made.rejected.column("reason").to_pylist() == [
         *["time is missing"] * 3,
@@ -330,10 +330,10 @@ def test_whole_numbers_need_a_format() -> None:
         with pytest.raises(
             DataError, match="'clock' holds whole numbers, which say 90500 for 090500; say how"
         ):
-            conform(batch, reading=Reading.of(columns={"time": "date+clock"}, **how))
+            normalise(batch, reading=Reading.of(columns={"time": "date+clock"}, **how))
     lists = pa.RecordBatch.from_pydict({"type": ["A"], "date": ["2024-05-01"], "clock": [[1]]})
     with pytest.raises(DataError, match="column 'clock' has the type list"):
-        conform(lists, reading=Reading.of(columns={"time": "date+clock"}))
+        normalise(lists, reading=Reading.of(columns={"time": "date+clock"}))
 
 
 def test_a_list_of_columns_has_names() -> None:

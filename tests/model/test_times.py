@@ -12,17 +12,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from whimbrel.errors import DataError
-from whimbrel.model.batch import Conformed, conform
+from whimbrel.model.batch import Normalised, normalise
 from whimbrel.model.reading import Reading
 from whimbrel.model.schema import EventSchema, Type
-from whimbrel.model.times import Times
+from whimbrel.model.times import TimeReading
 
 MIDNIGHT = int(datetime(2022, 1, 3, tzinfo=UTC).timestamp()) * 1_000_000
 
 
-def read(times: Any, **how: Any) -> Conformed:
+def read(times: Any, **how: Any) -> Normalised:
     column = times if isinstance(times, pa.Array) else pa.array(times)
-    return conform(pa.record_batch({"time": column}), reading=Reading.of(default_type="a", **how))
+    return normalise(pa.record_batch({"time": column}), reading=Reading.of(default_type="a", **how))
 
 
 def instants(times: Any, **how: Any) -> list[int]:
@@ -139,7 +139,7 @@ def test_what_does_not_fit_the_format_is_rejected() -> None:
 def test_a_declared_time_may_have_the_format_or_another() -> None:
     raw = pa.record_batch({"time": ["03.01.2022", "03.01.2022"], "eta": ["04.01.2022", "2022-01-04"]})
     reading = Reading.of(default_type="a", time_format="%d.%m.%Y")
-    found = conform(raw, schemas={"a": EventSchema("a", {"eta": Type.TIMESTAMP})}, reading=reading)
+    found = normalise(raw, schemas={"a": EventSchema("a", {"eta": Type.TIMESTAMP})}, reading=reading)
     assert found.rejected.num_rows == 0
     assert len(set(found.events["eta"].to_pylist())) == 1
 
@@ -181,7 +181,7 @@ def test_the_hour_that_comes_twice_is_its_first_and_the_one_that_is_skipped_none
 )
 def test_wrong_settings_are_errors(settings: dict[str, str], message: str) -> None:
     with pytest.raises(DataError, match=message):
-        Times(**settings)  # type: ignore[arg-type]
+        TimeReading(**settings)  # type: ignore[arg-type]
 
 
 texts = st.sampled_from(
@@ -200,5 +200,5 @@ def test_what_a_text_means_does_not_hang_on_its_neighbours(column: list[str], zo
     ]
 
 
-def rows(found: Conformed) -> list[dict[str, pa.Scalar]]:
+def rows(found: Normalised) -> list[dict[str, pa.Scalar]]:
     return [{"start": each} for each in found.events["start"]]

@@ -8,17 +8,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from whimbrel.graph.expressions import Attribute, Binary, Call, Expr, Literal, Part, Unary
+from whimbrel.graph.expressions import Attribute, Binary, Call, Expr, Literal, PartRef, Unary
 from whimbrel.graph.operators import (
     Absent,
-    Case,
     Derive,
+    DeriveCase,
     Graph,
-    Match,
+    JoinPattern,
     Operator,
-    Order,
     PatternPart,
     Source,
+    TimeOrder,
 )
 from whimbrel.graph.policies import WHOLE, Assign, Key, Partitioning, Select
 from whimbrel.model.schema import Type
@@ -65,7 +65,7 @@ def call(function: str, *arguments: Expr | str) -> Call:
 def _argument(argument: Expr | str) -> Expr:
     if isinstance(argument, Expr):
         return argument
-    return attr(argument) if "." in argument else Part(argument)
+    return attr(argument) if "." in argument else PartRef(argument)
 
 
 def parts(text: str) -> tuple[PatternPart, ...]:
@@ -80,19 +80,19 @@ def _part(words: list[str]) -> PatternPart:
     return PatternPart(stream, names[0] if names else None, marks[0] if marks else Select.EACH)
 
 
-def neighbours(count: int) -> tuple[Order, ...]:
-    return tuple(Order(number, number + 1) for number in range(count - 1))
+def neighbours(count: int) -> tuple[TimeOrder, ...]:
+    return tuple(TimeOrder(number, number + 1) for number in range(count - 1))
 
 
-def sequence(text: str, within: float, **more: Any) -> Match:
+def sequence(text: str, within: float, **more: Any) -> JoinPattern:
     """Parts one after the other; `within` in seconds."""
     listed = parts(text)
-    return Match("m", listed, int(within * SECOND), orders=neighbours(len(listed)), **more)
+    return JoinPattern("m", listed, int(within * SECOND), orders=neighbours(len(listed)), **more)
 
 
-def together(text: str, within: float, **more: Any) -> Match:
+def together(text: str, within: float, **more: Any) -> JoinPattern:
     """Parts in any order; `within` in seconds."""
-    return Match("m", parts(text), int(within * SECOND), **more)
+    return JoinPattern("m", parts(text), int(within * SECOND), **more)
 
 
 def absent(
@@ -114,5 +114,7 @@ def query(
     """A definition `X` of the last operator."""
     sources = tuple(Source(name, name) for name in types)
     assignments = tuple(Assign(name, expr) for name, expr in (assign or {}).items())
-    definition = Derive("X", "X", (Case(operators[-1].name if operators else "A", alias, assignments, by),))
+    definition = Derive(
+        "X", "X", (DeriveCase(operators[-1].name if operators else "A", alias, assignments, by),)
+    )
     return Graph((*sources, *operators, definition), ("X",))

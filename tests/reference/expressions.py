@@ -19,7 +19,7 @@ from whimbrel.graph.expressions import (
     Call,
     Expr,
     Literal,
-    Part,
+    PartRef,
     Unary,
     parts_of,
 )
@@ -128,7 +128,7 @@ def read(item: Item, name: str) -> Value:
 
 
 def _call(name: str, arguments: tuple[Expr, ...], env: Env) -> Value:
-    if name in RELATIONS and arguments and isinstance(arguments[0], Part):
+    if name in RELATIONS and arguments and isinstance(arguments[0], PartRef):
         return _relation(name, arguments, env)
     if name in AGGREGATES or (name in env.world.functions and env.world.functions[name].aggregate):
         return _aggregate(name, arguments, env)
@@ -149,14 +149,14 @@ def _call(name: str, arguments: tuple[Expr, ...], env: Env) -> Value:
 
 
 def _is_null(argument: Expr, env: Env) -> bool:
-    if isinstance(argument, Part):
+    if isinstance(argument, PartRef):
         return env.parts[argument.name] is None
     return evaluate(argument, env) is None
 
 
 def _one(argument: Expr, env: Env) -> Item | None:
     """The one event an argument stands for."""
-    if not isinstance(argument, Part):
+    if not isinstance(argument, PartRef):
         raise TypeError(f"not a part of the pattern: {argument!r}")
     bound = env.parts[argument.name]
     if isinstance(bound, tuple):
@@ -186,7 +186,7 @@ class Interval(NamedTuple):
 
 
 def _interval(argument: Expr, env: Env) -> Interval | None:
-    if not isinstance(argument, Part):
+    if not isinstance(argument, PartRef):
         raise TypeError(f"not a part of the pattern: {argument!r}")
     items = _several(env.parts[argument.name])
     return Interval(min(item.start for item in items), max(item.end for item in items)) if items else None
@@ -219,8 +219,8 @@ def _several(bound: Bound) -> tuple[Item, ...]:
 
 def _aggregate(name: str, arguments: tuple[Expr, ...], env: Env) -> Value:
     """An aggregate over the events of one part; nulls are skipped."""
-    argument = arguments[0] if arguments else Part(None)
-    if isinstance(argument, Part):
+    argument = arguments[0] if arguments else PartRef(None)
+    if isinstance(argument, PartRef):
         return len(_several(env.parts[argument.name]))
     values = [value for value in _values(argument, env) if value is not None]
     if name in AGGREGATE:

@@ -1,4 +1,4 @@
-"""`Match`: every combination that holds, then selection, then the context.
+"""`JoinPattern`: every combination that holds, then selection, then the context.
 
 Nothing here is clever: all combinations are listed, and each rule of the contract is one function
 that looks at a combination.
@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 
 from whimbrel.graph.expressions import Expr
-from whimbrel.graph.operators import Absent, Match, Order
+from whimbrel.graph.operators import Absent, JoinPattern, TimeOrder
 from whimbrel.graph.policies import Context, Select
 
 from .data import Item, Key, order
@@ -28,7 +28,7 @@ class TooLarge(Exception):
 class Partition:
     """What one partition has of every part and of every absent part, and its keys."""
 
-    match: Match
+    match: JoinPattern
     parts: list[list[Item]]
     absent: list[list[Item]]
     group: Group
@@ -39,7 +39,7 @@ class Partition:
 class Combination:
     """One event for each part."""
 
-    match: Match
+    match: JoinPattern
     items: tuple[Item, ...]
 
     @property
@@ -90,7 +90,7 @@ class Found:
     completion: int
 
 
-def matched(operator: Match, streams: Streams, world: World) -> list[Item]:
+def matched(operator: JoinPattern, streams: Streams, world: World) -> list[Item]:
     inputs = [streams[part.input] for part in operator.parts]
     inputs += [streams[absent.input] for absent in operator.absent]
     found: list[Item] = []
@@ -131,7 +131,7 @@ def is_distinct(items: Sequence[Item]) -> bool:
     return all(a.identity is not b.identity for number, a in enumerate(items) for b in items[:number])
 
 
-def keeps_orders(items: Sequence[Item], orders: Sequence[Order]) -> bool:
+def keeps_orders(items: Sequence[Item], orders: Sequence[TimeOrder]) -> bool:
     """Whether every order between parts that are there holds (`items` may be the first few parts)."""
     return all(
         _in_order(items[rule.first], items[rule.second], rule.gap)
@@ -248,7 +248,7 @@ def _same_moment(one: Combination, other: Combination) -> bool:
     return one.completion == other.completion and one.trigger.identity is other.trigger.identity
 
 
-def _detect(match: Match, fresh: list[Combination], consumed: list[Item]) -> list[Found]:
+def _detect(match: JoinPattern, fresh: list[Combination], consumed: list[Item]) -> list[Found]:
     """The detections of one moment; `fresh` is M, oldest first. Adds what they consume to `consumed`."""
     if not fresh:
         return []

@@ -11,23 +11,23 @@ from functools import partial
 
 from hypothesis import strategies as st
 
-from whimbrel.graph.expressions import Attribute, Binary, Call, Expr, Part
+from whimbrel.graph.expressions import Attribute, Binary, Call, Expr, PartRef
 from whimbrel.graph.operators import (
     Absent,
     Aggregate,
     AggregateInput,
     Branch,
-    Case,
     Derive,
+    DeriveCase,
     Filter,
     Graph,
-    Match,
+    JoinPattern,
     Merge,
     Operator,
-    Order,
     PatternPart,
     Repeat,
     Source,
+    TimeOrder,
     clock,
 )
 from whimbrel.graph.policies import WHOLE, Assign, Context, Key, Partitioning, Select, Window
@@ -88,32 +88,32 @@ class GraphDraft(Chooser):
         if self.flip():
             self.add_definition()
 
-    def case(self, label: str) -> Case:
+    def case(self, label: str) -> DeriveCase:
         kinds = ["pattern"] * 4 + ["plain"]
         kinds += [kind for kind in ("repeat", "merge", "aggregate") if kind in self.features]
         kind = self.choose(kinds)
         by = self.partitioning(self.defined == [] and kind != "aggregate")
-        made: Case = getattr(self, f"{kind}_case")(by)
+        made: DeriveCase = getattr(self, f"{kind}_case")(by)
         return replace(made, label=label)
 
-    def plain_case(self, by: Partitioning) -> Case:
+    def plain_case(self, by: Partitioning) -> DeriveCase:
         stream = self.stream()
-        return Case(stream, "a", self.assignments(Scope(["a"], group=by)), by)
+        return DeriveCase(stream, "a", self.assignments(Scope(["a"], group=by)), by)
 
-    def repeat_case(self, by: Partitioning) -> Case:
+    def repeat_case(self, by: Partitioning) -> DeriveCase:
         stream, scope = self.repeat("a", by)
-        return Case(stream, None, self.assignments(scope), by)
+        return DeriveCase(stream, None, self.assignments(scope), by)
 
-    def merge_case(self, by: Partitioning) -> Case:
+    def merge_case(self, by: Partitioning) -> DeriveCase:
         stream, scope = self.merge("a")
-        return Case(stream, None, self.assignments(replace(scope, group=by)), by)
+        return DeriveCase(stream, None, self.assignments(replace(scope, group=by)), by)
 
-    def pattern_case(self, by: Partitioning) -> Case:
+    def pattern_case(self, by: Partitioning) -> DeriveCase:
         stream, scope = self.pattern(by)
-        return Case(stream, None, self.assignments(scope), by)
+        return DeriveCase(stream, None, self.assignments(scope), by)
 
-    def aggregate_case(self, by: Partitioning) -> Case:
-        return Case(self.aggregate(by), "a", (), by)
+    def aggregate_case(self, by: Partitioning) -> DeriveCase:
+        return DeriveCase(self.aggregate(by), "a", (), by)
 
     def partitioning(self, may_use_cells: bool) -> Partitioning:
         choices = [WHOLE] * 5
@@ -192,7 +192,7 @@ class GraphDraft(Chooser):
             parts.append(part)
             scope = scope + more
         context, consuming = self.context(len(parts))
-        match = Match(
+        match = JoinPattern(
             "",
             tuple(self.marked(part, context) for part in parts),
             within=self.choose((5, 5, 7, 7, 9, 3, 1, 0)) * SECOND,
@@ -218,13 +218,13 @@ class GraphDraft(Chooser):
             return part
         return replace(part, select=self.choose((Select.FIRST, Select.LAST)))
 
-    def orders(self, count: int) -> tuple[Order, ...]:
+    def orders(self, count: int) -> tuple[TimeOrder, ...]:
         if self.rarely("conjunction"):
             return ()
         pairs = [(number, number + 1) for number in range(count - 1)]
         if self.rarely("conjunction"):
             pairs = [pair for pair in pairs if self.flip()]
-        return tuple(Order(*pair, self.time(0, 4) if self.rarely("gap") else None) for pair in pairs)
+        return tuple(TimeOrder(*pair, self.time(0, 4) if self.rarely("gap") else None) for pair in pairs)
 
     def absences(self, count: int, scope: Scope) -> list[Absent]:
         first = self.apart(lambda: self.absence(count, scope, "n") if self.rarely("absent") else None)
@@ -269,7 +269,7 @@ class GraphDraft(Chooser):
                 Assign("k", key),
             ), ()
         alias = self.choose(scope.many)
-        total, count = Call("sum", (Attribute(alias, "v"),)), Call("count", (Part(alias),))
+        total, count = Call("sum", (Attribute(alias, "v"),)), Call("count", (PartRef(alias),))
         sums = tuple(Call("sum", (Attribute(None, name),)) for name in ("s", "n"))
         return (
             (Assign("s", total), Assign("n", count), Assign("k", key)),

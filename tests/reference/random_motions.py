@@ -9,7 +9,17 @@ from hypothesis import strategies as st
 
 from whimbrel.graph.expressions import GROUP, Attribute, Binary, Call, Literal
 from whimbrel.graph.motion import AT_ONCE, MOTION, Encounter, Meeting, Motion, NamedRegion, Settling, Verb
-from whimbrel.graph.operators import Case, Derive, Filter, Graph, Match, Operator, Order, PatternPart, Source
+from whimbrel.graph.operators import (
+    Derive,
+    DeriveCase,
+    Filter,
+    Graph,
+    JoinPattern,
+    Operator,
+    PatternPart,
+    Source,
+    TimeOrder,
+)
 from whimbrel.graph.policies import WHOLE, Assign, Key, Partitioning
 from whimbrel.model.schema import Type
 from whimbrel.model.time import END_OF_TIME, SECOND
@@ -80,14 +90,16 @@ def motion_graphs(draw: st.DrawFn) -> Graph:
         stream = "D.match"
         parts = (PatternPart(motion.name, None),)
         operators.append(
-            Match(stream, parts, END_OF_TIME, conditions=(condition,), partitioning=motion.partitioning)
+            JoinPattern(stream, parts, END_OF_TIME, conditions=(condition,), partitioning=motion.partitioning)
         )
-    operators.append(Derive("D", "D", (Case(stream, None, _assigned(motion), motion.partitioning),)))
+    operators.append(Derive("D", "D", (DeriveCase(stream, None, _assigned(motion), motion.partitioning),)))
     if not draw(st.booleans()):
         return Graph(tuple(operators), ("D",))
-    pair = Match("P.match", (PatternPart("D", "a"), PatternPart("D", "b")), 3 * SECOND, (Order(0, 1),))
+    pair = JoinPattern(
+        "P.match", (PatternPart("D", "a"), PatternPart("D", "b")), 3 * SECOND, (TimeOrder(0, 1),)
+    )
     values = (Assign("v", Attribute("b", "v")), Assign("region", Attribute("a", "region")))
-    operators += [pair, Derive("P", "P", (Case(pair.name, None, values),))]
+    operators += [pair, Derive("P", "P", (DeriveCase(pair.name, None, values),))]
     return Graph(tuple(operators), ("D", "P"))
 
 
@@ -141,9 +153,11 @@ def encounter_graphs(draw: st.DrawFn) -> Graph:
     operators.append(made)
     if draw(st.booleans()):
         condition = Binary(">", Attribute("a", "v"), Literal(1, Type.INT))
-        operators.append(Match("D.match", (PatternPart(stream, None),), END_OF_TIME, conditions=(condition,)))
+        operators.append(
+            JoinPattern("D.match", (PatternPart(stream, None),), END_OF_TIME, conditions=(condition,))
+        )
         stream = "D.match"
-    operators.append(Derive("D", "D", (Case(stream, None, tuple(values)),)))
+    operators.append(Derive("D", "D", (DeriveCase(stream, None, tuple(values)),)))
     return Graph(tuple(operators), ("D",))
 
 

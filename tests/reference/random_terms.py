@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from hypothesis import strategies as st
 
-from whimbrel.graph.expressions import RELATIONS, Attribute, Binary, Call, Expr, Literal, Part, Unary
+from whimbrel.graph.expressions import RELATIONS, Attribute, Binary, Call, Expr, Literal, PartRef, Unary
 from whimbrel.graph.policies import WHOLE, Partitioning
 from whimbrel.model.schema import Type
 from whimbrel.model.time import SECOND
@@ -108,7 +108,7 @@ class Chooser:
         if many is not None:
             function = self.choose(("count", "sum", "min", "max", "first", "last", "distinct"))
             if function == "count" and self.flip():
-                return Call("count", (Part(many),))
+                return Call("count", (PartRef(many),))
             return Call(function, (Attribute(many, "v"),))
         term: Expr = Attribute(single, "v")
         match self.number(0, 7):
@@ -212,20 +212,20 @@ class Chooser:
         return self.compare(Binary("-", *bounds), Literal(self.time(0, 3), Type.DURATION))
 
     def relation_condition(self, events: list[str]) -> Expr:
-        return Call(self.choose(_RELATIONS), (Part(self.choose(events)), Part(self.choose(events))))
+        return Call(self.choose(_RELATIONS), (PartRef(self.choose(events)), PartRef(self.choose(events))))
 
     def distance_condition(self, events: list[str]) -> Expr:
-        parts = (Part(self.choose(events)), Part(self.choose(events)))
+        parts = (PartRef(self.choose(events)), PartRef(self.choose(events)))
         return self.compare(Call("distance", parts), Literal(self.choose((1.0, 2.0, 3.0)), Type.FLOAT))
 
     def places_condition(self, events: list[str]) -> Expr:
-        parts = (Part(self.choose(events)), Part(self.choose(events)))
+        parts = (PartRef(self.choose(events)), PartRef(self.choose(events)))
         name = self.choose(("intersects", "lies_in", "same_place"))
         more = (Literal(self.choose((0.0, 1.0, 2.0)), Type.FLOAT),) if name == "same_place" else ()
         return Call(name, parts + more)
 
     def region_condition(self, scope: Scope) -> Expr:
-        part, region = Part(self.choose(scope.single)), Literal(self.choose(_REGIONS), Type.STRING)
+        part, region = PartRef(self.choose(scope.single)), Literal(self.choose(_REGIONS), Type.STRING)
         name = self.choose(("within_region", "intersects", "distance"))
         made = Call(name, (part, region))
         return (

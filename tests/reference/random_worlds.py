@@ -12,7 +12,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from whimbrel.graph.expressions import Binary, Call, Expr, Literal, Part, transform
+from whimbrel.graph.expressions import Binary, Call, Expr, Literal, PartRef, transform
 from whimbrel.graph.operators import Absent, Filter, Graph, Operator
 from whimbrel.model.schema import Coordinates
 from whimbrel.space.geometry import METRES_PER_DEGREE
@@ -67,7 +67,7 @@ class World:
 
     def _moved(self, node: Expr) -> Expr:
         match node:
-            case Call(arguments=(Part() as part, Literal(str() as text) as region)):
+            case Call(arguments=(PartRef() as part, Literal(str() as text) as region)):
                 return replace(node, arguments=(part, replace(region, value=self._region(text))))
             case Binary(_, Call("distance"), Literal(metres) as length):
                 return replace(node, right=replace(length, value=metres * _UNIT))

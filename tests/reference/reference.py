@@ -13,15 +13,15 @@ from whimbrel.graph.functions import Function
 from whimbrel.graph.motion import Encounter, Motion
 from whimbrel.graph.operators import (
     Aggregate,
-    Clock,
     Derive,
     Filter,
     Graph,
-    Match,
+    JoinPattern,
     Merge,
     Operator,
     Repeat,
     Source,
+    TimePoints,
 )
 from whimbrel.model.schema import Coordinates
 
@@ -62,7 +62,7 @@ def _run(
     operator: Operator, streams: Streams, events: Sequence[Event], graph: Graph, world: World
 ) -> list[Item]:
     match operator:
-        case Clock():
+        case TimePoints():
             return source(operator, [happening(operator)])
         case Source():
             return source(operator, events)
@@ -72,7 +72,7 @@ def _run(
             return merged(operator, streams, graph)
         case Repeat():
             return repeated(operator, streams, world)
-        case Match():
+        case JoinPattern():
             return matched(operator, streams, world)
         case Aggregate():
             return aggregated(operator, streams, graph, world)

@@ -1,4 +1,4 @@
-"""The operators other than `Match`: each makes a list of items from lists of items."""
+"""The operators other than `JoinPattern`: each makes a list of items from lists of items."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from math import floor
 from whimbrel.graph.motion import MOTION, Encounter, Motion
 from whimbrel.graph.operators import (
     Aggregate,
-    Case,
-    Clock,
     Derive,
+    DeriveCase,
     Filter,
     Graph,
-    Match,
+    JoinPattern,
     Merge,
     Repeat,
     Source,
+    TimePoints,
 )
 from whimbrel.graph.policies import Key, Partitioning, Window
 from whimbrel.model.schema import EventSchema
@@ -48,7 +48,7 @@ def names_of(graph: Graph, stream: str) -> tuple[str, ...] | None:
             return operator.alias, MOTION
         case Encounter():
             return operator.alias, operator.other_alias, MOTION
-        case Match():
+        case JoinPattern():
             return _names(graph, [(part.input, part.alias) for part in operator.parts])
     return None
 
@@ -157,7 +157,7 @@ def source(operator: Source, events: Sequence[Event]) -> list[Item]:
     return [_incoming(event, operator.schema) for event in fitting]
 
 
-def happening(operator: Clock) -> Event:
+def happening(operator: TimePoints) -> Event:
     """The event that nobody sends."""
     return Event(operator.event_type, operator.event_type, operator.at, operator.at)
 
@@ -221,7 +221,7 @@ def derived(operator: Derive, streams: Streams, graph: Graph, world: World) -> l
     return sorted(found, key=order)
 
 
-def _derive(operator: Derive, number: int, case: Case, item: Item, graph: Graph, world: World) -> Item:
+def _derive(operator: Derive, number: int, case: DeriveCase, item: Item, graph: Graph, world: World) -> Item:
     group = group_of(item, case.partitioning) or {}
     env = Env(world, {**bind(item, case.alias), None: item}, group)
     constituents = item.constituents or (item,)
@@ -240,7 +240,7 @@ def _derive(operator: Derive, number: int, case: Case, item: Item, graph: Graph,
     )
 
 
-def _taken_over(case: Case, item: Item, group: Group, graph: Graph) -> Mapping[str, Value]:
+def _taken_over(case: DeriveCase, item: Item, group: Group, graph: Graph) -> Mapping[str, Value]:
     """Without assignments: the attributes of the only part, or the group keys where there are several."""
     names = names_of(graph, case.input)
     if names is None:

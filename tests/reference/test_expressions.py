@@ -10,7 +10,7 @@ from tests.reference.building import attr, call, is_, not_, seconds, value
 from tests.reference.data import Duration, Event, Item, Timestamp
 from tests.reference.expressions import Env, World, evaluate
 
-from whimbrel.graph.expressions import RELATIONS, Attribute, Binary, Call, Literal, Part, Unary
+from whimbrel.graph.expressions import RELATIONS, Attribute, Binary, Call, Literal, PartRef, Unary
 from whimbrel.model.schema import Type
 
 NULL = value(None)
@@ -214,13 +214,13 @@ PAIRS = {
 @pytest.mark.parametrize("name", PAIRS)
 def test_of_allens_relations_exactly_one_holds_between_intervals(name):
     a, b = (item(*times) for times in PAIRS[name])
-    holding = [other for other in PAIRS if says(Call(other, (Part("a"), Part("b"))), a=a, b=b)]
+    holding = [other for other in PAIRS if says(Call(other, (PartRef("a"), PartRef("b"))), a=a, b=b)]
     assert holding == [name]
 
 
 def test_concurrent_events_share_an_instant():
     assert set(PAIRS) | {"concurrent"} == set(RELATIONS)
-    shared = Call("concurrent", (Part("a"), Part("b")))
+    shared = Call("concurrent", (PartRef("a"), PartRef("b")))
     assert says(shared, a=item(0, 1), b=item(1, 2)) is True
     assert says(shared, a=item(0, 1), b=item(2, 3)) is False
     assert says(shared, a=item(0, 1), b=None) is None

@@ -27,14 +27,14 @@ from whimbrel.graph.operators import (
     Aggregate,
     AggregateInput,
     Branch,
-    Case,
     Derive,
+    DeriveCase,
     Filter,
     Graph,
     Merge,
-    Order,
     Repeat,
     Source,
+    TimeOrder,
 )
 from whimbrel.graph.policies import WHOLE, Assign, Context, Window
 from whimbrel.model.schema import Coordinates
@@ -139,7 +139,7 @@ def test_within_is_closed_and_spans_from_least_start_to_largest_end():
 
 
 def test_within_from_counts_between_ends_and_needs_only_the_total_order():
-    gap = query(replace(together("A a, B b", 60), orders=(Order(0, 1, 3 * SECOND),)))
+    gap = query(replace(together("A a, B b", 60), orders=(TimeOrder(0, 1, 3 * SECOND),)))
     assert found(gap, "A@1s B@4s") == {"a1 b1"}
     assert found(gap, "A@1s B@5s") == set()
     assert found(gap, "A@1..3s B@2..5s") == {"a1 b1"}
@@ -160,7 +160,7 @@ def test_no_event_fills_two_parts():
 
 def test_composites_may_share_constituents():
     pair = replace(sequence("A a, B b", 5), name="p")
-    first = Derive("P", "P", (Case("p", None),))
+    first = Derive("P", "P", (DeriveCase("p", None),))
     top = together("P p, P q", 5, conditions=(is_("p.id", "<", attr("q.id")),))
     assert found(query(pair, first, top), "A@1s B@2s B@3s") == {"a1 b1 b2"}
 
@@ -589,14 +589,14 @@ def test_without_assign_several_parts_give_the_group_keys():
 def test_a_declared_type_casts():
     cases = [("int", -2), ("float", -2.75), ("string", "-2.75"), ("bool", True), ("timestamp", -2)]
     for name, expected in cases:
-        definition = Derive("X", "X", (Case("A", "a", (Assign("v", attr("a.w"), name),)),))
+        definition = Derive("X", "X", (DeriveCase("A", "a", (Assign("v", attr("a.w"), name),)),))
         graph = Graph((Source("A", "A"), definition), ("X",))
         assert one(graph, "A@1s:w=-2.75").attributes == {"v": expected}
 
 
 def test_definitions_can_be_used_in_definitions():
     pair = replace(sequence("A a, B b", 5), name="p")
-    first = Derive("P", "P", (Case("p", None, (Assign("v", is_("a.v", "+", attr("b.v"))),)),))
+    first = Derive("P", "P", (DeriveCase("p", None, (Assign("v", is_("a.v", "+", attr("b.v"))),)),))
     top = sequence("P p, C c", 9, conditions=(is_("p.v", "=", attr("c.v")),))
     detection = one(query(pair, first, top), "A@1s:v=1 B@2s:v=2 C@4s:v=3 C@5s:v=4")
     assert detection.events == ("a1", "b1", "c1")
@@ -604,7 +604,7 @@ def test_definitions_can_be_used_in_definitions():
 
 
 def test_every_case_of_a_definition_detects_for_itself():
-    definition = Derive("X", "X", (Case("A", "a"), Case("B", "b"), Case("A", "a")))
+    definition = Derive("X", "X", (DeriveCase("A", "a"), DeriveCase("B", "b"), DeriveCase("A", "a")))
     graph = Graph((Source("A", "A"), Source("B", "B"), definition), ("X",))
     assert [detection.events for detection in detect(graph, given("A@1s B@2s"))] == [
         ("a1",),
@@ -615,10 +615,11 @@ def test_every_case_of_a_definition_detects_for_itself():
 
 def test_ids_of_detections_are_made_of_type_case_and_constituents():
     pair = replace(sequence("A a, B b", 5), name="p")
-    first = Derive("P", "P", (Case("p", None),))
+    first = Derive("P", "P", (DeriveCase("p", None),))
     graph = query(pair, first, assign={"id": attr("p.id")}, alias="p")
     graph = Graph(
-        (*graph.operators[:-1], Derive("X", "X", (Case("P", "p", (Assign("i", attr("p.id")),)),))), ("X",)
+        (*graph.operators[:-1], Derive("X", "X", (DeriveCase("P", "p", (Assign("i", attr("p.id")),)),))),
+        ("X",),
     )
     assert one(graph, "A@1s B@2s").attributes == {"i": "P.0(a1,b1)"}
 
@@ -660,7 +661,7 @@ def test_the_centre_is_the_centre_of_mass_and_distance_goes_by_the_nearest_point
 
 def test_derived_events_of_one_time_stand_by_what_they_were_made_of():
     pair = replace(together("A a, B b", 5), name="p")
-    first = Derive("P", "P", (Case("p", None, (Assign("v", attr("b.v")),)),))
+    first = Derive("P", "P", (DeriveCase("p", None, (Assign("v", attr("b.v")),)),))
     graph = query(pair, first, Repeat("r", "P", "p", 2, 2, SECOND), assign={"first": call("first", "p.v")})
     # Both pairs last from 1 s to 1 s; b2 stands before b1, because its id is less.
     assert one(graph, "A@1s B@1s#y:v=1 B@1s#x:v=2").attributes == {"first": 2}

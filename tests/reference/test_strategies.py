@@ -21,13 +21,13 @@ from tests.reference.strategies import (
 )
 from tests.reference.streams import happening
 
-from whimbrel.graph.operators import Aggregate, Clock, Match
+from whimbrel.graph.operators import Aggregate, JoinPattern, TimePoints
 from whimbrel.graph.policies import Context
 from whimbrel.model.time import SECOND
 
 
 def _time_points(graph):
-    return [happening(operator) for operator in graph.operators if isinstance(operator, Clock)]
+    return [happening(operator) for operator in graph.operators if isinstance(operator, TimePoints)]
 
 
 @given(graphs(), event_lists())
@@ -82,7 +82,7 @@ def test_every_delivery_is_accounted_for(data, events, lateness):
 def test_only_what_was_asked_for_occurs(graph):
     for operator in graph.operators:
         assert not isinstance(operator, Aggregate)
-        if isinstance(operator, Match):
+        if isinstance(operator, JoinPattern):
             assert operator.context is Context.EACH
             assert operator.absent == operator.conditions == operator.consuming == ()
 

@@ -22,7 +22,7 @@ import shapely
 from tests.reference.identity import made_ids
 
 import whimbrel as wb
-from whimbrel.engine import families
+from whimbrel.engine import query_templates
 from whimbrel.model.columns import LAST_INSTANT
 from whimbrel.model.time import instant
 from whimbrel.space.kernels.jit import ALLOWED
@@ -180,7 +180,7 @@ class EventByEvent(Backend):
     def run(self, query: wb.Query, rows: Sequence[Row], **settings: Any) -> Iterable[pa.Table]:
         lateness, arriving = arrivals(rows)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(families, "FEW", 1)
+            patch.setattr(query_templates, "FEW", 1)
             session = wb.Session(query, lateness=timedelta(microseconds=lateness), **settings)
             for row in arriving:
                 yield session.push(table([row]))

@@ -14,7 +14,7 @@ from tests.reference.tables import event_table
 from tests.sim.test_running import HOSTS, QUERY, cars, how, line, networks
 
 from whimbrel import detect
-from whimbrel.graph.cutting import cut
+from whimbrel.graph.fragments import cut
 from whimbrel.graph.query import Query
 from whimbrel.plan.network import Broker, Link, Network
 from whimbrel.sim.clock import Clock

@@ -11,7 +11,7 @@ from tests.reference.tables import event_table
 
 from whimbrel import detect
 from whimbrel.errors import DataError, NetworkError
-from whimbrel.graph.cutting import cut
+from whimbrel.graph.fragments import cut
 from whimbrel.graph.query import Query
 from whimbrel.lang.wbl import compile_text
 from whimbrel.plan.contacts import ALWAYS, ByTurns

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from whimbrel.model.schema import Coordinates
-from whimbrel.space.dealing import deal
 from whimbrel.space.geometry import distance_m
+from whimbrel.space.partitioning import deal
 
 PLANE = st.tuples(st.floats(-1e6, 1e6), st.floats(-1e6, 1e6))
 GLOBE = st.tuples(st.floats(-180, 180), st.floats(-90, 90))

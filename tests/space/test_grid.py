@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from whimbrel.model.schema import Coordinates
-from whimbrel.space.grid import Grid
+from whimbrel.space.grid import ShapeGrid
 from whimbrel.space.kernels import grid as kernels
 
 EARTH_RADIUS_M = 6_371_008.8
@@ -98,7 +98,7 @@ def add_some(grid, naive, random, numbers, spread, size):
 )
 def test_whatever_is_added_and_removed_the_same_is_found(seed, spread, size, rounds):
     random = np.random.default_rng(seed)
-    grid, naive = Grid(), Naive()
+    grid, naive = ShapeGrid(), Naive()
     free = list(range(300))
     for _ in range(rounds):
         taken = [free.pop() for _ in range(min(len(free), int(random.integers(1, 120))))]
@@ -123,7 +123,7 @@ def test_crowded_cells_are_split_and_nothing_changes():
         quarters(random, 0, 40, count),
         quarters(random, 3, 8, count),
     )
-    grid, numbers = Grid(), np.arange(count)
+    grid, numbers = ShapeGrid(), np.arange(count)
     grid.keep_circles(numbers, x, y, radius)
     grid.put_in(numbers)
     assert grid._natives[kernels.LEVELS :].sum() > 0, "no cell was split"
@@ -138,7 +138,7 @@ def test_tables_grow_step_by_step_and_lose_nothing():
     random = np.random.default_rng(3)
     count = 20_000
     x, y = random.uniform(0, 1e5, count), random.uniform(0, 1e5, count)
-    grid = Grid()
+    grid = ShapeGrid()
     unfinished = 0
     for first in range(0, count, 100):
         numbers = np.arange(first, first + 100)
@@ -156,7 +156,7 @@ def test_tables_grow_step_by_step_and_lose_nothing():
 
 
 def test_borders_count():
-    grid = Grid()
+    grid = ShapeGrid()
     grid.keep_circles(np.array([0]), np.array([0.0]), np.array([0.0]), np.array([5.0]))
     grid.keep_boxes(np.array([1]), np.array([[0.0, 0.0, 8.0, 4.0]]))
     holed = shapely.Polygon([(0, 0), (8, 0), (8, 8), (0, 8)], [[(2, 2), (2, 4), (4, 4), (4, 2)]])
@@ -178,7 +178,7 @@ def test_borders_count():
 @pytest.mark.parametrize("part", [0.1, 1 / 3, 0.7])
 def test_a_point_on_a_slanted_side_is_judged_as_shapely_judges_it(part):
     polygon = shapely.Polygon([(0.1, 0.2), (7.3, 1.9), (3.3, 9.7)])
-    grid = Grid()
+    grid = ShapeGrid()
     grid.keep_polygons(np.array([0]), np.array([polygon]))
     grid.put_in(np.array([0]))
     x, y = 0.1 + part * (7.3 - 0.1), 0.2 + part * (1.9 - 0.2)
@@ -189,7 +189,7 @@ def test_a_point_on_a_slanted_side_is_judged_as_shapely_judges_it(part):
 
 
 def test_points_without_coordinates_and_points_far_away_lie_nowhere():
-    grid = Grid()
+    grid = ShapeGrid()
     grid.keep_boxes(np.array([0]), np.array([[-1.0, -1.0, 1.0, 1.0]]))
     grid.put_in(np.array([0]))
     x, y = np.array([np.nan, 0.0, np.inf, -1e300, 0.0]), np.array([0.0, np.nan, 0.0, 0.0, 0.0])
@@ -197,7 +197,7 @@ def test_points_without_coordinates_and_points_far_away_lie_nowhere():
 
 
 def test_more_pairs_than_there_was_room_for():
-    grid, count = Grid(), 3_000
+    grid, count = ShapeGrid(), 3_000
     numbers = np.arange(count)
     grid.keep_circles(numbers, np.zeros(count), np.zeros(count), np.full(count, 9.0))
     grid.put_in(numbers)
@@ -231,7 +231,7 @@ def test_circles_on_the_globe_also_across_the_date_line_and_around_the_poles(cir
         near = radius * random.uniform(0.9, 1.1) / EARTH_RADIUS_M * 57.3
         points.append(((lon + near + 180) % 360 - 180, lat))
         points.append((lon, max(-90.0, min(90.0, lat + near))))
-    grid = Grid(Coordinates.LONLAT)
+    grid = ShapeGrid(Coordinates.LONLAT)
     numbers = np.arange(len(circles))
     grid.keep_circles(numbers, *(np.array(each, float) for each in zip(*circles, strict=True)))
     grid.put_in(numbers)
@@ -247,7 +247,7 @@ def test_circles_on_the_globe_also_across_the_date_line_and_around_the_poles(cir
 
 
 def test_a_shape_that_is_only_kept_is_found_by_nobody_but_can_be_asked():
-    grid = Grid()
+    grid = ShapeGrid()
     grid.keep_circles(np.array([3]), np.array([0.0]), np.array([0.0]), np.array([5.0]))
     assert pairs(grid, np.zeros(1), np.zeros(1)) == set()
     assert grid.hold(np.array([3.0, 4.0]), np.array([4.0, 4.0]), np.array([3, 3], np.int32)).tolist() == [

@@ -48,7 +48,7 @@ def as_one(patterns: list[dict]) -> Query:
     """All patterns as definitions of one query."""
     trees = [Pattern.from_dict(pattern).tree(f"P{number}") for number, pattern in enumerate(patterns)]
     statements = tuple(statement for tree in trees for statement in tree.statements)
-    return compile_tree(t.File(statements), forever=True, emit="all")
+    return compile_tree(t.WblFile(statements), forever=True, emit="all")
 
 
 def timed(events: list[dict]) -> pa.Table:

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import whimbrel as wb
-from whimbrel.engine.detect import run as run_embedded
+from whimbrel.engine.bounded import run as run_embedded
 from whimbrel.errors import DataError
 from whimbrel.spark import read_events
 from whimbrel.spark.running import run

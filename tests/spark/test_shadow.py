@@ -13,7 +13,7 @@ from tests.spark.frames import Folder, cut, run_to_end
 import whimbrel as wb
 from whimbrel.errors import DataError
 from whimbrel.graph.policies import Key
-from whimbrel.graph.sharding import SOURCE, Anyhow, ByKeys, ByMeetings, BySpace, Together
+from whimbrel.graph.sharding import SOURCE, AnyPartition, ByKeys, ByMeetings, BySpace, SinglePartition
 from whimbrel.io.detections import sorted_detections
 from whimbrel.spark import Routed, SetAside, differences, outcomes, outcomes_shadow
 from whimbrel.spark.shadow import suits_both
@@ -151,8 +151,8 @@ def test_a_static_frame_is_for_a_backtest(spark):
 @pytest.mark.parametrize(
     ("one", "other", "both"),
     [
-        (Anyhow(), BySpace(5.0), BySpace(5.0)),
-        (ByKeys((SOURCE,)), Anyhow(), ByKeys((SOURCE,))),
+        (AnyPartition(), BySpace(5.0), BySpace(5.0)),
+        (ByKeys((SOURCE,)), AnyPartition(), ByKeys((SOURCE,))),
         (ByKeys((LANE, SOURCE)), ByKeys((SOURCE,)), ByKeys((SOURCE,))),
         (BySpace(5.0), BySpace(9.0), BySpace(9.0)),
     ],
@@ -166,10 +166,10 @@ def test_events_are_dealt_out_to_suit_both(one, other, both):
     [
         (ByKeys((LANE,)), ByKeys((SOURCE,)), "group by different things"),
         (ByKeys((LANE,)), BySpace(5.0), "in different ways"),
-        (ByMeetings(("Pair",), ("pair",), Anyhow()), Anyhow(), "one place on a stream"),
+        (ByMeetings(("Pair",), ("pair",), AnyPartition()), AnyPartition(), "one place on a stream"),
     ],
 )
 def test_events_go_to_one_place_where_nothing_else_suits_both(one, other, why):
     for dealt in (suits_both(one, other), suits_both(other, one)):
-        assert isinstance(dealt, Together)
+        assert isinstance(dealt, SinglePartition)
         assert why in dealt.why

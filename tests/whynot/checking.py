@@ -13,7 +13,7 @@ from tests.reference.reference import _run
 from tests.reference.streams import aggregated, bind, group_of, names_of
 
 from whimbrel.graph.expressions import Expr, conjuncts
-from whimbrel.graph.operators import Aggregate, Graph, Match, Merge, Operator, Repeat
+from whimbrel.graph.operators import Aggregate, Graph, JoinPattern, Merge, Operator, Repeat
 from whimbrel.graph.policies import Context, Select
 from whimbrel.model.schema import Coordinates
 from whimbrel.whynot import Explanation, Miss, Reason
@@ -60,7 +60,7 @@ class Checker:
     def is_true(self, operator: Operator, miss: Miss, reason: Reason) -> bool:
         """Tell whether a reason is one, as the reference sees it."""
         match operator:
-            case Match():
+            case JoinPattern():
                 return getattr(self, f"_{reason.kind}")(operator, miss, reason)
             case Repeat():
                 return self._stretch(operator, miss, reason)
@@ -92,10 +92,10 @@ class Checker:
     def binding(self, miss: Miss) -> dict[int, Item]:
         return {n: self.item(seen) for n, (_, seen) in enumerate(miss.parts) if seen is not None}
 
-    def part(self, match: Match, miss: Miss, reason: Reason) -> int:
+    def part(self, match: JoinPattern, miss: Miss, reason: Reason) -> int:
         return [name for name, _ in miss.parts].index(reason.part or "")
 
-    def aliases(self, match: Match, number: int, seen: Seen) -> list[str | None]:
+    def aliases(self, match: JoinPattern, number: int, seen: Seen) -> list[str | None]:
         """Give the names that an event may have as a part: one, or those of several alternatives."""
         part = match.parts[number]
         operator = self.graph[part.input]
@@ -103,7 +103,7 @@ class Checker:
             return [part.alias]
         return [branch.alias for branch in operator.branches]
 
-    def envs(self, match: Match, miss: Miss) -> list[Env]:
+    def envs(self, match: JoinPattern, miss: Miss) -> list[Env]:
         """Bind the names of the parts, in every way that an event of an alternative may have come by."""
         choices: list[dict[str | None, Bound]] = [{}]
         for number, (_, seen) in enumerate(miss.parts):
@@ -122,7 +122,7 @@ class Checker:
 
     # -- patterns ------------------------------------------------------------------------------------------
 
-    def _condition(self, match: Match, miss: Miss, reason: Reason) -> bool:
+    def _condition(self, match: JoinPattern, miss: Miss, reason: Reason) -> bool:
         every = [part for condition in match.conditions for part in conjuncts(condition)]
         if any(reason.condition == condition for condition in every):
             return any(self._is_false(reason.condition, env) for env in self.envs(match, miss))
@@ -131,7 +131,7 @@ class Checker:
 
     _null = _condition
 
-    def _order(self, match: Match, miss: Miss, reason: Reason) -> bool:
+    def _order(self, match: JoinPattern, miss: Miss, reason: Reason) -> bool:
         binding = self.binding(miss)
         return any(
             not _in_order(binding[rule.first], binding[rule.second], None if rule.gap is None else 2**62)
@@ -139,7 +139,7 @@ class Checker:
             if rule.first in binding and rule.second in binding
         )
 
-    def _time(self, match: Match, miss: Miss, reason: Reason) -> bool:
+    def _time(self, match: JoinPattern, miss: Miss, reason: Reason) -> bool:
         binding = self.binding(miss)
         took = max(i.end for i in binding.values()) - min(i.start for i in binding.values())
         return took > match.within or any(
@@ -148,23 +148,23 @@ class Checker:
             if rule.first in binding and rule.second in binding
         )
 
-    def _same(self, match: Match, miss: Miss, reason: Reason) -> bool:
+    def _same(self, match: JoinPattern, miss: Miss, reason: Reason) -> bool:
         binding = list(self.binding(miss).values())
         return any(a.identity is b.identity for n, a in enumerate(binding) for b in binding[:n])
 
-    def _group(self, match: Match, miss: Miss, reason: Reason) -> bool:
+    def _group(self, match: JoinPattern, miss: Miss, reason: Reason) -> bool:
         binding = self.binding(miss)
         own = binding[self.part(match, miss, reason)]
         return group_of(own, match.partitioning) != dict(miss.key)
 
-    def _nothing(self, match: Match, miss: Miss, reason: Reason) -> bool:
+    def _nothing(self, match: JoinPattern, miss: Miss, reason: Reason) -> bool:
         number = self.part(match, miss, reason)
         there = [item for item in self.streams[match.parts[number].input] if self._is_around(item)]
         return not there or not [
             item for item in there if group_of(item, match.partitioning) == dict(miss.key)
         ]
 
-    def _present(self, match: Match, miss: Miss, reason: Reason) -> bool:
+    def _present(self, match: JoinPattern, miss: Miss, reason: Reason) -> bool:
         combination = Combination(match, tuple(self.binding(miss).values()))
         return any(
             violates(item, absent, combination) and fits(item, absent, env)
@@ -174,19 +174,19 @@ class Checker:
             for item in self.items(reason.events[0])
         )
 
-    def _selected(self, match: Match, miss: Miss, reason: Reason) -> bool:
+    def _selected(self, match: JoinPattern, miss: Miss, reason: Reason) -> bool:
         number = self.part(match, miss, reason)
         own, rival = self.binding(miss)[number], self.item(reason.events[0])
         is_first = match.parts[number].select is Select.FIRST
         return rival is not own and ((rival.end <= own.end) if is_first else (rival.end >= own.end))
 
-    def _consumed(self, match: Match, miss: Miss, reason: Reason) -> bool:
+    def _consumed(self, match: JoinPattern, miss: Miss, reason: Reason) -> bool:
         event, by = reason.events
         if not match.consuming and match.context in (Context.EACH, Context.RECENT):
             return False
         return bool(self.items(by)) and set(event.events) <= set(by.events)
 
-    def _context(self, match: Match, miss: Miss, reason: Reason) -> bool:
+    def _context(self, match: JoinPattern, miss: Miss, reason: Reason) -> bool:
         return match.context in (Context.RECENT, Context.CHRONICLE)
 
     # -- repetitions and windows ---------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from tests.steps.engine import compiled, rows, whole
 from tests.steps.test_recorded import recorded
 
 import whimbrel as wb
-from whimbrel.graph.sequence import Sequence
+from whimbrel.graph.sequence import StepPattern
 from whimbrel.testing.events import events as events_of
 from whimbrel.testing.events import table
 
@@ -127,7 +127,7 @@ def test_recorded_patterns_are_explained(seed):
     record = recorded()[seed]
     query = compiled(record["pattern"])
     found = wb.why(query, rows(record["events"]), time_unit="ms", limit=30)
-    operator = next(each for each in query.graph.operators if isinstance(each, Sequence))
+    operator = next(each for each in query.graph.operators if isinstance(each, StepPattern))
     finding = next(each for each in found.findings if each.operator == operator.name)
     if not operator.counted:
         assert finding.detections == len(whole(record["pattern"], record["events"]).matches)

@@ -28,7 +28,7 @@ def condition_tree(text: str) -> Tree:
     definition = parse(f"define Lone detect Event\nwhere {text}\n").statements[0]
     assert isinstance(definition, t.Definition)
     case = definition.cases[0]
-    if case.where is None or case != t.Case(case.detect, where=case.where):
+    if case.where is None or case != t.CaseNode(case.detect, where=case.where):
         raise QueryError(f"this is more than a condition: {text!r}", hint="give the expression alone")
     return _tree(case.where)
 
@@ -37,9 +37,9 @@ def _tree(node: t.Expression) -> Tree:
     match node:
         case t.Constant(value):
             return {"value": value}
-        case t.Quantity():
+        case t.QuantityNode():
             return {"value": quantity(node).value}
-        case t.Instant():
+        case t.InstantNode():
             return {"value": instant_literal(node).value}
         case t.Name(name):
             return {"attr": name}
@@ -66,7 +66,7 @@ def _test(node: t.Expression) -> Tree:
             return _joined("and", [_operation(*pair) for pair in pairs])
         case t.Among(value, choices, negated):
             return _maybe_not(negated, _joined("or", [_operation("=", value, each) for each in choices]))
-        case t.Between(value, low, high, negated):
+        case t.BetweenNode(value, low, high, negated):
             bounds = [_operation(">=", value, low), _operation("<=", value, high)]
             return _maybe_not(negated, _joined("and", bounds))
         case t.IsNull(value, negated):

@@ -15,8 +15,8 @@ import pyarrow.compute as pc
 from whimbrel.backtesting.compare import ADDED, CHANGE, CHANGED, CHANGES, DROPPED, compare
 from whimbrel.backtesting.counting import DetectionCounts, TimeZone
 from whimbrel.backtesting.keys import KEY, keyed, with_keys, without_twins
-from whimbrel.engine.detect import Progress, run
-from whimbrel.engine.intake import Counts
+from whimbrel.engine.bounded import Progress, run
+from whimbrel.engine.ingest import Counts
 from whimbrel.engine.result import Detections
 from whimbrel.errors import WhimbrelError
 from whimbrel.graph.query import Query

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from whimbrel.engine.report import ATTRIBUTES_KEY
 from whimbrel.errors import WhimbrelError, did_you_mean
 from whimbrel.graph.expressions import GROUP, Attribute, Literal
-from whimbrel.graph.operators import Aggregate, Case, Derive, Graph, Operator
+from whimbrel.graph.operators import Aggregate, Derive, DeriveCase, Graph, Operator
 from whimbrel.graph.policies import Assign
 from whimbrel.graph.query import Query
 from whimbrel.io import _text
@@ -69,7 +69,7 @@ def _twin(graph: Graph, derive: Derive) -> Derive:
     return Derive(f"{derive.name}{TWIN}", derive.event_type, tuple(_showing(graph, c) for c in derive.cases))
 
 
-def _showing(graph: Graph, case: Case) -> Case:
+def _showing(graph: Graph, case: DeriveCase) -> DeriveCase:
     """Make a case of a twin: it assigns the keys and nothing else."""
     is_aggregate = isinstance(graph[case.input], Aggregate)
     shown = [

@@ -7,8 +7,7 @@ single ones, also by each source of events.
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -17,25 +16,23 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from whimbrel.engine.passing import passing
+from whimbrel.engine.bounded import normalised_batches
 from whimbrel.engine.pipeline import Pipeline
 from whimbrel.engine.report import report
+from whimbrel.engine.row_filter import rows_passing_filter
 from whimbrel.engine.session import Session, run_bounded
 from whimbrel.errors import DataError
 from whimbrel.graph.expressions import Expr
-from whimbrel.graph.operators import ANY, Derive, Filter, Source
-from whimbrel.graph.operators import Clock as TimePoint
+from whimbrel.graph.operators import ANY, Derive, Filter, Source, TimePoints
 from whimbrel.graph.query import Compilable, Query, compiled
 from whimbrel.graph.scope import selection
-from whimbrel.io.files import read_events
 from whimbrel.io.rejected import RejectedWriter
-from whimbrel.model.frames import batches
 from whimbrel.model.time import SECOND
 from whimbrel.plan.counted import MULTIPLES, Bursts, Origin, Part, Statistics
 
 WEIGHED = 1_000
 """How many events of each stream are weighed."""
-Clock = Callable[[], float]
+TimePoints = Callable[[], float]
 """Seconds, from any beginning: `time.process_time` for one."""
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -45,7 +42,7 @@ def measure(
     query: Query | Compilable,
     events: Any,
     *,
-    clock: Clock | None = None,
+    clock: TimePoints | None = None,
     rejected: RejectedWriter | None = None,
     **settings: Any,
 ) -> Statistics:
@@ -68,32 +65,9 @@ def measure(
         If the recording has no events, or all at one time, so that it says nothing about rates.
     """
     session = _Measuring(compiled(query), clock, **settings)
-    run_bounded(session, session.tallied(_source(session, events, rejected or RejectedWriter())))
+    source = normalised_batches(session, events, rejected or RejectedWriter())
+    run_bounded(session, session.tallied(source))
     return session.statistics()
-
-
-def _source(session: Session, events: Any, rejected: RejectedWriter) -> Iterator[pa.RecordBatch]:
-    if isinstance(events, str | os.PathLike):
-        events = [events]
-    is_paths = isinstance(events, Sequence) and all(isinstance(path, str | os.PathLike) for path in events)
-    if is_paths and len(events) > 0:
-        files = read_events(list(events), schemas=session.schemas, reading=session.reading)
-        for piece in files.pieces():
-            before = session.counts.received
-            try:
-                conformed = session.conform(piece.batch)
-            except DataError as error:
-                raise DataError(f"{piece.file}: {error}") from error
-            if piece.rejected is not None:
-                session.count_rejected(piece.rejected)
-                rejected.write(piece.rejected, piece.file)
-            rejected.write(piece.numbered(conformed.rejected, before), piece.file)
-            yield conformed.events
-        return
-    for batch in batches(events, rows=session.slice_rows):
-        conformed = session.conform(batch)
-        rejected.write(conformed.rejected)
-        yield conformed.events
 
 
 class _Counted(Pipeline):
@@ -105,7 +79,7 @@ class _Measuring(Session):
 
     shares_work = False
 
-    def __init__(self, query: Query, clock: Clock | None, **settings: Any) -> None:
+    def __init__(self, query: Query, clock: TimePoints | None, **settings: Any) -> None:
         super().__init__(query, lateness=None, name="measured", **settings)
         self._clock = clock
         self._made: dict[str, int] = {}
@@ -139,7 +113,7 @@ class _Measuring(Session):
                 self._ends.setdefault(name, []).append(stream.store.spans(stream.new)[1])
             weights = self._weights.setdefault(name, [])
             if isinstance(pipeline.graph[name], Derive) and len(stream.new) and len(weights) < WEIGHED:
-                table = report(stream, stream.new[:WEIGHED], pipeline.around)
+                table = report(stream, stream.new[:WEIGHED], pipeline.context)
                 weights += np.sum([_bytes_of(column) for column in table.columns], axis=0).tolist()
         pipeline.clear_made()
         return []
@@ -164,7 +138,7 @@ class _Measuring(Session):
         graph, streams = self._measured.graph, []
         for operator in graph.operators:
             root, condition = selection(graph, operator.name)
-            if isinstance(root, Source) and not isinstance(root, TimePoint):
+            if isinstance(root, Source) and not isinstance(root, TimePoints):
                 streams.append((operator.name, root, condition))
         return streams
 
@@ -178,7 +152,7 @@ class _Measuring(Session):
             )
             if condition is not None and len(rows):
                 events = batch.take(pa.array(rows))
-                rows = rows[passing(events, condition, self._functions, self.coordinates)]
+                rows = rows[rows_passing_filter(events, condition, self._functions, self.coordinates)]
             self._came.setdefault(name, []).append(_Arrivals(origins[rows], ends[rows], weights[rows]))
         self._span[0] = min(self._span[0], pc.min(batch.column("start")).as_py())
         self._span[1] = max(self._span[1], pc.max(batch.column("end")).as_py())

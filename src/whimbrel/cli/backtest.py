@@ -238,7 +238,7 @@ def write(
 
 def tell(result: Backtest, rejected: Path, *, to_error: bool) -> None:
     """Print what was found; what became of the events goes to standard error, as always."""
-    from whimbrel.engine.detect import Outcome
+    from whimbrel.engine.bounded import Outcome
 
     width = min(shutil.get_terminal_size().columns, 100)
     text = result.summary(width)

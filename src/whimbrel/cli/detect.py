@@ -28,7 +28,7 @@ from whimbrel.cli.summary import summary
 from whimbrel.errors import DataError
 
 if TYPE_CHECKING:
-    from whimbrel.engine.detect import Outcome
+    from whimbrel.engine.bounded import Outcome
     from whimbrel.graph.query import Query
 
 STDOUT = "-"
@@ -168,7 +168,7 @@ def find(
     query: Query, events: tuple[str, ...], rejected: Path, *, quiet: bool, settings: dict[str, Any]
 ) -> Outcome:
     """Run the query; rejected rows of an earlier run are not kept."""
-    from whimbrel.engine.detect import run
+    from whimbrel.engine.bounded import run
     from whimbrel.warming import compile_meanwhile
 
     rejected.unlink(missing_ok=True)

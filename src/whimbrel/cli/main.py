@@ -36,7 +36,7 @@ class Failed(click.ClickException):
         click.echo(f"error: {self.message}", file=file, err=True)
 
 
-class Commands(Command, click.Group):
+class CommandGroup(Command, click.Group):
     """A group whose commands end without a traceback when the query or the data is at fault."""
 
     def invoke(self, ctx: click.Context) -> Any:
@@ -61,7 +61,7 @@ def _stop_writing() -> NoReturn:
     raise click.exceptions.Exit(0)
 
 
-@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=CommandGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, "-V", "--version", prog_name="whimbrel", message="%(prog)s %(version)s")
 def main() -> None:
     """Detect situations around things that move.

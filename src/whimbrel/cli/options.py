@@ -50,7 +50,7 @@ class Pair(Value):
         return name.strip(), text.strip()
 
 
-class Column(Pair):
+class ColumnOption(Pair):
     """`NAME=COLUMN`: what events call a column, and what an input calls it."""
 
     name = "name=column"
@@ -161,7 +161,7 @@ _READING = (
         help="The type of all events, if they have no column `type`. By default that which the query reads.",
     ),
     click.option(
-        "--column", "columns", type=Column(), multiple=True, metavar="NAME=COLUMN",
+        "--column", "columns", type=ColumnOption(), multiple=True, metavar="NAME=COLUMN",
         help="Which column is what: time=BaseDateTime, lon=X, source=MMSI, or an attribute's name. Usual "
         "names are known; the summary tells what was taken. May be repeated.",
     ),

@@ -69,13 +69,13 @@ def _typed(texts: dict[str, str], query: str) -> dict[str, ParamValue]:
     if not texts:
         return {}
     from whimbrel.lang.wbl.parse import parse
-    from whimbrel.lang.wbl.tree import Param
+    from whimbrel.lang.wbl.tree import ParamNode
 
     try:
         statements = parse(query).statements
     except WhimbrelError:
         return {**texts}  # compiling tells what is wrong
-    declared = {statement.name for statement in statements if isinstance(statement, Param)}
+    declared = {statement.name for statement in statements if isinstance(statement, ParamNode)}
     return {name: text if name in declared else _guessed(text) for name, text in texts.items()}
 
 

@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 Body = TypeVar("Body", bound=Callable[..., Any])
 
 
-class Commands(Command, click.Group):
+class StoreCommandGroup(Command, click.Group):
     """A group whose help keeps its examples as they are written."""
 
 
-@click.group(cls=Commands, short_help="Keep raw events by day and place, and detect in them.")
+@click.group(cls=StoreCommandGroup, short_help="Keep raw events by day and place, and detect in them.")
 def store() -> None:
     """Keep raw events in a folder of Parquet files, by the day they ended on and the place they lie in.
 

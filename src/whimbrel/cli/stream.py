@@ -103,7 +103,7 @@ def stream(
     with spark_session(packages_for((source, *sinks), packages), log) as spark:
         from whimbrel.spark import outcomes
         from whimbrel.spark.frames import notes_of
-        from whimbrel.spark.routing import Routed, SetAside
+        from whimbrel.spark.routing import Routed, SideOutputFiles
         from whimbrel.spark.sinks import open_sink, start
         from whimbrel.spark.sources import open_source, register
 
@@ -121,7 +121,9 @@ def stream(
         if not quiet:
             for note in notes_of(compiled, events, **reading):
                 click.echo(note, err=True)
-        routed = Routed([open_sink(sink) for sink in sinks], SetAside(set_aside) if set_aside else None)
+        routed = Routed(
+            [open_sink(sink) for sink in sinks], SideOutputFiles(set_aside) if set_aside else None
+        )
         running = start(found, routed, checkpoint=checkpoint, trigger=trigger, available_now=once)
         watch(running, quiet=quiet)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from whimbrel.engine.detect import Outcome
+    from whimbrel.engine.bounded import Outcome
     from whimbrel.io.rejected import RejectedWriter
 
 MOST_FREQUENT = 3

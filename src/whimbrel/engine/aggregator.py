@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from whimbrel.engine.buffered import Buffered
 from whimbrel.engine.evaluate import cast, evaluate, true_rows
+from whimbrel.engine.group_buffer import GroupBuffer
 from whimbrel.engine.kernels.segments import trailing
 from whimbrel.engine.reduce import Segments, count_rows, reduce
+from whimbrel.engine.row_store import RowStore, offsets_of, ranges
 from whimbrel.engine.snapshot import Blocks
-from whimbrel.engine.store import Store, offsets_of, ranges
-from whimbrel.engine.streams import WINDOW, Stream, Surroundings
+from whimbrel.engine.streams import WINDOW, ExecutionContext, OperatorStream
 from whimbrel.engine.values import Column, Int64Array, nothing
 from whimbrel.errors import QueryError
 from whimbrel.graph.expressions import (
@@ -22,7 +22,7 @@ from whimbrel.graph.expressions import (
     Attribute,
     Call,
     Expr,
-    Part,
+    PartRef,
     children,
     format_expr,
     parts_of,
@@ -39,7 +39,7 @@ from whimbrel.model.time import BEGINNING_OF_TIME, END_OF_TIME
 class ResultsFrame:
     """Results of an aggregate, as expressions see them: computed aggregates, group keys, earlier names."""
 
-    around: Surroundings
+    context: ExecutionContext
     size: int
     aggregates: dict[Expr, Column] = field(default_factory=dict)
     groups: dict[str, Column] = field(default_factory=dict)
@@ -49,11 +49,11 @@ class ResultsFrame:
 
     @property
     def functions(self) -> Mapping[str, Function]:
-        return self.around.functions
+        return self.context.functions
 
     @property
     def coordinates(self) -> Coordinates | None:
-        return self.around.coordinates
+        return self.context.coordinates
 
     def __len__(self) -> int:
         return self.size
@@ -78,7 +78,7 @@ class ResultsFrame:
 
 
 @dataclass(frozen=True, slots=True)
-class Windows:
+class ComputedWindows:
     """The windows that are complete: their events by place in the buffer, and the group of each."""
 
     segments: Segments
@@ -87,14 +87,16 @@ class Windows:
     """Where the windows lie on a grid: the end of each."""
 
 
-class Aggregator:
+class AggregateOperator:
     """An `Aggregate` at run time."""
 
-    def __init__(self, graph: Graph, op: Aggregate, streams: dict[str, Stream], around: Surroundings) -> None:
+    def __init__(
+        self, graph: Graph, op: Aggregate, streams: dict[str, OperatorStream], context: ExecutionContext
+    ) -> None:
         self.op = op
-        self.around = around
-        self.buffer = Buffered(around, [streams[part.input] for part in op.parts], op.partitioning)
-        self.stream = Stream(op.name, Store())
+        self.context = context
+        self.buffer = GroupBuffer(context, [streams[part.input] for part in op.parts], op.partitioning)
+        self.stream = OperatorStream(op.name, RowStore())
         self.closed = BEGINNING_OF_TIME
         """Windows with `every`: the number of the last window that was computed."""
         self.names = [{part.alias, *scope(graph, part.input)} for part in op.parts]
@@ -143,7 +145,7 @@ class Aggregator:
 
     # -- windows ---------------------------------------------------------------------------------------
 
-    def _complete(self, before: int, watermark: int) -> Windows | None:
+    def _complete(self, before: int, watermark: int) -> ComputedWindows | None:
         if not len(self.buffer):
             return None
         window = self.op.window
@@ -151,7 +153,7 @@ class Aggregator:
             return self._on_the_grid(window.length, window.every, watermark)
         return self._at_each_event(before)
 
-    def _on_the_grid(self, length: int, every: int, watermark: int) -> Windows | None:
+    def _on_the_grid(self, length: int, every: int, watermark: int) -> ComputedWindows | None:
         """Windows [k * every - length, k * every) that the watermark has passed."""
         end = self.buffer.events.end
         last = (watermark + 1) // every if watermark < END_OF_TIME else END_OF_TIME
@@ -170,9 +172,11 @@ class Aggregator:
         new = np.ones(len(place), np.bool_)
         new[1:] = (number[1:] != number[:-1]) | (group[1:] != group[:-1])
         begin = np.nonzero(new)[0]
-        return Windows(Segments(np.append(begin, len(place)), place), group[begin], number[begin] * every)
+        return ComputedWindows(
+            Segments(np.append(begin, len(place)), place), group[begin], number[begin] * every
+        )
 
-    def _at_each_event(self, before: int) -> Windows:
+    def _at_each_event(self, before: int) -> ComputedWindows:
         """Find the window that ends with each new event."""
         window = self.op.window
         order = self.buffer.by_group()
@@ -184,7 +188,7 @@ class Aggregator:
         )  # fmt: skip
         lengths = rows - first + 1
         segments = Segments(offsets_of(lengths), order[ranges(first, lengths)])
-        return Windows(segments, self.buffer.group[order][rows])
+        return ComputedWindows(segments, self.buffer.group[order][rows])
 
     def _fresh(self, before: int) -> np.ndarray:
         """Tell at which events a result is due."""
@@ -219,11 +223,11 @@ class Aggregator:
 
     # -- results ---------------------------------------------------------------------------------------
 
-    def _emit(self, windows: Windows) -> None:
+    def _emit(self, windows: ComputedWindows) -> None:
         windows = self._with_required_inputs(windows)
         if not len(windows.group):
             return
-        frame = ResultsFrame(self.around, len(windows.group))
+        frame = ResultsFrame(self.context, len(windows.group))
         for number, key in enumerate(self.op.partitioning.keys):
             frame.groups[key.name] = self.buffer.group_column(number, windows.group)
         for call in self._aggregates():
@@ -234,7 +238,7 @@ class Aggregator:
             frame.named = self._assigned(self.op.post, frame)
         self._append(windows, frame)
 
-    def _append(self, windows: Windows, frame: ResultsFrame) -> None:
+    def _append(self, windows: ComputedWindows, frame: ResultsFrame) -> None:
         segments = windows.segments
         keep = np.arange(len(segments))
         if self.op.having is not None:
@@ -253,7 +257,7 @@ class Aggregator:
             columns[WINDOW] = Column(Type.INT, windows.end[keep])
         self.stream.new = self.stream.store.append(start[keep], end[keep], columns, lineage)
 
-    def _with_required_inputs(self, windows: Windows) -> Windows:
+    def _with_required_inputs(self, windows: ComputedWindows) -> ComputedWindows:
         """Leave out windows in which an input that is not outer has no event."""
         keep = np.ones(len(windows.group), np.bool_)
         mask = self.buffer.events.mask[windows.segments.places]
@@ -267,7 +271,7 @@ class Aggregator:
         lengths = windows.segments.lengths[kept]
         places = windows.segments.places[ranges(windows.segments.offsets[kept], lengths)]
         ends = None if windows.end is None else windows.end[kept]
-        return Windows(Segments(offsets_of(lengths), places), windows.group[kept], ends)
+        return ComputedWindows(Segments(offsets_of(lengths), places), windows.group[kept], ends)
 
     def _aggregates(self) -> list[Call]:
         found: dict[Call, None] = {}
@@ -281,13 +285,13 @@ class Aggregator:
         return list(found)
 
     def _is_aggregate(self, call: Call) -> bool:
-        registered = self.around.functions.get(call.function)
+        registered = self.context.functions.get(call.function)
         return call.function in AGGREGATES or (registered is not None and registered.aggregate)
 
     def _aggregate(self, call: Call, segments: Segments) -> Column:
         slot = self._slot(call)
-        argument = call.arguments[0] if call.arguments else Part(None)
-        if isinstance(argument, Part):
+        argument = call.arguments[0] if call.arguments else PartRef(None)
+        if isinstance(argument, PartRef):
             inner = self._only(slot, segments)
             if call.function == "count":
                 return count_rows(inner)
@@ -295,7 +299,7 @@ class Aggregator:
                 f"{format_expr(call)!r} needs an attribute, as in {call.function}(a.speed)", call.at
             )
         column = self.buffer.column(argument, slot, self.op.parts[slot].alias)
-        return reduce(call.function, column, segments, self.around.functions, call)
+        return reduce(call.function, column, segments, self.context.functions, call)
 
     def _slot(self, call: Call) -> int:
         for name in parts_of(call):

@@ -1,4 +1,4 @@
-"""Turns the steps of a `Sequence` into a machine of states that is walked event by event.
+"""Turns the steps of a `StepPattern` into a machine of states that is walked event by event.
 
 In a state, an event can be *taken* (the match grows), *ignored* (the match waits), or the machine *goes on*
 to another state and tries the same event there. Which of these are open depends on the tests that the event
@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 
 from whimbrel.errors import QueryError
-from whimbrel.graph.sequence import Contiguity, Element, Group, Inner, Sequence, Step, Test
+from whimbrel.graph.sequence import Contiguity, Element, Inner, PatternStep, StepGroup, StepPattern, StepTest
 
 
 @dataclass(frozen=True, slots=True)
-class Soon:
+class Lookahead:
     """A test that an event passes less than `window` after the event taken before."""
 
     window: int
@@ -73,7 +73,7 @@ def _bits(number: int) -> list[int]:
     return [1 << place for place in range(number.bit_length()) if number >> place & 1]
 
 
-class Kind(IntEnum):
+class StateKind(IntEnum):
     """What reaching a state means."""
 
     ON_THE_WAY = 0
@@ -85,7 +85,7 @@ class Kind(IntEnum):
     """Nothing is missing but time."""
 
 
-class Action(IntEnum):
+class EdgeAction(IntEnum):
     """What is done with an event."""
 
     TAKE = 0
@@ -94,35 +94,35 @@ class Action(IntEnum):
 
 
 @dataclass(slots=True)
-class Way:
+class Edge:
     """A way out of a state."""
 
-    action: Action
-    target: State
+    action: EdgeAction
+    target: AutomatonState
     formula: Formula
 
 
 @dataclass(slots=True, eq=False)
-class State:
+class AutomatonState:
     """A state; `step` names what an event taken here counts for."""
 
-    kind: Kind
+    kind: StateKind
     step: str
-    ways: list[Way] = field(default_factory=list)
+    ways: list[Edge] = field(default_factory=list)
     within_previous: int | None = None
     lapses: int | None = None
     """How long after the last event nothing is waited for any more, although nothing is missing."""
     is_fork: bool = False
     """Whether it only leads on to the branches of a group."""
 
-    def take(self, target: State, formula: Formula) -> None:
-        self.ways.append(Way(Action.TAKE, target, formula))
+    def take(self, target: AutomatonState, formula: Formula) -> None:
+        self.ways.append(Edge(EdgeAction.TAKE, target, formula))
 
-    def ignore(self, target: State, formula: Formula) -> None:
-        self.ways.append(Way(Action.IGNORE, target, formula))
+    def ignore(self, target: AutomatonState, formula: Formula) -> None:
+        self.ways.append(Edge(EdgeAction.IGNORE, target, formula))
 
-    def go_on(self, target: State, formula: Formula) -> None:
-        self.ways.append(Way(Action.GO_ON, target, formula))
+    def go_on(self, target: AutomatonState, formula: Formula) -> None:
+        self.ways.append(Edge(EdgeAction.GO_ON, target, formula))
 
 
 @dataclass(slots=True)
@@ -133,7 +133,7 @@ class _Place:
     before: list[Element]
     """What stands before it in the same pattern or group."""
     following: Element | None
-    group: Group | None
+    group: StepGroup | None
     """The group it belongs to."""
 
     @property
@@ -146,17 +146,17 @@ class _Place:
 class Automaton:
     """The machine of one pattern."""
 
-    op: Sequence
-    tests: list[Test | Soon] = field(default_factory=list)
-    states: list[State] = field(default_factory=list)
+    op: StepPattern
+    tests: list[StepTest | Lookahead] = field(default_factory=list)
+    states: list[AutomatonState] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self._stops: dict[str, State] = {}
-        self._originals: dict[int, State] = {}
+        self._stops: dict[str, AutomatonState] = {}
+        self._originals: dict[int, AutomatonState] = {}
         self._is_first_round: dict[int, bool] = {}
-        self.final = self._state(Kind.FINAL, "")
+        self.final = self._state(StateKind.FINAL, "")
         self.start = self._sequence(self.op.steps, self.final, None, None)
-        self.start.kind = Kind.START
+        self.start.kind = StateKind.START
         if len(self.tests) > MOST_TESTS or len(self.states) > MOST_STATES:
             raise QueryError(
                 f"the pattern {self.op.name!r} needs {len(self.states)} states and {len(self.tests)} tests; "
@@ -167,19 +167,19 @@ class Automaton:
     # -- small parts ---------------------------------------------------------------------------------------
 
     def _state(
-        self, kind: Kind, step: str, within_previous: int | None = None, lapses: int | None = None
-    ) -> State:
-        state = State(kind, step, within_previous=within_previous, lapses=lapses)
+        self, kind: StateKind, step: str, within_previous: int | None = None, lapses: int | None = None
+    ) -> AutomatonState:
+        state = AutomatonState(kind, step, within_previous=within_previous, lapses=lapses)
         self.states.append(state)
         return state
 
-    def _passes(self, test: Test | Soon) -> Formula:
+    def _passes(self, test: StepTest | Lookahead) -> Formula:
         if test not in self.tests:
             self.tests.append(test)
         return frozenset({(1 << self.tests.index(test), 0)})
 
     def _own_test(self, element: Element) -> Formula:
-        return self._passes(element.test) if isinstance(element, Step) else ALWAYS
+        return self._passes(element.test) if isinstance(element, PatternStep) else ALWAYS
 
     def _until(self, holder: Element | None) -> Formula:
         """Say what ends a loop; never, where nothing does."""
@@ -189,7 +189,7 @@ class Automaton:
     def _soon(self, element: Element) -> Formula:
         """Say when a loop takes a further event: soon enough after the one before."""
         window = element.quantifier.window
-        return ALWAYS if window is None else self._passes(Soon(window))
+        return ALWAYS if window is None else self._passes(Lookahead(window))
 
     def _go_on_formula(self, place: _Place) -> Formula:
         return none_of(self._until(place.group))
@@ -223,35 +223,35 @@ class Automaton:
 
     # -- absences ------------------------------------------------------------------------------------------
 
-    def _absences(self, place: _Place) -> list[Step]:
+    def _absences(self, place: _Place) -> list[PatternStep]:
         """Give the absent steps that an event of this step ends: before it, or before what may be missing."""
         found = []
         for element in reversed(place.before):
             is_absent = element.contiguity is Contiguity.NOT_FOLLOWED_BY
             if not is_absent and not element.quantifier.optional:
                 break
-            if is_absent and isinstance(element, Step):
+            if is_absent and isinstance(element, PatternStep):
                 found.append(element)
         return found
 
-    def _stop(self, step: Step, place: _Place) -> tuple[State, Formula]:
+    def _stop(self, step: PatternStep, place: _Place) -> tuple[AutomatonState, Formula]:
         formula = all_of(self._passes(step.test), none_of(self._until(place.group)))
         if step.name not in self._stops:
-            stop = self._stops[step.name] = self._state(Kind.STOPPED, step.name)
+            stop = self._stops[step.name] = self._state(StateKind.STOPPED, step.name)
             stop.take(stop, formula)
         return self._stops[step.name], formula
 
-    def _add_stops(self, state: State, place: _Place) -> None:
+    def _add_stops(self, state: AutomatonState, place: _Place) -> None:
         for step in self._absences(place):
             state.go_on(*self._stop(step, place))
 
-    def _add_following_stop(self, state: State, place: _Place) -> None:
+    def _add_following_stop(self, state: AutomatonState, place: _Place) -> None:
         """While a loop goes on, an absent step that follows it already counts."""
         following = place.following
-        if isinstance(following, Step) and following.contiguity is Contiguity.NOT_FOLLOWED_BY:
+        if isinstance(following, PatternStep) and following.contiguity is Contiguity.NOT_FOLLOWED_BY:
             state.go_on(*self._stop(following, place))
 
-    def _without_absences(self, sink: State, place: _Place) -> State:
+    def _without_absences(self, sink: AutomatonState, place: _Place) -> AutomatonState:
         """Copy what follows an optional step for when it is taken: absences before it are over then."""
         absences = self._absences(place)
         if not absences or not place.element.quantifier.optional:
@@ -259,22 +259,26 @@ class Automaton:
         copied = self._state(sink.kind, sink.step, sink.within_previous, sink.lapses)
         names = {step.name for step in absences}
         for way in sink.ways:
-            if way.action is not Action.GO_ON:
+            if way.action is not EdgeAction.GO_ON:
                 target = copied if way.target is sink else way.target
-            elif way.target.kind is Kind.STOPPED:
+            elif way.target.kind is StateKind.STOPPED:
                 if way.target.step in names:
                     continue
                 target = way.target
             else:
                 target = self._without_absences(way.target, place)
-            copied.ways.append(Way(way.action, target, way.formula))
+            copied.ways.append(Edge(way.action, target, way.formula))
         return copied
 
     # -- patterns ------------------------------------------------------------------------------------------
 
     def _sequence(
-        self, elements: tuple[Element, ...], sink: State, group: Group | None, following: Element | None
-    ) -> State:
+        self,
+        elements: tuple[Element, ...],
+        sink: AutomatonState,
+        group: StepGroup | None,
+        following: Element | None,
+    ) -> AutomatonState:
         """Build the states of successive steps, from the last to the first; give the first."""
         for number in range(len(elements) - 1, -1, -1):
             after = elements[number + 1] if number + 1 < len(elements) else following
@@ -288,25 +292,25 @@ class Automaton:
                     sink = self._convert(place, sink)
         return sink
 
-    def _absent_at_the_end(self, place: _Place, sink: State) -> State:
+    def _absent_at_the_end(self, place: _Place, sink: AutomatonState) -> AutomatonState:
         """Let an absence that comes last wait for time to pass; others are built into what follows them."""
         step = place.element
-        assert isinstance(step, Step)
+        assert isinstance(step, PatternStep)
         bounds = (self.op.within, self.op.gap, step.within_previous)
-        if sink.kind is not Kind.FINAL or bounds == (None, None, None):
+        if sink.kind is not StateKind.FINAL or bounds == (None, None, None):
             return sink
-        waiting = self._state(Kind.WAITING, step.name, step.within_previous)
+        waiting = self._state(StateKind.WAITING, step.name, step.within_previous)
         stop, formula = self._stop(step, place)
         waiting.go_on(stop, formula)
         waiting.ignore(waiting, none_of(formula))
         return waiting
 
-    def _not_next(self, place: _Place, sink: State) -> State:
+    def _not_next(self, place: _Place, sink: AutomatonState) -> AutomatonState:
         step = place.element
-        assert isinstance(step, Step)
-        state = self._state(Kind.ON_THE_WAY, step.name, step.within_previous)
+        assert isinstance(step, PatternStep)
+        state = self._state(StateKind.ON_THE_WAY, step.name, step.within_previous)
         stop, formula = self._stop(step, place)
-        if sink.kind is Kind.FINAL:
+        if sink.kind is StateKind.FINAL:
             # The event that is not the forbidden one completes the match without being part of it.
             state.ignore(sink, none_of(formula))
         else:
@@ -314,7 +318,7 @@ class Automaton:
         state.go_on(stop, formula)
         return state
 
-    def _convert(self, place: _Place, sink: State) -> State:
+    def _convert(self, place: _Place, sink: AutomatonState) -> AutomatonState:
         quantifier = place.element.quantifier
         if quantifier.is_loop:
             self._note_round(place, is_first=False)
@@ -333,7 +337,7 @@ class Automaton:
         return first
 
     def _note_round(self, place: _Place, *, is_first: bool) -> None:
-        if isinstance(place.element, Group):
+        if isinstance(place.element, StepGroup):
             self._is_first_round[id(place.element)] = is_first
 
     def _begins_optional_group(self, place: _Place) -> bool:
@@ -341,7 +345,9 @@ class Automaton:
             return False
         return self._is_first_round.get(id(place.group), True) and place.group.quantifier.optional
 
-    def _times(self, place: _Place, sink: State, beyond: State, at_least: int, at_most: int) -> State:
+    def _times(
+        self, place: _Place, sink: AutomatonState, beyond: AutomatonState, at_least: int, at_most: int
+    ) -> AutomatonState:
         """Build a copy of a step for each time it may be taken; those that need not be lead `beyond` too."""
         quantifier = place.element.quantifier
         self._note_round(place, is_first=False)
@@ -364,39 +370,39 @@ class Automaton:
         first_waits = self._ignore_formula(place, self._contiguity(place))
         return self._single(place, last, beyond, take, first_waits, quantifier.optional)
 
-    def _remember_original(self, sink: State, until: Formula) -> None:
+    def _remember_original(self, sink: AutomatonState, until: Formula) -> None:
         if until:
             self._originals[id(sink)] = self._copy(sink)
 
-    def _copy(self, state: State) -> State:
+    def _copy(self, state: AutomatonState) -> AutomatonState:
         copied = self._state(state.kind, state.step, state.within_previous, state.lapses)
         copied.is_fork = state.is_fork
         for way in state.ways:
             target = copied if way.target is state else way.target
             # The branches behind a fork are part of it: what closes the one must not close the other.
-            copied.ways.append(Way(way.action, self._copy(target) if state.is_fork else target, way.formula))
+            copied.ways.append(Edge(way.action, self._copy(target) if state.is_fork else target, way.formula))
         return copied
 
     def _single(
         self,
         place: _Place,
-        sink: State,
-        beyond: State | None,
+        sink: AutomatonState,
+        beyond: AutomatonState | None,
         take: Formula,
         waits: Formula | None,
         optional: bool,
         window: int | None = None,
-    ) -> State:
+    ) -> AutomatonState:
         """Build the state of a step taken once; an optional one also leads `beyond`.
 
         With a `window`, it is over if the event does not come that soon after the one before; where the
         event is needed, so is the match.
         """
-        if isinstance(place.element, Group):
+        if isinstance(place.element, StepGroup):
             return self._group(place, sink, beyond, optional)
         step = place.element
         needed = None if optional else window
-        state = self._state(Kind.ON_THE_WAY, step.name, _gap(step) if needed is None else needed)
+        state = self._state(StateKind.ON_THE_WAY, step.name, _gap(step) if needed is None else needed)
         taken = self._without_absences(sink, place)
         state.take(taken, take)
         if optional:
@@ -406,14 +412,14 @@ class Automaton:
             waiting = state
             if optional or self._begins_optional_group(place):
                 # Once an event was ignored, what lies beyond has been tried: only the step is waited for.
-                waiting = self._state(Kind.ON_THE_WAY, step.name, needed, window if optional else None)
+                waiting = self._state(StateKind.ON_THE_WAY, step.name, needed, window if optional else None)
                 waiting.take(taken, take)
                 waiting.ignore(waiting, waits)
                 self._add_stops(waiting, place)
             state.ignore(waiting, waits)
         return state
 
-    def _lead_beyond(self, state: State, place: _Place, beyond: State) -> None:
+    def _lead_beyond(self, state: AutomatonState, place: _Place, beyond: AutomatonState) -> None:
         go_on = self._go_on_formula(place)
         until = self._until(place.element)
         if place.element.quantifier.greedy and until:
@@ -424,16 +430,18 @@ class Automaton:
         else:
             state.go_on(beyond, go_on)
 
-    def _group(self, place: _Place, sink: State, beyond: State | None, optional: bool) -> State:
+    def _group(
+        self, place: _Place, sink: AutomatonState, beyond: AutomatonState | None, optional: bool
+    ) -> AutomatonState:
         group = place.element
-        assert isinstance(group, Group)
+        assert isinstance(group, StepGroup)
         first = self._branches(group, sink, place.following)
         if optional:
             assert beyond is not None
             first.go_on(beyond, self._go_on_formula(place))
         return first
 
-    def _branches(self, group: Group, sink: State, following: Element | None) -> State:
+    def _branches(self, group: StepGroup, sink: AutomatonState, following: Element | None) -> AutomatonState:
         if len(group.branches) == 1:
             return self._sequence(group.branches[0], sink, group, following)
         # Each branch has a sink of its own: what follows gives way to greedy steps of that branch alone, and
@@ -442,15 +450,15 @@ class Automaton:
             self._sequence(branch, self._copy(sink) if sink.ways else sink, group, following)
             for branch in group.branches
         ]
-        fork = self._state(Kind.ON_THE_WAY, "")
+        fork = self._state(StateKind.ON_THE_WAY, "")
         fork.is_fork = True
         for first in firsts:
             fork.go_on(first, ALWAYS)
         return fork
 
-    def _loop(self, place: _Place, sink: State) -> State:
+    def _loop(self, place: _Place, sink: AutomatonState) -> AutomatonState:
         """Build a state that is taken again and again and leads on to `sink` at any time."""
-        if isinstance(place.element, Group):
+        if isinstance(place.element, StepGroup):
             return self._loop_of_group(place, place.element, sink)
         step, quantifier = place.element, place.element.quantifier
         until = self._until(step)
@@ -458,7 +466,7 @@ class Automaton:
         inner = None if waits is None else all_of(waits, none_of(until))
         take = all_of(self._take_formula(place), none_of(until), self._soon(step))
         go_on = self._go_on_formula(place)
-        state = self._state(Kind.ON_THE_WAY, step.name, _gap(step))
+        state = self._state(StateKind.ON_THE_WAY, step.name, _gap(step))
         if quantifier.greedy:
             if until:
                 original = self._originals[id(sink)] = self._copy(sink)
@@ -470,15 +478,15 @@ class Automaton:
         state.take(state, take)
         self._add_following_stop(state, place)
         if inner is not None:
-            waiting = self._state(Kind.ON_THE_WAY, step.name, lapses=quantifier.window)
+            waiting = self._state(StateKind.ON_THE_WAY, step.name, lapses=quantifier.window)
             waiting.take(state, take)
             waiting.ignore(waiting, inner)
             state.ignore(waiting, inner)
             self._add_following_stop(waiting, place)
         return state
 
-    def _loop_of_group(self, place: _Place, group: Group, sink: State) -> State:
-        again = self._state(Kind.ON_THE_WAY, "")
+    def _loop_of_group(self, place: _Place, group: StepGroup, sink: AutomatonState) -> AutomatonState:
+        again = self._state(StateKind.ON_THE_WAY, "")
         first = self._branches(group, again, place.following)
         go_on = self._go_on_formula(place)
         first.go_on(sink, go_on)
@@ -486,11 +494,11 @@ class Automaton:
         return first
 
 
-def _gap(step: Step) -> int | None:
+def _gap(step: PatternStep) -> int | None:
     return None if step.quantifier.repeats else step.within_previous
 
 
-def _only_unless(state: State, formula: Formula) -> None:
+def _only_unless(state: AutomatonState, formula: Formula) -> None:
     """Close all ways out of a state where `formula` holds: a greedy step before it takes the event."""
     for way in state.ways:
         way.formula = all_of(way.formula, none_of(formula))
@@ -499,10 +507,10 @@ def _only_unless(state: State, formula: Formula) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Move:
+class Transition:
     """What can be done with an event in a state, once all that the machine goes on to has been looked at."""
 
-    action: Action
+    action: EdgeAction
     target: int
     step: str
     formula: Formula
@@ -510,13 +518,13 @@ class Move:
     """When taking the event completes the match at once."""
 
 
-def moves(automaton: Automaton) -> list[list[Move]]:
+def transitions(automaton: Automaton) -> list[list[Transition]]:
     """Give for every state, by number, what can be done with an event there."""
     number = {id(state): place for place, state in enumerate(automaton.states)}
     final = {id(state): _reaches_final(state) for state in automaton.states}
     found = []
     for state in automaton.states:
-        listed: list[Move] = []
+        listed: list[Transition] = []
         stack = [(state, ALWAYS, frozenset({id(state)}))]
         while stack:
             current, so_far, seen = stack.pop()
@@ -524,17 +532,19 @@ def moves(automaton: Automaton) -> list[list[Move]]:
                 formula = all_of(so_far, way.formula)
                 if not formula:
                     continue
-                if way.action is Action.GO_ON:
+                if way.action is EdgeAction.GO_ON:
                     if id(way.target) not in seen:
                         stack.append((way.target, formula, seen | {id(way.target)}))
                 else:
-                    completes = final[id(way.target)] if way.action is Action.TAKE else NEVER
-                    listed.append(Move(way.action, number[id(way.target)], current.step, formula, completes))
+                    completes = final[id(way.target)] if way.action is EdgeAction.TAKE else NEVER
+                    listed.append(
+                        Transition(way.action, number[id(way.target)], current.step, formula, completes)
+                    )
         found.append(listed)
     return found
 
 
-def _reaches_final(state: State) -> Formula:
+def _reaches_final(state: AutomatonState) -> Formula:
     """Give when the machine goes on from `state` to the end without another event."""
     found: list[Formula] = []
     stack = [(state, ALWAYS, frozenset({id(state)}))]
@@ -542,9 +552,9 @@ def _reaches_final(state: State) -> Formula:
         current, so_far, seen = stack.pop()
         for way in current.ways:
             formula = all_of(so_far, way.formula)
-            if way.action is not Action.GO_ON or not formula or id(way.target) in seen:
+            if way.action is not EdgeAction.GO_ON or not formula or id(way.target) in seen:
                 continue
-            if way.target.kind is Kind.FINAL:
+            if way.target.kind is StateKind.FINAL:
                 found.append(formula)
             else:
                 stack.append((way.target, formula, seen | {id(way.target)}))

@@ -7,29 +7,33 @@ import pyarrow as pa
 
 from whimbrel.engine.evaluate import cast, evaluate
 from whimbrel.engine.identity import HashArray, hashes, named, row_hashes
-from whimbrel.engine.needs import only_part
+from whimbrel.engine.required_columns import only_part
+from whimbrel.engine.row_store import RowStore
 from whimbrel.engine.snapshot import Blocks
-from whimbrel.engine.store import Store
-from whimbrel.engine.streams import CASE, WINDOW, RowsFrame, Stream, Surroundings
+from whimbrel.engine.streams import CASE, WINDOW, ExecutionContext, OperatorStream, RowsFrame
 from whimbrel.engine.values import Column
 from whimbrel.graph.expressions import Attribute, Expr
-from whimbrel.graph.operators import Case, Derive, Graph, Source
+from whimbrel.graph.operators import Derive, DeriveCase, Graph, Source
 from whimbrel.graph.scope import is_composite, selection
 from whimbrel.model.schema import TYPE_NAMES, Type
 from whimbrel.model.time import END_OF_TIME
 
 
-class Deriver:
+class DeriveOperator:
     """A `Derive` at run time."""
 
     due = END_OF_TIME
 
-    def __init__(self, graph: Graph, op: Derive, streams: dict[str, Stream], around: Surroundings) -> None:
+    def __init__(
+        self, graph: Graph, op: Derive, streams: dict[str, OperatorStream], context: ExecutionContext
+    ) -> None:
         self.graph = graph
         self.op = op
-        self.around = around
+        self.context = context
         self.inputs = [streams[case.input] for case in op.cases]
-        self.stream = Stream(op.name, Store(), event_type=op.event_type, keeps_order=self._keeps_order)
+        self.stream = OperatorStream(
+            op.name, RowStore(), event_type=op.event_type, keeps_order=self._keeps_order
+        )
         self._kind_hash = hashes(pa.array([op.event_type]))
 
     @property
@@ -52,8 +56,8 @@ class Deriver:
                 made.append(self._make(number, case, stream))
         self.stream.new = np.concatenate(made) if made else np.zeros(0, np.int64)
 
-    def _make(self, number: int, case: Case, stream: Stream) -> np.ndarray:
-        frame = RowsFrame(self.around, stream, stream.new, case.alias, case.partitioning)
+    def _make(self, number: int, case: DeriveCase, stream: OperatorStream) -> np.ndarray:
+        frame = RowsFrame(self.context, stream, stream.new, case.alias, case.partitioning)
         columns: dict[Expr, Column] = {}
         for name, column in self._attributes(case, frame).items():
             columns[Attribute(None, name)] = column
@@ -63,7 +67,7 @@ class Deriver:
         if window.type is not None:
             columns[WINDOW] = window
             ends = window.values
-        made_of = row_hashes(self.around, stream, stream.new)
+        made_of = row_hashes(self.context, stream, stream.new)
         columns |= named(self._kind(frame), number, ends, *made_of)
         columns |= self._marks(frame)
         start, end = stream.store.spans(stream.new)
@@ -77,7 +81,7 @@ class Deriver:
         """Give what else is to be known of the events made of some rows."""
         return {}
 
-    def _attributes(self, case: Case, frame: RowsFrame) -> dict[str, Column]:
+    def _attributes(self, case: DeriveCase, frame: RowsFrame) -> dict[str, Column]:
         if not case.assign:
             return self._taken_over(case, frame)
         found = {}
@@ -88,7 +92,7 @@ class Deriver:
             found[assign.name] = column
         return found
 
-    def _taken_over(self, case: Case, frame: RowsFrame) -> dict[str, Column]:
+    def _taken_over(self, case: DeriveCase, frame: RowsFrame) -> dict[str, Column]:
         """Without assignments: the attributes of the only part, or the group keys."""
         part = only_part(self.graph, case)
         if part is None and is_composite(self.graph[case.input]) and case.alias is None:

@@ -7,18 +7,18 @@ from typing import Any
 
 import numpy as np
 
-from whimbrel.engine.arrivals import Arrivals, Arrived
 from whimbrel.engine.evaluate import evaluate
 from whimbrel.engine.interner import Interner
-from whimbrel.engine.kernels import meeting as k
-from whimbrel.engine.kernels.sides import Samples
-from whimbrel.engine.matches import ROOT, Events
-from whimbrel.engine.motions import longer
-from whimbrel.engine.mover import floats, inaccuracy, time_column
-from whimbrel.engine.shapes import NO_SHAPE, SHAPE, Layout
+from whimbrel.engine.kernels import encounters as k
+from whimbrel.engine.kernels.border_crossings import Samples
+from whimbrel.engine.motion import floats, inaccuracy, time_column
+from whimbrel.engine.motion_state import longer
+from whimbrel.engine.ordered_inputs import OrderedBatch, OrderedInputs
+from whimbrel.engine.row_store import RowStore
+from whimbrel.engine.shapes import NO_SHAPE, SHAPE, ShapeLayout
 from whimbrel.engine.snapshot import Blocks
-from whimbrel.engine.store import Store
-from whimbrel.engine.streams import RowsFrame, Stream, Surroundings
+from whimbrel.engine.step_matches import ROOT, StepEvents
+from whimbrel.engine.streams import ExecutionContext, OperatorStream, RowsFrame
 from whimbrel.engine.values import Column, FloatArray, Int64Array, nothing
 from whimbrel.graph.expressions import Attribute, Expr, format_expr
 from whimbrel.graph.motion import MOTION, Encounter, Meeting
@@ -46,18 +46,22 @@ _LEAST_CELL_M = 1e-3
 _NO_SHAPES: FloatArray = np.zeros(0)
 
 
-class Encounters:
+class EncounterOperator:
     """An `Encounter` at run time."""
 
     def __init__(
-        self, op: Encounter, streams: dict[str, Stream], around: Surroundings, needs: Iterable[Expr]
+        self,
+        op: Encounter,
+        streams: dict[str, OperatorStream],
+        context: ExecutionContext,
+        required: Iterable[Expr],
     ) -> None:
         self.op = op
-        self.around = around
+        self.context = context
         self.inputs = [streams[op.input]] + ([] if op.is_among_one else [streams[op.other]])
-        self.arrivals = Arrivals(around, self.inputs)
-        self.stream = Stream(op.name, Store(), composite=True)
-        self.needs = sorted(set(needs), key=format_expr)
+        self.arrivals = OrderedInputs(context, self.inputs)
+        self.stream = OperatorStream(op.name, RowStore(), composite=True)
+        self.required = sorted(set(required), key=format_expr)
         self.movers = Interner()
         self.spec = self._spec()
         self.count = np.zeros(k.COUNTS, np.int64)
@@ -95,7 +99,7 @@ class Encounters:
         op, lengths = self.op, np.zeros(k.LENGTHS)
         lengths[k.NEAR], lengths[k.MARGIN], lengths[k.BY] = op.near_m, op.margin_m, op.by_m
         lengths[k.CELL] = max(1.000001 * (op.near_m + op.margin_m), _LEAST_CELL_M)
-        if self.around.coordinates is Coordinates.LONLAT:
+        if self.context.coordinates is Coordinates.LONLAT:
             lengths[k.EARTH], lengths[k.DEGREE] = EARTH_RADIUS_M, METRES_PER_DEGREE
         return lengths
 
@@ -127,15 +131,15 @@ class Encounters:
             self._emit()
         self._tidy(watermark)
 
-    def _walk(self, arrived: Arrived) -> None:
+    def _walk(self, arrived: OrderedBatch) -> None:
         size = len(arrived)
         key, shape = np.zeros(size, np.int64), np.full(size, NO_SHAPE, np.int64)
         x, y, wrong = np.empty(size), np.empty(size), np.zeros(size)
-        layout = Layout(self.around.coordinates)
+        layout = ShapeLayout(self.context.coordinates)
         partitioning = Partitioning(self.op.keys)
         for number, root in enumerate(self.arrivals.roots):
             at = np.flatnonzero(arrived.root == number)
-            frame = RowsFrame(self.around, root, arrived.row[at], None, partitioning)
+            frame = RowsFrame(self.context, root, arrived.row[at], None, partitioning)
             columns = [frame.key(each) for each in self.op.keys]
             key[at] = self.movers.codes(columns[0]) if len(columns) == 1 else self.movers.row_codes(columns)
             x[at], y[at] = floats(frame.column(None, "@x")), floats(frame.column(None, "@y"))
@@ -157,13 +161,13 @@ class Encounters:
             self._make_room()
         self.count[k.SERIAL] += 2 * len(samples.key)
 
-    def _lay_out_known(self, layout: Layout, fresh: int) -> None:
+    def _lay_out_known(self, layout: ShapeLayout, fresh: int) -> None:
         """Lay out the shapes of movers that are still known; samples that are older may be gone."""
         known = np.flatnonzero(self.place[1, :, k.P_TIME] >= fresh)
         idents = self.place[1, known, k.P_IDENT]
         for number, root in enumerate(self.arrivals.roots):
             at = np.flatnonzero(idents >> ROOT == number)
-            frame = RowsFrame(self.around, root, idents[at] & ((1 << ROOT) - 1))
+            frame = RowsFrame(self.context, root, idents[at] & ((1 << ROOT) - 1))
             self.place[1, known[at], k.P_SHAPE] = layout.of_column(frame.column(None, SHAPE.name))
 
     def _sweep(self, watermark: int) -> None:
@@ -256,11 +260,11 @@ class Encounters:
         self.count[k.FOUND] = 0
         found, metres = self._in_order(self.found[:size].copy()), self.found_m[:size].copy()
         idents = np.ascontiguousarray(found[:, [k.F_IDENT_A, k.F_IDENT_B]]).reshape(-1)
-        events = Events(self, np.arange(0, 2 * size + 1, 2), idents)
+        events = StepEvents(self, np.arange(0, 2 * size + 1, 2), idents)
         until = np.where(found[:, k.F_UNTIL] == k.NO_TIME, -1, found[:, k.F_UNTIL])
         columns = events.identity(np.tile([0, 1], size), until)
         known = {"distance": Column(Type.FLOAT, metres), "since": time_column(found[:, k.F_SINCE])}
-        for need in self.needs:
+        for need in self.required:
             columns |= self._needed(need, found, known)
         self.stream.new = self.stream.store.append(*events.spans(until), columns, events.lineage())
 
@@ -284,7 +288,7 @@ class Encounters:
         is_a = need.part == self.op.alias
         idents = found[:, k.F_IDENT_A if is_a else k.F_IDENT_B]
         stream = self.inputs[0 if is_a else -1]
-        frame = RowsFrame(self.around, stream, idents & ((1 << ROOT) - 1), need.part)
+        frame = RowsFrame(self.context, stream, idents & ((1 << ROOT) - 1), need.part)
         if need.name == "*":
             return {Attribute(need.part, n): column for n, column in frame.attributes(need.part).items()}
         return {need: evaluate(need, frame)}

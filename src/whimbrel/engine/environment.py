@@ -29,14 +29,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from whimbrel.engine.buffered import Buffered
 from whimbrel.engine.environment_state import items_of, state_of, take_up
-from whimbrel.engine.environment_steps import Emitted, Plan, Steps
-from whimbrel.engine.environment_windows import Item
+from whimbrel.engine.environment_steps import CorrelationSteps, Emitted, PartitionPlan
+from whimbrel.engine.environment_windows import WindowItem
+from whimbrel.engine.group_buffer import GroupBuffer
 from whimbrel.engine.identity import event_hashes, fold, row_ids
+from whimbrel.engine.row_store import Lineage, RowStore, offsets_of
 from whimbrel.engine.snapshot import Blocks
-from whimbrel.engine.store import Lineage, Store, offsets_of
-from whimbrel.engine.streams import WINDOW, RowsFrame, Stream, Surroundings
+from whimbrel.engine.streams import WINDOW, ExecutionContext, OperatorStream, RowsFrame
 from whimbrel.engine.values import Column, Int64Array, from_arrow, to_arrow
 from whimbrel.errors import QueryError, UnknownNameError
 from whimbrel.graph.custom import CustomOperator, Event, function_name
@@ -64,14 +64,14 @@ def check(op: Custom) -> None:
         raise UnknownNameError("input", counted, op.streams)
 
 
-class Environment:
+class CustomRuntime:
     """A `Custom` operator at run time."""
 
     def __init__(
         self,
         op: Custom,
-        streams: Mapping[str, Stream],
-        around: Surroundings,
+        streams: Mapping[str, OperatorStream],
+        context: ExecutionContext,
         operators: Mapping[str, type[CustomOperator]],
     ) -> None:
         check(op)
@@ -79,12 +79,12 @@ class Environment:
             raise UnknownNameError("operator", op.function, operators)
         function_name(operators[op.function])
         self.op = op
-        self.around = around
-        self.buffer = Buffered(around, [streams[name] for name in op.inputs], op.partitioning)
-        self.stream = Stream(op.name, Store())
+        self.context = context
+        self.buffer = GroupBuffer(context, [streams[name] for name in op.inputs], op.partitioning)
+        self.stream = OperatorStream(op.name, RowStore())
         slots = {name: slot for slot, name in enumerate(op.inputs)}
-        self.plan = Plan(op, partial(operators[op.function], **op.parameters), slots)
-        self.partitions: dict[Key, Steps] = {}
+        self.plan = PartitionPlan(op, partial(operators[op.function], **op.parameters), slots)
+        self.partitions: dict[Key, CorrelationSteps] = {}
         self.outbox: list[Emitted] = []
         self.swept = BEGINNING_OF_TIME
         self._dues: list[tuple[int, int, Key]] = []
@@ -116,19 +116,19 @@ class Environment:
         self.stream.watermark = watermark if watermark >= END_OF_TIME else watermark - length
         self.stream.new = self._flush()
 
-    def _feed(self, key: Key, item: Item) -> None:
+    def _feed(self, key: Key, item: WindowItem) -> None:
         partition = self.partitions.get(key) or self._begin(key)
         partition.feed(item)
         self._wake(key, partition)
 
-    def _begin(self, key: Key) -> Steps:
+    def _begin(self, key: Key) -> CorrelationSteps:
         """Make a partition."""
         names = [each.name for each in self.op.partitioning.keys]
         values = MappingProxyType(dict(zip(names, key, strict=True)))
-        partition = self.partitions[key] = Steps(self.plan, values, self.outbox.append)
+        partition = self.partitions[key] = CorrelationSteps(self.plan, values, self.outbox.append)
         return partition
 
-    def _wake(self, key: Key, partition: Steps) -> None:
+    def _wake(self, key: Key, partition: CorrelationSteps) -> None:
         """Remember when to look after a partition."""
         if partition.due < END_OF_TIME:
             self._pushed += 1
@@ -145,7 +145,7 @@ class Environment:
 
     def _finish(self) -> None:
         """End the input. Before, time passes everywhere up to the last event, whatever its type."""
-        last = max((chunk.last for chunk in self.around.atoms.store.chunks), default=BEGINNING_OF_TIME)
+        last = max((chunk.last for chunk in self.context.atoms.store.chunks), default=BEGINNING_OF_TIME)
         self._advance(last)
         for partition in self.partitions.values():
             partition.finish()
@@ -177,7 +177,7 @@ class Environment:
         self.swept = about["swept"]
         self.partitions, self._dues = {}, []
         owners, places, inputs, root, row = blocks.array(f"{name}/items").T
-        items: list[dict[int, Item]] = [{} for _ in about["states"]]
+        items: list[dict[int, WindowItem]] = [{} for _ in about["states"]]
         made = self._made(root, row)
         for owner, place, mask, make in zip(
             owners.tolist(), places.tolist(), inputs.tolist(), made, strict=True
@@ -190,7 +190,7 @@ class Environment:
 
     # -- events in -----------------------------------------------------------------------------------------
 
-    def _items(self) -> Iterator[tuple[Key, Item]]:
+    def _items(self) -> Iterator[tuple[Key, WindowItem]]:
         """Give the events that have arrived, each with the key of its partition."""
         arrived = self.buffer.events
         if not len(arrived):
@@ -208,16 +208,16 @@ class Environment:
         ]
         return list(zip(*columns, strict=True)) if columns else [()] * len(self.buffer)
 
-    def _made(self, root: Int64Array, row: Int64Array) -> list[Callable[[int, int], Item]]:
+    def _made(self, root: Int64Array, row: Int64Array) -> list[Callable[[int, int], WindowItem]]:
         """Make the events at some rows; each is complete once it has a place and the inputs it fits."""
-        made: dict[int, Callable[[int, int], Item]] = {}
+        made: dict[int, Callable[[int, int], WindowItem]] = {}
         for number, stream in enumerate(self.buffer.arrivals.roots):
             at = np.nonzero(root == number)[0]
             if not len(at):
                 continue
             lineage = stream.store.lineage(row[at])
             below = np.split(lineage.refs, lineage.offsets[1:-1])
-            events = _events_of(self.around, stream, row[at])
+            events = _events_of(self.context, stream, row[at])
             for index, event, refs in zip(at.tolist(), events, below, strict=True):
                 made[index] = partial(_item, number, int(row[index]), event, refs)
         return [made[index] for index in range(len(row))]
@@ -235,7 +235,7 @@ class Environment:
         columns[WINDOW] = Column(Type.INT, np.array([each.number for each in found], np.int64))
         refs = [_together(each) for each in found]
         lineage = Lineage(offsets_of(np.array([len(each) for each in refs])), np.concatenate(refs))
-        columns |= fold(lineage.offsets, *event_hashes(self.around.atoms.store, lineage.refs))
+        columns |= fold(lineage.offsets, *event_hashes(self.context.atoms.store, lineage.refs))
         return self.stream.store.append(start, end, columns, lineage)
 
     def _attributes(self, found: list[Emitted]) -> dict[str, Column]:
@@ -261,8 +261,8 @@ class Environment:
             raise QueryError(f"operator {self.op.function!r}: the attribute {name!r} {problem}")
 
 
-def _item(root: int, row: int, event: Event, refs: Int64Array, place: int, inputs: int) -> Item:
-    return Item(place, event.start, event.end, inputs, replace(event, place=place), refs, root, row)
+def _item(root: int, row: int, event: Event, refs: Int64Array, place: int, inputs: int) -> WindowItem:
+    return WindowItem(place, event.start, event.end, inputs, replace(event, place=place), refs, root, row)
 
 
 def _together(emitted: Emitted) -> Int64Array:
@@ -270,13 +270,13 @@ def _together(emitted: Emitted) -> Int64Array:
     return np.concatenate([item.refs for item in emitted.items]) if emitted.items else np.zeros(0, np.int64)
 
 
-def _events_of(around: Surroundings, stream: Stream, rows: Int64Array) -> list[Event]:
+def _events_of(context: ExecutionContext, stream: OperatorStream, rows: Int64Array) -> list[Event]:
     """Make the objects that operators see from rows of a stream."""
-    frame = RowsFrame(around, stream, rows)
+    frame = RowsFrame(context, stream, rows)
     start, end = stream.store.spans(rows)
     attributes = {name: _plain(column) for name, column in frame.attributes(None).items()}
     types, sources, x, y = (_plain(frame.column(None, name)) for name in ("type", "source", "x", "y"))
-    ids = row_ids(around, stream, rows).to_pylist()
+    ids = row_ids(context, stream, rows).to_pylist()
     made = []
     for at in range(len(rows)):
         known = {name: values[at] for name, values in attributes.items() if values[at] is not None}

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from whimbrel.engine.environment_windows import Item, Stretch
+from whimbrel.engine.environment_windows import WindowItem, WindowSpan
 from whimbrel.graph.policies import RestrictionWindow
 from whimbrel.model.time import BEGINNING_OF_TIME, END_OF_TIME
 
 
 @dataclass(slots=True)
-class Restriction:
+class RestrictionWindows:
     """Where the restriction window of a partition comes next.
 
     By events, it lies on every so-many-th event; the first starts with the first event, or ends with the
@@ -51,11 +51,11 @@ class Restriction:
         """How many events to pass until the first restriction window."""
         return self.jump if self.at_end else 1
 
-    def next(self, buffer: Iterable[Item], is_over: bool) -> Stretch | None:
+    def next(self, buffer: Iterable[WindowItem], is_over: bool) -> WindowSpan | None:
         """Give the next restriction window, if the events so far (or all, `is_over`) say where it lies."""
         return self._next_cell(buffer, is_over) if self.by_time else self._next_anchor(buffer)
 
-    def _next_anchor(self, buffer: Iterable[Item]) -> Stretch | None:
+    def _next_anchor(self, buffer: Iterable[WindowItem]) -> WindowSpan | None:
         for item in buffer:
             if (self.after is not None and item.place <= self.after) or not item.inputs & self.bits:
                 continue
@@ -65,13 +65,13 @@ class Restriction:
                 return self._on(item)
         return None
 
-    def _on(self, item: Item) -> Stretch:
+    def _on(self, item: WindowItem) -> WindowSpan:
         length, label = self.window.length, item.event.id
         if self.at_end:
-            return Stretch(item.end - length, item.end, label, item.place, last=item.place)
-        return Stretch(item.end, item.end + length, label, item.place, first=item.place)
+            return WindowSpan(item.end - length, item.end, label, item.place, last=item.place)
+        return WindowSpan(item.end, item.end + length, label, item.place, first=item.place)
 
-    def _next_cell(self, buffer: Iterable[Item], is_over: bool) -> Stretch | None:
+    def _next_cell(self, buffer: Iterable[WindowItem], is_over: bool) -> WindowSpan | None:
         least = None if self.after is None else self.after + 1
         if least is not None and self.every_cell:
             is_known = not is_over or any(item.end >= self._cell(least).low for item in buffer)
@@ -83,15 +83,15 @@ class Restriction:
                 return cell
         return None
 
-    def _cell(self, number: int) -> Stretch:
+    def _cell(self, number: int) -> WindowSpan:
         end = number * self.window.shift.amount
-        return Stretch(end - self.window.length, end - 1, f"@{number}", number)
+        return WindowSpan(end - self.window.length, end - 1, f"@{number}", number)
 
-    def leave(self, stretch: Stretch) -> None:
+    def leave(self, stretch: WindowSpan) -> None:
         """Say that a restriction window is over."""
         self.after, self.to_pass = stretch.anchor, self.jump
 
-    def keeps(self, stretch: Stretch | None, clock: int, places: int) -> tuple[int, int]:
+    def keeps(self, stretch: WindowSpan | None, clock: int, places: int) -> tuple[int, int]:
         """Give the least end and the least place that any window, this one or a later, can still reach."""
         if stretch is not None:
             return stretch.low, stretch.first

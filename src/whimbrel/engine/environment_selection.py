@@ -5,16 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from whimbrel.engine.environment_windows import Item, Limit, Setting, Stretch, View, setting_of
+from whimbrel.engine.environment_windows import (
+    WindowItem,
+    WindowLimit,
+    WindowPlacement,
+    WindowSpan,
+    WindowView,
+    placement_of,
+)
 from whimbrel.graph.policies import Kappa, SelectionPolicy
 from whimbrel.model.time import BEGINNING_OF_TIME
 
 
 @dataclass(slots=True)
-class Running:
+class OpenWindow:
     """A selection window in the current step."""
 
-    setting: Setting
+    setting: WindowPlacement
     bit: int
     """Its input."""
     kappas: tuple[Kappa, ...]
@@ -22,9 +29,9 @@ class Running:
     is_placed: bool = False
     is_initial: bool = True
     """Whether its next placement is the one after a shift of the restriction window."""
-    limits: list[Limit] = field(default_factory=list)
-    found: list[Item] = field(default_factory=list)
-    before: list[Item] = field(default_factory=list)
+    limits: list[WindowLimit] = field(default_factory=list)
+    found: list[WindowItem] = field(default_factory=list)
+    before: list[WindowItem] = field(default_factory=list)
     """What it had in the selection before, from which it shifts."""
     is_complete: bool = False
     deadline: int = BEGINNING_OF_TIME
@@ -35,7 +42,7 @@ class Running:
         return self.setting.window.name
 
 
-class Selection:
+class SelectionWindows:
     """The current selection of a partition."""
 
     def __init__(self, policy: SelectionPolicy, slots: Mapping[str, int]) -> None:
@@ -68,7 +75,7 @@ class Selection:
         return [window.deadline for window in self.windows if window.is_placed and not window.is_complete]
 
     @property
-    def items(self) -> dict[int, Item]:
+    def items(self) -> dict[int, WindowItem]:
         """All events of the selection, by place."""
         found = {item.place: item for window in self.windows for item in window.found}
         return {place: found[place] for place in sorted(found)}
@@ -81,9 +88,11 @@ class Selection:
 
     # -- events in -----------------------------------------------------------------------------------------
 
-    def fill(self, buffer: Sequence[Item], stretch: Stretch, clock: int) -> list[tuple[Item, str]]:
+    def fill(
+        self, buffer: Sequence[WindowItem], stretch: WindowSpan, clock: int
+    ) -> list[tuple[WindowItem, str]]:
         """Take in the events that match by now; give those that are new, each with its window."""
-        added: list[tuple[Item, str]] = []
+        added: list[tuple[WindowItem, str]] = []
         for window in self.windows:
             if not window.is_placed:
                 self._place(window, buffer, stretch)
@@ -91,41 +100,45 @@ class Selection:
                 added += [(item, window.name) for item in self._match(window, buffer, stretch, clock)]
         return sorted(added, key=lambda entry: entry[0].place)
 
-    def _place(self, window: Running, buffer: Sequence[Item], stretch: Stretch) -> None:
+    def _place(self, window: OpenWindow, buffer: Sequence[WindowItem], stretch: WindowSpan) -> None:
         """Put a window where it belongs, once the windows that it depends on have their bounds."""
         others = (self.named[kappa.other] for kappa in window.kappas)
         if not all(o.is_placed and (o.is_complete or o.setting.window.kind == "temporal") for o in others):
             return
         window.limits = self._limits(window, stretch)
         if not window.is_initial:
-            view = View(window.anchor, window.before, _seen(window, buffer, stretch), stretch, window.limits)
+            view = WindowView(
+                window.anchor, window.before, _seen(window, buffer, stretch), stretch, window.limits
+            )
             window.anchor = window.setting.shifted(view)
         window.is_placed = True
 
-    def _match(self, window: Running, buffer: Sequence[Item], stretch: Stretch, clock: int) -> Sequence[Item]:
+    def _match(
+        self, window: OpenWindow, buffer: Sequence[WindowItem], stretch: WindowSpan, clock: int
+    ) -> Sequence[WindowItem]:
         items = _seen(window, buffer, stretch)
         if window.anchor is None:
-            window.anchor = window.setting.initial(View(None, (), items, stretch, window.limits))
-        view = View(window.anchor, window.found, items, stretch, window.limits)
+            window.anchor = window.setting.initial(WindowView(None, (), items, stretch, window.limits))
+        view = WindowView(window.anchor, window.found, items, stretch, window.limits)
         added = window.setting.matching(view)[len(window.found) :]
         window.found += added
         window.deadline = window.setting.deadline(view)
         window.is_complete = stretch.is_complete(clock) or clock >= window.deadline
         return added
 
-    def _limits(self, window: Running, stretch: Stretch) -> list[Limit]:
+    def _limits(self, window: OpenWindow, stretch: WindowSpan) -> list[WindowLimit]:
         """Give the limits that other windows set; one that stays empty sets none."""
         limits = []
         for kappa in window.kappas:
             other = self.named[kappa.other]
-            span = other.setting.span(View(other.anchor, other.found, (), stretch, other.limits))
+            span = other.setting.span(WindowView(other.anchor, other.found, (), stretch, other.limits))
             if span is not None:
-                limits.append(Limit.of(kappa, span))
+                limits.append(WindowLimit.of(kappa, span))
         return limits
 
     # -- the next selection --------------------------------------------------------------------------------
 
-    def shift(self, buffer: Sequence[Item], stretch: Stretch) -> bool:
+    def shift(self, buffer: Sequence[WindowItem], stretch: WindowSpan) -> bool:
         """Shift what can be shifted; tell whether anything can.
 
         Windows that depend on others follow when those are complete again.
@@ -144,19 +157,21 @@ class Selection:
                     window.anchor = moved.get(window.name, window.anchor)
         return bool(moved)
 
-    def _next_anchor(self, window: Running, buffer: Sequence[Item], stretch: Stretch) -> int | None:
+    def _next_anchor(
+        self, window: OpenWindow, buffer: Sequence[WindowItem], stretch: WindowSpan
+    ) -> int | None:
         """Give where a window can shift to by itself: where no dependency cuts its shift short."""
         items = _seen(window, buffer, stretch)
         limits = self._limits(window, stretch)
-        held = window.setting.shifted(View(window.anchor, window.found, items, stretch, limits))
+        held = window.setting.shifted(WindowView(window.anchor, window.found, items, stretch, limits))
         if not limits:
             return held
-        free = window.setting.shifted(View(window.anchor, window.found, items, stretch, ()))
+        free = window.setting.shifted(WindowView(window.anchor, window.found, items, stretch, ()))
         return held if held == free else window.anchor
 
     # -- times ---------------------------------------------------------------------------------------------
 
-    def times(self, members: Sequence[Item], stretch: Stretch) -> tuple[int, int]:
+    def times(self, members: Sequence[WindowItem], stretch: WindowSpan) -> tuple[int, int]:
         """Give the start and end of a detection made of `members`."""
         if not members:
             return stretch.low, stretch.high
@@ -178,20 +193,20 @@ def _combined(policy: SelectionPolicy, counts: Iterable[tuple[int, bool]]) -> bo
     return all(truths) if policy.process_all else any(truths) or not truths
 
 
-def _seen(window: Running, buffer: Sequence[Item], stretch: Stretch) -> list[Item]:
+def _seen(window: OpenWindow, buffer: Sequence[WindowItem], stretch: WindowSpan) -> list[WindowItem]:
     """Give the events of a window's input in the restriction window."""
     return [item for item in buffer if item.inputs & window.bit and stretch.holds(item)]
 
 
-def _in_order(policy: SelectionPolicy, slots: Mapping[str, int]) -> list[Running]:
+def _in_order(policy: SelectionPolicy, slots: Mapping[str, int]) -> list[OpenWindow]:
     """Make the windows, each after those that it depends on."""
-    made: dict[str, Running] = {}
+    made: dict[str, OpenWindow] = {}
     todo = list(policy.windows)
     while todo:
         window = todo.pop(0)
         kappas = tuple(kappa for kappa in policy.dependencies if kappa.window == window.name)
         if all(kappa.other in made for kappa in kappas):
-            made[window.name] = Running(setting_of(window), 1 << slots[window.input], kappas)
+            made[window.name] = OpenWindow(placement_of(window), 1 << slots[window.input], kappas)
         else:
             todo.append(window)
     return list(made.values())

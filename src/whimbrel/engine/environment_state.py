@@ -10,16 +10,16 @@ from collections.abc import Mapping
 from dataclasses import astuple, replace
 from typing import Any
 
-from whimbrel.engine.environment_selection import Running
-from whimbrel.engine.environment_steps import Phase, Steps
-from whimbrel.engine.environment_windows import Item, Limit, Stretch
+from whimbrel.engine.environment_selection import OpenWindow
+from whimbrel.engine.environment_steps import CorrelationSteps, Phase
+from whimbrel.engine.environment_windows import WindowItem, WindowLimit, WindowSpan
 
 State = dict[str, Any]
 _STEPS = ("clock", "places", "step", "emitted", "is_touched")
 _WINDOW = ("anchor", "is_placed", "is_initial", "is_complete", "deadline")
 
 
-def items_of(steps: Steps) -> dict[int, Item]:
+def items_of(steps: CorrelationSteps) -> dict[int, WindowItem]:
     """Give every event that a partition still knows, by place."""
     lists = [
         steps.buffer,
@@ -28,7 +28,7 @@ def items_of(steps: Steps) -> dict[int, Item]:
     return {item.place: item for part in lists for item in part}
 
 
-def state_of(steps: Steps) -> State:
+def state_of(steps: CorrelationSteps) -> State:
     """Write a partition as data that JSON can hold."""
     return {
         **{name: getattr(steps, name) for name in _STEPS},
@@ -43,7 +43,7 @@ def state_of(steps: Steps) -> State:
     }
 
 
-def _window_state(window: Running) -> State:
+def _window_state(window: OpenWindow) -> State:
     return {
         **{name: getattr(window, name) for name in _WINDOW},
         "limits": [astuple(limit) for limit in window.limits],
@@ -52,12 +52,12 @@ def _window_state(window: Running) -> State:
     }
 
 
-def take_up(steps: Steps, state: State, items: Mapping[int, Item]) -> None:
+def take_up(steps: CorrelationSteps, state: State, items: Mapping[int, WindowItem]) -> None:
     """Bring a new partition to where `state_of` was taken."""
     for name in _STEPS:
         setattr(steps, name, state[name])
     steps.phase = Phase(state["phase"])
-    steps.stretch = None if state["stretch"] is None else Stretch(*state["stretch"])
+    steps.stretch = None if state["stretch"] is None else WindowSpan(*state["stretch"])
     steps.restriction.after, steps.restriction.to_pass = state["after"], state["to_pass"]
     steps.buffer = [items[place] for place in state["buffer"]]
     for window in steps.selection.windows:
@@ -67,15 +67,15 @@ def take_up(steps: Steps, state: State, items: Mapping[int, Item]) -> None:
         _replay(steps, state, items)
 
 
-def _take_up_window(window: Running, state: State, items: Mapping[int, Item]) -> None:
+def _take_up_window(window: OpenWindow, state: State, items: Mapping[int, WindowItem]) -> None:
     for name in _WINDOW:
         setattr(window, name, state[name])
-    window.limits = [Limit(*limit) for limit in state["limits"]]
+    window.limits = [WindowLimit(*limit) for limit in state["limits"]]
     window.found = [items[place] for place in state["found"]]
     window.before = [items[place] for place in state["before"]]
 
 
-def _replay(steps: Steps, state: State, items: Mapping[int, Item]) -> None:
+def _replay(steps: CorrelationSteps, state: State, items: Mapping[int, WindowItem]) -> None:
     """Let the operator see the open selection again; what it found was reported before."""
     steps.announce()
     for number, group in enumerate([*state["handed"], state["pending"]]):

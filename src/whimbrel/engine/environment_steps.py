@@ -15,9 +15,9 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
-from whimbrel.engine.environment_restriction import Restriction
-from whimbrel.engine.environment_selection import Selection, admits_nothing
-from whimbrel.engine.environment_windows import Item, Stretch
+from whimbrel.engine.environment_restriction import RestrictionWindows
+from whimbrel.engine.environment_selection import SelectionWindows, admits_nothing
+from whimbrel.engine.environment_windows import WindowItem, WindowSpan
 from whimbrel.errors import QueryError
 from whimbrel.graph.custom import CustomOperator, Event, Output
 from whimbrel.graph.operators import Custom
@@ -37,7 +37,7 @@ class Emitted:
     """A detection of a custom operator, with its stamp."""
 
     attributes: Mapping[str, Any]
-    items: Sequence[Item]
+    items: Sequence[WindowItem]
     start: int
     end: int
     number: int
@@ -45,7 +45,7 @@ class Emitted:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class PartitionPlan:
     """What all partitions of an operator share."""
 
     op: Custom
@@ -53,31 +53,31 @@ class Plan:
     slots: Mapping[str, int]
     """The bit of each input."""
 
-    def restriction(self) -> Restriction:
+    def restriction(self) -> RestrictionWindows:
         """Make the restriction of a new partition."""
         window = self.op.policy.restriction
         bits = -1 if window.input is None else 1 << self.slots[window.input]
-        return Restriction(window, bits, every_cell=admits_nothing(self.op.policy))
+        return RestrictionWindows(window, bits, every_cell=admits_nothing(self.op.policy))
 
 
-class Steps:
+class CorrelationSteps:
     """One partition of a custom operator."""
 
-    def __init__(self, plan: Plan, key: Mapping[str, Any], emit: Callable[[Emitted], None]) -> None:
+    def __init__(self, plan: PartitionPlan, key: Mapping[str, Any], emit: Callable[[Emitted], None]) -> None:
         self.plan = plan
         self.key = key
         self.emit = emit
         self.operator: CustomOperator = self._call("__init__", plan.make)
         self.operator.partition = key
         self.restriction = plan.restriction()
-        self.selection = Selection(plan.op.policy, plan.slots)
+        self.selection = SelectionWindows(plan.op.policy, plan.slots)
         self.phase = Phase.WAITING
         self.clock = BEGINNING_OF_TIME
         self.is_over = False
-        self.buffer: list[Item] = []
+        self.buffer: list[WindowItem] = []
         self.places = 0
         """How many events there were so far."""
-        self.stretch: Stretch | None = None
+        self.stretch: WindowSpan | None = None
         self.step = 0
         """The number of the selection in its restriction window."""
         self.emitted = 0
@@ -90,7 +90,7 @@ class Steps:
 
     # -- what drives it ------------------------------------------------------------------------------------
 
-    def feed(self, item: Item) -> None:
+    def feed(self, item: WindowItem) -> None:
         """Take in the next event in the total order."""
         self.advance(item.end - 1)
         self.buffer.append(item)

@@ -24,7 +24,7 @@ _place, _end = attrgetter("place"), attrgetter("end")
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
+class WindowItem:
     """An event in the buffer of a partition."""
 
     place: int
@@ -40,11 +40,11 @@ class Item:
     """Where it comes from: the stream, by number, and its row there."""
 
 
-Items = Sequence[Item]
+Items = Sequence[WindowItem]
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class WindowSpan:
     """A restriction window in force, both ends included."""
 
     low: int
@@ -57,7 +57,7 @@ class Stretch:
     last: int | None = None
     """Where it ends with an event: the place of that event."""
 
-    def holds(self, item: Item) -> bool:
+    def holds(self, item: WindowItem) -> bool:
         """Tell whether an event lies in it."""
         is_after = self.last is not None and item.place > self.last
         return self.low <= item.end <= self.high and self.first <= item.place and not is_after
@@ -68,7 +68,7 @@ class Stretch:
 
 
 @dataclass(frozen=True, slots=True)
-class Limit:
+class WindowLimit:
     """A kappa dependency whose other bound is known: `bound relation value`."""
 
     bound: str
@@ -76,7 +76,7 @@ class Limit:
     value: int
 
     @classmethod
-    def of(cls, kappa: Kappa, span: tuple[int, int]) -> Limit:
+    def of(cls, kappa: Kappa, span: tuple[int, int]) -> WindowLimit:
         """Make the limit that a window of the given start and end sets."""
         return cls(kappa.bound, kappa.relation, span[0] if kappa.other_bound == "start" else span[1])
 
@@ -95,14 +95,14 @@ class Limit:
         """The instant nearest to `value` that keeps it."""
         return self.value + {"<": -1, ">": 1}.get(self.relation, 0)
 
-    def allows(self, item: Item) -> bool:
+    def allows(self, item: WindowItem) -> bool:
         """Tell whether the bound of one event keeps it."""
         kept: bool = _COMPARE[self.relation](item.start if self.bound == "start" else item.end, self.value)
         return kept
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class WindowView:
     """What a window sees."""
 
     anchor: int | None
@@ -110,15 +110,15 @@ class View:
     """What it has selected: in this selection, or when it shifts, in the one before."""
     items: Items
     """The events of its input in the restriction window, without those consumed."""
-    stretch: Stretch
-    limits: Sequence[Limit]
+    stretch: WindowSpan
+    limits: Sequence[WindowLimit]
 
     def kept(self) -> Items:
         """Give the events that keep the limits on all events."""
         every = [limit for limit in self.limits if limit.on_all]
         return [i for i in self.items if all(limit.allows(i) for limit in every)] if every else self.items
 
-    def on_edge(self, bound: str) -> list[Limit]:
+    def on_edge(self, bound: str) -> list[WindowLimit]:
         """Give the limits that only the first (`start`) or last (`end`) event has to keep."""
         return [limit for limit in self.limits if limit.bound == bound and not limit.on_all]
 
@@ -128,7 +128,7 @@ class View:
         return min([otherwise, *ends])
 
 
-class Setting(Protocol):
+class WindowPlacement(Protocol):
     """A selection window as it was written."""
 
     @property
@@ -136,34 +136,34 @@ class Setting(Protocol):
         """The window."""
         ...
 
-    def initial(self, view: View) -> int | None:
+    def initial(self, view: WindowView) -> int | None:
         """Give the anchor after a shift of the restriction window; None until there is an event for it."""
         ...
 
-    def shifted(self, view: View) -> int | None:
+    def shifted(self, view: WindowView) -> int | None:
         """Give the next anchor; the same if the window cannot shift."""
         ...
 
-    def matching(self, view: View) -> Items:
+    def matching(self, view: WindowView) -> Items:
         """Give the events inside the window. More may come, behind them."""
         ...
 
-    def deadline(self, view: View) -> int:
+    def deadline(self, view: WindowView) -> int:
         """Give the instant after which nothing more can match."""
         ...
 
-    def span(self, view: View) -> tuple[int, int] | None:
+    def span(self, view: WindowView) -> tuple[int, int] | None:
         """Give the start and end that dependencies refer to; None while there is nothing."""
         ...
 
 
-def setting_of(window: SelectionWindow) -> Setting:
+def placement_of(window: SelectionWindow) -> WindowPlacement:
     """Choose the kind of window."""
-    return Counting(window) if window.kind == "counting" else Temporal(window)
+    return CountWindow(window) if window.kind == "counting" else TimeWindow(window)
 
 
 @dataclass(frozen=True, slots=True)
-class Counting:
+class CountWindow:
     """A window of a number of events, or of all from its first on."""
 
     window: SelectionWindow
@@ -173,12 +173,12 @@ class Counting:
         """Whether the anchor is the last event."""
         return self.window.shift.bound == "end"
 
-    def initial(self, view: View) -> int | None:
+    def initial(self, view: WindowView) -> int | None:
         if not view.items:
             return None
         return self._limited(0 if self.window.initial == "oldest" else len(view.items) - 1, view)
 
-    def shifted(self, view: View) -> int | None:
+    def shifted(self, view: WindowView) -> int | None:
         if view.anchor is None:
             return None
         now = bisect_left(view.items, view.anchor, key=_place)
@@ -189,7 +189,7 @@ class Counting:
         # What was consumed under a window that does not move leaves it where it is.
         return view.anchor if stays and now < len(view.items) and place == view.items[now].place else place
 
-    def _wish(self, anchor: int, view: View) -> int:
+    def _wish(self, anchor: int, view: WindowView) -> int:
         """Give the index that the shift policy asks for; outside of the items if there is no such event."""
         shift, items = self.window.shift, view.items
         if shift.by == "newest":
@@ -206,7 +206,7 @@ class Counting:
             return bisect_right(items, base, key=_place) + shift.amount - 1
         return bisect_left(items, base, key=_place) + shift.amount
 
-    def _at_a_distance(self, edge: Item | None, items: Items) -> int:
+    def _at_a_distance(self, edge: WindowItem | None, items: Items) -> int:
         """Give the index of the nearest event at least the shift's time away."""
         if edge is None:
             return -1
@@ -215,7 +215,7 @@ class Counting:
             return bisect_left(items, wanted, key=_end)
         return bisect_right(items, wanted, key=_end) - 1
 
-    def _limited(self, wish: int, view: View) -> int | None:
+    def _limited(self, wish: int, view: WindowView) -> int | None:
         """Move the window back as far as its dependencies force it to, and no further."""
         for limit in view.limits:
             if limit.upper and limit.on_all:
@@ -231,7 +231,7 @@ class Counting:
                 wish -= 1
         return view.anchor if wish < 0 else view.items[wish].place
 
-    def _forced(self, allowed: int, view: View) -> int:
+    def _forced(self, allowed: int, view: WindowView) -> int:
         """Give the index of a window that ends with the last allowed event, not before where it is now."""
         forced = allowed - 1 if self.at_end else max(0, allowed - (self.window.length or 1))
         if view.anchor is None:
@@ -239,7 +239,7 @@ class Counting:
         now = bisect_left(view.items, view.anchor, key=_place)
         return max(forced, now) if now < allowed else forced
 
-    def matching(self, view: View) -> Items:
+    def matching(self, view: WindowView) -> Items:
         if self.at_end:
             return self._up_to_anchor(view)
         kept = view.kept()
@@ -249,7 +249,7 @@ class Counting:
             begin += 1
         return self._from_first(kept[begin:], view)
 
-    def _up_to_anchor(self, view: View) -> Items:
+    def _up_to_anchor(self, view: WindowView) -> Items:
         if view.anchor is None:
             return ()
         kept = view.kept()
@@ -260,7 +260,7 @@ class Counting:
         ]
         return found if found and all(limit.allows(found[at]) for limit, at in edges) else ()
 
-    def _from_first(self, kept: Items, view: View) -> Items:
+    def _from_first(self, kept: Items, view: WindowView) -> Items:
         """Take as many events as the window has room for; its last must keep the limits on its end."""
         length = self.window.length or len(kept)
         last = view.on_edge("end")
@@ -270,16 +270,16 @@ class Counting:
                 return found
         return ()
 
-    def deadline(self, view: View) -> int:
+    def deadline(self, view: WindowView) -> int:
         is_full = len(view.found) == self.window.length or (self.at_end and view.anchor is not None)
         return BEGINNING_OF_TIME if is_full else view.last_instant(view.stretch.high)
 
-    def span(self, view: View) -> tuple[int, int] | None:
+    def span(self, view: WindowView) -> tuple[int, int] | None:
         return (min(item.start for item in view.found), view.found[-1].end) if view.found else None
 
 
 @dataclass(frozen=True, slots=True)
-class Temporal:
+class TimeWindow:
     """A window of a length in time. Both ends are included, but not the end of one that shifts by time."""
 
     window: SelectionWindow
@@ -290,12 +290,12 @@ class Temporal:
         length = self.window.length
         return None if length is None else length - (self.window.shift.by == "time")
 
-    def initial(self, view: View) -> int | None:
+    def initial(self, view: WindowView) -> int | None:
         newest = self.window.initial == "newest" and self.reach is not None
         start = view.stretch.high - (self.reach or 0) if newest else view.stretch.low
         return self._limited(start, view)
 
-    def shifted(self, view: View) -> int | None:
+    def shifted(self, view: WindowView) -> int | None:
         if view.anchor is None:
             return None
         start = self._wish(view.anchor, view)
@@ -303,7 +303,7 @@ class Temporal:
             start = view.anchor
         return self._limited(start, view)
 
-    def _wish(self, anchor: int, view: View) -> int:
+    def _wish(self, anchor: int, view: WindowView) -> int:
         """Give the start that the shift policy asks for."""
         shift = self.window.shift
         if shift.by == "none":
@@ -316,7 +316,7 @@ class Temporal:
             return anchor
         return event.end - (self.reach or 0) if by_end else event.end
 
-    def _event(self, edge: int, items: Items) -> Item | None:
+    def _event(self, edge: int, items: Items) -> WindowItem | None:
         """Give the event that a shift moves the bound at `edge` to."""
         shift = self.window.shift
         if shift.by in ("newest", "oldest"):
@@ -327,7 +327,7 @@ class Temporal:
             return None
         return others[shift.amount - 1 if ahead else shift.amount]
 
-    def _limited(self, start: int, view: View) -> int:
+    def _limited(self, start: int, view: WindowView) -> int:
         for limit in view.limits:
             if limit.bound == "end" and self.reach is None:
                 continue
@@ -338,16 +338,16 @@ class Temporal:
             start = min(start, bound) if limit.upper else max(start, bound)
         return start
 
-    def _end(self, anchor: int, view: View) -> int:
+    def _end(self, anchor: int, view: WindowView) -> int:
         return view.stretch.high if self.reach is None else anchor + self.reach
 
-    def matching(self, view: View) -> Items:
+    def matching(self, view: WindowView) -> Items:
         span = self.span(view)
         return [item for item in view.kept() if span is not None and span[0] <= item.end <= span[1]]
 
-    def deadline(self, view: View) -> int:
+    def deadline(self, view: WindowView) -> int:
         span = self.span(view)
         return view.last_instant(view.stretch.high if span is None else min(span[1], view.stretch.high))
 
-    def span(self, view: View) -> tuple[int, int] | None:
+    def span(self, view: WindowView) -> tuple[int, int] | None:
         return None if view.anchor is None else (view.anchor, self._end(view.anchor, view))

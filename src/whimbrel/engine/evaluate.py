@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from whimbrel.engine.places import relate
+from whimbrel.engine.spatial_relations import relate
 from whimbrel.engine.values import BoolArray, Column, decoded, from_arrow, nothing, to_arrow
 from whimbrel.errors import QueryError, QueryTypeError
 from whimbrel.graph.expressions import (
@@ -20,7 +20,7 @@ from whimbrel.graph.expressions import (
     Call,
     Expr,
     Literal,
-    Part,
+    PartRef,
     Unary,
     format_expr,
 )
@@ -408,7 +408,7 @@ def _vectorised(function: Function, columns: list[Column], size: int, expr: Expr
 
 
 def _python_values(argument: Expr, frame: Frame) -> list[Any]:
-    if not isinstance(argument, Part):
+    if not isinstance(argument, PartRef):
         values: list[Any] = to_arrow(evaluate(argument, frame)).to_pylist()
         return values
     columns = {name: to_arrow(column).to_pylist() for name, column in frame.attributes(argument.name).items()}

@@ -12,18 +12,18 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from whimbrel.engine import contents
+from whimbrel.engine import content_hashes
 from whimbrel.engine.kernels.contents import sizes_of_ids, write_ids
 from whimbrel.engine.kernels.ordering import hash_lists, hash_texts
-from whimbrel.engine.store import Store, different
-from whimbrel.engine.streams import Stream, Surroundings
+from whimbrel.engine.row_store import RowStore, different
+from whimbrel.engine.streams import ExecutionContext, OperatorStream
 from whimbrel.engine.values import Column, Int64Array, decoded, to_arrow
 from whimbrel.graph.expressions import Attribute, Expr
 from whimbrel.model.schema import Type
 
 HashArray = npt.NDArray[np.uint64]
 NUMBER = Attribute(None, "@number")
-CONTENT = Attribute(None, contents.CONTENT)
+CONTENT = Attribute(None, content_hashes.CONTENT)
 """Where the store of atomic events keeps what those without an id say, and the number of equal ones."""
 HASH = (Attribute(None, "@high"), Attribute(None, "@low"))
 """Where a stream of derived events or composites keeps the hashes of its rows."""
@@ -42,7 +42,7 @@ def hashes(texts: pa.Array) -> tuple[HashArray, HashArray]:
     return high, low
 
 
-def event_ids(atoms: Store, rows: Int64Array) -> pa.Array:
+def event_ids(atoms: RowStore, rows: Int64Array) -> pa.Array:
     """Give the ids of atomic events: their own, or made from what they say."""
     own = atoms.column(Attribute(None, "id"), rows)
     if own.type is not None and own.null is None:
@@ -63,7 +63,7 @@ def made_ids(
 ) -> pa.Array:
     """Make ids for events without one: `source:times:content:number:type`.
 
-    `content` is what they say (`whimbrel.engine.contents`), `number` tells equal ones apart.
+    `content` is what they say (`whimbrel.engine.content_hashes`), `number` tells equal ones apart.
     """
     sources, types = _coded(source), _coded(event_type)
     offsets = np.zeros(len(start) + 1, np.int64)
@@ -88,7 +88,7 @@ def _coded(texts: Column) -> tuple[Int64Array, Int64Array, npt.NDArray[np.uint8]
     return codes, offsets, np.array(bytearray(b"".join(known) + b"\0"), np.uint8)
 
 
-def _whole(atoms: Store, key: Attribute, rows: Int64Array) -> Int64Array:
+def _whole(atoms: RowStore, key: Attribute, rows: Int64Array) -> Int64Array:
     """Give the whole numbers of a column, 0 for none."""
     column = atoms.column(key, rows)
     if column.type is None:
@@ -96,9 +96,11 @@ def _whole(atoms: Store, key: Attribute, rows: Int64Array) -> Int64Array:
     return np.where(column.nulls, 0, column.values)
 
 
-def row_hashes(around: Surroundings, stream: Stream, rows: Int64Array) -> tuple[HashArray, HashArray]:
+def row_hashes(
+    context: ExecutionContext, stream: OperatorStream, rows: Int64Array
+) -> tuple[HashArray, HashArray]:
     """Give what events count with in the ids of the detections they are part of."""
-    if stream.store is around.atoms.store:
+    if stream.store is context.atoms.store:
         found, inverse = different(rows)
         high, low = event_hashes(stream.store, found)
         return high[inverse], low[inverse]
@@ -106,7 +108,7 @@ def row_hashes(around: Surroundings, stream: Stream, rows: Int64Array) -> tuple[
     return kept[0], kept[1]
 
 
-def event_hashes(atoms: Store, rows: Int64Array) -> tuple[HashArray, HashArray]:
+def event_hashes(atoms: RowStore, rows: Int64Array) -> tuple[HashArray, HashArray]:
     """Hash the ids of atomic events."""
     return hashes(event_ids(atoms, rows))
 
@@ -150,11 +152,11 @@ def _folded(
     return hash_columns(out_high, out_low)
 
 
-def row_ids(around: Surroundings, stream: Stream, rows: Int64Array) -> pa.Array:
+def row_ids(context: ExecutionContext, stream: OperatorStream, rows: Int64Array) -> pa.Array:
     """Give the ids of events, atomic or derived."""
-    if stream.store is around.atoms.store:
+    if stream.store is context.atoms.store:
         return event_ids(stream.store, rows)
-    return _hexadecimal(*row_hashes(around, stream, rows))
+    return _hexadecimal(*row_hashes(context, stream, rows))
 
 
 def _hexadecimal(high: HashArray, low: HashArray) -> pa.Array:

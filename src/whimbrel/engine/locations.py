@@ -6,8 +6,8 @@ import numpy as np
 import pyarrow as pa
 
 from whimbrel.engine.kernels.hull import hulls, write_wkb
+from whimbrel.engine.row_store import Lineage, RowStore, offsets_of
 from whimbrel.engine.shapes import SHAPE, shape_texts, wkb_of
-from whimbrel.engine.store import Lineage, Store, offsets_of
 from whimbrel.engine.values import Column, FloatArray, Int64Array, from_arrow, nothing, to_arrow
 from whimbrel.graph.expressions import Attribute
 from whimbrel.model.schema import Coordinates, Type
@@ -15,7 +15,7 @@ from whimbrel.model.schema import Coordinates, Type
 _PLACE = {Attribute(None, "x"), SHAPE}
 
 
-def hull_wkb(atoms: Store, lineage: Lineage, coordinates: Coordinates | None) -> pa.Array:
+def hull_wkb(atoms: RowStore, lineage: Lineage, coordinates: Coordinates | None) -> pa.Array:
     """Give the hull of every row's atomic events as well-known binary; null where none has a location."""
     if not atoms.has_any(_PLACE):
         return pa.nulls(len(lineage), pa.binary())
@@ -36,7 +36,7 @@ def hull_wkb(atoms: Store, lineage: Lineage, coordinates: Coordinates | None) ->
     return pa.Array.from_buffers(pa.binary(), len(count), buffers)
 
 
-def shapes_of(atoms: Store, lineage: Lineage, coordinates: Coordinates | None) -> Column:
+def shapes_of(atoms: RowStore, lineage: Lineage, coordinates: Coordinates | None) -> Column:
     """Give the shape of every row's location, as text; null where it is a point or there is none."""
     if not len(lineage) or (_single(lineage) and not _has_shapes(atoms)):
         return nothing(len(lineage))
@@ -44,7 +44,7 @@ def shapes_of(atoms: Store, lineage: Lineage, coordinates: Coordinates | None) -
     return from_arrow(texts) if texts.null_count < len(texts) else nothing(len(texts))
 
 
-def middles_of(atoms: Store, lineage: Lineage, axis: str, coordinates: Coordinates | None) -> Column:
+def middles_of(atoms: RowStore, lineage: Lineage, axis: str, coordinates: Coordinates | None) -> Column:
     """Give the centre of every row's location along one axis, null where there is none."""
     if not len(lineage):
         return nothing(0)
@@ -65,11 +65,11 @@ def _single(lineage: Lineage) -> bool:
     return len(lineage.refs) == len(lineage) and bool((np.diff(lineage.offsets) == 1).all())
 
 
-def _has_shapes(atoms: Store) -> bool:
+def _has_shapes(atoms: RowStore) -> bool:
     return atoms.has_any({SHAPE})
 
 
-def _points(atoms: Store, lineage: Lineage) -> tuple[Int64Array, FloatArray, FloatArray]:
+def _points(atoms: RowStore, lineage: Lineage) -> tuple[Int64Array, FloatArray, FloatArray]:
     """Give the corner points of all atomic events below each row."""
     x, y = (_floats(atoms, axis, lineage.refs) for axis in ("x", "y"))
     polygons = atoms.column(SHAPE, lineage.refs)
@@ -89,7 +89,7 @@ def _points(atoms: Store, lineage: Lineage) -> tuple[Int64Array, FloatArray, Flo
     return places[lineage.offsets], all_x, all_y
 
 
-def _floats(atoms: Store, axis: str, refs: Int64Array) -> FloatArray:
+def _floats(atoms: RowStore, axis: str, refs: Int64Array) -> FloatArray:
     column = atoms.column(Attribute(None, axis), refs)
     if column.type is None:
         return np.full(len(refs), np.nan)

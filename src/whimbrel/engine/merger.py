@@ -10,11 +10,11 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from whimbrel.engine.arrivals import Arrivals, Arrived
 from whimbrel.engine.identity import hash_columns, row_hashes
+from whimbrel.engine.ordered_inputs import OrderedBatch, OrderedInputs
+from whimbrel.engine.row_store import Lineage, RowStore
 from whimbrel.engine.snapshot import Blocks
-from whimbrel.engine.store import Lineage, Store
-from whimbrel.engine.streams import IDENTITY, RowsFrame, Stream, Surroundings, identities
+from whimbrel.engine.streams import IDENTITY, ExecutionContext, OperatorStream, RowsFrame, identities
 from whimbrel.engine.values import Column, Int64Array, concat, nothing
 from whimbrel.graph.expressions import GROUP, Attribute, Expr, format_expr
 from whimbrel.graph.operators import ANY, Graph, Merge, Operator, Source
@@ -23,14 +23,14 @@ from whimbrel.model.schema import Type
 from whimbrel.model.time import END_OF_TIME
 
 
-class Union:
+class UnionOperator:
     """A `Merge` of selections of one stream, at run time."""
 
     due = END_OF_TIME
 
-    def __init__(self, graph: Graph, op: Merge, streams: dict[str, Stream]) -> None:
+    def __init__(self, graph: Graph, op: Merge, streams: dict[str, OperatorStream]) -> None:
         self.inputs = [streams[branch.input] for branch in op.branches]
-        self.stream = Stream(op.name, self.inputs[0].store, number=self.inputs[0].number)
+        self.stream = OperatorStream(op.name, self.inputs[0].store, number=self.inputs[0].number)
         for branch, stream in zip(op.branches, self.inputs, strict=True):
             self.stream.branches |= {name: list(tests) for name, tests in stream.branches.items()}
             if branch.alias is not None:
@@ -38,7 +38,7 @@ class Union:
                 self.stream.branches.setdefault(branch.alias, []).append((_type_of(root), condition))
 
     @staticmethod
-    def suits(op: Merge, streams: dict[str, Stream]) -> bool:
+    def suits(op: Merge, streams: dict[str, OperatorStream]) -> bool:
         """Tell whether all branches select from one stream of plain events."""
         inputs = [streams[branch.input] for branch in op.branches]
         return all(stream.store is inputs[0].store and not stream.composite for stream in inputs)
@@ -60,19 +60,24 @@ def _type_of(root: Operator) -> str | None:
     return root.event_type if isinstance(root, Source) and root.event_type != ANY else None
 
 
-class Merger:
+class MergeOperator:
     """A `Merge` of several streams, at run time."""
 
     due = END_OF_TIME
 
     def __init__(
-        self, graph: Graph, op: Merge, streams: dict[str, Stream], around: Surroundings, needs: Iterable[Expr]
+        self,
+        graph: Graph,
+        op: Merge,
+        streams: dict[str, OperatorStream],
+        context: ExecutionContext,
+        required: Iterable[Expr],
     ) -> None:
         self.op = op
-        self.around = around
-        self.arrivals = Arrivals(around, [streams[branch.input] for branch in op.branches])
-        self.stream = Stream(op.name, Store(), composite=True)
-        self.needs = sorted(set(needs), key=format_expr)
+        self.context = context
+        self.arrivals = OrderedInputs(context, [streams[branch.input] for branch in op.branches])
+        self.stream = OperatorStream(op.name, RowStore(), composite=True)
+        self.required = sorted(set(required), key=format_expr)
         self.scopes = [scope(graph, branch.input) for branch in op.branches]
 
     def save(self, blocks: Blocks, name: str) -> None:
@@ -89,42 +94,42 @@ class Merger:
         self.stream.watermark = self.arrivals.watermark
         self.stream.new = np.zeros(0, np.int64)
         if len(arrived):
-            columns = {need: self._needed(need, arrived) for need in self.needs}
+            columns = {need: self._needed(need, arrived) for need in self.required}
             columns |= self._hashes(arrived)
             columns[IDENTITY] = Column(Type.INT, self._identities(arrived))
             lineage = self._lineage(arrived)
             self.stream.new = self.stream.store.append(arrived.start, arrived.end, columns, lineage)
 
-    def _roots(self, arrived: Arrived) -> Iterable[tuple[np.ndarray, Stream]]:
+    def _roots(self, arrived: OrderedBatch) -> Iterable[tuple[np.ndarray, OperatorStream]]:
         for number, stream in enumerate(self.arrivals.roots):
             at = np.nonzero(arrived.root == number)[0]
             if len(at):
                 yield at, stream
 
-    def _identities(self, arrived: Arrived) -> Int64Array:
+    def _identities(self, arrived: OrderedBatch) -> Int64Array:
         found = np.empty(len(arrived), np.int64)
         for at, stream in self._roots(arrived):
-            found[at] = identities(self.around, stream, arrived.row[at])
+            found[at] = identities(self.context, stream, arrived.row[at])
         return found
 
-    def _hashes(self, arrived: Arrived) -> dict[Expr, Column]:
+    def _hashes(self, arrived: OrderedBatch) -> dict[Expr, Column]:
         high, low = np.empty(len(arrived), np.uint64), np.empty(len(arrived), np.uint64)
         for at, stream in self._roots(arrived):
-            high[at], low[at] = row_hashes(self.around, stream, arrived.row[at])
+            high[at], low[at] = row_hashes(self.context, stream, arrived.row[at])
         return hash_columns(high, low)
 
-    def _lineage(self, arrived: Arrived) -> Lineage:
+    def _lineage(self, arrived: OrderedBatch) -> Lineage:
         pieces, places = [], []
         for at, stream in self._roots(arrived):
             pieces.append(stream.store.lineage(arrived.row[at]))
             places.append(at)
         return Lineage.concat(pieces).take(np.argsort(np.concatenate(places), kind="stable"))
 
-    def _needed(self, need: Expr, arrived: Arrived) -> Column:
+    def _needed(self, need: Expr, arrived: OrderedBatch) -> Column:
         """Give a column for all arrived events, null where the branch it belongs to does not fit."""
         pieces, places = [], []
         for at, stream in self._roots(arrived):
-            frame = RowsFrame(self.around, stream, arrived.row[at])
+            frame = RowsFrame(self.context, stream, arrived.row[at])
             pieces.append(self._of_root(need, frame, arrived.mask[at]))
             places.append(at)
         return concat(pieces).take(np.argsort(np.concatenate(places), kind="stable"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from whimbrel.engine.streams import RowsFrame, Surroundings
+from whimbrel.engine.streams import ExecutionContext, RowsFrame
 from whimbrel.engine.values import Column
 from whimbrel.graph.expressions import GROUP, Expr, parts_of
 from whimbrel.graph.functions import Function
@@ -16,17 +16,17 @@ from whimbrel.model.schema import Coordinates
 class PartsFrame:
     """One frame a part, all of the same length; `owner` tells which part a name belongs to."""
 
-    around: Surroundings
+    context: ExecutionContext
     frames: tuple[RowsFrame, ...]
     owner: Mapping[str, int]
 
     @property
     def functions(self) -> Mapping[str, Function]:
-        return self.around.functions
+        return self.context.functions
 
     @property
     def coordinates(self) -> Coordinates | None:
-        return self.around.coordinates
+        return self.context.coordinates
 
     def __len__(self) -> int:
         return len(self.frames[0])

@@ -9,22 +9,22 @@ from typing import Protocol
 import numpy as np
 import pyarrow as pa
 
-from whimbrel.engine.aggregator import Aggregator
-from whimbrel.engine.atoms import Atom, Atoms
-from whimbrel.engine.deriver import Deriver
-from whimbrel.engine.encounters import Encounters
-from whimbrel.engine.environment import Environment
-from whimbrel.engine.forms import rows_passing
-from whimbrel.engine.matcher import Matcher
-from whimbrel.engine.merger import Merger, Union
-from whimbrel.engine.mover import Mover
-from whimbrel.engine.needs import Needs
-from whimbrel.engine.receiver import Receiver
-from whimbrel.engine.repeater import Repeater
-from whimbrel.engine.sequencer import Overdue, Sequencer
+from whimbrel.engine.aggregator import AggregateOperator
+from whimbrel.engine.condition_templates import rows_passing
+from whimbrel.engine.deriver import DeriveOperator
+from whimbrel.engine.encounters import EncounterOperator
+from whimbrel.engine.environment import CustomRuntime
+from whimbrel.engine.join_pattern import JoinPatternOperator
+from whimbrel.engine.merger import MergeOperator, UnionOperator
+from whimbrel.engine.motion import MotionOperator
+from whimbrel.engine.receiver import ReceiveOperator
+from whimbrel.engine.repeater import RepeatOperator
+from whimbrel.engine.required_columns import RequiredColumns
+from whimbrel.engine.row_store import RowStore
 from whimbrel.engine.snapshot import Blocks, load_store, save_store
-from whimbrel.engine.store import Store
-from whimbrel.engine.streams import Stream, Surroundings
+from whimbrel.engine.source_events import Selector, SourceEvents
+from whimbrel.engine.step_pattern import StepPatternOperator, TimeoutOperator
+from whimbrel.engine.streams import ExecutionContext, OperatorStream
 from whimbrel.engine.values import Int64Array
 from whimbrel.errors import QueryError, StateError
 from whimbrel.graph.expressions import Call, Expr, children
@@ -36,26 +36,26 @@ from whimbrel.graph.operators import (
     Derive,
     Filter,
     Graph,
-    Match,
+    JoinPattern,
     Merge,
     Operator,
     Repeat,
     Source,
 )
-from whimbrel.graph.outline import Outline
 from whimbrel.graph.passes import PASSES, Pass, rewrite
 from whimbrel.graph.query import Query
 from whimbrel.graph.reach import reach
 from whimbrel.graph.scope import selection
-from whimbrel.graph.sequence import Sequence, TimedOut
+from whimbrel.graph.sequence import StepPattern, TimedOut
+from whimbrel.graph.template import GraphTemplate
 from whimbrel.graph.wiring import readers
 from whimbrel.model.time import END_OF_TIME
 
 
-class Runtime(Protocol):
+class RunningOperator(Protocol):
     """An operator at run time."""
 
-    stream: Stream
+    stream: OperatorStream
 
     @property
     def due(self) -> int:
@@ -75,16 +75,16 @@ class Runtime(Protocol):
         ...
 
 
-class Sieve:
+class FilterOperator:
     """A `Filter` over events that another operator made."""
 
     due = END_OF_TIME
 
-    def __init__(self, op: Filter, source: Stream, around: Surroundings) -> None:
+    def __init__(self, op: Filter, source: OperatorStream, context: ExecutionContext) -> None:
         self.op = op
         self.source = source
-        self.around = around
-        self.stream = Stream(
+        self.context = context
+        self.stream = OperatorStream(
             op.name,
             source.store,
             source.composite,
@@ -105,7 +105,7 @@ class Sieve:
         self.stream.watermark = self.source.watermark
         rows = self.source.new
         if len(rows):
-            rows = rows_passing(self.op.condition, self.around, self.source, rows)
+            rows = rows_passing(self.op.condition, self.context, self.source, rows)
         self.stream.new = rows
 
 
@@ -116,13 +116,13 @@ class Pipeline:
     """Whether there is a stream for each operator, also for selections that only further ones read. Those are
     tested by themselves, and a query need not be looked at for events that fail them."""
 
-    outline: Outline | None = None
+    outline: GraphTemplate | None = None
     """What it does apart from what it asks of single events, where it could be a member of a family."""
 
     def __init__(
         self,
         query: Query,
-        atoms: Atoms,
+        atoms: SourceEvents,
         name: str,
         passes: Iterable[Pass] = PASSES,
         graph: Graph | None = None,
@@ -131,12 +131,12 @@ class Pipeline:
         self.name = name
         self.graph = rewrite(query.graph, tuple(passes)) if graph is None else graph
         self.atoms = atoms
-        self.around = Surroundings(self._events(), query.functions, query.graph.coordinates)
-        self.needs = self._needs()
-        self.used: list[Atom] = []
-        self.selections: list[Stream] = []
-        self.streams: dict[str, Stream] = {}
-        self.runtimes: dict[str, Runtime] = {}
+        self.context = ExecutionContext(self._events(), query.functions, query.graph.coordinates)
+        self.required = self._needs()
+        self.used: list[Selector] = []
+        self.selections: list[OperatorStream] = []
+        self.streams: dict[str, OperatorStream] = {}
+        self.runtimes: dict[str, RunningOperator] = {}
         left_out = set() if self.has_every_stream else self._selected_further()
         for operator in self.graph.operators:
             if operator.name not in left_out:
@@ -145,11 +145,11 @@ class Pipeline:
         self.outputs = [self.streams[name] for name in self.graph.outputs]
         self._passing = self._read_at_once()
 
-    def _events(self) -> Stream:
+    def _events(self) -> OperatorStream:
         return self.atoms.stream
 
-    def _needs(self) -> Needs:
-        return Needs(self.graph, self.query.functions)
+    def _needs(self) -> RequiredColumns:
+        return RequiredColumns(self.graph, self.query.functions)
 
     def _selected_further(self) -> set[str]:
         """Name the selections of atomic events that only further selections read."""
@@ -174,45 +174,45 @@ class Pipeline:
             self.streams[operator.name] = self.selections[-1]
             return
         runtime = self._runtime(operator)
-        if not isinstance(runtime, Sieve | Union):
+        if not isinstance(runtime, FilterOperator | UnionOperator):
             runtime.stream.number = len(self.runtimes) + 1
         self.runtimes[operator.name] = runtime
         self.streams[operator.name] = runtime.stream
 
-    def _runtime(self, operator: Operator) -> Runtime:  # noqa: C901, PLR0912 - one case for each kind
-        needs = self.needs.of[operator.name]
+    def _runtime(self, operator: Operator) -> RunningOperator:  # noqa: C901, PLR0912 - one case for each kind
+        required = self.required.of[operator.name]
         match operator:
             case Filter():
-                return Sieve(operator, self.streams[operator.input], self.around)
-            case Match():
-                return Matcher(self.graph, operator, self.streams, self.around, needs)
+                return FilterOperator(operator, self.streams[operator.input], self.context)
+            case JoinPattern():
+                return JoinPatternOperator(self.graph, operator, self.streams, self.context, required)
             case Repeat():
-                return Repeater(operator, self.streams, self.around, needs)
+                return RepeatOperator(operator, self.streams, self.context, required)
             case Merge():
-                if Union.suits(operator, self.streams):
-                    return Union(self.graph, operator, self.streams)
-                return Merger(self.graph, operator, self.streams, self.around, needs)
+                if UnionOperator.suits(operator, self.streams):
+                    return UnionOperator(self.graph, operator, self.streams)
+                return MergeOperator(self.graph, operator, self.streams, self.context, required)
             case Aggregate():
-                return Aggregator(self.graph, operator, self.streams, self.around)
+                return AggregateOperator(self.graph, operator, self.streams, self.context)
             case Custom():
-                return Environment(operator, self.streams, self.around, self.query.operators)
-            case Sequence():
-                return Sequencer(self.graph, operator, self.streams, self.around, needs)
+                return CustomRuntime(operator, self.streams, self.context, self.query.operators)
+            case StepPattern():
+                return StepPatternOperator(self.graph, operator, self.streams, self.context, required)
             case Motion():
-                return Mover(operator, self.streams, self.around, needs)
+                return MotionOperator(operator, self.streams, self.context, required)
             case Encounter():
-                return Encounters(operator, self.streams, self.around, needs)
+                return EncounterOperator(operator, self.streams, self.context, required)
             case TimedOut():
                 sequencer = self.runtimes[operator.input]
-                assert isinstance(sequencer, Sequencer)
-                return Overdue(operator, sequencer)
+                assert isinstance(sequencer, StepPatternOperator)
+                return TimeoutOperator(operator, sequencer)
             case Derive(cases=()):
-                return Receiver(operator, self.around)
+                return ReceiveOperator(operator, self.context)
             case Derive():
-                return Deriver(self.graph, operator, self.streams, self.around)
+                return DeriveOperator(self.graph, operator, self.streams, self.context)
         raise QueryError(f"the embedded engine cannot run {type(operator).__name__} ({operator.name!r})")
 
-    def _read_at_once(self) -> list[Store]:
+    def _read_at_once(self) -> list[RowStore]:
         """Give the stores of which nobody reads a row later than in the step that made it."""
         read_later = {
             name
@@ -223,7 +223,7 @@ class Pipeline:
         return [
             runtime.stream.store
             for name, runtime in self.runtimes.items()
-            if name not in read_later and not isinstance(runtime, Sieve | Union)
+            if name not in read_later and not isinstance(runtime, FilterOperator | UnionOperator)
         ]
 
     @property
@@ -234,7 +234,7 @@ class Pipeline:
     @property
     def dropped(self) -> int:
         """How many matches in the making were given up because a partition had too many of them."""
-        return sum(each.dropped for each in self.runtimes.values() if isinstance(each, Sequencer))
+        return sum(each.dropped for each in self.runtimes.values() if isinstance(each, StepPatternOperator))
 
     def rounds(self) -> Iterator[None]:
         """Process what is new, once or in several rounds; after each, its outputs have to be looked at."""
@@ -246,11 +246,11 @@ class Pipeline:
         for runtime in self.runtimes.values():
             runtime.step()
 
-    def reported(self, stream: Stream) -> Int64Array:
+    def reported(self, stream: OperatorStream) -> Int64Array:
         """Give the rows that are new in an output."""
         return stream.new
 
-    def queries(self, stream: Stream, rows: Int64Array) -> pa.Array:  # noqa: ARG002 (a family looks at it)
+    def queries(self, stream: OperatorStream, rows: Int64Array) -> pa.Array:  # noqa: ARG002 (a family looks at it)
         """Name the query that found each of some rows of an output."""
         return pa.repeat(self.name, len(rows))
 
@@ -261,7 +261,7 @@ class Pipeline:
             where = f"{name}/{operator}"
             runtime.save(blocks, where)
             blocks.put_json(f"{where}/watermark", runtime.stream.watermark)
-            if not isinstance(runtime, Sieve | Union):
+            if not isinstance(runtime, FilterOperator | UnionOperator):
                 save_store(blocks, f"{where}/stream", runtime.stream.store)
 
     def load(self, blocks: Blocks, name: str) -> None:
@@ -278,15 +278,15 @@ class Pipeline:
             where = f"{name}/{operator}"
             runtime.load(blocks, where)
             runtime.stream.watermark = blocks.json(f"{where}/watermark")
-            if not isinstance(runtime, Sieve | Union):
+            if not isinstance(runtime, FilterOperator | UnionOperator):
                 load_store(blocks, f"{where}/stream", runtime.stream.store)
 
     def forget_before(self, time: int) -> None:
         """Let go of events that can no longer take part in anything."""
         for runtime in self.runtimes.values():
-            if isinstance(runtime, Aggregator | Repeater):
+            if isinstance(runtime, AggregateOperator | RepeatOperator):
                 runtime.buffer.forget_before(time)
-            if not isinstance(runtime, Sieve | Union):
+            if not isinstance(runtime, FilterOperator | UnionOperator):
                 runtime.stream.store.forget_before(time)
 
     def clear_made(self) -> None:
@@ -297,7 +297,7 @@ class Pipeline:
             store.forget_all()
 
 
-def _atom(graph: Graph, operator: Operator, functions: Mapping[str, Function]) -> Atom | None:
+def _atom(graph: Graph, operator: Operator, functions: Mapping[str, Function]) -> Selector | None:
     """Give the type and condition of a selection of atomic events; None for all other operators.
 
     A condition that calls a function of the query's own is not shared: another query may mean another one.

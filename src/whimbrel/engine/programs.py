@@ -16,9 +16,9 @@ import numpy as np
 
 from whimbrel.engine.evaluate import arithmetic_type
 from whimbrel.engine.kernels import machine as m
-from whimbrel.engine.kernels.calling import address_of_related
-from whimbrel.engine.places import ASKED, tolerance
-from whimbrel.engine.shapes import NO_SHAPE, Layout
+from whimbrel.engine.kernels.relation_address import address_of_related
+from whimbrel.engine.shapes import NO_SHAPE, ShapeLayout
+from whimbrel.engine.spatial_relations import ASKED, tolerance
 from whimbrel.engine.values import FloatArray, Int64Array
 from whimbrel.errors import QueryTypeError
 from whimbrel.graph.expressions import (
@@ -31,7 +31,7 @@ from whimbrel.graph.expressions import (
     Call,
     Expr,
     Literal,
-    Part,
+    PartRef,
     Unary,
     format_expr,
     parts_of,
@@ -113,7 +113,7 @@ class Programs:
         if expr in self.registers:
             return self._push_register(self.registers[expr])
         names = parts_of(expr)
-        if len(names) == 1 and not isinstance(expr, Part):
+        if len(names) == 1 and not isinstance(expr, PartRef):
             (name,) = names
             if name is not None and name in self.slots:
                 return self._push_column(self.slots[name], expr)
@@ -290,7 +290,7 @@ class Programs:
 
     def _relate_places(self, expr: Call) -> Type | None:
         one, two = expr.arguments[:2]
-        if not (isinstance(one, Part) and isinstance(two, Part)):
+        if not (isinstance(one, PartRef) and isinstance(two, PartRef)):
             raise BeyondTheMachine
         on_sphere = self.coordinates is Coordinates.LONLAT
         has_shapes = self._has_shape(one) or self._has_shape(two)
@@ -306,7 +306,7 @@ class Programs:
         self._emit(m.APART + ASKED[expr.function], self._shapes_place(), int(on_sphere))
         return Type.FLOAT if expr.function == "distance" else Type.BOOL
 
-    def _has_shape(self, part: Part) -> bool:
+    def _has_shape(self, part: PartRef) -> bool:
         shape = Attribute(part.name, SHAPE.name)
         if shape in self.registers:
             return self.registers[shape].type is not None
@@ -329,7 +329,7 @@ class Programs:
         """Whether any program asks how two shapes lie to each other."""
         return self._shapes_at is not None
 
-    def constants(self, layout: Layout, texts: Sequence[Any]) -> tuple[Int64Array, FloatArray]:
+    def constants(self, layout: ShapeLayout, texts: Sequence[Any]) -> tuple[Int64Array, FloatArray]:
         """Give the constants, followed by where the shape of every text lies, and by the shapes."""
         ints, floats = np.array(self.ints, np.int64), np.array(self.floats, np.float64)
         if self._shapes_at is None:
@@ -343,7 +343,7 @@ class Programs:
 def relation(expr: Call) -> Expr:
     """Spell a temporal relation out as comparisons of starts and ends."""
     first, second = expr.arguments
-    if not (isinstance(first, Part) and isinstance(second, Part)):
+    if not (isinstance(first, PartRef) and isinstance(second, PartRef)):
         raise QueryTypeError(f"{expr.function!r} relates two parts of the pattern", expr.at)
     names = {"a": first.name, "b": second.name}
     joined: Expr | None = None
@@ -363,7 +363,7 @@ def spell_out_relations(expr: Expr) -> Expr:
 
 def is_relation(expr: Expr) -> TypeGuard[Call]:
     """Tell whether `expr` relates two parts in time; `contains` is also a function of texts."""
-    return isinstance(expr, Call) and expr.function in RELATIONS and isinstance(expr.arguments[0], Part)
+    return isinstance(expr, Call) and expr.function in RELATIONS and isinstance(expr.arguments[0], PartRef)
 
 
 def _any_equal(expr: Call) -> Expr:

@@ -4,31 +4,31 @@ from __future__ import annotations
 
 import numpy as np
 
-from whimbrel.engine.carried import Carried, bring_along
+from whimbrel.engine.derived_batch import DerivedBatch, bring_along
+from whimbrel.engine.row_store import RowStore
 from whimbrel.engine.snapshot import Blocks
-from whimbrel.engine.store import Store
-from whimbrel.engine.streams import Stream, Surroundings
+from whimbrel.engine.streams import ExecutionContext, OperatorStream
 from whimbrel.graph.operators import Derive
 from whimbrel.model.time import END_OF_TIME
 
 
-class Receiver:
+class ReceiveOperator:
     """A definition whose events come from elsewhere, at run time.
 
     They wait until the watermark reaches them, as atomic events do.
     """
 
-    def __init__(self, op: Derive, around: Surroundings) -> None:
-        self.around = around
-        self.stream = Stream(op.name, Store(), event_type=op.event_type)
-        self.waiting: list[Carried] = []
+    def __init__(self, op: Derive, context: ExecutionContext) -> None:
+        self.context = context
+        self.stream = OperatorStream(op.name, RowStore(), event_type=op.event_type)
+        self.waiting: list[DerivedBatch] = []
 
     @property
     def due(self) -> int:
         """When the first of the waiting events may be used."""
         return min((int(carried.end.min()) for carried in self.waiting), default=END_OF_TIME)
 
-    def accept(self, carried: Carried) -> None:
+    def accept(self, carried: DerivedBatch) -> None:
         """Take events in."""
         if len(carried):
             self.waiting.append(carried)
@@ -36,7 +36,7 @@ class Receiver:
 
     def step(self) -> None:
         """Pass on the events that the watermark has reached."""
-        self.stream.watermark = self.around.atoms.watermark
+        self.stream.watermark = self.context.atoms.watermark
         made, waiting = [], []
         for carried in self.waiting:
             is_ready = carried.end <= self.stream.watermark
@@ -47,8 +47,8 @@ class Receiver:
         self.waiting = waiting
         self.stream.new = np.concatenate(made) if made else np.zeros(0, np.int64)
 
-    def _append(self, carried: Carried) -> np.ndarray:
-        lineage = bring_along(self.around.atoms.store, carried)
+    def _append(self, carried: DerivedBatch) -> np.ndarray:
+        lineage = bring_along(self.context.atoms.store, carried)
         start = carried.events.column("start").to_numpy()
         return self.stream.store.append(start, carried.end, carried.columns(), lineage)
 
@@ -62,4 +62,4 @@ class Receiver:
         """Read what `save` wrote."""
         self.stream.keeps_order = blocks.json(f"{name}/in_order")
         events, atoms = blocks.batches(f"{name}/events"), blocks.batches(f"{name}/atoms")
-        self.waiting = [Carried(*pair) for pair in zip(events, atoms, strict=True)]
+        self.waiting = [DerivedBatch(*pair) for pair in zip(events, atoms, strict=True)]

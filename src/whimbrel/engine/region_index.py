@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 import numpy as np
 
 from whimbrel.engine.values import Int64Array
-from whimbrel.graph.expressions import SHAPE, Binary, Call, Expr, Literal, Part
+from whimbrel.graph.expressions import SHAPE, Binary, Call, Expr, Literal, PartRef
 from whimbrel.model.schema import Coordinates, Type
 from whimbrel.space.geometry import FARTHEST_M, Circle, as_circle, parse
-from whimbrel.space.grid import Grid
+from whimbrel.space.grid import ShapeGrid
 
 if TYPE_CHECKING:
     from whimbrel.engine.streams import RowsFrame
@@ -28,36 +28,38 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class RegionTest:
     """Where an event has to be: in a region, or so near to a point."""
 
     wkt: str
     radius_m: float | None = None
 
 
-def place(clause: Expr) -> Place | None:
+def place(clause: Expr) -> RegionTest | None:
     """Read `this in Region`, `intersects(this, Region)`, or `distance(this, point) < metres`.
 
     A point meets a region if it lies in it.
     """
     match clause:
-        case Call("within_region" | "intersects", (Part(None), Literal(str() as wkt, _))):
-            return Place(wkt) if not wkt.startswith("POINT") else None
-        case Binary("<" | "<=", Call("distance", (Part(None), Literal(str() as wkt, _))), Literal(metres, _)):
+        case Call("within_region" | "intersects", (PartRef(None), Literal(str() as wkt, _))):
+            return RegionTest(wkt) if not wkt.startswith("POINT") else None
+        case Binary(
+            "<" | "<=", Call("distance", (PartRef(None), Literal(str() as wkt, _))), Literal(metres, _)
+        ):
             if wkt.startswith("POINT") and isinstance(metres, int | float) and metres > 0:
-                return Place(wkt, float(metres))
+                return RegionTest(wkt, float(metres))
     return None
 
 
 @dataclass
-class Regions(Generic[T]):
+class RegionTests(Generic[T]):
     """Tests, each with the place that it asks for."""
 
-    tests: list[tuple[Place, T]] = field(default_factory=list)
-    _grid: Grid | None = None
+    tests: list[tuple[RegionTest, T]] = field(default_factory=list)
+    _grid: ShapeGrid | None = None
     _beyond: list[int] = field(default_factory=list)
 
-    def add(self, wanted: Place, test: T) -> None:
+    def add(self, wanted: RegionTest, test: T) -> None:
         """Take in a test."""
         self.tests.append((wanted, test))
 
@@ -81,7 +83,7 @@ class Regions(Generic[T]):
             yield self.tests[number][1], frame.rows
 
     def _build(self, coordinates: Coordinates) -> None:
-        self._grid = grid = Grid(coordinates)
+        self._grid = grid = ShapeGrid(coordinates)
         shapes: list[tuple[int, Any]] = []
         circles: list[tuple[int, float, float, float]] = []
         for number, (wanted, _) in enumerate(self.tests):

@@ -6,32 +6,36 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from whimbrel.engine.buffered import Buffered
+from whimbrel.engine.group_buffer import GroupBuffer
 from whimbrel.engine.kernels.segments import stretches
 from whimbrel.engine.reduce import Segments, count_rows, reduce
+from whimbrel.engine.row_store import RowStore
 from whimbrel.engine.snapshot import Blocks
-from whimbrel.engine.store import Store
-from whimbrel.engine.streams import Stream, Surroundings
+from whimbrel.engine.streams import ExecutionContext, OperatorStream
 from whimbrel.engine.values import Column
-from whimbrel.graph.expressions import GROUP, Attribute, Call, Expr, Part, format_expr
+from whimbrel.graph.expressions import GROUP, Attribute, Call, Expr, PartRef, format_expr
 from whimbrel.graph.operators import Repeat
 from whimbrel.model.time import END_OF_TIME
 
 
-class Repeater:
+class RepeatOperator:
     """A `Repeat` at run time."""
 
     due = END_OF_TIME
 
     def __init__(
-        self, op: Repeat, streams: dict[str, Stream], around: Surroundings, needs: Iterable[Expr]
+        self,
+        op: Repeat,
+        streams: dict[str, OperatorStream],
+        context: ExecutionContext,
+        required: Iterable[Expr],
     ) -> None:
         self.op = op
-        self.around = around
+        self.context = context
         inputs = [streams[op.input]] + ([streams[op.until]] if op.until else [])
-        self.buffer = Buffered(around, inputs, op.partitioning)
-        self.stream = Stream(op.name, Store(), composite=True)
-        self.needs = sorted(set(needs), key=format_expr)
+        self.buffer = GroupBuffer(context, inputs, op.partitioning)
+        self.stream = OperatorStream(op.name, RowStore(), composite=True)
+        self.required = sorted(set(required), key=format_expr)
 
     def step(self) -> None:
         """Take in what is new and give every run that a new event ends."""
@@ -71,7 +75,7 @@ class Repeater:
         start = np.minimum.reduceat(events.start[segments.places], segments.offsets[:-1])
         end = np.maximum.reduceat(events.end[segments.places], segments.offsets[:-1])
         lineage = self.buffer.lineage(segments.places, segments.offsets)
-        columns = {need: self._needed(need, segments) for need in self.needs}
+        columns = {need: self._needed(need, segments) for need in self.required}
         columns |= self.buffer.hashes(segments.places, segments.offsets)
         self.stream.new = self.stream.store.append(start, end, columns, lineage)
 
@@ -82,7 +86,7 @@ class Repeater:
             return self.buffer.group_column(names.index(need.name), codes)
         assert isinstance(need, Call)
         argument = need.arguments[0]
-        if isinstance(argument, Part):
+        if isinstance(argument, PartRef):
             return count_rows(segments)
         column = self.buffer.column(argument, 0, self.op.alias)
-        return reduce(need.function, column, segments, self.around.functions, need)
+        return reduce(need.function, column, segments, self.context.functions, need)

@@ -12,8 +12,8 @@ import pyarrow.compute as pc
 
 from whimbrel.engine.identity import event_ids, row_ids
 from whimbrel.engine.locations import hull_wkb
-from whimbrel.engine.store import Lineage, offsets_of
-from whimbrel.engine.streams import Kinds, Stream, Surroundings, members_of, types_of
+from whimbrel.engine.row_store import Lineage, offsets_of
+from whimbrel.engine.streams import ExecutionContext, InstanceTypes, OperatorStream, members_of, types_of
 from whimbrel.engine.ties import Ties
 from whimbrel.engine.total_order import numbered
 from whimbrel.engine.values import Int64Array, decoded, to_arrow
@@ -26,19 +26,19 @@ COORDINATES_KEY = b"whimbrel.coordinates"
 ATTRIBUTES_KEY = b"whimbrel.attributes"
 
 
-def report(stream: Stream, rows: Int64Array, around: Surroundings) -> pa.Table:
+def report(stream: OperatorStream, rows: Int64Array, context: ExecutionContext) -> pa.Table:
     """Write some rows of a definition's stream as a table of detections."""
-    atoms = around.atoms.store
+    atoms = context.atoms.store
     start, end = stream.store.spans(rows)
     lineage = stream.store.lineage(rows)
     events, numbers = numbered(atoms, lineage.refs)
     ids = event_ids(atoms, events)
     columns = {
-        "id": row_ids(around, stream, rows),
+        "id": row_ids(context, stream, rows),
         "type": decoded(types_of(stream, rows)),
         "start": pa.array(start).cast(UTC),
         "end": pa.array(end).cast(UTC),
-        "geometry": hull_wkb(atoms, lineage, around.coordinates),
+        "geometry": hull_wkb(atoms, lineage, context.coordinates),
     }
     names = [name for name in stream.store.names() if not name.startswith("@")]
     for name in names:
@@ -52,7 +52,7 @@ def report(stream: Stream, rows: Int64Array, around: Surroundings) -> pa.Table:
     return table.replace_schema_metadata({ATTRIBUTES_KEY: json.dumps(owned).encode()})
 
 
-def _owned_by_kind(kinds: Kinds, members: Int64Array, table: pa.Table) -> dict[str, list[str]]:
+def _owned_by_kind(kinds: InstanceTypes, members: Int64Array, table: pa.Table) -> dict[str, list[str]]:
     """Name the attributes that the events of each member have: those it assigns, and those with a value."""
     owned: dict[str, list[str]] = {kinds.names[member]: [] for member in np.unique(members).tolist()}
     assigned = {_free_name(name) for name in kinds.assigned}

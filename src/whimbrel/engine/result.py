@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from whimbrel.engine.intake import Counts
+from whimbrel.engine.ingest import Counts
 from whimbrel.io import frames
 from whimbrel.io.detections import write_detections
 from whimbrel.io.notebook import many, result_html, result_text

@@ -12,27 +12,27 @@ from typing import Any, Unpack
 import numpy as np
 import pyarrow as pa
 
-from whimbrel.engine.atoms import Atoms
-from whimbrel.engine.contents import CONTENT
-from whimbrel.engine.family import Member
-from whimbrel.engine.intake import ARRIVAL, Counts, Intake, Released
-from whimbrel.engine.invalidating import Invalidated, replayed
-from whimbrel.engine.needs import Needs, Read
-from whimbrel.engine.noticed import Noticed
+from whimbrel.engine.content_hashes import CONTENT
+from whimbrel.engine.ingest import ARRIVAL, Counts, Ingest, Released
+from whimbrel.engine.input_notes import InputNotes
 from whimbrel.engine.pipeline import Pipeline
-from whimbrel.engine.remembering import events_of
+from whimbrel.engine.query_template import QueryInstance
+from whimbrel.engine.remembered_events import events_of
 from whimbrel.engine.report import report, together
+from whimbrel.engine.required_columns import ColumnSet, RequiredColumns
+from whimbrel.engine.retraction import Retraction, replayed
+from whimbrel.engine.row_store import RowStore
 from whimbrel.engine.sharing import Sharing, alone
 from whimbrel.engine.snapshot import Blocks, load_store, save_store
-from whimbrel.engine.store import Store
-from whimbrel.engine.streams import Stream, Surroundings
+from whimbrel.engine.source_events import SourceEvents
+from whimbrel.engine.streams import ExecutionContext, OperatorStream
 from whimbrel.engine.time_points import times_of, with_time_points
 from whimbrel.engine.values import Int64Array
 from whimbrel.errors import QueryError, StateError, UnknownNameError, WhimbrelError
 from whimbrel.graph.expressions import Attribute
-from whimbrel.graph.operators import Derive, Filter, Match, Source
+from whimbrel.graph.operators import Derive, Filter, JoinPattern, Source
 from whimbrel.graph.query import Compilable, Query, compiled
-from whimbrel.model.batch import Conformed
+from whimbrel.model.batch import Normalised
 from whimbrel.model.frames import batches
 from whimbrel.model.reading import Reading, ReadSettings
 from whimbrel.model.schema import Coordinates, EventSchema
@@ -107,18 +107,18 @@ class Session:
         **how: Unpack[ReadSettings],
     ) -> None:
         place = None if coordinates is None else Coordinates(coordinates)
-        self._intake = Intake(
+        self._ingest = Ingest(
             lateness=None if lateness is None else duration(lateness),
             schemas={},
             coordinates=place,
             reading=reading or Reading.of(**how),
         )
-        self._intake.follows_events &= follows_events
-        self._intake.owned = owned
-        self._around = Surroundings(Stream("events", Store()), {}, place)
-        self._atoms = Atoms(self._around)
-        self._intake.types = self._atoms.types
-        self._pipelines: dict[str, Pipeline | Member] = {}
+        self._ingest.follows_events &= follows_events
+        self._ingest.owned = owned
+        self._around = ExecutionContext(OperatorStream("events", RowStore()), {}, place)
+        self._atoms = SourceEvents(self._around)
+        self._ingest.types = self._atoms.types
+        self._pipelines: dict[str, Pipeline | QueryInstance] = {}
         self._sharing = Sharing(self._atoms)
         self._reach = 0
         self._remember = duration(remember)
@@ -157,12 +157,12 @@ class Session:
         self._pipelines[chosen] = self._deployed(query, chosen)
         if self.shares_work:
             self._sharing.add(chosen)
-        self._intake.schemas |= query.schemas
-        self._ahead |= {time for time in query.graph.time_points if time > self._intake.watermark}
+        self._ingest.schemas |= query.schemas
+        self._ahead |= {time for time in query.graph.time_points if time > self._ingest.watermark}
         self._is_planned = False
         return chosen
 
-    def _deployed(self, query: Query, name: str) -> Pipeline | Member:
+    def _deployed(self, query: Query, name: str) -> Pipeline | QueryInstance:
         return self._sharing.families.deploy(query, name)
 
     def remove(self, name: str) -> None:
@@ -177,11 +177,11 @@ class Session:
         wanted = query.graph.coordinates
         if wanted is None:
             return
-        if self._intake.coordinates not in (None, wanted):
+        if self._ingest.coordinates not in (None, wanted):
             raise QueryError(
-                f"the query is in {wanted.value} coordinates, the session in {self._intake.coordinates}"
+                f"the query is in {wanted.value} coordinates, the session in {self._ingest.coordinates}"
             )
-        self._intake.coordinates = wanted
+        self._ingest.coordinates = wanted
 
     def _plan(self) -> None:
         """Work out what all running queries need together, once they have changed."""
@@ -190,16 +190,20 @@ class Session:
         self._is_planned = True
         each = self._running() + [query for query in self._pipelines.values() if _is_undecided(query)]
         self._reach = max((query.reach for query in each), default=0)
-        self._columns = self._columns_needed([query.needs for query in each])
-        self._intake.read = self._columns
-        self._intake.columns = self._columns if self.reads_once else None
-        self._intake.mentioned = frozenset().union(*(query.needs.atoms for query in each))
-        self._intake.exact = not all(_ignores_ties(query.query) for query in each)
+        self._columns = self._columns_needed([query.required for query in each])
+        self._ingest.read = self._columns
+        self._ingest.columns = self._columns if self.reads_once else None
+        self._ingest.mentioned = frozenset().union(*(query.required.atoms for query in each))
+        self._ingest.exact = not all(_ignores_ties(query.query) for query in each)
 
-    def _columns_needed(self, needs: Iterable[Needs | Read]) -> set[str] | None:
+    def _columns_needed(self, required: Iterable[RequiredColumns | ColumnSet]) -> set[str] | None:
         """Name the attributes of atomic events that are read; None stands for all."""
         own = {CONTENT, ARRIVAL} | ({self._owned.name} if self._owned is not None else set())
-        return None if any(each.all_atoms for each in needs) else own.union(*(each.atoms for each in needs))
+        return (
+            None
+            if any(each.all_atoms for each in required)
+            else own.union(*(each.atoms for each in required))
+        )
 
     def _running(self) -> list[Pipeline]:
         """Give all that runs: queries, what they have in common, families of them."""
@@ -212,27 +216,27 @@ class Session:
 
     def beside(self, query: Query, *, name: str | None = None) -> Session:
         """Open another session with the settings and the time of this one, for a query that starts now."""
-        intake = self._intake
+        ingest = self._ingest
         other = Session(
             query,
-            lateness=intake.lateness,
-            coordinates=intake.coordinates,
-            reading=intake.reading,
+            lateness=ingest.lateness,
+            coordinates=ingest.coordinates,
+            reading=ingest.reading,
             name=name,
-            follows_events=intake.follows_events,
-            owned=intake.owned,
+            follows_events=ingest.follows_events,
+            owned=ingest.owned,
         )
-        other._intake.advance(intake.watermark)
-        other.keep_time_points(time for time in query.graph.time_points if time > intake.watermark)
+        other._ingest.advance(ingest.watermark)
+        other.keep_time_points(time for time in query.graph.time_points if time > ingest.watermark)
         return other
 
     def twin(self) -> Session:
         """Open another session with the settings and the queries of this one, which has seen nothing yet."""
-        intake = self._intake
+        ingest = self._ingest
         other = Session(
             lateness=None,
-            coordinates=intake.coordinates,
-            reading=intake.reading,
+            coordinates=ingest.coordinates,
+            reading=ingest.reading,
             remember=self._remember,
         )
         other.names_queries = self.names_queries
@@ -248,7 +252,7 @@ class Session:
         found: list[pa.Table] = []
         for batch in batches(events, rows=self.slice_rows):
             found += self._push(batch)
-        return together(found, self._intake.coordinates)
+        return together(found, self._ingest.coordinates)
 
     @property
     def slice_rows(self) -> int:
@@ -256,22 +260,22 @@ class Session:
         return SLICE if len(self._pipelines) < 64 else 8 * SLICE
 
     def _push(self, batch: pa.RecordBatch) -> list[pa.Table]:
-        self._intake.accept(self.conform(batch).events)
+        self._ingest.accept(self.normalise(batch).events)
         return self._run()
 
-    def conform(self, batch: pa.RecordBatch) -> Conformed:
+    def normalise(self, batch: pa.RecordBatch) -> Normalised:
         """Bring a batch into the common form, counting the rows that are no events."""
         self._plan()
-        return self._intake.conform(batch)
+        return self._ingest.normalise(batch)
 
     def count_rejected(self, rejected: pa.RecordBatch) -> None:
         """Count rows that a reader could not even read."""
-        self._intake.counts.received += rejected.num_rows
-        self._intake.set_rejected_aside(rejected)
+        self._ingest.counts.received += rejected.num_rows
+        self._ingest.set_rejected_aside(rejected)
 
     def look_ahead(self, batches: list[pa.RecordBatch]) -> None:
         """Take note of the ids of a whole input before it is fed."""
-        self._intake.look_ahead(batches)
+        self._ingest.look_ahead(batches)
 
     def feed(
         self, events: pa.RecordBatch | Iterable[pa.RecordBatch] | None, watermark: int | None = None
@@ -280,11 +284,11 @@ class Session:
 
         Gives the detections as they come, one table an output; `whimbrel.engine.report.together` joins them.
         """
-        self._intake.begin()
+        self._ingest.begin()
         for batch in (events,) if isinstance(events, pa.RecordBatch) else events or ():
-            self._intake.accept(batch)
+            self._ingest.accept(batch)
         if watermark is not None:
-            self._intake.advance(watermark)
+            self._ingest.advance(watermark)
         return self._run()
 
     def advance(self, watermark: datetime | str | int) -> pa.Table:
@@ -292,15 +296,15 @@ class Session:
 
         Numbers are microseconds since 1970 UTC.
         """
-        self._intake.advance(instant(watermark))
-        return together(self._run(), self._intake.coordinates)
+        self._ingest.advance(instant(watermark))
+        return together(self._run(), self._ingest.coordinates)
 
     def close(self) -> pa.Table:
         """Say that no more events will come: every window and absence that is still open ends."""
-        self._intake.advance(END_OF_TIME)
-        return together(self._run(), self._intake.coordinates)
+        self._ingest.advance(END_OF_TIME)
+        return together(self._run(), self._ingest.coordinates)
 
-    def invalidate(self, ids: str | Iterable[str]) -> Invalidated:
+    def invalidate(self, ids: str | Iterable[str]) -> Retraction:
         """Take events back that turned out wrong: the session goes on as if they had never come.
 
         Patterns that hold without them are found now, those that hold no longer are given as withdrawn. It is
@@ -315,7 +319,7 @@ class Session:
         """
         wanted = {ids} if isinstance(ids, str) else set(ids)
         changed, other = replayed(self, wanted)
-        waiting = self._intake.take_back(wanted)
+        waiting = self._ingest.take_back(wanted)
         if other is not None:
             self._take_over(other)
         return replace(changed, events=changed.events + waiting)
@@ -324,7 +328,7 @@ class Session:
         """Go on with what another session knows, but for what waits for its time."""
         self._around, self._atoms, self._timers = other._around, other._atoms, other._timers
         self._pipelines, self._sharing = other._pipelines, other._sharing
-        self._intake.types = self._atoms.types
+        self._ingest.types = self._atoms.types
         self._is_planned = False
         self._plan()
 
@@ -332,8 +336,8 @@ class Session:
         """Process everything that the watermark has reached."""
         self._plan()
         found: list[pa.Table] = []
-        watermark = self._intake.watermark
-        if self._around.coordinates is not self._intake.coordinates:
+        watermark = self._ingest.watermark
+        if self._around.coordinates is not self._ingest.coordinates:
             self._settle_around()
         for batch in self._released(watermark):
             self._share(batch.batch)
@@ -345,13 +349,13 @@ class Session:
         found += self._step(self._due_by(watermark))
         self._forget(watermark)
         # In order already here, a long result need not be copied to be sorted as a whole.
-        return [together(found, self._intake.coordinates)] if len(found) else []
+        return [together(found, self._ingest.coordinates)] if len(found) else []
 
     def _released(self, watermark: int) -> list[Released]:
         """Give the events that the watermark has reached, the time points that it has passed among them."""
         passed = {time for time in self._ahead if time <= watermark}
         self._ahead -= passed
-        return with_time_points(self._intake.release(), passed, watermark, self._intake.owned)
+        return with_time_points(self._ingest.release(), passed, watermark, self._ingest.owned)
 
     def _share(self, events: pa.RecordBatch | None = None) -> None:
         """Let queries that have seen no event yet share what they have in common."""
@@ -369,10 +373,10 @@ class Session:
         return names
 
     def _settle_around(self) -> None:
-        self._around.coordinates = self._intake.coordinates
+        self._around.coordinates = self._ingest.coordinates
         for pipeline in self._running():
-            if pipeline.around.coordinates is None:
-                pipeline.around.coordinates = self._intake.coordinates
+            if pipeline.context.coordinates is None:
+                pipeline.context.coordinates = self._ingest.coordinates
 
     def _step(self, names: Iterable[str]) -> list[pa.Table]:
         """Run some queries once, and take note of when they want to run again."""
@@ -410,16 +414,16 @@ class Session:
                     table = table.append_column("@query", pipeline.queries(stream, rows))
                 yield table
 
-    def _written(self, stream: Stream, rows: Int64Array, pipeline: Pipeline) -> pa.Table:
+    def _written(self, stream: OperatorStream, rows: Int64Array, pipeline: Pipeline) -> pa.Table:
         """Write detections as a table."""
-        return report(stream, rows, pipeline.around)
+        return report(stream, rows, pipeline.context)
 
-    def _reported(self, pipeline: Pipeline, stream: Stream) -> Int64Array:
+    def _reported(self, pipeline: Pipeline, stream: OperatorStream) -> Int64Array:
         """Give the new rows of an output that are this session's to report."""
         rows = pipeline.reported(stream)
         if self._owned is None or not len(rows):
             return rows
-        mine = pipeline.around.atoms.store.column(self._owned, stream.store.lineage(rows).oldest)
+        mine = pipeline.context.atoms.store.column(self._owned, stream.store.lineage(rows).oldest)
         return rows[mine.values & ~mine.nulls]
 
     def _forget(self, watermark: int) -> None:
@@ -445,7 +449,7 @@ class Session:
             "families": self._sharing.families.save(blocks, self._pipelines),
         }
         blocks.put_json("session", about)
-        self._intake.save(blocks, "intake")
+        self._ingest.save(blocks, "intake")
         save_store(blocks, "atoms", self._atoms.stream.store)
         for number, query in enumerate(self._pipelines.values()):
             if isinstance(query, Pipeline):
@@ -467,8 +471,8 @@ class Session:
                 f"the snapshot is of the queries {', '.join(about['queries']) or 'none'}; "
                 f"this session runs {', '.join(self._pipelines) or 'none'}"
             )
-        self._intake.load(blocks, "intake")
-        self._ahead = {time for time in self._ahead if time > self._intake.watermark}
+        self._ingest.load(blocks, "intake")
+        self._ahead = {time for time in self._ahead if time > self._ingest.watermark}
         self._timers = [(due, name) for due, name in about["timers"]]
         load_store(blocks, "atoms", self._atoms.stream.store, is_atomic=True)
         shared, families = about.get("sharing", []), about.get("families", [])
@@ -477,7 +481,7 @@ class Session:
         for number, query in enumerate(self._pipelines.values()):
             if isinstance(query, Pipeline):
                 query.load(blocks, f"query/{number}")
-        self._atoms.advance(self._intake.watermark)
+        self._atoms.advance(self._ingest.watermark)
         self._settle_around()
 
     # -- what became of the events -----------------------------------------------------------------------
@@ -485,43 +489,43 @@ class Session:
     @property
     def coordinates(self) -> Coordinates | None:
         """How locations are given, once that is known."""
-        return self._intake.coordinates
+        return self._ingest.coordinates
 
     @property
     def schemas(self) -> Mapping[str, EventSchema]:
         """The event types that the running queries declare."""
-        return self._intake.schemas
+        return self._ingest.schemas
 
     @property
     def reading(self) -> Reading:
         """How rows are read as events."""
-        return self._intake.reading
+        return self._ingest.reading
 
     @property
     def columns_taken(self) -> dict[str, str]:
         """The column that was taken so far for each of `time`, `source` and so on."""
-        return dict(self._intake.noticed.columns)
+        return dict(self._ingest.noticed.columns)
 
     @property
     def notes(self) -> tuple[str, ...]:
         """What was taken on trust so far, in words: usual names of columns, units told by their size."""
-        return self._intake.noticed.lines()
+        return self._ingest.noticed.lines()
 
     @property
-    def noticed(self) -> Noticed:
+    def noticed(self) -> InputNotes:
         """What was noticed about the input so far."""
-        return self._intake.noticed
+        return self._ingest.noticed
 
     def warnings(self, found: int) -> tuple[str, ...]:
         """Say what looks like a mistake in the input, given how many detections there were."""
         graphs = [pipeline.query.graph for pipeline in self._pipelines.values()]
-        intake = self._intake
-        return intake.noticed.warnings(intake.counts, graphs, intake.types, intake.reading, found)
+        ingest = self._ingest
+        return ingest.noticed.warnings(ingest.counts, graphs, ingest.types, ingest.reading, found)
 
     @property
     def watermark(self) -> int:
         """Up to which time (microseconds UTC) every event has been seen."""
-        return self._intake.watermark
+        return self._ingest.watermark
 
     @property
     def reach(self) -> int:
@@ -532,13 +536,13 @@ class Session:
     @property
     def newest(self) -> int:
         """The latest time that an event which was pushed can have; without a lateness any."""
-        lateness = self._intake.lateness
+        lateness = self._ingest.lateness
         return END_OF_TIME if lateness is None else min(self.watermark + lateness + 1, END_OF_TIME)
 
     @property
     def counts(self) -> Counts:
         """What became of the events: processed, waiting, late, duplicate, rejected."""
-        return self._intake.counts
+        return self._ingest.counts
 
     @property
     def dropped(self) -> dict[str, int]:
@@ -548,15 +552,15 @@ class Session:
 
     def take_late(self) -> pa.Table | None:
         """Give the events that came too late since the last call."""
-        return self._intake.late.take()
+        return self._ingest.late.take()
 
     def take_duplicates(self) -> pa.Table | None:
         """Give the events that were delivered again since the last call."""
-        return self._intake.duplicates.take()
+        return self._ingest.duplicates.take()
 
     def take_rejected(self) -> pa.Table | None:
         """Give the rows that are no events, with their reasons, since the last call."""
-        return self._intake.rejected.take()
+        return self._ingest.rejected.take()
 
     # -- why -------------------------------------------------------------------------------------------------
 
@@ -572,7 +576,7 @@ class Session:
         key, at
             Of which group and around which time, as for `whimbrel.why`.
         settings
-            `around`, `limit` and `effort` as there; `name`, where several queries are running.
+            `context`, `limit` and `effort` as there; `name`, where several queries are running.
         """
         # The explanations stand above the engine, which knows them by name only, and only when it is asked.
         return import_module("whimbrel.whynot").why_of_session(self, key=key, at=at, **settings)
@@ -590,14 +594,14 @@ class Session:
     @property
     def lateness(self) -> int | None:
         """How long it waits for events that are out of order, in microseconds; None: the input is bounded."""
-        return self._intake.lateness
+        return self._ingest.lateness
 
     @property
     def remembers_since(self) -> int | None:
         """From when on every event is remembered (microseconds UTC); None if none was forgotten."""
         if not self._atoms.stream.store.first:
             return None
-        return self._intake.watermark - self._reach - self._remember
+        return self._ingest.watermark - self._reach - self._remember
 
     @property
     def time_points(self) -> frozenset[int]:
@@ -617,30 +621,30 @@ class Session:
 
     def look_aside(self) -> dict[str, pa.Table | None]:
         """Look at the late, duplicate and rejected events that were kept, leaving them where they are."""
-        intake = self._intake
-        kept = {"late": intake.late, "duplicate": intake.duplicates, "rejected": intake.rejected}
+        ingest = self._ingest
+        kept = {"late": ingest.late, "duplicate": ingest.duplicates, "rejected": ingest.rejected}
         return {kind: aside.look() for kind, aside in kept.items()}
 
 
-def _readers(touched: Iterable[Stream]) -> dict[str, None]:
+def _readers(touched: Iterable[OperatorStream]) -> dict[str, None]:
     """Name the queries and families that read selections in which something is new, and let these have it."""
     names: dict[str, None] = {}
     for stream in touched:
         names |= stream.users
-        for tap in stream.taps:
-            tap.add(stream.new)
-            names[tap.family] = None
+        for subscriber in stream.subscribers:
+            subscriber.add(stream.new)
+            names[subscriber.family] = None
     return names
 
 
-def _is_undecided(query: Pipeline | Member) -> bool:
-    return isinstance(query, Member) and query.family is None
+def _is_undecided(query: Pipeline | QueryInstance) -> bool:
+    return isinstance(query, QueryInstance) and query.family is None
 
 
 def _ignores_ties(query: Query) -> bool:
     """Tell whether events of the same times may be processed in any order: filters and plain sequences."""
     for operator in query.graph.operators:
-        if isinstance(operator, Match):
+        if isinstance(operator, JoinPattern):
             chained = {(order.first, order.second) for order in operator.orders if order.gap is None}
             plain = operator.context.value == "each" and not operator.consuming
             steps = {(part, part + 1) for part in range(len(operator.parts) - 1)}

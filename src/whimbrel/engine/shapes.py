@@ -26,10 +26,10 @@ PREFIX = "@shape:"
 NO_SHAPE = -1
 _GAP = np.full(2, np.nan)
 
-__all__ = ["NO_SHAPE", "PREFIX", "SHAPE", "Layout", "lay_out", "shape_texts", "wkb_of"]
+__all__ = ["NO_SHAPE", "PREFIX", "SHAPE", "ShapeLayout", "lay_out", "shape_texts", "wkb_of"]
 
 
-class Layout:
+class ShapeLayout:
     """Shapes laid out one behind the other, each once."""
 
     def __init__(self, coordinates: Coordinates | None) -> None:

@@ -19,21 +19,21 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from whimbrel.engine.atoms import Atoms
-from whimbrel.engine.families import Families
-from whimbrel.engine.family import Member
-from whimbrel.engine.merger import Union
-from whimbrel.engine.needs import Needs
-from whimbrel.engine.pipeline import Pipeline, Runtime, Sieve
+from whimbrel.engine.merger import UnionOperator
+from whimbrel.engine.pipeline import FilterOperator, Pipeline, RunningOperator
+from whimbrel.engine.query_template import QueryInstance
+from whimbrel.engine.query_templates import QueryTemplates
+from whimbrel.engine.required_columns import RequiredColumns
+from whimbrel.engine.row_store import RowStore
 from whimbrel.engine.snapshot import Blocks, load_store, save_store
-from whimbrel.engine.store import Store
-from whimbrel.engine.streams import Clock, Stream
+from whimbrel.engine.source_events import SourceEvents
+from whimbrel.engine.streams import OperatorStream, SharedWatermark
 from whimbrel.errors import WhimbrelError
 from whimbrel.graph.estimate import NOTHING_SEEN, Observed, worth_sharing
 from whimbrel.graph.expressions import Call, Expr, walk
 from whimbrel.graph.fingerprints import fingerprints
 from whimbrel.graph.functions import Function
-from whimbrel.graph.operators import Aggregate, Derive, Graph, Match, Operator, Repeat
+from whimbrel.graph.operators import Aggregate, Derive, Graph, JoinPattern, Operator, Repeat
 from whimbrel.graph.passes.drop_unused import drop_unused
 from whimbrel.graph.passes.share_prefixes import Cut, Marked, find_cuts
 from whimbrel.graph.query import Query
@@ -41,7 +41,7 @@ from whimbrel.graph.wiring import expressions, readers
 from whimbrel.model.time import END_OF_TIME, SECOND
 
 _NONE = np.zeros(0, np.int64)
-_WORTH_A_PIPELINE = (Match, Repeat, Aggregate, Derive)
+_WORTH_A_PIPELINE = (JoinPattern, Repeat, Aggregate, Derive)
 """Operators that keep what they make; the others only pass events on."""
 FEW = 64
 """Fewer events tell nothing about how many there will be."""
@@ -51,12 +51,12 @@ FEW = 64
 
 
 @dataclass(eq=False, slots=True)
-class View:
+class SharedView:
     """The stream of a common part, as one of its readers sees it."""
 
-    common: Common
+    common: SharedPipeline
     reader: str
-    stream: Stream
+    stream: OperatorStream
     wakes: bool
     """Whether the reader has to look at new events at once. A pattern need not look at those that cannot
     complete it before one comes that can."""
@@ -90,25 +90,25 @@ class View:
         return rows[self.stream.store.lineage(rows).oldest >= first]
 
 
-class Linked(Pipeline):
+class LinkedPipeline(Pipeline):
     """A query at run time that reads some of its streams from common parts."""
 
     def __init__(
         self,
         query: Query,
-        atoms: Atoms,
+        atoms: SourceEvents,
         name: str,
-        given: Mapping[str, Common],
+        given: Mapping[str, SharedPipeline],
         asked: Mapping[str, Collection[Expr]] = MappingProxyType({}),
     ) -> None:
         self.given = given
-        self.views: dict[str, View] = {}
+        self.views: dict[str, SharedView] = {}
         self._asked = asked
         self._own = _needed(query.graph, given)
         super().__init__(query, atoms, name, ())
 
-    def _needs(self) -> Needs:
-        return Needs(self.graph, self.query.functions, asked=self._asked)
+    def _needs(self) -> RequiredColumns:
+        return RequiredColumns(self.graph, self.query.functions, asked=self._asked)
 
     def _deploy(self, operator: Operator) -> None:
         if operator.name in self.given:
@@ -116,12 +116,12 @@ class Linked(Pipeline):
         elif operator.name in self._own:
             super()._deploy(operator)
 
-    def _link(self, operator: Operator, common: Common) -> None:
+    def _link(self, operator: Operator, common: SharedPipeline) -> None:
         # No operator of this pipeline has a number this high.
         number = len(self.graph.operators) + len(self.views) + 1
-        clock = Clock(common.stream.watermark)
+        clock = SharedWatermark(common.stream.watermark)
         stream = replace(common.stream, name=operator.name, number=number, new=_NONE, users={}, clock=clock)
-        view = View(common, self.name, stream, wakes_up(self.graph, operator.name))
+        view = SharedView(common, self.name, stream, wakes_up(self.graph, operator.name))
         self.views[operator.name] = view
         self.streams[operator.name] = stream
         common.readers.append(view)
@@ -144,26 +144,26 @@ class Linked(Pipeline):
         return any(view.waiting for view in self.views.values())
 
 
-class Common(Linked):
+class SharedPipeline(LinkedPipeline):
     """A part that several queries have in common, at run time. Its graph has one output."""
 
     def __init__(
         self,
         query: Query,
-        atoms: Atoms,
+        atoms: SourceEvents,
         name: str,
-        given: Mapping[str, Common],
+        given: Mapping[str, SharedPipeline],
         asked: Mapping[str, Collection[Expr]],
     ) -> None:
-        self.readers: list[View] = []
+        self.readers: list[SharedView] = []
         super().__init__(query, atoms, name, given, asked)
 
     @property
-    def stream(self) -> Stream:
+    def stream(self) -> OperatorStream:
         """What it finds."""
         return self.streams[self.graph.outputs[0]]
 
-    def _read_at_once(self) -> list[Store]:
+    def _read_at_once(self) -> list[RowStore]:
         return [store for store in super()._read_at_once() if store is not self.stream.store]
 
     def save(self, blocks: Blocks, name: str) -> None:
@@ -171,7 +171,7 @@ class Common(Linked):
         for key, runtime in self._by_fingerprint().items():
             runtime.save(blocks, f"{name}/{key}")
             blocks.put_json(f"{name}/{key}/watermark", runtime.stream.watermark)
-            if not isinstance(runtime, Sieve | Union):
+            if not isinstance(runtime, FilterOperator | UnionOperator):
                 save_store(blocks, f"{name}/{key}/stream", runtime.stream.store)
 
     def load(self, blocks: Blocks, name: str) -> None:
@@ -179,13 +179,13 @@ class Common(Linked):
         for key, runtime in self._by_fingerprint().items():
             runtime.load(blocks, f"{name}/{key}")
             runtime.stream.watermark = blocks.json(f"{name}/{key}/watermark")
-            if not isinstance(runtime, Sieve | Union):
+            if not isinstance(runtime, FilterOperator | UnionOperator):
                 load_store(blocks, f"{name}/{key}/stream", runtime.stream.store)
 
-    def _by_fingerprint(self) -> dict[str, Runtime]:
+    def _by_fingerprint(self) -> dict[str, RunningOperator]:
         """Name operators by what they do; equal ones are numbered in the order of their own names."""
         marks = fingerprints(self.graph, partial(_is_own, {}))
-        found: dict[str, Runtime] = {}
+        found: dict[str, RunningOperator] = {}
         for operator in sorted(self.runtimes):
             same = sum(key.startswith(f"{marks[operator]}.") for key in found)
             found[f"{marks[operator]}.{same}"] = self.runtimes[operator]
@@ -208,7 +208,7 @@ def wakes_up(graph: Graph, name: str) -> bool:
     for operator in graph.operators:
         if name not in operator.inputs:
             continue
-        if not isinstance(operator, Match):
+        if not isinstance(operator, JoinPattern):
             return True
         followed = {order.first for order in operator.orders}
         if any(part.input == name and n not in followed for n, part in enumerate(operator.parts)):
@@ -220,7 +220,7 @@ def wakes_up(graph: Graph, name: str) -> bool:
 
 
 @dataclass(slots=True)
-class Group:
+class SharingGroup:
     """Queries that started together, where their sequences were cut, and what they share (fingerprints)."""
 
     number: int
@@ -233,9 +233,11 @@ class Group:
         return asdict(self)
 
     @staticmethod
-    def from_json(data: Mapping[str, Any]) -> Group:
+    def from_json(data: Mapping[str, Any]) -> SharingGroup:
         """Read what `to_json` wrote."""
-        return Group(data["number"], data["queries"], [Cut(**each) for each in data["cuts"]], data["shared"])
+        return SharingGroup(
+            data["number"], data["queries"], [Cut(**each) for each in data["cuts"]], data["shared"]
+        )
 
 
 @dataclass(slots=True)
@@ -250,13 +252,13 @@ class Stepped:
 class Sharing:
     """The common parts of the queries of a session."""
 
-    def __init__(self, atoms: Atoms) -> None:
+    def __init__(self, atoms: SourceEvents) -> None:
         self.atoms = atoms
         self.fresh: dict[str, None] = {}
         """Queries that have seen no event yet."""
-        self.groups: list[Group] = []
-        self.commons: dict[str, Common] = {}
-        self.families = Families(atoms)
+        self.groups: list[SharingGroup] = []
+        self.commons: dict[str, SharedPipeline] = {}
+        self.families = QueryTemplates(atoms)
         self._started = 0
 
     # -- queries come and go -----------------------------------------------------------------------------
@@ -265,7 +267,7 @@ class Sharing:
         """Take note of a query that starts."""
         self.fresh[name] = None
 
-    def remove(self, name: str, pipeline: Pipeline | Member) -> None:
+    def remove(self, name: str, pipeline: Pipeline | QueryInstance) -> None:
         """Let go of what only this query used."""
         self.fresh.pop(name, None)
         self.families.remove(name, pipeline)
@@ -280,7 +282,7 @@ class Sharing:
     def _release(self, name: str, pipeline: Pipeline) -> None:
         for atom in pipeline.used:
             self.atoms.release(atom, name)
-        if not isinstance(pipeline, Linked):
+        if not isinstance(pipeline, LinkedPipeline):
             return
         for view in pipeline.views.values():
             view.common.readers.remove(view)
@@ -288,7 +290,9 @@ class Sharing:
                 del self.commons[view.common.name]
                 self._release(view.common.name, view.common)
 
-    def settle(self, queries: dict[str, Pipeline | Member], events: pa.RecordBatch | None = None) -> None:
+    def settle(
+        self, queries: dict[str, Pipeline | QueryInstance], events: pa.RecordBatch | None = None
+    ) -> None:
         """Let the queries that have started since the last event share what they can.
 
         `events` are the first that they will see: how many there are of what decides what is worth it.
@@ -298,7 +302,7 @@ class Sharing:
         if not others:
             return
         self._started += 1
-        group = Group(self._started, others)
+        group = SharingGroup(self._started, others)
         pipelines = alone(queries)
         graphs = {name: _marked(pipelines[name]) for name in group.queries}
         observed = observe(events, [marked.graph for marked in graphs.values()])
@@ -309,7 +313,7 @@ class Sharing:
         queries |= self._deployed(group, known, pipelines)
 
     def _deployed(
-        self, group: Group, known: Mapping[str, _Known], pipelines: Mapping[str, Pipeline]
+        self, group: SharingGroup, known: Mapping[str, _Known], pipelines: Mapping[str, Pipeline]
     ) -> dict[str, Pipeline]:
         """Build the pipelines of a group anew where they are cut or share something: they are empty yet."""
         built: dict[str, Pipeline] = {}
@@ -322,14 +326,14 @@ class Sharing:
                 continue
             self._release(name, pipelines[name])
             given = _Builder(self, group.number, graph, shared, asked).given(graph)
-            linked = Linked(replace(query, graph=graph), self.atoms, name, given)
+            linked = LinkedPipeline(replace(query, graph=graph), self.atoms, name, given)
             linked.query = query
             built[name] = linked
         return built
 
     # -- running -----------------------------------------------------------------------------------------
 
-    def step(self, names: Iterable[str], queries: Mapping[str, Pipeline | Member]) -> Stepped:
+    def step(self, names: Iterable[str], queries: Mapping[str, Pipeline | QueryInstance]) -> Stepped:
         """Run the common parts that have something to do, or that some queries are about to read."""
         found = Stepped(dict.fromkeys(names))
         if not self.commons:
@@ -343,13 +347,13 @@ class Sharing:
             else:
                 found.names.setdefault(name)
                 pipeline = queries.get(name)
-                if isinstance(pipeline, Linked):
+                if isinstance(pipeline, LinkedPipeline):
                     for view in pipeline.views.values():
                         todo += self._bring_up(view.common, done, found)
         found.names = {name: None for name in found.names if name not in self.commons}
         return found
 
-    def _bring_up(self, common: Common, done: set[str], found: Stepped) -> list[str]:
+    def _bring_up(self, common: SharedPipeline, done: set[str], found: Stepped) -> list[str]:
         """Run a common part, after those that it reads; name the readers that have to run now."""
         if common.name in done:
             return []
@@ -380,10 +384,10 @@ class Sharing:
 
     # -- snapshots ---------------------------------------------------------------------------------------
 
-    def catch_up(self, queries: Mapping[str, Pipeline | Member]) -> None:
+    def catch_up(self, queries: Mapping[str, Pipeline | QueryInstance]) -> None:
         """Let every query look at what waits for it. It completes nothing, or it would not have waited."""
         for pipeline in (*self.commons.values(), *queries.values()):
-            if isinstance(pipeline, Linked) and pipeline.is_behind:
+            if isinstance(pipeline, LinkedPipeline) and pipeline.is_behind:
                 pipeline.step()
                 pipeline.clear_made()
 
@@ -398,18 +402,18 @@ class Sharing:
         blocks: Blocks,
         groups: list[Any],
         families: list[Any],
-        queries: dict[str, Pipeline | Member],
-        deploy: Callable[[Query, str], Pipeline | Member],
+        queries: dict[str, Pipeline | QueryInstance],
+        deploy: Callable[[Query, str], Pipeline | QueryInstance],
     ) -> None:
         """Let queries share what they shared when a snapshot was taken, and read its state."""
         for name, query in queries.items():
-            if isinstance(query, Linked):
+            if isinstance(query, LinkedPipeline):
                 self._release(name, query)
                 queries[name] = deploy(query.query, name)
         self.families.load(blocks, families, queries)
         pipelines = alone(queries)
         self.fresh = {}
-        self.groups = [Group.from_json(each) for each in groups]
+        self.groups = [SharingGroup.from_json(each) for each in groups]
         self._started = max((group.number for group in self.groups), default=0)
         for group in self.groups:
             known = {name: _Known.of(_recut(name, group, pipelines[name]), pipelines[name])
@@ -430,9 +434,9 @@ class _Builder:
     """The operators of the graph that are shared, and their fingerprints."""
     asked: Mapping[str, Collection[Expr]]
 
-    def given(self, graph: Graph, but: str | None = None) -> dict[str, Common]:
+    def given(self, graph: Graph, but: str | None = None) -> dict[str, SharedPipeline]:
         """Give the common parts that a graph reads, without looking below them."""
-        found: dict[str, Common] = {}
+        found: dict[str, SharedPipeline] = {}
         needed = set(graph.outputs)
         for operator in reversed(graph.operators):
             if operator.name not in needed:
@@ -443,7 +447,7 @@ class _Builder:
                 needed.update(operator.inputs)
         return found
 
-    def common(self, name: str) -> Common:
+    def common(self, name: str) -> SharedPipeline:
         """Give a common part, with all that it reads."""
         mark = self.shared[name]
         key = f"@{self.group}/{mark}"
@@ -451,11 +455,13 @@ class _Builder:
         if key not in commons:
             graph = drop_unused(replace(self.graph, outputs=(name,)))
             given = self.given(graph, but=name)
-            commons[key] = Common(Query(graph), self.sharing.atoms, key, given, {name: self.asked[mark]})
+            commons[key] = SharedPipeline(
+                Query(graph), self.sharing.atoms, key, given, {name: self.asked[mark]}
+            )
         return commons[key]
 
 
-def alone(queries: Mapping[str, Pipeline | Member]) -> dict[str, Pipeline]:
+def alone(queries: Mapping[str, Pipeline | QueryInstance]) -> dict[str, Pipeline]:
     """Give the queries that do not run as members of a family."""
     return {name: query for name, query in queries.items() if isinstance(query, Pipeline)}
 
@@ -464,7 +470,7 @@ def _marked(pipeline: Pipeline) -> Marked:
     return Marked.of(pipeline.graph, partial(_is_own, pipeline.query.functions))
 
 
-def _recut(name: str, group: Group, pipeline: Pipeline) -> Marked:
+def _recut(name: str, group: SharingGroup, pipeline: Pipeline) -> Marked:
     """Cut the sequences of a query where they were cut before."""
     found = _marked(pipeline)
     own = [each for each in group.cuts if each.query == name]
@@ -502,21 +508,21 @@ class _Known:
 
     graph: Graph
     shareable: Mapping[str, str]
-    needs: Needs
+    required: RequiredColumns
 
     @staticmethod
     def of(marked: Marked, pipeline: Pipeline) -> _Known:
         """Find the operators that keep what they make and do not depend on functions of the query."""
         graph, functions = marked.graph, pipeline.query.functions
-        needs = pipeline.needs if graph is pipeline.graph else Needs(graph, functions)
+        required = pipeline.required if graph is pipeline.graph else RequiredColumns(graph, functions)
         shareable = {
             operator.name: mark
             for operator in graph.operators
             if isinstance(operator, _WORTH_A_PIPELINE)
             and (mark := marked.marks[operator.name]) is not None
-            and not any(_calls(need, functions) for need in needs.of[operator.name])
+            and not any(_calls(need, functions) for need in required.of[operator.name])
         }
-        return _Known(graph, shareable, needs)
+        return _Known(graph, shareable, required)
 
 
 def _asked(shared: Iterable[str], known: Iterable[_Known]) -> dict[str, set[Expr]]:
@@ -525,7 +531,7 @@ def _asked(shared: Iterable[str], known: Iterable[_Known]) -> dict[str, set[Expr
     for each in known:
         for operator, mark in each.shareable.items():
             if mark in found:
-                found[mark] |= each.needs.of[operator]
+                found[mark] |= each.required.of[operator]
     return found
 
 
@@ -556,7 +562,7 @@ def observe(events: pa.RecordBatch | None, graphs: Iterable[Graph]) -> Observed:
 
 
 def _keys(graphs: Iterable[Graph]) -> set[str]:
-    matches = [o for graph in graphs for o in graph.operators if isinstance(o, Match)]
+    matches = [o for graph in graphs for o in graph.operators if isinstance(o, JoinPattern)]
     keys = {"source" if key.kind == "source" else key.name for m in matches for key in m.partitioning.keys}
     return keys | {name for match in matches for name in match.joins}
 

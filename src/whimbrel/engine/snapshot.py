@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from whimbrel.engine.store import Chunk, Lineage, Store
+from whimbrel.engine.row_store import Chunk, Lineage, RowStore
 from whimbrel.engine.values import from_arrow, to_arrow
 from whimbrel.errors import StateError
-from whimbrel.graph.expressions import Attribute, Binary, Call, Expr, Literal, Part, Unary
+from whimbrel.graph.expressions import Attribute, Binary, Call, Expr, Literal, PartRef, Unary
 from whimbrel.model.schema import Type
 
 MARK = b"WBSNAP"
@@ -128,7 +128,7 @@ class Blocks:
         return blocks
 
 
-def save_store(blocks: Blocks, name: str, store: Store) -> None:
+def save_store(blocks: Blocks, name: str, store: RowStore) -> None:
     """Write the remembered rows of a stream."""
     keys = [[expr_to_json(key) for key in chunk.columns] for chunk in store.chunks]
     firsts = [chunk.first for chunk in store.chunks]
@@ -149,7 +149,7 @@ def _rows(chunk: Chunk) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(arrays, names=[str(number) for number in range(len(arrays))])
 
 
-def load_store(blocks: Blocks, name: str, store: Store, *, is_atomic: bool = False) -> None:
+def load_store(blocks: Blocks, name: str, store: RowStore, *, is_atomic: bool = False) -> None:
     """Read back what `save_store` wrote."""
     about = blocks.json(name)
     store.total = about["total"]
@@ -178,7 +178,7 @@ def expr_to_json(expr: Expr) -> Any:
             return ["literal", value, kind.value if kind else None]
         case Attribute(part, name):
             return ["attribute", part, name]
-        case Part(name):
+        case PartRef(name):
             return ["part", name]
         case Unary(operator, operand):
             return ["unary", operator, expr_to_json(operand)]
@@ -197,7 +197,7 @@ def expr_from_json(data: Any) -> Expr:
         case ["attribute", part, name]:
             return Attribute(part, name)
         case ["part", name]:
-            return Part(name)
+            return PartRef(name)
         case ["unary", operator, operand]:
             return Unary(operator, expr_from_json(operand))
         case ["binary", operator, left, right]:

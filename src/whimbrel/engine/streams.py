@@ -12,8 +12,8 @@ import pyarrow.compute as pc
 
 from whimbrel.engine.evaluate import true_rows
 from whimbrel.engine.locations import middles_of, shapes_of
+from whimbrel.engine.row_store import RowStore
 from whimbrel.engine.shapes import SHAPE
-from whimbrel.engine.store import Store
 from whimbrel.engine.values import BoolArray, Column, Int64Array, decoded, nothing
 from whimbrel.graph.expressions import GROUP, PLACE, Attribute, Binary, Expr, Literal
 from whimbrel.graph.functions import Function
@@ -36,10 +36,10 @@ _AXES = {"@x": "x", "@y": "y"}
 
 
 @dataclass(slots=True)
-class Surroundings:
+class ExecutionContext:
     """What every operator of a session shares: the atomic events, functions, coordinates."""
 
-    atoms: Stream
+    atoms: OperatorStream
     functions: Mapping[str, Function] = field(default_factory=dict)
     coordinates: Coordinates | None = None
 
@@ -48,7 +48,7 @@ MEMBER = Key("attribute", "@member")
 """Which member of a family of queries an event belongs to, the key that parts them."""
 
 
-class Tap(Protocol):
+class Subscriber(Protocol):
     """Where a family takes the events of one selection for one of its members."""
 
     @property
@@ -61,7 +61,7 @@ class Tap(Protocol):
         ...
 
 
-class Kinds(Protocol):
+class InstanceTypes(Protocol):
     """What the events of one definition are called, member by member of a family."""
 
     names: list[str]
@@ -70,36 +70,36 @@ class Kinds(Protocol):
 
 
 @dataclass(slots=True)
-class Clock:
+class SharedWatermark:
     """How far time has passed; selections of one stream have one clock."""
 
     watermark: int = -(2**62)
 
 
 @dataclass(slots=True)
-class Stream:
+class OperatorStream:
     """The rows of one operator, and which of them are new in this step.
 
     `composite` streams are read through part names; the others have attributes of their own.
     """
 
     name: str
-    store: Store
+    store: RowStore
     composite: bool = False
     event_type: str | None = None
     number: int = 0
     """Which operator of its query makes it, from 1."""
     new: Int64Array = field(default_factory=lambda: np.zeros(0, np.int64))
-    clock: Clock = field(default_factory=Clock)
+    clock: SharedWatermark = field(default_factory=SharedWatermark)
     users: dict[str, None] = field(default_factory=dict)
     """Selections of atomic events: the queries that read it."""
-    taps: dict[Tap, None] = field(default_factory=dict)
+    subscribers: dict[Subscriber, None] = field(default_factory=dict)
     """Selections of atomic events: the members of families that read it."""
     keeps_order: bool = False
     """Whether the events of a row are reported in the order in which they were taken."""
     branches: dict[str, list[tuple[str | None, Expr | None]]] = field(default_factory=dict)
     """Alternatives: part names, each with the types and conditions one of which an event has to fit."""
-    kinds: Kinds | None = None
+    kinds: InstanceTypes | None = None
     """Definitions of a family: the types of its events, which differ from member to member."""
 
     @property
@@ -119,19 +119,19 @@ class RowsFrame:
     `alias` is the part name that stands for the row itself, besides None.
     """
 
-    around: Surroundings
-    stream: Stream
+    context: ExecutionContext
+    stream: OperatorStream
     rows: Int64Array
     alias: str | None = None
     partitioning: Partitioning = field(default_factory=Partitioning)
 
     @property
     def functions(self) -> Mapping[str, Function]:
-        return self.around.functions
+        return self.context.functions
 
     @property
     def coordinates(self) -> Coordinates | None:
-        return self.around.coordinates
+        return self.context.coordinates
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -170,7 +170,7 @@ class RowsFrame:
     def attributes(self, part: str | None) -> dict[str, Column]:
         """Give all attributes of the row itself, or of one of its parts."""
         own = part is None or part == self.alias or part in self.stream.branches
-        hidden = ("id", "type", "source", "x", "y") if self.stream.store is self.around.atoms.store else ()
+        hidden = ("id", "type", "source", "x", "y") if self.stream.store is self.context.atoms.store else ()
         names = self.stream.store.names(None if own else part)
         return {n: self.column(part, n) for n in names if n not in hidden and not n.startswith("@")}
 
@@ -208,7 +208,7 @@ class RowsFrame:
             return found
         if name in ("start", "end", "timestamp", "duration"):
             return self._time(name)
-        if self.stream is not self.around.atoms:
+        if self.stream is not self.context.atoms:
             return self._derived(name)
         return found
 
@@ -216,17 +216,17 @@ class RowsFrame:
         """Give the ids of events that came without one, and of derived events."""
         from whimbrel.engine.identity import row_ids  # it needs streams itself
 
-        is_atomic = self.stream.store is self.around.atoms.store
+        is_atomic = self.stream.store is self.context.atoms.store
         if not is_atomic and self.stream.event_type is None:
             return nothing(len(self.rows))
-        return Column(Type.STRING, row_ids(self.around, self.stream, self.rows))
+        return Column(Type.STRING, row_ids(self.context, self.stream, self.rows))
 
     def _place(self, name: str) -> Column:
         """Give the centre or the shape of where an event lies, whatever attributes it has."""
-        if self.stream.store is self.around.atoms.store:
+        if self.stream.store is self.context.atoms.store:
             return self.stream.store.column(Attribute(None, _AXES.get(name, name)), self.rows)
         lineage = self.stream.store.lineage(self.rows)
-        atoms = self.around.atoms.store
+        atoms = self.context.atoms.store
         if name == SHAPE.name:
             return shapes_of(atoms, lineage, self.coordinates)
         return middles_of(atoms, lineage, _AXES[name], self.coordinates)
@@ -241,13 +241,13 @@ class RowsFrame:
         if name == "type" and self.stream.event_type is not None:
             return Column(Type.STRING, types_of(self.stream, self.rows))
         if name == "source":
-            return common_source(self.around, self.stream, self.rows)
+            return common_source(self.context, self.stream, self.rows)
         if name in ("x", "y"):
             return self._place(f"@{name}")
         return nothing(len(self.rows))
 
 
-def types_of(stream: Stream, rows: Int64Array) -> pa.DictionaryArray:
+def types_of(stream: OperatorStream, rows: Int64Array) -> pa.DictionaryArray:
     """Give the types of derived events."""
     if stream.kinds is None:
         return pa.DictionaryArray.from_arrays(
@@ -257,27 +257,27 @@ def types_of(stream: Stream, rows: Int64Array) -> pa.DictionaryArray:
     return pa.DictionaryArray.from_arrays(index, pa.array(stream.kinds.names, pa.string()))
 
 
-def members_of(stream: Stream, rows: Int64Array) -> Int64Array:
+def members_of(stream: OperatorStream, rows: Int64Array) -> Int64Array:
     """Give the members of a family that derived events belong to."""
     members: Int64Array = stream.store.column(Attribute(None, MEMBER.name), rows).values
     return members
 
 
-def identities(around: Surroundings, stream: Stream, rows: Int64Array) -> Int64Array:
+def identities(context: ExecutionContext, stream: OperatorStream, rows: Int64Array) -> Int64Array:
     """Give events numbers, the same in every stream that passes an event on."""
-    if stream.store is around.atoms.store:
+    if stream.store is context.atoms.store:
         return rows
     origin = stream.store.column(IDENTITY, rows)
     return rows + (stream.number << 44) if origin.type is None else origin.values
 
 
-def common_source(around: Surroundings, stream: Stream, rows: Int64Array) -> Column:
+def common_source(context: ExecutionContext, stream: OperatorStream, rows: Int64Array) -> Column:
     """Give the source that all atomic events below a row share; null if they differ."""
     lineage = stream.store.lineage(rows)
     filled = np.diff(lineage.offsets) > 0
     if not filled.all():
-        return _spread(common_source(around, stream, rows[filled]), filled)
-    sources = around.atoms.store.column(Attribute(None, "source"), lineage.refs)
+        return _spread(common_source(context, stream, rows[filled]), filled)
+    sources = context.atoms.store.column(Attribute(None, "source"), lineage.refs)
     if sources.type is None or not len(rows):
         return nothing(len(rows))
     encoded = decoded(sources.values).dictionary_encode()

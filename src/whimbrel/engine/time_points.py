@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from whimbrel.engine.intake import Released, concat
+from whimbrel.engine.ingest import Released, concat
 from whimbrel.engine.values import BoolArray, decoded
 from whimbrel.model.time import TIME_POINT, instant, time_point
 

@@ -11,15 +11,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from whimbrel.engine.carried import has_brought_along, own_times
+from whimbrel.engine.derived_batch import has_brought_along, own_times
 from whimbrel.engine.identity import event_ids
-from whimbrel.engine.store import Store, different
+from whimbrel.engine.row_store import RowStore, different
 from whimbrel.engine.values import Int64Array, to_arrow
 from whimbrel.graph.expressions import Attribute
 from whimbrel.model.schema import Type
 
 
-def numbered(atoms: Store, refs: Int64Array) -> tuple[Int64Array, Int64Array]:
+def numbered(atoms: RowStore, refs: Int64Array) -> tuple[Int64Array, Int64Array]:
     """Give a row of each different atomic event, in total order, and the place there of every ref."""
     rows, places = different(refs)
     if not has_brought_along(atoms) or not len(rows):
@@ -34,7 +34,7 @@ def numbered(atoms: Store, refs: Int64Array) -> tuple[Int64Array, Int64Array]:
     return rows[order[is_new]], number[places]
 
 
-def _keys(atoms: Store, rows: Int64Array) -> pa.Table:
+def _keys(atoms: RowStore, rows: Int64Array) -> pa.Table:
     start, end = own_times(atoms, rows)
     source = atoms.column(Attribute(None, "source"), rows)
     texts = to_arrow(source) if source.type is Type.STRING else pa.nulls(len(rows), pa.string())

@@ -7,7 +7,7 @@ have to be in the right order; no result depends on them.
 
 from __future__ import annotations
 
-from whimbrel.graph.expressions import RELATIONS, Attribute, Binary, Call, Expr, Literal, Part, Unary
+from whimbrel.graph.expressions import RELATIONS, Attribute, Binary, Call, Expr, Literal, PartRef, Unary
 
 _CALLS = {"in": 1.0, "between": 2.0, "is_null": 1.0, "distance": 12.0, "same_place": 14.0} | dict.fromkeys(
     ("within_region", "intersects", "lies_in"), 60.0
@@ -36,7 +36,7 @@ def cost(expr: Expr) -> float:
     match expr:
         case Literal():
             return 0.0
-        case Attribute() | Part():
+        case Attribute() | PartRef():
             return 1.0
         case Unary(_, operand):
             return 0.5 + cost(operand)

@@ -15,24 +15,24 @@ from whimbrel.graph.costs import passing
 from whimbrel.graph.motion import Encounter, Motion
 from whimbrel.graph.operators import (
     Aggregate,
-    Clock,
     Custom,
     Derive,
     Filter,
     Graph,
-    Match,
+    JoinPattern,
     Merge,
     Operator,
     Repeat,
     Source,
+    TimePoints,
 )
 from whimbrel.graph.reach import match_retention, sequence_retention
-from whimbrel.graph.sequence import Sequence
+from whimbrel.graph.sequence import StepPattern
 from whimbrel.model.time import END_OF_TIME, SECOND, format_duration
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class StateEstimate:
     """How many events an operator remembers, and how that number comes about."""
 
     events: float | None
@@ -45,7 +45,7 @@ class State:
         return f"about {rounded(self.events)} {'event' if self.events == 1 else 'events'} ({self.formula})"
 
 
-NOTHING = State(0.0, "nothing to remember")
+NOTHING = StateEstimate(0.0, "nothing to remember")
 
 
 def stream_rates(graph: Graph, rates: Mapping[str, float]) -> dict[str, float]:
@@ -72,13 +72,13 @@ def stream_rates(graph: Graph, rates: Mapping[str, float]) -> dict[str, float]:
 def _rate(operator: Operator, below: Mapping[str, float], rates: Mapping[str, float]) -> float:
     inputs = [below[name] for name in operator.inputs]
     match operator:
-        case Clock():
+        case TimePoints():
             return 0.0
         case Source():
             return rates.get(operator.event_type, 1.0)
         case Filter() | Repeat():
             return below[operator.input]
-        case Match():
+        case JoinPattern():
             return min(below[part.input] for part in operator.parts)
         case Aggregate(window=window) if window.every is not None:
             return SECOND / window.every if window.kind == "temporal" else sum(inputs) / window.every
@@ -87,18 +87,20 @@ def _rate(operator: Operator, below: Mapping[str, float], rates: Mapping[str, fl
     return min(inputs, default=0.0)
 
 
-def state_of(operator: Operator, rates: Mapping[str, float]) -> State:
+def state_of(operator: Operator, rates: Mapping[str, float]) -> StateEstimate:
     """Estimate what an operator remembers; `rates` are those of all streams."""
     match operator:
-        case Match():
+        case JoinPattern():
             return _over(_retention(operator), operator, rates)
         case Repeat():
             return _over(operator.within, operator, rates)
         case Aggregate() if operator.window.kind == "counting":
-            return State(float(operator.window.length), f"the last {operator.window.length:,} of each group")
+            return StateEstimate(
+                float(operator.window.length), f"the last {operator.window.length:,} of each group"
+            )
         case Aggregate():
             return _over(operator.window.length, operator, rates)
-        case Sequence():
+        case StepPattern():
             return _over(sequence_retention(operator), operator, rates)
         case Motion() | Encounter():
             return _over(operator.retention, operator, rates)
@@ -107,17 +109,17 @@ def state_of(operator: Operator, rates: Mapping[str, float]) -> State:
     return NOTHING
 
 
-def _over(length: int, operator: Operator, rates: Mapping[str, float]) -> State:
+def _over(length: int, operator: Operator, rates: Mapping[str, float]) -> StateEstimate:
     if length >= END_OF_TIME:
-        return State(None, "without bound")
+        return StateEstimate(None, "without bound")
     if length == 0:
         return NOTHING
     rate = sum(rates[name] for name in operator.inputs)
     unit = "event/s" if rate == 1 else "events/s"
-    return State(length / SECOND * rate, f"{format_duration(length)} x {rate:,.6g} {unit}")
+    return StateEstimate(length / SECOND * rate, f"{format_duration(length)} x {rate:,.6g} {unit}")
 
 
-def _retention(op: Match) -> int:
+def _retention(op: JoinPattern) -> int:
     try:
         return match_retention(op)
     except UnboundedError:
@@ -145,7 +147,9 @@ class Observed:
 NOTHING_SEEN = Observed()
 
 
-def worth_sharing(graph: Graph, beginning: Match, patterns: int, observed: Observed = NOTHING_SEEN) -> bool:
+def worth_sharing(
+    graph: Graph, beginning: JoinPattern, patterns: int, observed: Observed = NOTHING_SEEN
+) -> bool:
     """Tell whether finding a beginning once costs less than finding it in each of so many patterns.
 
     Without sharing, every pattern keeps every event of the beginning's parts. With it, they are kept once,
@@ -164,14 +168,14 @@ def likely_rates(graph: Graph, observed: Observed) -> dict[str, float]:
         match operator:
             case Filter():
                 found[operator.name] = found[operator.input] * passing(operator.condition)
-            case Match():
+            case JoinPattern():
                 found[operator.name] = _combinations(operator, found, observed)
             case _:
                 found[operator.name] = _rate(operator, found, observed.rates)
     return found
 
 
-def _combinations(match: Match, rates: Mapping[str, float], observed: Observed) -> float:
+def _combinations(match: JoinPattern, rates: Mapping[str, float], observed: Observed) -> float:
     """Estimate how many combinations a second hold, if events come by chance."""
     expected = 1.0
     seconds = min(match.within, END_OF_TIME) / SECOND

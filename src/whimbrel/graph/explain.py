@@ -22,23 +22,23 @@ from typing import Any, TypeGuard
 from whimbrel.errors import QueryError
 from whimbrel.graph.estimate import NOTHING, rounded
 from whimbrel.graph.expressions import format_expr
-from whimbrel.graph.facts import Facts
+from whimbrel.graph.facts import GraphFacts
 from whimbrel.graph.motion import Encounter, Motion, encounter_words, motion_words
 from whimbrel.graph.operators import (
     Aggregate,
-    Clock,
     Custom,
     Derive,
     Filter,
     Graph,
-    Match,
+    JoinPattern,
     Merge,
     Operator,
-    Order,
     Repeat,
     Source,
+    TimeOrder,
+    TimePoints,
 )
-from whimbrel.graph.passes import Step, rewrite
+from whimbrel.graph.passes import RewriteStep, rewrite
 from whimbrel.graph.policies import (
     WHOLE,
     Assign,
@@ -52,13 +52,13 @@ from whimbrel.graph.policies import (
 from whimbrel.graph.query import Query
 from whimbrel.graph.rewritten import rewritten, step_document, step_words
 from whimbrel.graph.selecting import ONE_INSTANT, consumption_of, orders_left, policy_of, window_names
-from whimbrel.graph.sequence import Sequence, sequence_lines
+from whimbrel.graph.sequence import StepPattern, sequence_lines
 from whimbrel.graph.sharding import (
     ByKeys,
     ByMeetings,
     BySpace,
     Sharding,
-    Together,
+    SinglePartition,
     sharding,
     sharding_words,
 )
@@ -142,12 +142,12 @@ def explain(
         raise QueryError(f"there is no format {format!r}; use one of: {', '.join(FORMATS)}")
     if stage not in STAGES:
         raise QueryError(f"there is no stage {stage!r}; use one of: {', '.join(STAGES)}")
-    facts = Facts.of(graph, rates)
+    facts = GraphFacts.of(graph, rates)
     if stage == "before":
         return _FORMS[format](facts, None)
     done = rewritten(graph, rates)
     kept = {name: rate for name, rate in rates.items() if _is_there(done[-1].after if done else graph, name)}
-    after = Facts.of(done[-1].after, kept) if done else facts
+    after = GraphFacts.of(done[-1].after, kept) if done else facts
     return _FORMS[format](after, done) if stage == "after" else _BOTH[format](facts, after, done)
 
 
@@ -164,7 +164,7 @@ def summary(query: Query | Graph) -> str:
     >>> summary(compile_text("define Late detect Leave then not Arrive for 1 h"))
     'detects Late (from Leave, Arrive), reaches back 1 h'
     """
-    facts = Facts.of(query.graph if isinstance(query, Query) else query, _ONE_RATE)
+    facts = GraphFacts.of(query.graph if isinstance(query, Query) else query, _ONE_RATE)
     found = [
         f"{facts.types[name] or name} (from {', '.join(facts.sources(name))})" for name in facts.graph.outputs
     ]
@@ -180,15 +180,11 @@ def _reach_words(length: int | None) -> str:
     return f"reaches back {format_duration(length)}" if length else "needs one event at a time"
 
 
-def _kind(operator: Operator) -> str:
-    return type(operator).__name__.lower()
-
-
 def _conditions(operator: Operator) -> list[str]:
     match operator:
         case Filter():
             return [format_expr(operator.condition)]
-        case Match():
+        case JoinPattern():
             names, absent_names = window_names(operator)
             found = [format_expr(condition) for condition in operator.conditions]
             found += [_order_text(order, names) for order in orders_left(operator) if order.gap is None]
@@ -208,7 +204,7 @@ def _conditions(operator: Operator) -> list[str]:
             return [motion_words(operator)]
         case Encounter():
             return [encounter_words(operator)]
-        case Sequence():
+        case StepPattern():
             return list(sequence_lines(operator))
         case Aggregate():
             within = operator.window.within
@@ -216,11 +212,11 @@ def _conditions(operator: Operator) -> list[str]:
     return []
 
 
-def _order_text(order: Order, names: list[str]) -> str:
+def _order_text(order: TimeOrder, names: list[str]) -> str:
     return f"{names[order.first]}.end < {names[order.second]}.start"
 
 
-def _gap_text(order: Order, names: list[str]) -> str:
+def _gap_text(order: TimeOrder, names: list[str]) -> str:
     return f"{names[order.second]}.end - {names[order.first]}.end <= {format_duration(order.gap or 0)}"
 
 
@@ -254,14 +250,14 @@ def _partitioning(operator: Operator) -> Partitioning:
     return found if isinstance(found, Partitioning) else WHOLE
 
 
-def _goes_on(operator: Operator) -> TypeGuard[Match]:
+def _goes_on(operator: Operator) -> TypeGuard[JoinPattern]:
     """Tell whether another match finds the beginning of this one."""
-    return isinstance(operator, Match) and operator.continues
+    return isinstance(operator, JoinPattern) and operator.continues
 
 
 def _consumed(operator: Operator) -> list[str]:
     """Name the windows whose events a detection uses up."""
-    if not isinstance(operator, Match) or consumption_of(operator).kind == "none":
+    if not isinstance(operator, JoinPattern) or consumption_of(operator).kind == "none":
         return []
     names, _ = window_names(operator)
     return [names[part] for part in operator.consuming or range(len(names))]
@@ -271,7 +267,7 @@ def _edges(graph: Graph) -> Iterator[tuple[str, str, str]]:
     """Give every (from, to, role)."""
     for op in graph.operators:
         match op:
-            case Match():
+            case JoinPattern():
                 yield from ((part.input, op.name, "part") for part in op.parts)
                 yield from ((absent.input, op.name, "absent") for absent in op.absent)
             case Repeat():
@@ -298,12 +294,12 @@ def _sharding_document(found: Sharding) -> dict[str, Any]:
         case ByMeetings(streams, keys, first):
             inner = _sharding_document(first)
             return {"by": "meetings", "streams": list(streams), "keys": list(keys), "first": inner}
-        case Together(why):
+        case SinglePartition(why):
             return {"by": "nothing", "why": why}
     return {"by": "event"}
 
 
-def _document(facts: Facts, dealt: Graph | None = None) -> dict[str, Any]:
+def _document(facts: GraphFacts, dealt: Graph | None = None) -> dict[str, Any]:
     """Say everything. `dealt` is the graph by which events are dealt out, if it is another one."""
     graph = facts.graph
     return {
@@ -327,11 +323,11 @@ def _document(facts: Facts, dealt: Graph | None = None) -> dict[str, Any]:
     }
 
 
-def _operator_document(facts: Facts, operator: Operator) -> dict[str, Any]:
+def _operator_document(facts: GraphFacts, operator: Operator) -> dict[str, Any]:
     state = facts.states[operator.name]
     return {
         "name": operator.name,
-        "kind": _kind(operator),
+        "kind": operator.word,
         "inputs": list(operator.inputs),
         "event_type": facts.types[operator.name],
         "attributes": facts.attributes[operator.name].listed,
@@ -339,12 +335,12 @@ def _operator_document(facts: Facts, operator: Operator) -> dict[str, Any]:
         "assign": [{"step": step, "values": values} for step, values in _assigned(operator)],
         "having": _having(operator),
         "partitioning": [asdict(key) for key in _partitioning(operator).keys],
-        "joins": list(operator.joins) if isinstance(operator, Match) else [],
+        "joins": list(operator.joins) if isinstance(operator, JoinPattern) else [],
         "continues": operator.parts[0].input if _goes_on(operator) else None,
         "selection": _selection_document(policy_of(operator)),
         "function": operator.function if isinstance(operator, Custom) else None,
         "consumption": {**asdict(consumption_of(operator)), "parts": _consumed(operator)},
-        "context": operator.context.value if isinstance(operator, Match) else None,
+        "context": operator.context.value if isinstance(operator, JoinPattern) else None,
         "reach_us": facts.reach(operator.name),
         "rate_per_s": facts.rates[operator.name],
         "state": {"events": state.events, "formula": state.formula},
@@ -363,14 +359,14 @@ def _selection_document(policy: SelectionPolicy) -> dict[str, Any]:
     }
 
 
-def _json(facts: Facts, done: list[Step] | None) -> str:
+def _json(facts: GraphFacts, done: list[RewriteStep] | None) -> str:
     document = _document(facts, done[0].before if done else None)
     if done is not None:
         document["rewrites"] = [step_document(step) for step in done]
     return json.dumps(document, indent=2, ensure_ascii=False)
 
 
-def _json_of_both(before: Facts, after: Facts, done: list[Step]) -> str:
+def _json_of_both(before: GraphFacts, after: GraphFacts, done: list[RewriteStep]) -> str:
     both = {"version": 1, "before": _document(before), "after": json.loads(_json(after, done))}
     return json.dumps(both, indent=2, ensure_ascii=False)
 
@@ -378,7 +374,7 @@ def _json_of_both(before: Facts, after: Facts, done: list[Step]) -> str:
 # Text -----------------------------------------------------------------------------------------------
 
 
-def _text(facts: Facts, done: list[Step] | None) -> str:
+def _text(facts: GraphFacts, done: list[RewriteStep] | None) -> str:
     """Write the tree, after the rewrites that led to it."""
     if not done:
         rest = _tree_text(facts, facts.graph)
@@ -387,11 +383,11 @@ def _text(facts: Facts, done: list[Step] | None) -> str:
     return "\n".join(lines) + f"\n\n{_tree_text(facts, done[0].before)}"
 
 
-def _text_of_both(before: Facts, after: Facts, done: list[Step]) -> str:
+def _text_of_both(before: GraphFacts, after: GraphFacts, done: list[RewriteStep]) -> str:
     return f"before:\n\n{_text(before, None)}\n\n\nafter:\n\n{_text(after, done)}"
 
 
-def _tree_text(facts: Facts, dealt: Graph) -> str:
+def _tree_text(facts: GraphFacts, dealt: Graph) -> str:
     """Write heads and trees. Events are dealt out to workers by `dealt`, before beginnings are shared."""
     heads = [_head(facts, name) for name in facts.graph.outputs]
     heads.append(f"on several workers: {sharding_words(sharding(rewrite(dealt)))}")
@@ -400,7 +396,7 @@ def _tree_text(facts: Facts, dealt: Graph) -> str:
     return "\n\n".join(["\n".join(heads), *trees])
 
 
-def _head(facts: Facts, name: str) -> str:
+def _head(facts: GraphFacts, name: str) -> str:
     attributes, total = facts.attributes[name], facts.remembered(name)
     taken = [f"the attributes of {' and '.join(attributes.of)}"] if attributes.of else []
     made = ", ".join([*attributes.names, *taken]) or "no attributes"
@@ -411,14 +407,14 @@ def _head(facts: Facts, name: str) -> str:
     return f"{facts.types[name] or name}: {made}; {_reach_words(facts.reach(name))}{kept}"
 
 
-def _tree(facts: Facts, output: str, seen: set[str]) -> Iterator[str]:
+def _tree(facts: GraphFacts, output: str, seen: set[str]) -> Iterator[str]:
     """Write a stream and what is below it; what was written before is only named."""
     todo = [(output, "", "")]
     while todo:
         name, before, margin = todo.pop()
         operator = facts.graph[name]
         if name in seen:
-            yield f"{before}{_kind(operator)} {name} (above)"
+            yield f"{before}{operator.word} {name} (above)"
             continue
         seen.add(name)
         yield before + _title(operator)
@@ -433,8 +429,8 @@ def _tree(facts: Facts, output: str, seen: set[str]) -> Iterator[str]:
 
 
 def _title(operator: Operator) -> str:
-    title = f"{_kind(operator)} {operator.name}"
-    if isinstance(operator, Clock):
+    title = f"{operator.word} {operator.name}"
+    if isinstance(operator, TimePoints):
         return title
     if isinstance(operator, Source):
         schema = operator.schema
@@ -447,22 +443,22 @@ def _title(operator: Operator) -> str:
     return f"{title} (one event at a time)" if isinstance(operator, _ONE_BY_ONE) else title
 
 
-def _details(facts: Facts, operator: Operator) -> Iterator[tuple[str, str]]:
+def _details(facts: GraphFacts, operator: Operator) -> Iterator[tuple[str, str]]:
     if isinstance(operator, Source):
         return
     yield from _selection_lines(operator)
     yield from (("where", condition) for condition in _conditions(operator))
     if keys := _partitioning(operator).keys:
         yield "parted by", ", ".join(map(str, keys))
-    if isinstance(operator, Match) and operator.joins:
+    if isinstance(operator, JoinPattern) and operator.joins:
         yield "joined on", ", ".join(operator.joins)
     if _goes_on(operator):
         yield "goes on", f"from its beginning, {operator.parts[0].input}"
-    if isinstance(operator, Match) and operator.context is not Context.EACH:
+    if isinstance(operator, JoinPattern) and operator.context is not Context.EACH:
         yield "context", operator.context.value
     if isinstance(operator, Custom):
         yield "calls", _call(operator)
-    if isinstance(operator, Match | Custom):
+    if isinstance(operator, JoinPattern | Custom):
         yield "consumes", _consumption_text(operator)
     yield from ((step, ", ".join(values)) for step, values in _assigned(operator))
     if having := _having(operator):
@@ -539,27 +535,27 @@ _SHAPES = {"source": ("([", "])"), "filter": ("{{", "}}"), "derive": ("[[", "]]"
 _ARROWS = {"absent": "-. not .->", "until": "-. until .->"}
 
 
-def _mermaid(facts: Facts, done: list[Step] | None) -> str:
+def _mermaid(facts: GraphFacts, done: list[RewriteStep] | None) -> str:
     return "\n".join(["flowchart LR", *_remarks(done or ()), *_chart(facts, "n")])
 
 
-def _mermaid_of_both(before: Facts, after: Facts, done: list[Step]) -> str:
+def _mermaid_of_both(before: GraphFacts, after: GraphFacts, done: list[RewriteStep]) -> str:
     lines = ["flowchart LR", *_remarks(done)]
     for title, facts in (("before", before), ("after", after)):
         lines += [f"  subgraph {title}", *_chart(facts, title[0]), "  end"]
     return "\n".join(lines)
 
 
-def _remarks(done: Iterable[Step]) -> list[str]:
+def _remarks(done: Iterable[RewriteStep]) -> list[str]:
     return [f"  %% {' '.join(step_words(step).split())}" for step in done]
 
 
-def _chart(facts: Facts, prefix: str) -> list[str]:
+def _chart(facts: GraphFacts, prefix: str) -> list[str]:
     """Give the lines of a flowchart whose nodes are called `prefix` and a number."""
     numbers = {operator.name: f"{prefix}{number}" for number, operator in enumerate(facts.graph.operators)}
     lines = []
     for operator in facts.graph.operators:
-        opening, closing = _SHAPES.get(_kind(operator), ("[", "]"))
+        opening, closing = _SHAPES.get(operator.word, ("[", "]"))
         label = "<br/>".join(map(_escaped, _label(facts, operator)))
         lines.append(f'  {numbers[operator.name]}{opening}"{label}"{closing}')
     for start, end, role in dict.fromkeys(_edges(facts.graph)):
@@ -567,10 +563,10 @@ def _chart(facts: Facts, prefix: str) -> list[str]:
     return lines + [f"  style {numbers[name]} stroke-width:3px" for name in facts.graph.outputs]
 
 
-def _label(facts: Facts, operator: Operator) -> list[str]:
+def _label(facts: GraphFacts, operator: Operator) -> list[str]:
     """Say what fits into a box."""
     match operator:
-        case Clock():
+        case TimePoints():
             return [operator.name]
         case Source():
             return [operator.event_type]
@@ -580,7 +576,7 @@ def _label(facts: Facts, operator: Operator) -> list[str]:
             names = facts.attributes[operator.name].names
             return [operator.event_type, *([", ".join(names)] if names else [])]
     policy = policy_of(operator)
-    lines = [f"{_kind(operator)} {operator.name}", *map(str, policy.dependencies), *_conditions(operator)]
+    lines = [f"{operator.word} {operator.name}", *map(str, policy.dependencies), *_conditions(operator)]
     if having := _having(operator):
         lines.append(f"having {having}")
     if keys := _partitioning(operator).keys:

@@ -45,7 +45,7 @@ class Attribute(Expr):
 
 
 @dataclass(frozen=True, slots=True)
-class Part(Expr):
+class PartRef(Expr):
     """A whole part of the pattern, as an argument of `count(a)`, `distance(a, b)` or `before(a, b)`."""
 
     name: str | None
@@ -160,7 +160,7 @@ def parts_of(expr: Expr) -> frozenset[str | None]:
     for node in walk(expr):
         if isinstance(node, Attribute):
             found.add(node.part)
-        elif isinstance(node, Part):
+        elif isinstance(node, PartRef):
             found.add(node.name)
     return frozenset(found)
 
@@ -216,7 +216,7 @@ def _text(expr: Expr) -> tuple[str, int]:
             return format_literal(value, kind), _ATOM
         case Attribute(part, name):
             return (f"{part}.{name}" if part else name), _ATOM
-        case Part(name):
+        case PartRef(name):
             return name or "this", _ATOM
         case Unary("not", operand):
             return f"not {_format(operand, _NOT)}", _NOT
@@ -243,9 +243,9 @@ def _call_text(call: Call) -> tuple[str, int]:
             return f"{_format(value, _COMPARISON + 1)} between {bounds}", _COMPARISON
         case Call("is_null", (value,)):
             return f"{_format(value, _COMPARISON + 1)} is null", _COMPARISON
-        case Call("lies_in" | "within_region", (Part() as inner, outer)):
+        case Call("lies_in" | "within_region", (PartRef() as inner, outer)):
             return f"{_text(inner)[0]} in {_text(outer)[0]}", _COMPARISON
-        case Call(name, (Part() as left, Part() as right)) if name in RELATIONS:
+        case Call(name, (PartRef() as left, PartRef() as right)) if name in RELATIONS:
             return f"{_text(left)[0]} {name} {_text(right)[0]}", _COMPARISON
     return f"{call.function}({', '.join(_format(a, 0) for a in call.arguments)})", _ATOM
 

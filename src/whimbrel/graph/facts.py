@@ -6,19 +6,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from whimbrel.errors import UnboundedError
-from whimbrel.graph.estimate import State, state_of, stream_rates
+from whimbrel.graph.estimate import StateEstimate, state_of, stream_rates
 from whimbrel.graph.operators import (
     Aggregate,
-    Case,
-    Clock,
     Custom,
     Derive,
+    DeriveCase,
     Filter,
     Graph,
-    Match,
+    JoinPattern,
     Merge,
     Operator,
     Source,
+    TimePoints,
 )
 from whimbrel.graph.passes.drop_unused import drop_unused
 from whimbrel.graph.reach import reach
@@ -41,7 +41,7 @@ class Attributes:
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class GraphFacts:
     """A graph, and what is worked out about each of its streams."""
 
     graph: Graph
@@ -49,10 +49,10 @@ class Facts:
     """The event type; None for composites."""
     attributes: Mapping[str, Attributes]
     rates: Mapping[str, float]
-    states: Mapping[str, State]
+    states: Mapping[str, StateEstimate]
 
     @classmethod
-    def of(cls, graph: Graph, rates: Mapping[str, float]) -> Facts:
+    def of(cls, graph: Graph, rates: Mapping[str, float]) -> GraphFacts:
         """Work everything out once."""
         every = stream_rates(graph, rates)
         types: dict[str, str | None] = {}
@@ -84,7 +84,7 @@ class Facts:
     def sources(self, name: str) -> list[str]:
         """Name the event types that a stream is made from, in the order of the graph."""
         sources = [each for each in self.below(name).operators if isinstance(each, Source)]
-        return [each.name if isinstance(each, Clock) else each.event_type for each in sources]
+        return [each.name if isinstance(each, TimePoints) else each.event_type for each in sources]
 
     def remembered(self, name: str | None = None) -> float | None:
         """Tell how many events all operators remember, or those below a stream; None: without bound."""
@@ -120,14 +120,14 @@ def _attributes(graph: Graph, operator: Operator, below: Mapping[str, Attributes
     return Attributes()
 
 
-def _case_attributes(graph: Graph, case: Case, below: Mapping[str, Attributes]) -> Attributes:
+def _case_attributes(graph: Graph, case: DeriveCase, below: Mapping[str, Attributes]) -> Attributes:
     if case.assign:
         return Attributes(tuple(assign.name for assign in case.assign))
     part = _only_part(graph, case)
     return Attributes(tuple(key.name for key in case.partitioning.keys)) if part is None else below[part]
 
 
-def _only_part(graph: Graph, case: Case) -> str | None:
+def _only_part(graph: Graph, case: DeriveCase) -> str | None:
     """Name the stream whose attributes a case without assignments takes over; None if there are several."""
     if not is_composite(graph[case.input]):
         return case.input
@@ -137,7 +137,7 @@ def _only_part(graph: Graph, case: Case) -> str | None:
     name = case.input
     while is_composite(operator := graph[name]):
         match operator:
-            case Match():
+            case JoinPattern():
                 name = operator.parts[0].input
             case Merge():
                 name = operator.branches[0].input

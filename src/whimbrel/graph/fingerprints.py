@@ -7,10 +7,20 @@ from dataclasses import replace
 from hashlib import sha256
 
 from whimbrel.graph.motion import Encounter, Motion
-from whimbrel.graph.operators import Aggregate, Derive, Filter, Graph, Match, Merge, Operator, Repeat, Source
+from whimbrel.graph.operators import (
+    Aggregate,
+    Derive,
+    Filter,
+    Graph,
+    JoinPattern,
+    Merge,
+    Operator,
+    Repeat,
+    Source,
+)
 from whimbrel.graph.wiring import reading
 
-_KNOWN = (Source, Filter, Merge, Repeat, Match, Aggregate, Derive, Motion, Encounter)
+_KNOWN = (Source, Filter, Merge, Repeat, JoinPattern, Aggregate, Derive, Motion, Encounter)
 """Operators whose doing depends on nothing but their fields and inputs."""
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import ClassVar
 
 from whimbrel.graph.operators import Operator
 from whimbrel.graph.policies import WHOLE, Key, Partitioning
@@ -86,6 +87,8 @@ class Motion(Operator):
     `near_m + margin_m` away; in between it leaves things as they were. Samples more than `gap` apart say
     nothing about what happened between them. What each verb then means is in docs/meaning.md.
     """
+
+    word: ClassVar[str] = "motion"
 
     input: str
     alias: str
@@ -206,6 +209,8 @@ class Encounter(Operator):
     was seen last, if that is at most `fresh` ago: the two are *in* if they are at most `near_m` apart, and
     *out* if they are more than `near_m + margin_m` apart. What each verb then means is in docs/meaning.md.
     """
+
+    word: ClassVar[str] = "encounter"
 
     input: str
     alias: str

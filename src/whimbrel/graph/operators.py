@@ -1,7 +1,7 @@
 """The operators of the graph: frozen data, a name each, inputs by name.
 
 Every operator makes one stream, named as the operator is. Streams of `Source`, `Filter` and
-`Derive` carry events with attributes of their own. Streams of `Merge`, `Repeat` and `Match` carry
+`Derive` carry events with attributes of their own. Streams of `Merge`, `Repeat` and `JoinPattern` carry
 composite events whose attributes are read through the names of their parts (`a.speed`); `Derive`
 turns a composite into an event of a named type.
 """
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 from whimbrel.errors import QueryError
 from whimbrel.graph.expressions import Expr
@@ -35,6 +35,9 @@ ANY = "*"
 class Operator:
     """Base of all operators."""
 
+    word: ClassVar[str]
+    """What explanations call it."""
+
     name: str
 
     @property
@@ -47,13 +50,17 @@ class Operator:
 class Source(Operator):
     """All events of one type (or of `ANY`) as they come in; `schema` is None for an undeclared type."""
 
+    word: ClassVar[str] = "source"
+
     event_type: str
     schema: EventSchema | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Clock(Source):
+class TimePoints(Source):
     """One event that nobody sends: a time point, which the engine makes when time passes it."""
+
+    word: ClassVar[str] = "clock"
 
     @property
     def at(self) -> int:
@@ -61,15 +68,17 @@ class Clock(Source):
         return instant(self.event_type.removeprefix(TIME_POINT))
 
 
-def clock(at: int) -> Clock:
+def clock(at: int) -> TimePoints:
     """Make the stream of one time point; it has neither attributes nor a place."""
     event_type = time_point(at)
-    return Clock(written_time_point(event_type), event_type, EventSchema(event_type, {}))
+    return TimePoints(written_time_point(event_type), event_type, EventSchema(event_type, {}))
 
 
 @dataclass(frozen=True, slots=True)
 class Filter(Operator):
     """The events of `input` for which `condition` is true. The condition reads one event only."""
+
+    word: ClassVar[str] = "filter"
 
     input: str
     condition: Expr
@@ -91,6 +100,8 @@ class Branch:
 class Merge(Operator):
     """Every event of any branch, each event once (disjunction). Parts of other branches are null."""
 
+    word: ClassVar[str] = "merge"
+
     branches: tuple[Branch, ...]
 
     @property
@@ -106,6 +117,8 @@ class Repeat(Operator):
     one composite, as long as it spans at most `within` and no event of `until` lies between its
     first and its last in the total order. Runs do not skip an event that fits.
     """
+
+    word: ClassVar[str] = "repeat"
 
     input: str
     alias: str | None
@@ -150,7 +163,7 @@ class Absent:
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class TimeOrder:
     """A temporal order between two parts, by index.
 
     With `gap` None: first.end < second.start. Else: `first` stands before `second` in the total order
@@ -163,16 +176,18 @@ class Order:
 
 
 @dataclass(frozen=True, slots=True)
-class Match(Operator):
+class JoinPattern(Operator):
     """Combinations of events, one for each part, that satisfy orders, absences and conditions.
 
     Sequence: orders between neighbours. Conjunction: no orders. `within` bounds end - start of the
     whole. No event fills two parts of one combination.
     """
 
+    word: ClassVar[str] = "match"
+
     parts: tuple[PatternPart, ...]
     within: int
-    orders: tuple[Order, ...] = ()
+    orders: tuple[TimeOrder, ...] = ()
     absent: tuple[Absent, ...] = ()
     conditions: tuple[Expr, ...] = ()
     partitioning: Partitioning = WHOLE
@@ -209,6 +224,8 @@ class Aggregate(Operator):
     where the work is spread); `having` reads the results and keeps those for which it is true.
     """
 
+    word: ClassVar[str] = "aggregate"
+
     parts: tuple[AggregateInput, ...]
     window: Window
     assign: tuple[Assign, ...]
@@ -227,6 +244,8 @@ class Custom(Operator):
 
     `function` names it in the registry; `parameters` are handed to its constructor.
     """
+
+    word: ClassVar[str] = "custom"
 
     streams: tuple[str, ...]
     function: str
@@ -247,11 +266,13 @@ class Derive(Operator):
 
     Each case has its own input stream and assignments. Without assignments, the new event has the
     attributes of its only part, or none. Without any case, the events come from another session, which runs
-    the part of the query that makes them (`whimbrel.graph.cutting`).
+    the part of the query that makes them (`whimbrel.graph.fragments`).
     """
 
+    word: ClassVar[str] = "derive"
+
     event_type: str
-    cases: tuple[Case, ...]
+    cases: tuple[DeriveCase, ...]
 
     @property
     def inputs(self) -> tuple[str, ...]:
@@ -259,7 +280,7 @@ class Derive(Operator):
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class DeriveCase:
     """One way of detecting a definition. `alias` is the part name where `input` carries plain events."""
 
     input: str
@@ -295,7 +316,7 @@ class Graph:
     @property
     def time_points(self) -> frozenset[int]:
         """The time points that it waits for."""
-        return frozenset(operator.at for operator in self.operators if isinstance(operator, Clock))
+        return frozenset(operator.at for operator in self.operators if isinstance(operator, TimePoints))
 
     def __getitem__(self, name: str) -> Operator:
         for operator in self.operators:

@@ -9,7 +9,7 @@ from typing import Protocol
 from whimbrel.errors import QueryError
 from whimbrel.graph.custom import CustomOperator
 from whimbrel.graph.functions import Function
-from whimbrel.graph.operators import Derive, Graph, Match, Operator, Source
+from whimbrel.graph.operators import Derive, Graph, JoinPattern, Operator, Source
 from whimbrel.graph.policies import Context
 from whimbrel.graph.scope import selection
 from whimbrel.model.schema import EventSchema
@@ -56,7 +56,7 @@ class Query:
         """Give the same query with another context for all its patterns: `query.in_context("recent")`."""
         chosen = Context(context)
         operators = tuple(
-            replace(operator, context=chosen) if isinstance(operator, Match) else operator
+            replace(operator, context=chosen) if isinstance(operator, JoinPattern) else operator
             for operator in self.graph.operators
         )
         return replace(self, graph=replace(self.graph, operators=operators))

@@ -4,8 +4,18 @@ from __future__ import annotations
 
 from whimbrel.errors import UnboundedError
 from whimbrel.graph.motion import Encounter, Motion
-from whimbrel.graph.operators import Aggregate, Custom, Derive, Filter, Graph, Match, Merge, Repeat, Source
-from whimbrel.graph.sequence import Sequence, TimedOut
+from whimbrel.graph.operators import (
+    Aggregate,
+    Custom,
+    Derive,
+    Filter,
+    Graph,
+    JoinPattern,
+    Merge,
+    Repeat,
+    Source,
+)
+from whimbrel.graph.sequence import StepPattern, TimedOut
 from whimbrel.model.time import END_OF_TIME
 
 
@@ -25,7 +35,7 @@ def _reaches(graph: Graph) -> dict[str, int]:
     for operator in graph.operators:
         below = max((found[input] for input in operator.inputs), default=0)
         match operator:
-            case Match():
+            case JoinPattern():
                 own = match_retention(operator)
             case Repeat():
                 own = operator.within
@@ -33,7 +43,7 @@ def _reaches(graph: Graph) -> dict[str, int]:
                 own = _window_reach(operator)
             case Custom():
                 own = 2 * operator.policy.restriction.length
-            case Sequence():
+            case StepPattern():
                 own = sequence_retention(operator)
             case Motion() | Encounter():
                 own = operator.retention
@@ -56,12 +66,12 @@ def _window_reach(op: Aggregate) -> int:
     return op.window.within
 
 
-def sequence_retention(op: Sequence) -> int:
+def sequence_retention(op: StepPattern) -> int:
     """Give for how long an event can still take part in a match, counted from its end."""
     return END_OF_TIME if op.within is None else op.within
 
 
-def match_retention(op: Match) -> int:
+def match_retention(op: JoinPattern) -> int:
     """Give for how long an event can still take part in a match, counted from its end."""
     wait = max((absent.duration or 0 for absent in op.absent), default=0)
     if op.within < END_OF_TIME:

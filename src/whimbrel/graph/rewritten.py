@@ -8,11 +8,11 @@ from typing import Any
 
 from whimbrel.graph.estimate import Observed, worth_sharing
 from whimbrel.graph.operators import Graph
-from whimbrel.graph.passes import PASSES, Step, steps
+from whimbrel.graph.passes import PASSES, RewriteStep, steps
 from whimbrel.graph.passes.share_prefixes import share_prefixes as find_beginnings_once
 
 
-def rewritten(graph: Graph, rates: Mapping[str, float]) -> list[Step]:
+def rewritten(graph: Graph, rates: Mapping[str, float]) -> list[RewriteStep]:
     """Apply the rewrites that the engine applies to a query alone; give those that change something.
 
     `rates` are events a second by type: what is worth sharing depends on them.
@@ -24,7 +24,7 @@ def rewritten(graph: Graph, rates: Mapping[str, float]) -> list[Step]:
     return steps(graph, (*PASSES, share_prefixes))
 
 
-def step_words(step: Step) -> str:
+def step_words(step: RewriteStep) -> str:
     """Say in a line which operators a rewrite added, changed and dropped.
 
     >>> from whimbrel.lang.wbl import compile_text
@@ -36,7 +36,7 @@ def step_words(step: Step) -> str:
     return f"{step.name}: " + "; ".join(f"{verb} {', '.join(names)}" for verb, names in done if names)
 
 
-def step_document(step: Step) -> dict[str, Any]:
+def step_document(step: RewriteStep) -> dict[str, Any]:
     """Say the same for programs."""
     return {
         "rewrite": step.name,

@@ -10,18 +10,18 @@ from whimbrel.graph.operators import (
     Derive,
     Filter,
     Graph,
-    Match,
+    JoinPattern,
     Merge,
     Operator,
     Repeat,
     Source,
 )
-from whimbrel.graph.sequence import Sequence, TimedOut
+from whimbrel.graph.sequence import StepPattern, TimedOut
 
 
 def is_composite(operator: Operator) -> bool:
     """Tell whether the stream of `operator` is read through part names."""
-    return isinstance(operator, Match | Merge | Repeat | Sequence | TimedOut | Motion | Encounter)
+    return isinstance(operator, JoinPattern | Merge | Repeat | StepPattern | TimedOut | Motion | Encounter)
 
 
 def scope(graph: Graph, name: str) -> dict[str, bool]:
@@ -31,7 +31,7 @@ def scope(graph: Graph, name: str) -> dict[str, bool]:
     """
     operator = graph[name]
     match operator:
-        case Match():
+        case JoinPattern():
             found: dict[str, bool] = {}
             for part in operator.parts:
                 found |= _bound(graph, part.input, part.alias)
@@ -43,7 +43,7 @@ def scope(graph: Graph, name: str) -> dict[str, bool]:
             return found
         case Repeat():
             return dict.fromkeys(_bound(graph, operator.input, operator.alias), True)
-        case Sequence():
+        case StepPattern():
             return {step.name: True for step in operator.taken()}
         case Motion():
             return {operator.alias: False, MOTION: False}

@@ -18,13 +18,13 @@ from whimbrel.graph.operators import (
     Custom,
     Derive,
     Filter,
-    Match,
+    JoinPattern,
     Merge,
     Operator,
-    Order,
     PatternPart,
     Repeat,
     Source,
+    TimeOrder,
 )
 from whimbrel.graph.policies import (
     INFINITE,
@@ -39,7 +39,7 @@ from whimbrel.graph.policies import (
     Shift,
 )
 from whimbrel.graph.reach import match_retention, sequence_retention
-from whimbrel.graph.sequence import Sequence, TimedOut
+from whimbrel.graph.sequence import StepPattern, TimedOut
 from whimbrel.model.time import END_OF_TIME
 
 EVENT_BY_EVENT = Shift("events", 1)
@@ -73,11 +73,11 @@ def policy_of(operator: Operator) -> SelectionPolicy:  # noqa: C901 - one case f
             return _one_of_each([(case.alias or case.input, case.input) for case in operator.cases])
         case Repeat():
             return _of_repeat(operator)
-        case Match():
+        case JoinPattern():
             return _of_match(operator)
         case Aggregate():
             return _of_aggregate(operator)
-        case Sequence():
+        case StepPattern():
             return _of_sequence(operator)
         case Motion():
             return _of_motion(operator)
@@ -95,20 +95,20 @@ def consumption_of(operator: Operator) -> Consumption:
     match operator:
         case Custom():
             return operator.consumption
-        case Match() if operator.consuming:
+        case JoinPattern() if operator.consuming:
             return Consumption("named")
-        case Match() if operator.context not in (Context.EACH, Context.RECENT):
+        case JoinPattern() if operator.context not in (Context.EACH, Context.RECENT):
             return Consumption("selected")
     return Consumption("none")
 
 
-def window_names(op: Match) -> tuple[list[str], list[str]]:
+def window_names(op: JoinPattern) -> tuple[list[str], list[str]]:
     """Name the windows of the parts that occur, and of those that do not."""
     names = _distinct([p.alias or p.input for p in op.parts] + [a.alias or a.input for a in op.absent])
     return names[: len(op.parts)], names[len(op.parts) :]
 
 
-def orders_left(op: Match) -> tuple[Order, ...]:
+def orders_left(op: JoinPattern) -> tuple[TimeOrder, ...]:
     """Give the orders that no dependency between windows says: a window depends on one other at most."""
     names, _ = window_names(op)
     kept = {_link(kappa) for kappa in _order_dependencies(op.orders, names)}
@@ -146,7 +146,7 @@ def _of_repeat(op: Repeat) -> SelectionPolicy:
     )
 
 
-def _of_sequence(op: Sequence) -> SelectionPolicy:
+def _of_sequence(op: StepPattern) -> SelectionPolicy:
     """Look at one event after the other; what was taken before lies within the restriction window."""
     windows = tuple(
         SelectionWindow(name, name, "counting", 1, EVENT_BY_EVENT) for name in _distinct(list(op.streams))
@@ -172,7 +172,7 @@ def _of_encounter(op: Encounter) -> SelectionPolicy:
     return SelectionPolicy(windows, restriction, (), predicates)
 
 
-def _of_match(op: Match) -> SelectionPolicy:
+def _of_match(op: JoinPattern) -> SelectionPolicy:
     """Take one event for each part that occurs, and a stretch of time for each that does not."""
     names, absent_names = window_names(op)
     restriction = RestrictionWindow(max(_retention(op), ONE_INSTANT.length), EVENT_BY_EVENT)
@@ -221,7 +221,7 @@ def _absence_dependencies(name: str, absent: Absent, names: Listed[str]) -> list
     return found
 
 
-def _order_dependencies(orders: Iterable[Order], names: Listed[str]) -> list[Kappa]:
+def _order_dependencies(orders: Iterable[TimeOrder], names: Listed[str]) -> list[Kappa]:
     """Say orders as dependencies, as far as each window depends on one other and none on itself."""
     found: list[Kappa] = []
     # A strict order says more than a gap between the same parts, so it comes first.
@@ -250,7 +250,7 @@ def _fits(kappa: Kappa, found: Listed[Kappa]) -> bool:
     return reached is None
 
 
-def _retention(op: Match) -> int:
+def _retention(op: JoinPattern) -> int:
     try:
         return match_retention(op)
     except UnboundedError:

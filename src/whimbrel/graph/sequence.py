@@ -1,6 +1,6 @@
 """Sequences step by step: what may lie between the events, how often a step is taken, what a match uses up.
 
-The other way of saying *this, then that*: a `Match` combines events that stand in some order, a `Sequence`
+The other way of saying *this, then that*: a `Match` combines events that stand in some order, a `StepPattern`
 walks along the events of a partition one by one, as row pattern matching and Flink CEP do. Its words mean
 what they mean there.
 """
@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from itertools import pairwise
+from typing import ClassVar
 from typing import Literal as OneOf
 
 from whimbrel.errors import QueryError, Span
@@ -52,7 +53,7 @@ class Inner(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Test:
+class StepTest:
     """What an event has to fulfil: to be in `input`, and `condition`, which reads what was taken before."""
 
     input: str
@@ -68,7 +69,7 @@ class Quantifier:
     optional: bool = False
     greedy: bool = False
     inner: Inner = Inner.RELAXED
-    until: Test | None = None
+    until: StepTest | None = None
     """What ends the loop; the event itself is not taken."""
     window: int | None = None
     """Less than how long after the one before each further event is taken; None: for ever."""
@@ -88,11 +89,11 @@ ONCE = Quantifier()
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class PatternStep:
     """One step: a name for the events it takes, and what they have to fulfil."""
 
     name: str
-    test: Test
+    test: StepTest
     contiguity: Contiguity | None = None
     """Towards the step before; None for the first of all."""
     quantifier: Quantifier = ONCE
@@ -102,22 +103,22 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class StepGroup:
     """Steps that are repeated or left out together; with several branches, one of them is taken."""
 
-    branches: tuple[tuple[Step | Group, ...], ...]
+    branches: tuple[tuple[PatternStep | StepGroup, ...], ...]
     contiguity: Contiguity | None = None
     quantifier: Quantifier = ONCE
     at: Span | None = field(default=None, compare=False)
 
 
-Element = Step | Group
+Element = PatternStep | StepGroup
 Strategy = OneOf["no_skip", "skip_to_next", "skip_past_last_event", "skip_to_first", "skip_to_last"]
 Dropped = OneOf["oldest", "newest"]
 
 
 @dataclass(frozen=True, slots=True)
-class Skip:
+class SkipPolicy:
     """Where matching goes on after a match."""
 
     strategy: Strategy = "no_skip"
@@ -127,11 +128,11 @@ class Skip:
     """Whether a match without that step, or one that begins with it, is an error."""
 
 
-NO_SKIP = Skip()
+NO_SKIP = SkipPolicy()
 
 
 @dataclass(frozen=True, slots=True)
-class Bound:
+class StepBound:
     """How many matches in the making a partition may have, and which go when there are more."""
 
     runs: int = RUNS
@@ -139,12 +140,14 @@ class Bound:
 
 
 @dataclass(frozen=True, slots=True)
-class Sequence(Operator):
+class StepPattern(Operator):
     """Matches of a pattern of steps, found by walking along the events of each partition.
 
     `streams` are the events that are walked along; those of the steps are among them. Events stand in the
     order of their times; where these are the same, in the order of arrival.
     """
+
+    word: ClassVar[str] = "sequence"
 
     streams: tuple[str, ...]
     steps: tuple[Element, ...]
@@ -152,9 +155,9 @@ class Sequence(Operator):
     """From the first event to the last, end excluded; None: for ever."""
     gap: int | None = None
     """From each event to the next that is taken, end excluded; None: for ever."""
-    skip: Skip = NO_SKIP
+    skip: SkipPolicy = NO_SKIP
     partitioning: Partitioning = WHOLE
-    bound: Bound = Bound()
+    bound: StepBound = StepBound()
     counted: bool = False
     """Whether matches are counted and summed up where they end instead of being listed one by one."""
 
@@ -162,20 +165,20 @@ class Sequence(Operator):
     def inputs(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys([*self.streams, *(test.input for test in self.tests())]))
 
-    def tests(self) -> Iterator[Test]:
+    def tests(self) -> Iterator[StepTest]:
         """Give everything that an event is tested for."""
         for element in every(self.steps):
-            if isinstance(element, Step):
+            if isinstance(element, PatternStep):
                 yield element.test
             if element.quantifier.until is not None:
                 yield element.quantifier.until
 
-    def taken(self) -> tuple[Step, ...]:
+    def taken(self) -> tuple[PatternStep, ...]:
         """Give the steps that take events, in the order in which they are written."""
         return tuple(
             each
             for each in every(self.steps)
-            if isinstance(each, Step) and not (each.contiguity and each.contiguity.is_negative)
+            if isinstance(each, PatternStep) and not (each.contiguity and each.contiguity.is_negative)
         )
 
     @property
@@ -186,7 +189,9 @@ class Sequence(Operator):
 
 @dataclass(frozen=True, slots=True)
 class TimedOut(Operator):
-    """The matches in the making of a `Sequence` that ran out of time."""
+    """The matches in the making of a `StepPattern` that ran out of time."""
+
+    word: ClassVar[str] = "timedout"
 
     input: str
 
@@ -195,7 +200,7 @@ class TimedOut(Operator):
         return (self.input,)
 
 
-def with_inputs(op: Sequence, names: Mapping[str, str]) -> Sequence:
+def with_inputs(op: StepPattern, names: Mapping[str, str]) -> StepPattern:
     """Give a sequence other streams to read: for each name the one that `names` has for it."""
     streams = tuple(names.get(stream, stream) for stream in op.streams)
     return replace(op, streams=streams, steps=tuple(_with_input(each, names) for each in op.steps))
@@ -206,7 +211,7 @@ def _with_input(element: Element, names: Mapping[str, str]) -> Element:
     if until is not None:
         until = replace(until, input=names.get(until.input, until.input))
         element = replace(element, quantifier=replace(element.quantifier, until=until))
-    if isinstance(element, Step):
+    if isinstance(element, PatternStep):
         test = replace(element.test, input=names.get(element.test.input, element.test.input))
         return replace(element, test=test)
     branches = tuple(tuple(_with_input(each, names) for each in branch) for branch in element.branches)
@@ -215,19 +220,19 @@ def _with_input(element: Element, names: Mapping[str, str]) -> Element:
 
 def walks(operators: Iterable[Operator]) -> bool:
     """Tell whether any operator walks along events, so that their order of arrival counts."""
-    return any(isinstance(operator, Sequence) for operator in operators)
+    return any(isinstance(operator, StepPattern) for operator in operators)
 
 
 def every(elements: tuple[Element, ...]) -> Iterator[Element]:
     """Give all steps and groups, outer ones first."""
     for element in elements:
         yield element
-        if isinstance(element, Group):
+        if isinstance(element, StepGroup):
             for branch in element.branches:
                 yield from every(branch)
 
 
-def check_sequence(op: Sequence) -> None:
+def check_sequence(op: StepPattern) -> None:
     """Refuse what has no meaning, or none that could be relied on.
 
     Raises
@@ -247,13 +252,13 @@ def check_sequence(op: Sequence) -> None:
 
 def shown(element: Element) -> str:
     """Name a step or a group in a message."""
-    return f"step {element.name!r}" if isinstance(element, Step) else "the group"
+    return f"step {element.name!r}" if isinstance(element, PatternStep) else "the group"
 
 
-def _check_names(op: Sequence) -> None:
+def _check_names(op: StepPattern) -> None:
     seen: set[str] = set()
     for element in every(op.steps):
-        if isinstance(element, Step):
+        if isinstance(element, PatternStep):
             if element.name in seen:
                 raise QueryError(
                     f"two steps are named {element.name!r}", element.at, "give each step a name of its own"
@@ -286,7 +291,7 @@ def _check_elements(elements: tuple[Element, ...], *, is_group: bool) -> None:
             "write the notFollowedBy behind the group",
         )
     for element in elements:
-        if isinstance(element, Group):
+        if isinstance(element, StepGroup):
             for branch in element.branches:
                 _check_elements(branch, is_group=True)
 
@@ -299,7 +304,7 @@ def is_absent(element: Element, how: Contiguity | None = None) -> bool:
 
 def _check_neighbours(before: Element, element: Element) -> None:
     if is_absent(element):
-        if isinstance(element, Group):
+        if isinstance(element, StepGroup):
             raise QueryError(
                 "a group cannot be absent as a whole", element.at, "write the absence of a single step"
             )
@@ -350,7 +355,7 @@ def _check_quantifier(element: Element) -> None:
         )
     _check_greedy(element)
     _check_window(element)
-    if isinstance(element, Group) and quantifier.repeats and _may_be_empty(element):
+    if isinstance(element, StepGroup) and quantifier.repeats and _may_be_empty(element):
         raise QueryError(
             "a group that may be empty cannot be repeated",
             element.at,
@@ -362,7 +367,7 @@ def _check_greedy(element: Element) -> None:
     quantifier, what = element.quantifier, shown(element)
     if not quantifier.greedy:
         return
-    if isinstance(element, Group):
+    if isinstance(element, StepGroup):
         raise QueryError("a group cannot be greedy", element.at, "make the steps inside it greedy")
     if not quantifier.repeats:
         raise QueryError(
@@ -380,7 +385,7 @@ def _check_window(element: Element) -> None:
     quantifier, what = element.quantifier, shown(element)
     if quantifier.window is None:
         return
-    if isinstance(element, Group):
+    if isinstance(element, StepGroup):
         raise QueryError(
             "a group has no time between its own events",
             element.at,
@@ -401,18 +406,18 @@ def _check_window(element: Element) -> None:
         )
 
 
-def _may_be_empty(group: Group) -> bool:
+def _may_be_empty(group: StepGroup) -> bool:
     return any(all(_may_be_missing(element) for element in branch) for branch in group.branches)
 
 
 def _may_be_missing(element: Element) -> bool:
-    inside = isinstance(element, Group) and _may_be_empty(element)
+    inside = isinstance(element, StepGroup) and _may_be_empty(element)
     return element.quantifier.optional or is_absent(element) or inside
 
 
-def _check_reading(op: Sequence) -> None:
+def _check_reading(op: StepPattern) -> None:
     """Conditions can read steps that take events, and no others."""
-    absent = {e.name for e in every(op.steps) if isinstance(e, Step) and is_absent(e)}
+    absent = {e.name for e in every(op.steps) if isinstance(e, PatternStep) and is_absent(e)}
     for test in op.tests():
         if test.condition is None:
             continue
@@ -424,11 +429,11 @@ def _check_reading(op: Sequence) -> None:
             )
 
 
-def _check_end(op: Sequence) -> None:
+def _check_end(op: StepPattern) -> None:
     last = op.steps[-1]
     if not is_absent(last, Contiguity.NOT_FOLLOWED_BY):
         return
-    assert isinstance(last, Step)
+    assert isinstance(last, PatternStep)
     if op.within is None and last.within_previous is None and op.gap is None:
         raise QueryError(
             f"the pattern ends with the absence of {last.name!r} and never knows when to stop waiting",
@@ -443,9 +448,9 @@ def _check_end(op: Sequence) -> None:
         )
 
 
-def _check_times(op: Sequence) -> None:
+def _check_times(op: StepPattern) -> None:
     for step in every(op.steps):
-        gap = step.within_previous if isinstance(step, Step) else None
+        gap = step.within_previous if isinstance(step, PatternStep) else None
         if gap is not None and op.within is not None and gap > op.within:
             raise QueryError(
                 f"{shown(step)} may come later after the event before it than the whole pattern may take",
@@ -461,7 +466,7 @@ def _check_times(op: Sequence) -> None:
             )
 
 
-def _check_skip(op: Sequence) -> None:
+def _check_skip(op: StepPattern) -> None:
     names = [step.name for step in op.taken()]
     if op.skip.strategy in ("skip_to_first", "skip_to_last"):
         if op.skip.step not in names:
@@ -471,7 +476,7 @@ def _check_skip(op: Sequence) -> None:
             )
     elif op.skip.step is not None:
         raise QueryError(f"{op.skip.strategy} takes no step", hint="leave the step out")
-    if op.counted and any(isinstance(e, Group) and e.quantifier.repeats for e in every(op.steps)):
+    if op.counted and any(isinstance(e, StepGroup) and e.quantifier.repeats for e in every(op.steps)):
         raise QueryError(
             "matches of a repeated group cannot be counted: the same events may match in several ways",
             hint="leave out `counting matches`; listed matches are told once each",
@@ -486,7 +491,7 @@ def _check_skip(op: Sequence) -> None:
 # -- in words ----------------------------------------------------------------------------------------------
 
 
-def sequence_lines(op: Sequence) -> Iterator[str]:
+def sequence_lines(op: StepPattern) -> Iterator[str]:
     """Say what a sequence asks for, line by line."""
     yield from _element_lines(op.steps, "")
     if op.within is not None:
@@ -505,7 +510,7 @@ def _element_lines(elements: tuple[Element, ...], indent: str) -> Iterator[str]:
     for element in elements:
         how = f"{element.contiguity.value} " if element.contiguity else ""
         often = quantifier_words(element.quantifier)
-        if isinstance(element, Step):
+        if isinstance(element, PatternStep):
             gap = element.within_previous
             since = "" if gap is None else f", less than {format_duration(gap)} after the one before"
             yield f"{indent}{how}{element.name}{often}: {_test_text(element.test)}{since}"
@@ -515,7 +520,7 @@ def _element_lines(elements: tuple[Element, ...], indent: str) -> Iterator[str]:
             yield from _element_lines(branch, f"{indent}  ")
 
 
-def _test_text(test: Test) -> str:
+def _test_text(test: StepTest) -> str:
     condition = "" if test.condition is None else f" and {format_expr(test.condition)}"
     return f"{test.input}{condition}"
 

@@ -12,28 +12,28 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from whimbrel.graph.expressions import GROUP, Attribute, Binary, Call, Expr, Literal, Part, conjuncts
+from whimbrel.graph.expressions import GROUP, Attribute, Binary, Call, Expr, Literal, PartRef, conjuncts
 from whimbrel.graph.motion import Encounter, Motion
 from whimbrel.graph.operators import (
     Absent,
     Aggregate,
-    Case,
-    Clock,
     Custom,
     Derive,
+    DeriveCase,
     Filter,
     Graph,
-    Match,
+    JoinPattern,
     Merge,
     Operator,
     PatternPart,
     Repeat,
     Source,
+    TimePoints,
 )
 from whimbrel.graph.passes.drop_unused import drop_unused
 from whimbrel.graph.policies import Context, Key, Select
 from whimbrel.graph.scope import is_composite, scope
-from whimbrel.graph.sequence import Sequence, TimedOut
+from whimbrel.graph.sequence import StepPattern, TimedOut
 from whimbrel.graph.wiring import reading
 from whimbrel.model.time import written_time_point
 
@@ -41,7 +41,7 @@ SOURCE = Key("source", "source")
 
 
 @dataclass(frozen=True, slots=True)
-class Anyhow:
+class AnyPartition:
     """Every event is judged alone, so any worker may have it."""
 
 
@@ -65,17 +65,17 @@ class ByMeetings:
 
     streams: tuple[str, ...]
     keys: tuple[str, ...]
-    first: Anyhow | ByKeys | BySpace
+    first: AnyPartition | ByKeys | BySpace
 
 
 @dataclass(frozen=True, slots=True)
-class Together:
+class SinglePartition:
     """All events belong together; `why` says which part of the query asks for it."""
 
     why: str
 
 
-Sharding = Anyhow | ByKeys | BySpace | ByMeetings | Together
+Sharding = AnyPartition | ByKeys | BySpace | ByMeetings | SinglePartition
 
 
 def sharding_words(found: Sharding) -> str:
@@ -93,7 +93,7 @@ def sharding_words(found: Sharding) -> str:
             return (
                 f"{', '.join(streams)} is found first, then what it finds is dealt out by {', '.join(keys)}"
             )
-        case Together(why):
+        case SinglePartition(why):
             return f"all events go to one, because {why}"
     return "events are dealt out anyhow"
 
@@ -103,13 +103,13 @@ def sharding(graph: Graph) -> Sharding:
     keys = _Keys(graph)
     common = keys.common(graph.outputs)
     if common is None:
-        return Anyhow()
+        return AnyPartition()
     if common:
         return ByKeys(tuple(sorted(common, key=str)))
     reaches = [_space(graph, name) for name in graph.outputs]
     if all(reach is not None for reach in reaches):
         return BySpace(max(reach.total for reach in reaches if reach is not None))
-    return _meetings(graph) or Together(keys.why(graph.outputs))
+    return _meetings(graph) or SinglePartition(keys.why(graph.outputs))
 
 
 # -- by keys ----------------------------------------------------------------------------------------------
@@ -139,15 +139,15 @@ class _Keys:
         if operator.name in self.cut:
             return None
         match operator:
-            case Clock():
+            case TimePoints():
                 return frozenset()  # a time point is for all events, and must be found once
             case Source():
                 return None
             case Filter() | Derive() | Merge():
                 return self.common(operator.inputs)
-            case Match() if _is_alone(operator):
+            case JoinPattern() if _is_alone(operator):
                 return self.of[operator.parts[0].input]
-            case Match():
+            case JoinPattern():
                 names = [
                     *operator.partitioning.keys,
                     *(Key("attribute", name) for name in operator.joins),
@@ -157,7 +157,7 @@ class _Keys:
                 return self.of[operator.input]
             case Encounter():
                 return frozenset()
-            case Repeat() | Aggregate() | Custom() | Sequence() | Motion():
+            case Repeat() | Aggregate() | Custom() | StepPattern() | Motion():
                 return self._parted(operator, operator.partitioning.keys)
         raise TypeError(f"unknown operator {operator!r}")
 
@@ -185,7 +185,7 @@ class _Keys:
         if stream in self.cut:
             return None if name in _NOT_KEYS or name == "source" else Key("attribute", name)
         match operator:
-            case Clock():
+            case TimePoints():
                 return None
             case Source():
                 return _atomic_key(operator, name)
@@ -204,7 +204,7 @@ class _Keys:
         own = self.of[stream]
         return own is None or key in own
 
-    def _trace_case(self, case: Case, name: str) -> Key | None:
+    def _trace_case(self, case: DeriveCase, name: str) -> Key | None:
         assigned = next((assign for assign in case.assign if assign.name == name), None)
         if assigned is not None and assigned.type is None and isinstance(assigned.value, Attribute):
             return self._trace_value(case, assigned.value)
@@ -223,7 +223,7 @@ class _Keys:
             return self._trace_part(case.input, next(iter(parts)), name)
         return self._trace_group(operator, name)
 
-    def _trace_value(self, case: Case, value: Attribute) -> Key | None:
+    def _trace_value(self, case: DeriveCase, value: Attribute) -> Key | None:
         if value.part == GROUP:
             key = next((key for key in case.partitioning.keys if key.name == value.name), None)
             return None if key is None else self._trace_key(case.input, key)
@@ -247,7 +247,7 @@ class _Keys:
             return traced.pop() if len(traced) == 1 else None
         if isinstance(operator, TimedOut):
             return self._trace_group(self.graph[operator.input], name)
-        if not isinstance(operator, Match | Repeat | Aggregate | Sequence | Motion):
+        if not isinstance(operator, JoinPattern | Repeat | Aggregate | StepPattern | Motion):
             return None
         key = next((key for key in operator.partitioning.keys if key.name == name), None)
         if key is None:
@@ -259,7 +259,7 @@ class _Keys:
         """Trace `part.name` of a composite."""
         operator = self.graph[stream]
         members: list[tuple[str, str | None]] = []
-        if isinstance(operator, Match):
+        if isinstance(operator, JoinPattern):
             members = [(each.input, each.alias) for each in operator.parts]
         elif isinstance(operator, Merge):
             return None  # null wherever another branch is
@@ -285,7 +285,7 @@ class _Keys:
         return "its patterns part their events by different keys"
 
 
-def _is_alone(match: Match) -> bool:
+def _is_alone(match: JoinPattern) -> bool:
     """Tell whether a pattern looks at one event at a time."""
     return len(match.parts) == 1 and not match.absent
 
@@ -302,7 +302,7 @@ def _atomic_key(source: Source, name: str) -> Key | None:
 
 def _why(operator: Operator) -> str:
     shown = operator.name.partition(".")[0]
-    if isinstance(operator, Clock):
+    if isinstance(operator, TimePoints):
         return f"{written_time_point(operator.event_type)} is a time for all of them"
     if isinstance(operator, Encounter):
         return f"{shown} compares movers with each other, wherever they go"
@@ -335,7 +335,7 @@ def _meetings(graph: Graph) -> ByMeetings | None:
         return None  # the rest also reads events that take part in no meeting
     common = _Keys(graph, frozenset(cut)).common(graph.outputs)
     first = sharding(drop_unused(replace(graph, outputs=tuple(cut))))
-    if not common or isinstance(first, ByMeetings | Together):
+    if not common or isinstance(first, ByMeetings | SinglePartition):
         return None
     return ByMeetings(tuple(cut), tuple(sorted(key.name for key in common)), first)
 
@@ -359,11 +359,11 @@ def is_plain(graph: Graph, name: str) -> bool:
     """Tell whether what is found among some events is found among more events too: nothing can prevent it."""
     operator = graph[name]
     match operator:
-        case Clock():
+        case TimePoints():
             return False
         case Source():
             return True
-        case Match():
+        case JoinPattern():
             every = all(part.select is Select.EACH for part in operator.parts)
             free = operator.context is Context.EACH and not operator.consuming and not operator.absent
             return every and free and all(is_plain(graph, input) for input in operator.inputs)
@@ -400,13 +400,13 @@ def _space(graph: Graph, name: str) -> _Reach | None:
     """Give the reach of a stream's rows in space; None if it has no bound."""
     operator = graph[name]
     match operator:
-        case Clock():
+        case TimePoints():
             return None  # it lies nowhere
         case Source():
             return _Reach(0.0, 0.0)
         case Filter() | Derive() | Merge():
             return _widest(_space(graph, input) for input in operator.inputs)
-        case Match():
+        case JoinPattern():
             return _match_reach(graph, operator)
     return None
 
@@ -419,7 +419,7 @@ def _widest(reaches: Iterable[_Reach | None]) -> _Reach | None:
     return _Reach(max(reach.apart for reach in known), max(reach.total for reach in known))
 
 
-def _match_reach(graph: Graph, match: Match) -> _Reach | None:
+def _match_reach(graph: Graph, match: JoinPattern) -> _Reach | None:
     """Add up the distances that a pattern's conditions allow between its parts.
 
     No place in the hull of some events is farther from any of them than they are from each other, so that
@@ -444,7 +444,7 @@ def _match_reach(graph: Graph, match: Match) -> _Reach | None:
     return _Reach(apart, apart + blocking + 2 * max(reach.total for reach in spreads))
 
 
-def _linked(match: Match) -> tuple[list[float], list[float]] | None:
+def _linked(match: JoinPattern) -> tuple[list[float], list[float]] | None:
     """Give the distances that link all parts with each other, and each absent part with one of them."""
     aliases = [part.alias for part in match.parts]
     if len(aliases) > 1 and (None in aliases or len(set(aliases)) < len(aliases)):
@@ -473,15 +473,21 @@ def _bound(condition: Expr) -> tuple[str, str, float] | None:
     """Read `distance(a, b) < metres` and what is like it as the two parts and the metres."""
     for part in conjuncts(condition):
         match part:
-            case Binary("<" | "<=" | "=", Call("distance", (Part(str() as a), Part(str() as b))), Literal(v)):
+            case Binary(
+                "<" | "<=" | "=", Call("distance", (PartRef(str() as a), PartRef(str() as b))), Literal(v)
+            ):
                 pass
-            case Binary(">" | ">=" | "=", Literal(v), Call("distance", (Part(str() as a), Part(str() as b)))):
+            case Binary(
+                ">" | ">=" | "=", Literal(v), Call("distance", (PartRef(str() as a), PartRef(str() as b)))
+            ):
                 pass
-            case Call("between", (Call("distance", (Part(str() as a), Part(str() as b))), _, Literal(v))):
+            case Call(
+                "between", (Call("distance", (PartRef(str() as a), PartRef(str() as b))), _, Literal(v))
+            ):
                 pass
-            case Call("intersects" | "lies_in", (Part(str() as a), Part(str() as b))):
+            case Call("intersects" | "lies_in", (PartRef(str() as a), PartRef(str() as b))):
                 v = 0
-            case Call("same_place", (Part(str() as a), Part(str() as b), Literal(v))):
+            case Call("same_place", (PartRef(str() as a), PartRef(str() as b), Literal(v))):
                 pass
             case _:
                 continue

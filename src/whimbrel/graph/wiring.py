@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
-from whimbrel.graph.expressions import Attribute, Expr, Part, format_expr, transform
+from whimbrel.graph.expressions import Attribute, Expr, PartRef, format_expr, transform
 from whimbrel.graph.motion import Encounter, Motion
 from whimbrel.graph.operators import (
     Aggregate,
@@ -14,13 +14,13 @@ from whimbrel.graph.operators import (
     Derive,
     Filter,
     Graph,
-    Match,
+    JoinPattern,
     Merge,
     Operator,
     Repeat,
     Source,
 )
-from whimbrel.graph.sequence import Sequence, with_inputs
+from whimbrel.graph.sequence import StepPattern, with_inputs
 
 LONGEST_NAME = 100
 """Characters of a condition in the name of its filter."""
@@ -40,7 +40,7 @@ def fixed(graph: Graph) -> set[str]:
 
     A rewrite knows how to let the operators listed here read another stream, and no others.
     """
-    known = (Source, Filter, Merge, Repeat, Match, Aggregate, Custom, Derive, Motion, Encounter)
+    known = (Source, Filter, Merge, Repeat, JoinPattern, Aggregate, Custom, Derive, Motion, Encounter)
     others = [operator for operator in graph.operators if not isinstance(operator, known)]
     return {*graph.outputs, *(name for operator in others for name in operator.inputs)}
 
@@ -49,7 +49,7 @@ def reading(operator: Operator, names: Mapping[str, str]) -> Operator:
     """Give an operator other streams to read: for each name the one that `names` has for it."""
     if not any(name in names for name in operator.inputs):
         return operator
-    if isinstance(operator, Sequence):
+    if isinstance(operator, StepPattern):
         return with_inputs(operator, names)
     changed: dict[str, Any] = {}
     for item in fields(operator):
@@ -80,7 +80,7 @@ def renamed(expr: Expr, names: Mapping[str | None, str | None]) -> Expr:
     def change(node: Expr) -> Expr:
         if isinstance(node, Attribute) and node.part in names:
             return replace(node, part=names[node.part])
-        if isinstance(node, Part) and node.name in names:
+        if isinstance(node, PartRef) and node.name in names:
             return replace(node, name=names[node.name])
         return node
 

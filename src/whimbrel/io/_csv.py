@@ -14,7 +14,7 @@ from whimbrel.errors import DataError
 from whimbrel.io import _kinds, _packing
 from whimbrel.io._csv_head import head_of, known_delimiter
 from whimbrel.io._decimal_commas import DecimalCommas
-from whimbrel.io._pieces import Piece, Plan, malformed
+from whimbrel.io._pieces import ReadBatch, ReadPlan, malformed
 from whimbrel.io._streams import Progress, is_blank, open_text, reading
 from whimbrel.model.faults import rows_as_json
 from whimbrel.model.schema import Type
@@ -54,7 +54,7 @@ class CsvFile:
                 self._header = self._open(stream, [], None).schema.names
         return self._header
 
-    def unknown(self, plan: Plan) -> list[str]:
+    def unknown(self, plan: ReadPlan) -> list[str]:
         """Return the columns whose kind only the first pass can tell."""
         return [
             name
@@ -64,7 +64,7 @@ class CsvFile:
             and (not plan.is_declared(name) or self._has_commas)
         ]
 
-    def kinds(self, plan: Plan, on_read: Progress) -> dict[str, Type | None]:
+    def kinds(self, plan: ReadPlan, on_read: Progress) -> dict[str, Type | None]:
         """Make the first pass: find what the columns hold that nothing is known about."""
         found: dict[str, Type | None] = dict.fromkeys(self.unknown(plan))
         if not found:
@@ -77,7 +77,7 @@ class CsvFile:
                     commas.see(batch)
         return commas.settle(found, plan) if self._has_commas else found
 
-    def pieces(self, plan: Plan, on_read: Progress) -> Iterator[Piece]:
+    def pieces(self, plan: ReadPlan, on_read: Progress) -> Iterator[ReadBatch]:
         """Yield the rows, and the lines that are no rows."""
         names = [name for name in self.columns() if plan.wants(name)]
         skipped: list[pa.csv.InvalidRow] = []
@@ -90,14 +90,14 @@ class CsvFile:
                 next_row += batch.num_rows + len(bad)
                 if unclosed:
                     reason = "a quote is not closed: all that follows it was read as one text"
-                    yield Piece(
+                    yield ReadBatch(
                         self.path,
                         _no_rows(names, plan.kinds),
                         next_row,
                         rejected=malformed([(next_row, reason, unclosed)]),
                     )
             if skipped:
-                yield Piece(self.path, _no_rows(names, plan.kinds), next_row, rejected=_rejected(skipped))
+                yield ReadBatch(self.path, _no_rows(names, plan.kinds), next_row, rejected=_rejected(skipped))
 
     def _with_last(self, names: list[str]) -> list[str]:
         """Add the last column of the file, which shows whether the last quote was closed."""
@@ -110,18 +110,18 @@ class CsvFile:
         kinds: Mapping[str, Type | None],
         bad: list[pa.csv.InvalidRow],
         first: int,
-    ) -> Piece:
+    ) -> ReadBatch:
         arrays = [
             _kinds.read_texts(self._commas.plain(name, column), kinds[name]) if name in kinds else column
             for name, column in zip(batch.schema.names, batch.columns, strict=True)
         ]
         made = pa.RecordBatch.from_arrays(arrays, names=batch.schema.names)
         if not bad:
-            return Piece(self.path, made, first)
+            return ReadBatch(self.path, made, first)
         numbers = np.setdiff1d(
             np.arange(first, first + batch.num_rows + len(bad)), [row.number - 1 for row in bad]
         )
-        return Piece(self.path, made, first, numbers=numbers, rejected=_rejected(bad))
+        return ReadBatch(self.path, made, first, numbers=numbers, rejected=_rejected(bad))
 
     def _open(
         self,

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from whimbrel.io import _kinds
-from whimbrel.io._pieces import Plan
+from whimbrel.io._pieces import ReadPlan
 from whimbrel.model.schema import Type
 
 
@@ -25,7 +25,7 @@ class DecimalCommas:
             if kind is not Type.STRING:
                 self._kinds[name] = _kinds.kind_of_texts(_with_points(batch.column(name)), kind)
 
-    def settle(self, found: Mapping[str, Type | None], plan: Plan) -> dict[str, Type | None]:
+    def settle(self, found: Mapping[str, Type | None], plan: ReadPlan) -> dict[str, Type | None]:
         """Return what columns hold, given what they hold if a comma is a comma.
 
         A declared column is left to its schema, unless its numbers have commas.

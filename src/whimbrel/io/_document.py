@@ -14,9 +14,9 @@ import pyarrow as pa
 
 from whimbrel.errors import DataError
 from whimbrel.io import _kinds
-from whimbrel.io._json_parts import ListLines, Member, members_of, read_block
+from whimbrel.io._json_parts import JsonMember, ListLines, members_of, read_block
 from whimbrel.io._jsonl import JsonLinesFile
-from whimbrel.io._pieces import Piece, Plan
+from whimbrel.io._pieces import ReadBatch, ReadPlan
 from whimbrel.io._row_file import Item, RowFile
 from whimbrel.io._rows import Row, batch_of_rows, kinds_of_rows, row_from
 from whimbrel.io._streams import Progress, is_blank, line_blocks, open_text, reading
@@ -28,7 +28,7 @@ _BLOCK = 8 * 2**20
 
 
 @dataclass(frozen=True)
-class Layout:
+class JsonLayout:
     """How a JSON file is laid out, as far as its beginning tells."""
 
     is_lines: bool
@@ -36,20 +36,20 @@ class Layout:
     """The first line, parsed, if the file has one object a line."""
 
 
-def layout_of(path: Path, encoding: str | None = None) -> Layout:
+def layout_of(path: Path, encoding: str | None = None) -> JsonLayout:
     """Tell a document from JSON lines."""
     with reading(path), open_text(path, lambda _: None, encoding=encoding) as stream:
         start = stream.read(_PEEK).lstrip().lstrip(b"\x1e").lstrip()
     first_line, _, more = start.partition(b"\n")
     if start.startswith(b"["):
-        return Layout(is_lines=False)
+        return JsonLayout(is_lines=False)
     try:
         first = json.loads(first_line)
     except (ValueError, RecursionError):
         # The first line ends inside an object that is spread over several lines, or does not end here.
         spread = first_line.rstrip().endswith((b"{", b",", b"["))
-        return Layout(is_lines=not spread and (bool(more) or len(start) < _PEEK - 4096))
-    return Layout(is_lines=bool(more.strip()), first=first)
+        return JsonLayout(is_lines=not spread and (bool(more) or len(start) < _PEEK - 4096))
+    return JsonLayout(is_lines=bool(more.strip()), first=first)
 
 
 class JsonList(JsonLinesFile):
@@ -71,13 +71,13 @@ class JsonList(JsonLinesFile):
         """Open the elements, one a line."""
         return open_list(self.path, on_read, self.encoding, self._start)
 
-    def kinds(self, plan: Plan, on_read: Progress) -> dict[str, Type | None]:
+    def kinds(self, plan: ReadPlan, on_read: Progress) -> dict[str, Type | None]:
         """Make the first pass; a value beside the list counts where no element has a member of its name."""
         found = super().kinds(plan, on_read)
         self._beside = {name: value for name, value in self._beside.items() if name not in found}
         return found | kinds_of_rows([self._beside], plan)
 
-    def pieces(self, plan: Plan, on_read: Progress) -> Iterator[Piece]:
+    def pieces(self, plan: ReadPlan, on_read: Progress) -> Iterator[ReadBatch]:
         """Yield the elements, and those that are no objects."""
         beside = {name: plan.kinds[name] for name in self._beside if name in plan.kinds}
         own = replace(plan, kinds={name: kind for name, kind in plan.kinds.items() if name not in beside})
@@ -151,7 +151,7 @@ def open_document(path: Path, encoding: str | None = None) -> RowFile | JsonList
         return _open_object(path, encoding, members)
 
 
-def _open_object(path: Path, encoding: str | None, members: list[Member]) -> RowFile | JsonList:
+def _open_object(path: Path, encoding: str | None, members: list[JsonMember]) -> RowFile | JsonList:
     states = next((member for member in members if member.name == "states" and member.opening == "["), None)
     beside = {member.name: member.value for member in members if not member.opening}
     if states and states.holds == "[" and "time" in beside:

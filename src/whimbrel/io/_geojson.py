@@ -9,7 +9,7 @@ from typing import Any
 
 from whimbrel.errors import DataError
 from whimbrel.io._document import open_list
-from whimbrel.io._json_parts import Member
+from whimbrel.io._json_parts import JsonMember
 from whimbrel.io._moving import MOVING, events_of, is_feature
 from whimbrel.io._row_file import Item, RowFile
 from whimbrel.io._rows import row_from
@@ -23,7 +23,7 @@ _DEGREES = ("crs84", "crs83", "crs27", ":4326", "/4326", ":4979", "/4979", ":425
 """Parts of the names of reference systems in longitude and latitude."""
 
 
-def is_geojson(members: list[Member]) -> bool:
+def is_geojson(members: list[JsonMember]) -> bool:
     """Tell from the members of an object whether it is GeoJSON or Moving Features JSON."""
     values = {member.name: member.value for member in members if not member.opening}
     parts = {member.name: member for member in members if member.opening}
@@ -55,7 +55,7 @@ class GeoJsonFile(RowFile):
         path: Path,
         encoding: str | None = None,
         *,
-        members: list[Member] | None = None,
+        members: list[JsonMember] | None = None,
         is_list: bool = False,
     ) -> None:
         super().__init__(path)
@@ -71,7 +71,7 @@ class GeoJsonFile(RowFile):
             self._start, self._is_list = features.start, True
         self.coordinates = self._coordinates(said)
 
-    def _coordinates(self, said: dict[str, Member]) -> Coordinates:
+    def _coordinates(self, said: dict[str, JsonMember]) -> Coordinates:
         plane = said.get("coordinates")
         if plane and plane.value == Coordinates.PLANE:  # as in what Whimbrel writes
             return Coordinates.PLANE
@@ -83,7 +83,7 @@ class GeoJsonFile(RowFile):
             crs = None
         return coordinates_of(crs)
 
-    def _object_at(self, member: Member) -> Any:
+    def _object_at(self, member: JsonMember) -> Any:
         if not member.opening:
             return member.value
         with reading(self.path), open_text(self.path, _ignore, encoding=self._encoding) as stream:

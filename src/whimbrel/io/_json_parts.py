@@ -126,7 +126,7 @@ class ListLines(io.RawIOBase):
 
 
 @dataclass(frozen=True)
-class Member:
+class JsonMember:
     """A member of an object: a plain value, or where its list or object begins in the unpacked text."""
 
     name: str
@@ -139,7 +139,7 @@ class Member:
     """What the list begins with: `{`, `[`, or nothing if it is empty or holds plain values."""
 
 
-def members_of(stream: IO[bytes]) -> tuple[list[Member], bytes]:
+def members_of(stream: IO[bytes]) -> tuple[list[JsonMember], bytes]:
     """Return the members of the object in a stream, and the first bytes that follow it.
 
     An object that is cut off has the members up to there.
@@ -207,7 +207,7 @@ class _Skeleton:
         if self._size > _LARGEST_SKELETON:
             raise DataError("this JSON object is too large; use a list of objects, or JSON lines (.jsonl)")
 
-    def members(self) -> list[Member]:
+    def members(self) -> list[JsonMember]:
         text = b"".join(self._parts).decode()
         if not self._is_closed:
             text = _closed(text, self._scan.depth, self._nested)
@@ -230,8 +230,8 @@ def _closed(text: str, depth: int, nested: list[list[Any]]) -> str:
     return text + {"[": "]", "{": "}"}[nested[-1][0]] + "}"
 
 
-def _member(name: str, value: Any, nested: Any) -> Member:
+def _member(name: str, value: Any, nested: Any) -> JsonMember:
     if not isinstance(value, list):  # pairs of an inner object are a list, too
-        return Member(name, value)
+        return JsonMember(name, value)
     opening, start, holds = next(nested)
-    return Member(name, None, opening, start, holds)
+    return JsonMember(name, None, opening, start, holds)

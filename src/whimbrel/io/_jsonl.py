@@ -17,7 +17,7 @@ import pyarrow.json
 
 from whimbrel.errors import DataError
 from whimbrel.io import _kinds
-from whimbrel.io._pieces import Piece, Plan, malformed
+from whimbrel.io._pieces import ReadBatch, ReadPlan, malformed
 from whimbrel.io._rows import Row, batch_of_rows, kinds_of_rows, row_from
 from whimbrel.io._streams import Progress, is_blank, line_blocks, open_text, reading
 from whimbrel.model.schema import Type
@@ -46,11 +46,11 @@ class JsonLinesFile:
         """Open the lines from the first one on."""
         return open_text(self.path, on_read, encoding=self.encoding)
 
-    def unknown(self, plan: Plan) -> list[str]:  # noqa: ARG002 - the same for every format
+    def unknown(self, plan: ReadPlan) -> list[str]:  # noqa: ARG002 - the same for every format
         """Return a stand-in name: JSON lines have no header, so a first pass is always needed."""
         return ["any"]
 
-    def kinds(self, plan: Plan, on_read: Progress) -> dict[str, Type | None]:
+    def kinds(self, plan: ReadPlan, on_read: Progress) -> dict[str, Type | None]:
         """Make the first pass: find which columns there are and what they hold."""
         found: dict[str, Type | None] = {}
         with reading(self.path), self.open(on_read) as stream:
@@ -59,7 +59,7 @@ class JsonLinesFile:
                     _kinds.join_all(found, part)
         return found
 
-    def pieces(self, plan: Plan, on_read: Progress) -> Iterator[Piece]:
+    def pieces(self, plan: ReadPlan, on_read: Progress) -> Iterator[ReadBatch]:
         """Yield the rows, and the lines that are no rows. A row's number is that of its line."""
         first = 1
         with reading(self.path), self.open(on_read) as stream:
@@ -67,10 +67,10 @@ class JsonLinesFile:
                 yield self._read(block, first, plan.kinds)
                 first += _lines_in(block)
 
-    def _read(self, block: bytes, first: int, kinds: Mapping[str, Type | None]) -> Piece:
+    def _read(self, block: bytes, first: int, kinds: Mapping[str, Type | None]) -> ReadBatch:
         whole = _parse(block, kinds)
         if whole is not None:
-            return Piece(self.path, whole, first)
+            return ReadBatch(self.path, whole, first)
         batches: list[pa.RecordBatch] = []
         numbers: list[int] = []
         bad: list[tuple[int, str, str]] = []
@@ -85,7 +85,7 @@ class JsonLinesFile:
                 numbers += range(start, start + batch.num_rows)
             batches.append(batch)
         rejected = malformed(bad) if bad else None
-        return Piece(self.path, pa.concat_batches(batches), first, np.array(numbers, "i8"), rejected)
+        return ReadBatch(self.path, pa.concat_batches(batches), first, np.array(numbers, "i8"), rejected)
 
 
 def _parts(block: bytes, first: int) -> Iterator[tuple[bytes, int, pa.RecordBatch | None]]:
@@ -146,7 +146,7 @@ def _is_plain(block: bytes) -> bool:
     return bool(np.diff(at_ends, prepend=0, append=opens[-1]).max() < _DEEPEST)
 
 
-def _kinds_of_block(block: bytes, plan: Plan) -> Iterator[dict[str, Type | None]]:
+def _kinds_of_block(block: bytes, plan: ReadPlan) -> Iterator[dict[str, Type | None]]:
     for part, start, batch in _parts(block, 1):
         if batch is None or _has_huge_numbers(batch):
             yield kinds_of_rows([row for _, row in _rows_of(part, start)[0]], plan)

@@ -23,7 +23,7 @@ def collection_head(table: pa.Table) -> bytes:
     return json.dumps({"type": "FeatureCollection", **system, "trs": _TRS})[:-1].encode() + b', "features": ['
 
 
-class Places:
+class MovingPlaces:
     """Where and when events were, by their ids.
 
     Parameters

@@ -17,7 +17,7 @@ from typing import Any
 
 from whimbrel.errors import DataError, MissingDependency
 from whimbrel.io import _packing
-from whimbrel.io._pieces import Plan
+from whimbrel.io._pieces import ReadPlan
 from whimbrel.io._row_file import Item, Rejected, RowFile, known_kinds
 from whimbrel.io._rows import Row
 from whimbrel.io._streams import Progress, is_blank, line_blocks, open_text, reading
@@ -87,11 +87,11 @@ class NmeaFile(RowFile):
             if is_blank(stream):
                 raise DataError("the file is empty; its lines must be NMEA sentences")
 
-    def unknown(self, plan: Plan) -> list[str]:  # noqa: ARG002 - the same for every format
+    def unknown(self, plan: ReadPlan) -> list[str]:  # noqa: ARG002 - the same for every format
         """Return nothing: the columns are known."""
         return []
 
-    def kinds(self, plan: Plan, on_read: Progress) -> dict[str, Type | None]:  # noqa: ARG002 - no pass
+    def kinds(self, plan: ReadPlan, on_read: Progress) -> dict[str, Type | None]:  # noqa: ARG002 - no pass
         """Return what the columns hold."""
         return known_kinds(COLUMNS, plan)
 

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 from whimbrel.errors import DataError
 from whimbrel.io import _native
-from whimbrel.io._pieces import Piece, Plan
+from whimbrel.io._pieces import ReadBatch, ReadPlan
 from whimbrel.io._streams import Progress, reading
 from whimbrel.model.batch import COORDINATES_KEY
 from whimbrel.model.columns import is_text
@@ -30,10 +30,10 @@ class ParquetFile:
             self._geo = _geo(self._schema)
             self._size = path.stat().st_size
 
-    def unknown(self, plan: Plan) -> list[str]:  # noqa: ARG002 - the same for every format
+    def unknown(self, plan: ReadPlan) -> list[str]:  # noqa: ARG002 - the same for every format
         return []
 
-    def kinds(self, plan: Plan, on_read: Progress) -> dict[str, Type | None]:  # noqa: ARG002 - no pass
+    def kinds(self, plan: ReadPlan, on_read: Progress) -> dict[str, Type | None]:  # noqa: ARG002 - no pass
         """Return what the attributes hold: a Parquet file says so itself."""
         wanted = [field for field in self._schema if field.name in self._wanted(plan)]
         return {
@@ -42,7 +42,7 @@ class ParquetFile:
             if (kind := _kind(field.type)) and field.name not in RESERVED_COLUMNS
         }
 
-    def pieces(self, plan: Plan, on_read: Progress) -> Iterator[Piece]:
+    def pieces(self, plan: ReadPlan, on_read: Progress) -> Iterator[ReadBatch]:
         wanted, row = self._wanted(plan), 1
         with reading(self.path):
             texts = [
@@ -53,11 +53,11 @@ class ParquetFile:
             file = pq.ParquetFile(self.path, read_dictionary=texts, pre_buffer=False)
             for batch in file.iter_batches(plan.batch_rows, columns=wanted, use_threads=True):
                 _check_texts(batch)
-                yield Piece(self.path, self._named(batch), row)
+                yield ReadBatch(self.path, self._named(batch), row)
                 row += batch.num_rows
                 on_read(self._size * batch.num_rows // max(1, self.rows or 1))
 
-    def _wanted(self, plan: Plan) -> list[str]:
+    def _wanted(self, plan: ReadPlan) -> list[str]:
         dropped = self._geo.others
         return [
             name

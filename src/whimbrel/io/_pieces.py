@@ -19,7 +19,7 @@ from whimbrel.model.schema import RESERVED_COLUMNS, EventSchema, Type
 
 
 @dataclass(frozen=True)
-class Plan:
+class ReadPlan:
     """What to read: the attributes wanted, those whose type is declared, and what the first pass found."""
 
     keep: frozenset[str] | None = None
@@ -58,7 +58,7 @@ _TEXTS = frozenset({"id", "type", "source", "geometry"})
 
 
 @dataclass(frozen=True)
-class Piece:
+class ReadBatch:
     """A batch of rows as they stand in a file, and the lines around them that could not be read.
 
     Rows are numbered from 1 within their file, malformed ones included.
@@ -71,7 +71,7 @@ class Piece:
     rejected: pa.RecordBatch | None = None
 
     def numbered(self, rejected: pa.RecordBatch, before: int = 0) -> pa.RecordBatch:
-        """Replace positions in `batch` (what `conform` gives by default) by row numbers in the file.
+        """Replace positions in `batch` (what `normalise` gives by default) by row numbers in the file.
 
         `before` is how many rows were counted before those of `batch`, where `rejected` counts them, too.
         """
@@ -79,7 +79,7 @@ class Piece:
         rows = positions + self.first_row if self.numbers is None else self.numbers[positions]
         return rejected.set_column(0, "row", pa.array(rows, pa.int64()))
 
-    def slices(self, rows: int) -> Iterator[Piece]:
+    def slices(self, rows: int) -> Iterator[ReadBatch]:
         """Cut the piece into pieces of at most `rows` rows; what was rejected goes with the first."""
         if self.batch.num_rows <= rows:
             yield self
@@ -87,7 +87,7 @@ class Piece:
         for start in range(0, self.batch.num_rows, rows):
             numbers = None if self.numbers is None else self.numbers[start : start + rows]
             first = self.first_row + start if numbers is None else int(numbers[0])
-            yield Piece(
+            yield ReadBatch(
                 self.file,
                 self.batch.slice(start, rows),
                 first,
@@ -102,13 +102,13 @@ class EventFile(Protocol):
     path: Path
     rows: int | None
 
-    def unknown(self, plan: Plan) -> list[str]:
+    def unknown(self, plan: ReadPlan) -> list[str]:
         """Return the columns for which a first pass over the whole file is needed."""
 
-    def kinds(self, plan: Plan, on_read: Progress) -> dict[str, Type | None]:
+    def kinds(self, plan: ReadPlan, on_read: Progress) -> dict[str, Type | None]:
         """Return what columns hold, as far as the file can tell; makes the first pass if one is needed."""
 
-    def pieces(self, plan: Plan, on_read: Progress) -> Iterator[Piece]:
+    def pieces(self, plan: ReadPlan, on_read: Progress) -> Iterator[ReadBatch]:
         """Yield what the file holds."""
 
 

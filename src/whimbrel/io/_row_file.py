@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from whimbrel.io._pieces import Piece, Plan, malformed
+from whimbrel.io._pieces import ReadBatch, ReadPlan, malformed
 from whimbrel.io._rows import Row, batch_of_rows, kinds_of_rows
 from whimbrel.io._streams import Progress, reading
 from whimbrel.model.batch import COORDINATES_KEY, TIME_UNIT_KEY
@@ -42,16 +42,16 @@ class RowFile(ABC):
     def items(self, on_read: Progress) -> Iterator[Item]:
         """Yield the rows of the file, and what is no row."""
 
-    def unknown(self, plan: Plan) -> list[str]:  # noqa: ARG002 - the same for every format
+    def unknown(self, plan: ReadPlan) -> list[str]:  # noqa: ARG002 - the same for every format
         """Return a stand-in name: a first pass over the file is needed."""
         return ["any"]
 
-    def kinds(self, plan: Plan, on_read: Progress) -> dict[str, Type | None]:
+    def kinds(self, plan: ReadPlan, on_read: Progress) -> dict[str, Type | None]:
         """Find which columns there are and what they hold."""
         with reading(self.path):
             return kinds_of_rows((row for _, row in self.items(on_read) if isinstance(row, dict)), plan)
 
-    def pieces(self, plan: Plan, on_read: Progress) -> Iterator[Piece]:
+    def pieces(self, plan: ReadPlan, on_read: Progress) -> Iterator[ReadBatch]:
         """Yield the rows, and what is no row, some thousands at a time."""
         size = min(plan.batch_rows, _LARGEST_BATCH)
         with reading(self.path):
@@ -59,7 +59,7 @@ class RowFile(ABC):
             while chunk := list(islice(items, size)):
                 yield self._piece(chunk, plan)
 
-    def _piece(self, chunk: Iterable[Item], plan: Plan) -> Piece:
+    def _piece(self, chunk: Iterable[Item], plan: ReadPlan) -> ReadBatch:
         numbers: list[int] = []
         rows: list[Row] = []
         bad: list[tuple[int, str, str]] = []
@@ -73,9 +73,9 @@ class RowFile(ABC):
         said = {COORDINATES_KEY: self.coordinates, TIME_UNIT_KEY: self.time_unit}
         batch = batch.replace_schema_metadata({key: text.encode() for key, text in said.items() if text})
         first = numbers[0] if numbers else 1
-        return Piece(self.path, batch, first, np.array(numbers, "i8"), malformed(bad) if bad else None)
+        return ReadBatch(self.path, batch, first, np.array(numbers, "i8"), malformed(bad) if bad else None)
 
 
-def known_kinds(columns: dict[str, Type], plan: Plan) -> dict[str, Type | None]:
+def known_kinds(columns: dict[str, Type], plan: ReadPlan) -> dict[str, Type | None]:
     """Return those of a format's columns that are wanted."""
     return {name: kind for name, kind in columns.items() if plan.wants(name)}

@@ -9,13 +9,13 @@ from typing import Any
 import pyarrow as pa
 
 from whimbrel.io import _kinds
-from whimbrel.io._pieces import Plan
+from whimbrel.io._pieces import ReadPlan
 from whimbrel.model.schema import Type
 
 Row = dict[str, Any]
 
 
-def kinds_of_rows(rows: Iterable[Row], plan: Plan) -> dict[str, Type | None]:
+def kinds_of_rows(rows: Iterable[Row], plan: ReadPlan) -> dict[str, Type | None]:
     """Return what each wanted column holds over all rows."""
     found: dict[str, Type | None] = {}
     for row in rows:

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from whimbrel.errors import DataError
 from whimbrel.io import _text
-from whimbrel.io._mfjson import Places, collection_head
+from whimbrel.io._mfjson import MovingPlaces, collection_head
 from whimbrel.io._packing import known_ending
 from whimbrel.io.atomic import format_by_ending, refuse_packed, writing
 from whimbrel.model.batch import COORDINATES_KEY
@@ -142,7 +142,7 @@ def _write_geojson(table: pa.Table, file: IO[bytes]) -> None:
 
 
 def _write_mfjson(table: pa.Table, file: IO[bytes], positions: pa.Table | None) -> None:
-    places = Places(positions)
+    places = MovingPlaces(positions)
     file.write(collection_head(table))
     first = True
     for batch in _batches(table):

@@ -36,7 +36,7 @@ def write_events(
     target: str | PathLike[str],
     format: str | None = None,  # noqa: A002
 ) -> int:
-    """Write conformed batches to a file and return the number of events.
+    """Write normalised batches to a file and return the number of events.
 
     Points are written as `x` and `y`, or `lon` and `lat`; GeoParquet has one geometry column for points and
     polygons. Text files do not say what types attributes have: reading them back needs the schemas for

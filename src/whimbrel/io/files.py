@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from whimbrel.errors import DataError, did_you_mean
 from whimbrel.io import _kinds
-from whimbrel.io._pieces import EventFile, Piece, Plan
+from whimbrel.io._pieces import EventFile, ReadBatch, ReadPlan
 from whimbrel.io._sniff import FORMATS, endings, format_by_name, format_of
 from whimbrel.io._streams import Progress, known_encoding
 from whimbrel.io.paths import EventPath, event_path
@@ -26,8 +26,8 @@ __all__ = [
     "FORMATS",
     "EventFiles",
     "EventPath",
-    "Part",
-    "Piece",
+    "FilePart",
+    "ReadBatch",
     "find_files",
     "is_event_file",
     "open_file",
@@ -92,7 +92,7 @@ def read_events(
         if declared_type(name, schemas)[0] is not None
     )
     kept = None if columns is None else frozenset(columns)
-    plan = Plan(kept, declared, {}, batch_rows, reading or Reading(), schemas)
+    plan = ReadPlan(kept, declared, {}, batch_rows, reading or Reading(), schemas)
     files = [
         open_file(path, each.format, delimiter=each.delimiter, encoding=each.encoding) for path, each in found
     ]
@@ -107,7 +107,10 @@ class EventFiles:
     """
 
     def __init__(
-        self, files: Sequence[EventFile], plan: Plan, on_progress: Callable[[int, int], None] | None = None
+        self,
+        files: Sequence[EventFile],
+        plan: ReadPlan,
+        on_progress: Callable[[int, int], None] | None = None,
     ) -> None:
         self._files = files
         self._plan = plan
@@ -127,7 +130,7 @@ class EventFiles:
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         return (piece.batch for piece in self.pieces())
 
-    def pieces(self) -> Iterator[Piece]:
+    def pieces(self) -> Iterator[ReadBatch]:
         """Yield batches with their file, their row numbers, and the lines that could not be read."""
         self.bytes_read = self.malformed = 0
         for part in self.parts():
@@ -135,12 +138,12 @@ class EventFiles:
                 self.malformed += piece.rejected.num_rows if piece.rejected else 0
                 yield piece
 
-    def parts(self) -> list[Part]:
+    def parts(self) -> list[FilePart]:
         """Make the first pass, and give for every file what it takes to read it alone, in any process."""
         kinds = self._kinds()
         common = self._common(kinds) if len(self._files) > 1 else None
         return [
-            Part(file, replace(self._plan, kinds=own), common)
+            FilePart(file, replace(self._plan, kinds=own), common)
             for file, own in zip(self._files, kinds, strict=True)
         ]
 
@@ -162,7 +165,7 @@ class EventFiles:
             self._on_progress(self.bytes_read, self.bytes_total)
 
 
-def _refuse_unreadable(piece: Piece) -> None:
+def _refuse_unreadable(piece: ReadBatch) -> None:
     """Stop at a file in which nothing is a row: then it is not what its name says."""
     if piece.batch.num_columns == 0 and piece.rejected is not None and piece.rejected.num_rows:
         first = piece.rejected.slice(0, 1).to_pylist()[0]
@@ -172,14 +175,14 @@ def _refuse_unreadable(piece: Piece) -> None:
 
 
 @dataclass(frozen=True)
-class Part:
+class FilePart:
     """One of several event files, and what all of them together say about its columns: plain data."""
 
     file: EventFile
-    plan: Plan
+    plan: ReadPlan
     common: Mapping[str, Type | None] | None = None
 
-    def pieces(self, on_read: Progress = lambda _: None) -> Iterator[Piece]:
+    def pieces(self, on_read: Progress = lambda _: None) -> Iterator[ReadBatch]:
         """Yield what the file holds, with the attributes that all files have."""
         for piece in self.file.pieces(self.plan, on_read):
             _refuse_unreadable(piece)

@@ -14,7 +14,7 @@ import pyarrow as pa
 from whimbrel.errors import DataError, MissingDependency
 from whimbrel.io.files import read_events
 from whimbrel.io.map import map_snippet, write_map
-from whimbrel.model.batch import COORDINATES_KEY, conform
+from whimbrel.model.batch import COORDINATES_KEY, normalise
 from whimbrel.model.frames import arrow_table, batches
 from whimbrel.model.reading import Reading, ReadSettings
 from whimbrel.model.schema import Coordinates, EventSchema
@@ -165,7 +165,7 @@ def positions(
     reading = replace(Reading.of(**how), default_type="")
     tables = []
     for batch in _batches(events, reading, schemas or {}):
-        made = conform(
+        made = normalise(
             batch, coordinates=coordinates, schemas=schemas or {}, reading=reading, columns=()
         ).events
         tables.append(

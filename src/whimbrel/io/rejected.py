@@ -46,7 +46,7 @@ class RejectedWriter:
         return self.counts.total()
 
     def write(self, rejected: pa.RecordBatch, file: str | PathLike[str] = "") -> None:
-        """Add rows with the columns `row`, `reason` and `event`, as `conform` and the readers give them."""
+        """Add rows with the columns `row`, `reason` and `event`, as `normalise` and the readers give them."""
         if rejected.num_rows == 0:
             return
         self._keep(rejected, fspath(file))

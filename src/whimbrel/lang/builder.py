@@ -22,7 +22,17 @@ from whimbrel.graph.expressions import RELATIONS
 from whimbrel.graph.functions import Function
 from whimbrel.graph.motion import Meeting, Verb
 from whimbrel.graph.query import Query
-from whimbrel.lang.values import Duration, Events, Plain, Value, all_of, amount_of, length_of, node_of, value
+from whimbrel.lang.values import (
+    Duration,
+    Events,
+    Plain,
+    ValueBuilder,
+    all_of,
+    amount_of,
+    length_of,
+    node_of,
+    value,
+)
 from whimbrel.lang.wbl import tree as t
 from whimbrel.lang.wbl.compile import compile_text
 from whimbrel.lang.wbl.details import WORDS
@@ -34,13 +44,13 @@ from whimbrel.model.time import instant, time_point
 
 __all__ = [
     "Events",
-    "Moving",
-    "Part",
-    "Pattern",
+    "MotionBuilder",
+    "PartBuilder",
+    "PatternBuilder",
     "Program",
-    "Region",
+    "RegionBuilder",
     "Statement",
-    "Value",
+    "ValueBuilder",
     "absent",
     "at_time",
     "avg",
@@ -81,42 +91,44 @@ __all__ = [
 
 
 @dataclass(frozen=True, slots=True)
-class Region:
+class RegionBuilder:
     """A region that events may lie in."""
 
-    shape: t.Shape
-    declaration: t.Region | None = None
+    shape: t.ShapeNode
+    declaration: t.RegionNode | None = None
 
-    def named(self, name: str) -> Region:
+    def named(self, name: str) -> RegionBuilder:
         """Give the region a name, which detections can tell; hand it to `program`, too."""
-        return Region(t.Shape(name=name), t.Region(name, self.shape))
+        return RegionBuilder(t.ShapeNode(name=name), t.RegionNode(name, self.shape))
 
 
-def region(wkt: str) -> Region:
+def region(wkt: str) -> RegionBuilder:
     """Make a region of WKT: `region("POLYGON ((0 0, 10 0, 10 10, 0 0))")`."""
-    return Region(t.Shape(text=wkt))
+    return RegionBuilder(t.ShapeNode(text=wkt))
 
 
-def circle(x: float, y: float, radius: str | float) -> Region:
+def circle(x: float, y: float, radius: str | float) -> RegionBuilder:
     """Make a circle around a point; the radius is in metres or has a unit: `circle(0, 0, "500 m")`."""
-    return Region(t.Shape(function="circle", arguments=(node_of(x), node_of(y), length_of(radius))))
+    return RegionBuilder(
+        t.ShapeNode(function="circle", arguments=(node_of(x), node_of(y), length_of(radius)))
+    )
 
 
-def box(x1: float, y1: float, x2: float, y2: float) -> Region:
+def box(x1: float, y1: float, x2: float, y2: float) -> RegionBuilder:
     """Make a rectangle of two opposite corners."""
     corners = tuple(node_of(number) for number in (x1, y1, x2, y2))
-    return Region(t.Shape(function="box", arguments=corners))
+    return RegionBuilder(t.ShapeNode(function="box", arguments=corners))
 
 
-def point(x: float, y: float) -> Region:
+def point(x: float, y: float) -> RegionBuilder:
     """Make a place to measure distances from: `distance(this, point(3, 4))`."""
-    return Region(t.Shape(function="point", arguments=(node_of(x), node_of(y))))
+    return RegionBuilder(t.ShapeNode(function="point", arguments=(node_of(x), node_of(y))))
 
 
-def layer(file: str, *, name: str | None = None) -> Region:
+def layer(file: str, *, name: str | None = None) -> RegionBuilder:
     """Take the regions of a GeoJSON or GeoParquet file; `name` is the property that names them."""
     called = () if name is None else (t.Compare((t.Name("name"), t.Constant(name)), ("=",)),)
-    return Region(t.Shape(function="layer", arguments=(t.Constant(file), *called)))
+    return RegionBuilder(t.ShapeNode(function="layer", arguments=(t.Constant(file), *called)))
 
 
 # Patterns ------------------------------------------------------------------------------------------
@@ -127,23 +139,23 @@ class _Joinable:
 
     __slots__ = ()
 
-    def members(self, connective: str) -> tuple[t.PatternPart, ...]:
+    def members(self, connective: str) -> tuple[t.PatternPartNode, ...]:
         """Give the parts this contributes to a pattern with that connective."""
         raise NotImplementedError
 
-    def all_conditions(self) -> tuple[Value, ...]:
+    def all_conditions(self) -> tuple[ValueBuilder, ...]:
         """Give the conditions that belong behind `where`."""
         raise NotImplementedError
 
-    def then(self, other: Part | Pattern) -> Pattern:
+    def then(self, other: PartBuilder | PatternBuilder) -> PatternBuilder:
         """Follow with another part: this one ends before `other` starts. Also written `>>`."""
         return self._join("then", other)
 
-    def and_(self, other: Part | Pattern) -> Pattern:
+    def and_(self, other: PartBuilder | PatternBuilder) -> PatternBuilder:
         """Ask for both, in any order. Also written `&`."""
         return self._join("and", other)
 
-    def or_(self, other: Part | Pattern) -> Pattern:
+    def or_(self, other: PartBuilder | PatternBuilder) -> PatternBuilder:
         """Ask for either. Also written `|`."""
         return self._join("or", other)
 
@@ -151,24 +163,26 @@ class _Joinable:
     __and__ = and_
     __or__ = or_
 
-    def _join(self, connective: str, other: Part | Pattern) -> Pattern:
+    def _join(self, connective: str, other: PartBuilder | PatternBuilder) -> PatternBuilder:
         members = (*self.members(connective), *other.members(connective))
-        return Pattern(t.Pattern(connective, members), (*self.all_conditions(), *other.all_conditions()))
+        return PatternBuilder(
+            t.PatternNode(connective, members), (*self.all_conditions(), *other.all_conditions())
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Part(_Joinable):
+class PartBuilder(_Joinable):
     """One part of a pattern: an event, or a pattern in parentheses, and what is said about it."""
 
-    node: t.PatternPart
-    conditions: tuple[Value, ...] = ()
+    node: t.PatternPartNode
+    conditions: tuple[ValueBuilder, ...] = ()
     """Conditions of a pattern inside; they belong behind `where`."""
 
     def __repr__(self) -> str:
         return f"<{print_part(self.node)}>"
 
-    def __getitem__(self, attribute: str) -> Value:
-        return Value(t.Dotted(self.name, attribute))
+    def __getitem__(self, attribute: str) -> ValueBuilder:
+        return ValueBuilder(t.Dotted(self.name, attribute))
 
     @property
     def name(self) -> str:
@@ -179,14 +193,14 @@ class Part(_Joinable):
             return self.node.what.type
         raise QueryError(f"{self!r} has no name", hint="name the event, or those inside a group, with as_")
 
-    def members(self, connective: str) -> tuple[t.PatternPart, ...]:
+    def members(self, connective: str) -> tuple[t.PatternPartNode, ...]:
         del connective
         return (self.node,)
 
-    def all_conditions(self) -> tuple[Value, ...]:
+    def all_conditions(self) -> tuple[ValueBuilder, ...]:
         return self.conditions
 
-    def where(self, *conditions: Value) -> Part:
+    def where(self, *conditions: ValueBuilder) -> PartBuilder:
         """Keep only events that fulfil the conditions; `col("speed")` reads the event itself."""
         what = self.node.what
         if not isinstance(what, t.Occurrence):
@@ -196,57 +210,64 @@ class Part(_Joinable):
         added = tuple(condition.node for condition in conditions)
         return self._with(what=replace(what, conditions=(*what.conditions, *added)))
 
-    def as_(self, name: str) -> Part:
+    def as_(self, name: str) -> PartBuilder:
         """Give the part a name."""
         return self._with(alias=name)
 
-    def first(self) -> Part:
+    def first(self) -> PartBuilder:
         """Of several events that fit, take the earliest."""
         return self._with(select="first")
 
-    def last(self) -> Part:
+    def last(self) -> PartBuilder:
         """Of several events that fit, take the latest."""
         return self._with(select="last")
 
-    def outer(self) -> Part:
+    def outer(self) -> PartBuilder:
         """In an aggregate, let groups count that have no event of this part."""
         return self._with(outer=True)
 
-    def repeat(self, at_least: int, at_most: int | None = None, *, until: Part | None = None) -> Part:
+    def repeat(
+        self, at_least: int, at_most: int | None = None, *, until: PartBuilder | None = None
+    ) -> PartBuilder:
         """Ask for at least and at most so many successive events; without `at_most`, for any number."""
         closing = None
         if until is not None:
             if not isinstance(until.node.what, t.Occurrence):
                 raise QueryError("until needs a single event")
             closing = until.node.what
-        return self._with(times=t.Times(at_least, at_most), until=closing)
+        return self._with(times=t.TimesNode(at_least, at_most), until=closing)
 
-    def not_(self, *, for_: Duration | None = None) -> Part:
+    def not_(self, *, for_: Duration | None = None) -> PartBuilder:
         """Ask that the part does not occur; as the last part, for the time given."""
         return self._with(negated=True, lasting=None if for_ is None else amount_of(for_))
 
-    def within_from(self, duration: Duration, other: Part) -> Part:
+    def within_from(self, duration: Duration, other: PartBuilder) -> PartBuilder:
         """Let this part come at most `duration` after `other`."""
         return self._with(gaps=(*self.node.gaps, t.Gap(amount_of(duration), other.name)))
 
-    def within(self, duration: Duration) -> Pattern:
+    def within(self, duration: Duration) -> PatternBuilder:
         """Let the whole pattern, which is this part, span at most `duration`."""
-        return Pattern(t.Pattern(None, (self.node,)), self.conditions).within(duration)
+        return PatternBuilder(t.PatternNode(None, (self.node,)), self.conditions).within(duration)
 
-    def relates(self, relation: str, other: Part) -> Value:
+    def relates(self, relation: str, other: PartBuilder) -> ValueBuilder:
         """Test how two parts lie in time: `a.relates("during", b)`; Allen's relations and `concurrent`."""
         if relation not in RELATIONS:
             raise QueryError(f"{relation!r} is no relation in time", hint=f"there are {', '.join(RELATIONS)}")
-        return Value(t.Relation(t.Name(self.name), relation, t.Name(other.name)))
+        return ValueBuilder(t.Relation(t.Name(self.name), relation, t.Name(other.name)))
 
-    def inside(self, area: Region | Part) -> Value:
+    def inside(self, area: RegionBuilder | PartBuilder) -> ValueBuilder:
         """Test whether the event lies in a region or in the location of another, borders included."""
-        shape = t.Shape(name=area.name) if isinstance(area, Part) else area.shape
-        return Value(t.InRegion(t.Name(self.name), shape))
+        shape = t.ShapeNode(name=area.name) if isinstance(area, PartBuilder) else area.shape
+        return ValueBuilder(t.InRegion(t.Name(self.name), shape))
 
     def moves(
-        self, verb: str, toward: Region | Part | None = None, *, near: str | None = None, **details: Detail
-    ) -> Moving:
+        self,
+        verb: str,
+        toward: RegionBuilder | PartBuilder | None = None,
+        *,
+        near: str | None = None,
+        **details: Detail,
+    ) -> MotionBuilder:
         """Say how the events of this part, the samples of a mover, move: verb and details as in the language.
 
         >>> truck = event("Truck", as_="t")
@@ -260,62 +281,63 @@ class Part(_Joinable):
         <Truck as t meets Truck as u within 50 m for 1 min>
         """
         what = self.node.what
-        if not isinstance(what, t.Occurrence) or self.node != t.PatternPart(what, alias=self.node.alias):
+        if not isinstance(what, t.Occurrence) or self.node != t.PatternPartNode(what, alias=self.node.alias):
             raise QueryError(f"{self!r} does not move: only a single event does")
         _check_motion(verb, toward, near, details)
         target = None if toward is None else _target(toward)
         distance = None if near is None else _amount(near)
-        return Moving(
-            t.Motion(what, self.node.alias, verb, target, distance, tuple(_details(details))), self.conditions
+        return MotionBuilder(
+            t.MotionNode(what, self.node.alias, verb, target, distance, tuple(_details(details))),
+            self.conditions,
         )
 
-    def _with(self, **changes: object) -> Part:
+    def _with(self, **changes: object) -> PartBuilder:
         # Mypy cannot follow keyword arguments through replace; the callers above name the fields.
         return replace(self, node=replace(self.node, **changes))  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Pattern(_Joinable):
+class PatternBuilder(_Joinable):
     """Parts joined by `then`, `and` or `or`."""
 
-    node: t.Pattern
-    conditions: tuple[Value, ...] = ()
+    node: t.PatternNode
+    conditions: tuple[ValueBuilder, ...] = ()
 
     def __repr__(self) -> str:
         return f"<{print_pattern(self.node)}>"
 
-    def members(self, connective: str) -> tuple[t.PatternPart, ...]:
+    def members(self, connective: str) -> tuple[t.PatternPartNode, ...]:
         if self.node.within is None and self.node.connective in (None, connective):
             return self.node.parts
-        return (t.PatternPart(self.node),)
+        return (t.PatternPartNode(self.node),)
 
-    def all_conditions(self) -> tuple[Value, ...]:
+    def all_conditions(self) -> tuple[ValueBuilder, ...]:
         return self.conditions
 
-    def within(self, duration: Duration) -> Pattern:
+    def within(self, duration: Duration) -> PatternBuilder:
         """Let the whole pattern span at most `duration`."""
         return replace(self, node=replace(self.node, within=amount_of(duration)))
 
-    def where(self, *conditions: Value) -> Pattern:
+    def where(self, *conditions: ValueBuilder) -> PatternBuilder:
         """Add conditions on the parts: `b["speed"] < a["speed"]`."""
         return replace(self, conditions=(*self.conditions, *conditions))
 
-    def grouped(self) -> Part:
+    def grouped(self) -> PartBuilder:
         """Put parentheses around the pattern, so that it can be repeated or named as one part."""
-        return Part(t.PatternPart(self.node), self.conditions)
+        return PartBuilder(t.PatternPartNode(self.node), self.conditions)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Moving:
-    """How something moves; made by `Part.moves`."""
+class MotionBuilder:
+    """How something moves; made by `PartBuilder.moves`."""
 
-    node: t.Motion
-    conditions: tuple[Value, ...] = ()
+    node: t.MotionNode
+    conditions: tuple[ValueBuilder, ...] = ()
 
     def __repr__(self) -> str:
         return f"<{print_motion(self.node)}>"
 
-    def where(self, *conditions: Value) -> Moving:
+    def where(self, *conditions: ValueBuilder) -> MotionBuilder:
         """Add conditions on the mover and on the motion: `motion("region") == "Depot"`."""
         return replace(self, conditions=(*self.conditions, *conditions))
 
@@ -330,7 +352,7 @@ _ALONE = (Verb.STOPS, Verb.IS_SILENT)
 
 
 def _check_motion(
-    verb: str, toward: Region | Part | None, near: str | None, details: Mapping[str, Detail]
+    verb: str, toward: RegionBuilder | PartBuilder | None, near: str | None, details: Mapping[str, Detail]
 ) -> None:
     """Refuse what cannot be written; what does not go together is refused when the query is compiled."""
     if verb not in _VERBS:
@@ -357,16 +379,16 @@ def _word(key: str) -> str:
     return key.rstrip("_").replace("_", " ")
 
 
-def _target(toward: Region | Part) -> t.Target:
-    if isinstance(toward, Part):
+def _target(toward: RegionBuilder | PartBuilder) -> t.TargetNode:
+    if isinstance(toward, PartBuilder):
         what = toward.node.what
         if not isinstance(what, t.Occurrence):
             raise QueryError(f"{toward!r} does not move: only a single event does")
-        return t.Target(what.type, None, what.conditions or None, toward.node.alias)
+        return t.TargetNode(what.type, None, what.conditions or None, toward.node.alias)
     shape = toward.shape
     if shape.function is None:
-        return t.Target(shape.name, shape.text)
-    return t.Target(shape.function, None, shape.arguments)
+        return t.TargetNode(shape.name, shape.text)
+    return t.TargetNode(shape.function, None, shape.arguments)
 
 
 def _details(details: Mapping[str, Detail]) -> Iterable[t.Detail]:
@@ -385,22 +407,22 @@ def _amount(given: Duration | Events) -> t.Amount:
     """Read a length or a time with its unit, or a number of events."""
     if isinstance(given, str) and given.split()[-1].lstrip("0123456789.") in LENGTHS:
         length = length_of(given)
-        assert isinstance(length, t.Quantity)
+        assert isinstance(length, t.QuantityNode)
         return length
     return amount_of(given)
 
 
-def event(kind: str, *, as_: str | None = None) -> Part:
+def event(kind: str, *, as_: str | None = None) -> PartBuilder:
     """Start a pattern with an event of a type, perhaps under another name."""
-    return Part(t.PatternPart(t.Occurrence(kind), alias=as_))
+    return PartBuilder(t.PatternPartNode(t.Occurrence(kind), alias=as_))
 
 
-def at_time(when: datetime | str | int, *, as_: str | None = None) -> Part:
+def at_time(when: datetime | str | int, *, as_: str | None = None) -> PartBuilder:
     """Start a pattern with a time point, as `time '2024-05-01T12:00:00Z'` does; numbers are microseconds."""
-    return Part(t.PatternPart(t.TimePoint(time_point(instant(when))), alias=as_))
+    return PartBuilder(t.PatternPartNode(t.TimePoint(time_point(instant(when))), alias=as_))
 
 
-def absent(part: Part, *, for_: Duration | None = None) -> Part:
+def absent(part: PartBuilder, *, for_: Duration | None = None) -> PartBuilder:
     """Ask that a part does not occur: `a.then(absent(b, for_="1 h"))`."""
     return part.not_(for_=for_)
 
@@ -408,112 +430,116 @@ def absent(part: Part, *, for_: Duration | None = None) -> Part:
 # Expressions ---------------------------------------------------------------------------------------
 
 
-def col(name: str) -> Value:
+def col(name: str) -> ValueBuilder:
     """Read an attribute of the event at hand; in `having`, of the result."""
-    return Value(t.Name(name))
+    return ValueBuilder(t.Name(name))
 
 
-def motion(name: str) -> Value:
+def motion(name: str) -> ValueBuilder:
     """Read what is known of a motion: `motion("region")`, `motion("at")`."""
-    return Value(t.Dotted("motion", name))
+    return ValueBuilder(t.Dotted("motion", name))
 
 
-def group(key: str) -> Value:
+def group(key: str) -> ValueBuilder:
     """Read a key of `group_by`."""
-    return Value(t.Dotted("group", key))
+    return ValueBuilder(t.Dotted("group", key))
 
 
 @dataclass(frozen=True, slots=True)
 class This:
     """The event whose conditions are being written."""
 
-    def __getitem__(self, attribute: str) -> Value:
-        return Value(t.Dotted("this", attribute))
+    def __getitem__(self, attribute: str) -> ValueBuilder:
+        return ValueBuilder(t.Dotted("this", attribute))
 
-    def inside(self, area: Region) -> Value:
+    def inside(self, area: RegionBuilder) -> ValueBuilder:
         """Test whether the event lies in a region, borders included."""
-        return Value(t.InRegion(t.Name("this"), area.shape))
+        return ValueBuilder(t.InRegion(t.Name("this"), area.shape))
 
 
 this = This()
 """The event at hand: `event("Position").where(this.inside(depot))`."""
 
 
-def call(function: str, *arguments: Value | Part | Plain) -> Value:
+def call(function: str, *arguments: ValueBuilder | PartBuilder | Plain) -> ValueBuilder:
     """Call a function by name, built in or your own; a part stands for its whole event."""
-    return Value(t.Apply(function.lower(), tuple(_argument(argument) for argument in arguments)))
+    return ValueBuilder(t.Apply(function.lower(), tuple(_argument(argument) for argument in arguments)))
 
 
-def _argument(item: Value | Part | Plain) -> t.Expression:
-    return t.Name(item.name) if isinstance(item, Part) else node_of(item)
+def _argument(item: ValueBuilder | PartBuilder | Plain) -> t.Expression:
+    return t.Name(item.name) if isinstance(item, PartBuilder) else node_of(item)
 
 
-def count(item: Part | Value) -> Value:
+def count(item: PartBuilder | ValueBuilder) -> ValueBuilder:
     """Count events, or values that are not null."""
     return call("count", item)
 
 
-def sum_(item: Value) -> Value:
+def sum_(item: ValueBuilder) -> ValueBuilder:
     """Add up."""
     return call("sum", item)
 
 
-def avg(item: Value) -> Value:
+def avg(item: ValueBuilder) -> ValueBuilder:
     """Take the mean."""
     return call("avg", item)
 
 
-def min_(item: Value) -> Value:
+def min_(item: ValueBuilder) -> ValueBuilder:
     """Take the least."""
     return call("min", item)
 
 
-def max_(item: Value) -> Value:
+def max_(item: ValueBuilder) -> ValueBuilder:
     """Take the largest."""
     return call("max", item)
 
 
-def first(item: Value) -> Value:
+def first(item: ValueBuilder) -> ValueBuilder:
     """Take the value of the earliest event."""
     return call("first", item)
 
 
-def last(item: Value) -> Value:
+def last(item: ValueBuilder) -> ValueBuilder:
     """Take the value of the latest event."""
     return call("last", item)
 
 
-def distinct(item: Value) -> Value:
+def distinct(item: ValueBuilder) -> ValueBuilder:
     """Count the different values."""
     return call("distinct", item)
 
 
-def distance(one: Part | This, other: Part | Region) -> Value:
+def distance(one: PartBuilder | This, other: PartBuilder | RegionBuilder) -> ValueBuilder:
     """Tell how many metres two parts, or a part and a region, lie apart: `distance(this, point(3, 4))`."""
     return _of_places("distance", one, other)
 
 
-def intersects(one: Part | This, other: Part | Region) -> Value:
+def intersects(one: PartBuilder | This, other: PartBuilder | RegionBuilder) -> ValueBuilder:
     """Test whether two locations share a point."""
     return _of_places("intersects", one, other)
 
 
-def same_place(one: Part | This, other: Part | Region, within: str | float = 1.0) -> Value:
+def same_place(
+    one: PartBuilder | This, other: PartBuilder | RegionBuilder, within: str | float = 1.0
+) -> ValueBuilder:
     """Test whether the centres of two locations lie at most so far apart, in metres or with a unit."""
     return _of_places("same_place", one, other, length_of(within))
 
 
-def _of_places(function: str, one: Part | This, other: Part | Region, *more: t.Expression) -> Value:
-    return Value(t.Apply(function, (_place_of(one), _place_of(other), *more)))
+def _of_places(
+    function: str, one: PartBuilder | This, other: PartBuilder | RegionBuilder, *more: t.Expression
+) -> ValueBuilder:
+    return ValueBuilder(t.Apply(function, (_place_of(one), _place_of(other), *more)))
 
 
-def _place_of(place: Part | This | Region) -> t.Expression:
+def _place_of(place: PartBuilder | This | RegionBuilder) -> t.Expression:
     match place:
-        case Part():
+        case PartBuilder():
             return t.Name(place.name)
-        case Region(shape) if shape.text is not None:
+        case RegionBuilder(shape) if shape.text is not None:
             return t.Constant(shape.text)
-        case Region(shape):
+        case RegionBuilder(shape):
             return t.Apply(str(shape.function), shape.arguments)
     return t.Name("this")
 
@@ -528,7 +554,7 @@ class Program:
     statements: tuple[t.Statement, ...]
 
     def __str__(self) -> str:
-        return format_tree(t.File(self.statements)).rstrip("\n")
+        return format_tree(t.WblFile(self.statements)).rstrip("\n")
 
     def compile(
         self,
@@ -541,7 +567,7 @@ class Program:
         """Compile what the program prints; errors show that text."""
         text = f"{self}\n"
         # A name such as "A then B" would print as something else than it says here.
-        if parse(text) != t.File(self.statements):
+        if parse(text) != t.WblFile(self.statements):
             raise QueryError(
                 "a name in this query cannot be written in the language", hint=f"it prints as:\n{text}"
             )
@@ -569,7 +595,7 @@ class Statement:
         return Program((self.node,)).compile(params=params, functions=functions, horizon=horizon, emit=emit)
 
 
-def program(*statements: Statement | Value | Region) -> Program:
+def program(*statements: Statement | ValueBuilder | RegionBuilder) -> Program:
     """Put statements together; parameters and named regions are statements, too."""
     nodes: list[t.Statement] = []
     for item in statements:
@@ -580,9 +606,9 @@ def program(*statements: Statement | Value | Region) -> Program:
     return Program(tuple(nodes))
 
 
-def param(name: str, default: Plain) -> Value:
+def param(name: str, default: Plain) -> ValueBuilder:
     """Declare a constant, to be used in expressions and handed to `program`."""
-    return Value(t.Name(name), t.Param(name, node_of(default)))
+    return ValueBuilder(t.Name(name), t.ParamNode(name, node_of(default)))
 
 
 def coordinates(kind: str) -> Statement:
@@ -604,33 +630,35 @@ def schema(
         t.Mapped(name, (column,) if isinstance(column, str) else tuple(column))
         for name, column in (from_columns or {}).items()
     )
-    return Statement(t.Event(kind, declared, columns))
+    return Statement(t.EventNode(kind, declared, columns))
 
 
 def cell(size: str | float) -> t.GroupKey:
     """Group by the grid cell of the location: `group_by=[cell("500 m")]`."""
-    return t.GroupKey("cell", t.Quantity(((size, "m"),)) if not isinstance(size, str) else length_of(size))
+    return t.GroupKey(
+        "cell", t.QuantityNode(((size, "m"),)) if not isinstance(size, str) else length_of(size)
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class Clauses:
     """One way of detecting: a pattern and its clauses."""
 
-    detect: Part | Pattern | Moving
-    where: Value | None = None
-    assign: Mapping[str, Value | Plain] = field(default_factory=dict)
-    consuming: Sequence[Part | str] = ()
+    detect: PartBuilder | PatternBuilder | MotionBuilder
+    where: ValueBuilder | None = None
+    assign: Mapping[str, ValueBuilder | Plain] = field(default_factory=dict)
+    consuming: Sequence[PartBuilder | str] = ()
     group_by: Sequence[str | t.GroupKey] = ()
     context: str | None = None
-    post: Mapping[str, Value | Plain] = field(default_factory=dict)
-    having: Value | None = None
+    post: Mapping[str, ValueBuilder | Plain] = field(default_factory=dict)
+    having: ValueBuilder | None = None
 
-    def tree(self, label: str | None = None) -> t.Case:
+    def tree(self, label: str | None = None) -> t.CaseNode:
         """Make the tree of this case."""
         detect = self.detect
-        pattern = t.Pattern(None, (detect.node,)) if isinstance(detect, Part) else detect.node
+        pattern = t.PatternNode(None, (detect.node,)) if isinstance(detect, PartBuilder) else detect.node
         conditions = (*self.detect.conditions, *((self.where,) if self.where is not None else ()))
-        return t.Case(
+        return t.CaseNode(
             pattern,
             label=label,
             where=all_of(conditions).node if conditions else None,
@@ -648,26 +676,26 @@ class Clauses:
 case = Clauses
 
 
-def _assignments(values: Mapping[str, Value | Plain]) -> tuple[t.Assignment, ...]:
+def _assignments(values: Mapping[str, ValueBuilder | Plain]) -> tuple[t.Assignment, ...]:
     return tuple(t.Assignment(name, node_of(item)) for name, item in values.items())
 
 
 def define(
     name: str,
     *,
-    detect: Part | Pattern | Moving | None = None,
+    detect: PartBuilder | PatternBuilder | MotionBuilder | None = None,
     cases: Sequence[Clauses] = (),
     attributes: Mapping[str, str | None] | None = None,
-    where: Value | None = None,
-    assign: Mapping[str, Value | Plain] | None = None,
-    consuming: Sequence[Part | str] = (),
+    where: ValueBuilder | None = None,
+    assign: Mapping[str, ValueBuilder | Plain] | None = None,
+    consuming: Sequence[PartBuilder | str] = (),
     group_by: Sequence[str | t.GroupKey] = (),
     context: str | None = None,
     every: Duration | Events | None = None,
     over: Duration | Events | None = None,
     within: Duration | None = None,
-    post: Mapping[str, Value | Plain] | None = None,
-    having: Value | None = None,
+    post: Mapping[str, ValueBuilder | Plain] | None = None,
+    having: ValueBuilder | None = None,
 ) -> Statement:
     """Define a kind of event by what is detected.
 
@@ -703,21 +731,21 @@ def subscription(
     subscriber: str,
     actor: str,
     *,
-    detect: Part | Pattern | Moving,
+    detect: PartBuilder | PatternBuilder | MotionBuilder,
     sequence: int = 1,
     name: str | None = None,
-    where: Value | None = None,
-    assign: Mapping[str, Value | Plain] | None = None,
-    consuming: Sequence[Part | str] = (),
+    where: ValueBuilder | None = None,
+    assign: Mapping[str, ValueBuilder | Plain] | None = None,
+    consuming: Sequence[PartBuilder | str] = (),
     group_by: Sequence[str | t.GroupKey] = (),
     context: str | None = None,
 ) -> Statement:
     """Ask for detections on behalf of a subscriber, to be sent to an actor."""
     clauses = Clauses(detect, where, assign or {}, consuming, group_by, context)
-    return Statement(t.Subscription(name, sequence, subscriber, actor, (clauses.tree(),)))
+    return Statement(t.SubscriptionNode(name, sequence, subscriber, actor, (clauses.tree(),)))
 
 
-def _trees(whole: Clauses | None, cases: Sequence[Clauses]) -> tuple[t.Case, ...]:
+def _trees(whole: Clauses | None, cases: Sequence[Clauses]) -> tuple[t.CaseNode, ...]:
     if (whole is None) == (not cases):
         raise QueryError("a definition needs detect=... or cases=[...], one of the two")
     if whole is not None:

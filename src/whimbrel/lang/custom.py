@@ -11,7 +11,7 @@ from whimbrel.errors import QueryError, UnknownNameError
 from whimbrel.graph.custom import CustomOperator, function_name
 from whimbrel.graph.expressions import Attribute
 from whimbrel.graph.functions import Function
-from whimbrel.graph.operators import Case, Custom, Derive, Graph
+from whimbrel.graph.operators import Custom, Derive, DeriveCase, Graph
 from whimbrel.graph.passes.drop_unused import drop_unused
 from whimbrel.graph.policies import WHOLE, Assign, Consumption, Partitioning, SelectionPolicy
 from whimbrel.graph.query import Query
@@ -82,7 +82,7 @@ def custom_query(
         dict(parameters or {}),
         tuple(attributes),
     )
-    derive = Derive(name, name, (Case(custom.name, None, _assigned(attributes)),))
+    derive = Derive(name, name, (DeriveCase(custom.name, None, _assigned(attributes)),))
     graph = drop_unused(Graph((*below.graph.operators, custom, derive), (name,), below.graph.coordinates))
     return replace(below, graph=graph, text="", subscriptions=(), operators={function: operator})
 

@@ -10,12 +10,12 @@ from whimbrel.graph.functions import Function
 from whimbrel.graph.motion import MOTION, Encounter, Motion
 from whimbrel.graph.operators import (
     Aggregate,
-    Case,
     Custom,
     Derive,
+    DeriveCase,
     Filter,
     Graph,
-    Match,
+    JoinPattern,
     Merge,
     Operator,
     Repeat,
@@ -24,7 +24,7 @@ from whimbrel.graph.operators import (
 from whimbrel.graph.policies import Assign, Key, Partitioning
 from whimbrel.graph.query import Query
 from whimbrel.graph.scope import is_composite, scope
-from whimbrel.graph.sequence import Sequence, TimedOut
+from whimbrel.graph.sequence import StepPattern, TimedOut
 from whimbrel.lang.types import BUILT_IN_ATTRIBUTES, common_type, infer
 from whimbrel.model.schema import TYPE_NAMES, Type
 
@@ -102,7 +102,7 @@ class _Outputs:
             return dict(source.schema.attributes)
         return dict(self.events)
 
-    def _of_case(self, case: Case) -> Types:
+    def _of_case(self, case: DeriveCase) -> Types:
         if case.assign:
             return {assign.name: self._assigned(assign, case) for assign in case.assign}
         operator = self.graph[case.input]
@@ -113,7 +113,7 @@ class _Outputs:
             return self._of_part(case.input, next(iter(parts)))
         return {key.name: self._key(case.input, key) for key in case.partitioning.keys}
 
-    def _assigned(self, assign: Assign, case: Case) -> Type | None:
+    def _assigned(self, assign: Assign, case: DeriveCase) -> Type | None:
         if assign.type is not None:
             return TYPE_NAMES[assign.type.lower()]
         return infer(
@@ -195,7 +195,7 @@ class _Outputs:
 def _members(operator: Operator) -> list[tuple[str, str | None]]:
     """Give the streams that a composite is made of, and the part names they stand for."""
     match operator:
-        case Match():
+        case JoinPattern():
             return [(each.input, each.alias) for each in operator.parts]
         case Merge():
             return [(each.input, each.alias) for each in operator.branches]
@@ -203,7 +203,7 @@ def _members(operator: Operator) -> list[tuple[str, str | None]]:
             return [(operator.input, operator.alias)]
         case Encounter():
             return [(operator.input, operator.alias), (operator.other, operator.other_alias)]
-        case Sequence():
+        case StepPattern():
             return [(step.test.input, step.name) for step in operator.taken()]
     return []
 

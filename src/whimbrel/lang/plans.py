@@ -50,38 +50,42 @@ class Extent:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class TokenPlan:
     """What to make of the tokens that one rule matches."""
 
     rule: Rule
-    items: tuple[Plan | int | None, ...]
+    items: tuple[TokenPlan | int | None, ...]
     """Further plans, numbers of tokens, and None for what is left out."""
     first: int | None
     last: int | None
 
     @staticmethod
-    def of(parsed: Tree[Token], tokens: Sequence[Token], rules: object) -> Plan:
+    def of(parsed: Tree[Token], tokens: Sequence[Token], rules: object) -> TokenPlan:
         """Make a plan of a tree, with the method of `rules` that is called as each rule is."""
         begins = {token.start_pos: number for number, token in enumerate(tokens)}
         ends = {token.end_pos: number for number, token in enumerate(tokens)}
 
-        def item(child: Any) -> Plan | int | None:
+        def item(child: Any) -> TokenPlan | int | None:
             return (
                 plan(child) if isinstance(child, Tree) else None if child is None else begins[child.start_pos]
             )
 
-        def plan(node: Tree[Token]) -> Plan:
+        def plan(node: Tree[Token]) -> TokenPlan:
             items = tuple(map(item, node.children))
             meta = node.meta
             first, last = (None, None) if meta.empty else (begins[meta.start_pos], ends[meta.end_pos])
-            return Plan(getattr(rules, str(node.data)), items, first, last)
+            return TokenPlan(getattr(rules, str(node.data)), items, first, last)
 
         return plan(parsed)
 
     def carry_out(self, tokens: Sequence[Token]) -> Any:
         """Make the nodes of a tree, leaves first."""
         items = [
-            tokens[item] if type(item) is int else item.carry_out(tokens) if isinstance(item, Plan) else None
+            tokens[item]
+            if type(item) is int
+            else item.carry_out(tokens)
+            if isinstance(item, TokenPlan)
+            else None
             for item in self.items
         ]
         if self.first is None or self.last is None:

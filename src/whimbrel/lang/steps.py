@@ -53,7 +53,7 @@ STRATEGIES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Quantity:
+class StepQuantity:
     """How often a step or a group is taken; `max` None: any number."""
 
     min: int = 1
@@ -75,7 +75,7 @@ class StepOf:
     type: str | None = None
     condition: str | None = None
     contiguity: str | None = None
-    quantifier: Quantity = Quantity()
+    quantifier: StepQuantity = StepQuantity()
     within_previous_ms: float | None = None
     branches: tuple[tuple[StepOf, ...], ...] = ()
 
@@ -293,7 +293,7 @@ class Pattern:
                 "or is taken several times (as in Flink); within_gaps_ms bounds every gap"
             )
 
-    def tree(self, name: str) -> t.File:
+    def tree(self, name: str) -> t.WblFile:
         """Give the pattern as a tree of the Whimbrel language, with one definition."""
         steps = self.steps
         within = None if self.within_ms is None else _amount(self.within_ms)
@@ -308,22 +308,22 @@ class Pattern:
         assign = tuple(t.Assignment(str(n), t.Apply("ids", (t.Name(str(n)),))) for n in taken)
         if self.counts:
             assign = (t.Assignment("matches", t.Name("matches")),)
-        case = t.Case(
-            t.Pattern(connective, parts, within, gaps),
+        case = t.CaseNode(
+            t.PatternNode(connective, parts, within, gaps),
             assign=assign,
             group_by=tuple(t.GroupKey(key) for key in self.key),
             among=(t.Name(ANY),),
             skip=self._skip(),
             counting=self.counts,
-            limit=None if self.runs is None else t.Limit(self.runs, self.drop),
+            limit=None if self.runs is None else t.LimitNode(self.runs, self.drop),
             timing_out=None if self.timeouts is None else t.Name(self.timeouts),
         )
-        return t.File((t.Definition(name, (case,)),))
+        return t.WblFile((t.Definition(name, (case,)),))
 
-    def _skip(self) -> t.Skip | None:
+    def _skip(self) -> t.SkipNode | None:
         if self.skip.strategy == "no_skip":
             return None
-        return t.Skip(STRATEGIES[self.skip.strategy], self.skip.step, self.skip.throw_on_miss)
+        return t.SkipNode(STRATEGIES[self.skip.strategy], self.skip.step, self.skip.throw_on_miss)
 
 
 def either(*patterns: Pattern) -> Pattern:
@@ -339,7 +339,7 @@ def _step(name: str | Pattern, type: str | None, where: Any, how: str | None) ->
         if type is not None or where is not None:
             raise QueryError("a group has no type and no condition of its own", hint="give them to its steps")
         only = name.steps[0]
-        if len(name.steps) == 1 and only.branches and only.quantifier == Quantity():
+        if len(name.steps) == 1 and only.branches and only.quantifier == StepQuantity():
             return replace(only, contiguity=how)
         return StepOf(contiguity=how, branches=(name.steps,))
     return StepOf(name, type, None if where is None else _text(where), how)
@@ -363,7 +363,7 @@ def _window(time: timedelta | str | int | None) -> float | None:
     return None if time is None else duration(time) / 1000
 
 
-def no_end(quantity: Quantity) -> str | None:
+def no_end(quantity: StepQuantity) -> str | None:
     """Say how often a step is taken that is no loop, and so cannot end with `until`; None for a loop."""
     if quantity.max is None:
         return None
@@ -378,13 +378,15 @@ def _repeats(step: StepOf) -> bool:
     return step.quantifier.max is None or step.quantifier.max > 1
 
 
-def _part(step: StepOf) -> t.PatternPart:
+def _part(step: StepOf) -> t.PatternPartNode:
     """Write a step as a part of the language's tree."""
     quantity = step.quantifier
     marks = [
         mark for mark in ("optional", "greedy", "consecutive", "combinations") if getattr(quantity, mark)
     ]
-    times = None if (quantity.min, quantity.max) == (1, 1) else t.Times(max(1, quantity.min), quantity.max)
+    times = (
+        None if (quantity.min, quantity.max) == (1, 1) else t.TimesNode(max(1, quantity.min), quantity.max)
+    )
     if quantity.min == 0 and "optional" not in marks:
         marks.insert(0, "optional")
     if times is not None and times.at_most == 1:
@@ -394,13 +396,13 @@ def _part(step: StepOf) -> t.PatternPart:
     gaps: tuple[t.Gap, ...] = ()
     if step.within_previous_ms is not None and not _repeats(step):
         gaps = (t.Gap(_amount(step.within_previous_ms), "previous"),)
-    what: t.Occurrence | t.Pattern
+    what: t.Occurrence | t.PatternNode
     if step.branches:
         what = _group(step)
     else:
         conditions = () if step.condition is None else (_condition(step.condition, step),)
         what = t.Occurrence(step.type or ANY, conditions)
-    return t.PatternPart(
+    return t.PatternPartNode(
         what,
         times=times,
         until=until,
@@ -412,16 +414,16 @@ def _part(step: StepOf) -> t.PatternPart:
     )
 
 
-def _group(step: StepOf) -> t.Pattern:
+def _group(step: StepOf) -> t.PatternNode:
     branches = [_sequence(branch) for branch in step.branches]
     if len(branches) == 1:
         return branches[0]
-    return t.Pattern("or", tuple(t.PatternPart(branch) for branch in branches))
+    return t.PatternNode("or", tuple(t.PatternPartNode(branch) for branch in branches))
 
 
-def _sequence(steps: tuple[StepOf, ...]) -> t.Pattern:
+def _sequence(steps: tuple[StepOf, ...]) -> t.PatternNode:
     parts = tuple(_part(step) for step in steps)
-    return t.Pattern(t.STEPS if len(parts) > 1 else None, parts)
+    return t.PatternNode(t.STEPS if len(parts) > 1 else None, parts)
 
 
 def _condition(text: str, step: StepOf) -> t.Expression:
@@ -433,7 +435,7 @@ def _condition(text: str, step: StepOf) -> t.Expression:
         raise QueryError(f"{where} cannot be read: {text!r}: {error.message}", hint=error.hint) from None
     assert isinstance(definition, t.Definition)
     case = definition.cases[0]
-    if case.where is None or case != t.Case(case.detect, where=case.where):
+    if case.where is None or case != t.CaseNode(case.detect, where=case.where):
         raise QueryError(f"{where} is more than a condition: {text!r}", hint="give the expression alone")
     without: t.Expression = _without_places(case.where)
     return without
@@ -443,7 +445,7 @@ def _without_places(node: Any) -> Any:
     """Leave out where the parts of a condition stand: it was read out of a text that nobody has written."""
     if isinstance(node, tuple):
         return tuple(_without_places(each) for each in node)
-    if not isinstance(node, t.Node):
+    if not isinstance(node, t.WblNode):
         return node
     inside = {each.name: _without_places(getattr(node, each.name)) for each in fields(node)}
     return replace(node, **inside | {"at": None})
@@ -452,8 +454,8 @@ def _without_places(node: Any) -> Any:
 _UNITS = (("d", 86_400_000_000), ("h", 3_600_000_000), ("min", 60_000_000), ("s", 1_000_000), ("ms", 1_000))
 
 
-def _amount(ms: float) -> t.Quantity:
+def _amount(ms: float) -> t.QuantityNode:
     """Write milliseconds in the largest unit that leaves nothing over."""
     micros = round(ms * 1000)
     unit, length = next(((unit, each) for unit, each in _UNITS if micros % each == 0), ("us", 1))
-    return t.Quantity(((micros // length, unit),))
+    return t.QuantityNode(((micros // length, unit),))

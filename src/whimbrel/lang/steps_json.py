@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from whimbrel.errors import QueryError, did_you_mean
-from whimbrel.lang.steps import FOLLOWING, STRATEGIES, Pattern, Quantity, Skipping, StepOf, no_end
+from whimbrel.lang.steps import FOLLOWING, STRATEGIES, Pattern, Skipping, StepOf, StepQuantity, no_end
 
 WITHIN = ("first_to_last", "previous_to_current")
 DEEPEST = 20
@@ -80,9 +80,9 @@ def _step_to_dict(step: StepOf) -> dict[str, Any]:
         made["either"] = [[_step_to_dict(each) for each in branch] for branch in branches]
     if step.within_previous_ms is not None:
         made["within_previous_ms"] = _plain(step.within_previous_ms)
-    if step.quantifier != Quantity():
+    if step.quantifier != StepQuantity():
         limits = {"min": step.quantifier.min, "max": step.quantifier.max}
-        made["quantifier"] = limits | _said(step.quantifier, Quantity())
+        made["quantifier"] = limits | _said(step.quantifier, StepQuantity())
         if step.quantifier.window_ms is not None:
             made["quantifier"]["window_ms"] = _plain(step.quantifier.window_ms)
     return made
@@ -185,7 +185,7 @@ class _Reader:
             self.at("type", members, self.string),
             self.at("condition", members, self.string),
             self.at("contiguity", members, self.one_of(*FOLLOWING)),
-            self.at("quantifier", members, self.quantifier) or Quantity(),
+            self.at("quantifier", members, self.quantifier) or StepQuantity(),
             self.at("within_previous_ms", members, self.time),
             branches,
         )
@@ -204,15 +204,15 @@ class _Reader:
         found: tuple[tuple[StepOf, ...], ...] = self.at("either", members, read)
         return found
 
-    def quantifier(self, value: Any) -> Quantity:
-        known = tuple(Quantity.__slots__)
+    def quantifier(self, value: Any) -> StepQuantity:
+        known = tuple(StepQuantity.__slots__)
         members = self.members(value, known, "a quantifier")
         least = self.at("min", members, self.whole)
         most = self.at("max", members, self.whole)
         if "max" not in members and least is not None:
             most = max(1, least)
         marks = {name: bool(self.at(name, members, self.flag)) for name in known[2:6]}
-        made = Quantity(
+        made = StepQuantity(
             1 if least is None else least,
             1 if "max" not in members and least is None else most,
             until=self.at("until", members, self.string),
@@ -223,7 +223,7 @@ class _Reader:
             self.at("until", members, lambda _: self.ends(made))
         return made
 
-    def ends(self, quantity: Quantity) -> None:
+    def ends(self, quantity: StepQuantity) -> None:
         """Refuse `until` where there is no loop to end."""
         wrong = no_end(quantity)
         if wrong is not None:

@@ -17,7 +17,7 @@ from whimbrel.graph.expressions import (
     Call,
     Expr,
     Literal,
-    Part,
+    PartRef,
     Unary,
     format_expr,
 )
@@ -92,7 +92,7 @@ class _Inference:
                 return kind
             case Attribute():
                 return self.attributes(expr)
-            case Part(name):
+            case PartRef(name):
                 shown = name or "this"
                 raise QueryTypeError(
                     f"{shown!r} is a whole event, not a value",
@@ -168,13 +168,13 @@ class _Inference:
     def _call(self, expr: Call, name: str, arguments: tuple[Expr, ...]) -> Type | None:
         if name in self.functions:
             for argument in arguments:
-                if not isinstance(argument, Part):
+                if not isinstance(argument, PartRef):
                     self.of(argument)
             return self.functions[name].returns
         _check_arity(expr, name, arguments)
         if name in AGGREGATES:
             return self._aggregate(name, arguments[0])
-        if name in RELATIONS and not (name in _TEXT_TESTS and not isinstance(arguments[0], Part)):
+        if name in RELATIONS and not (name in _TEXT_TESTS and not isinstance(arguments[0], PartRef)):
             return self._relation(name, arguments)
         if name in PLACE_RELATIONS:
             return Type.FLOAT if name == "distance" else Type.BOOL
@@ -182,7 +182,7 @@ class _Inference:
 
     def _aggregate(self, name: str, argument: Expr) -> Type | None:
         if name == "count":
-            if not isinstance(argument, Part):
+            if not isinstance(argument, PartRef):
                 self.of(argument)
             return Type.INT
         kind = self.of(argument)
@@ -200,7 +200,7 @@ class _Inference:
 
     def _relation(self, name: str, arguments: tuple[Expr, ...]) -> Type:
         for argument in arguments:
-            if not isinstance(argument, Part):
+            if not isinstance(argument, PartRef):
                 raise QueryTypeError(
                     f"{name!r} stands between two parts of the pattern",
                     argument.at,

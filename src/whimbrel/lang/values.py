@@ -30,7 +30,7 @@ Plain = bool | int | float | str | None | timedelta | datetime
 """Python values that stand for constants of the language."""
 
 
-class Value:
+class ValueBuilder:
     """An expression of a query.
 
     Python's operators make new ones: `a["speed"] * 2 > 60`. Conditions are joined by `&` and `|` and
@@ -39,7 +39,7 @@ class Value:
 
     __slots__ = ("declaration", "node")
 
-    def __init__(self, node: t.Expression, declaration: t.Param | None = None) -> None:
+    def __init__(self, node: t.Expression, declaration: t.ParamNode | None = None) -> None:
         self.node = node
         self.declaration = declaration
 
@@ -56,105 +56,107 @@ class Value:
 
     __hash__ = None  # type: ignore[assignment]
 
-    def __add__(self, other: Value | Plain) -> Value:
+    def __add__(self, other: ValueBuilder | Plain) -> ValueBuilder:
         return self._infix("+", other)
 
-    def __radd__(self, other: Plain) -> Value:
+    def __radd__(self, other: Plain) -> ValueBuilder:
         return value(other)._infix("+", self)
 
-    def __sub__(self, other: Value | Plain) -> Value:
+    def __sub__(self, other: ValueBuilder | Plain) -> ValueBuilder:
         return self._infix("-", other)
 
-    def __rsub__(self, other: Plain) -> Value:
+    def __rsub__(self, other: Plain) -> ValueBuilder:
         return value(other)._infix("-", self)
 
-    def __mul__(self, other: Value | Plain) -> Value:
+    def __mul__(self, other: ValueBuilder | Plain) -> ValueBuilder:
         return self._infix("*", other)
 
-    def __rmul__(self, other: Plain) -> Value:
+    def __rmul__(self, other: Plain) -> ValueBuilder:
         return value(other)._infix("*", self)
 
-    def __truediv__(self, other: Value | Plain) -> Value:
+    def __truediv__(self, other: ValueBuilder | Plain) -> ValueBuilder:
         return self._infix("/", other)
 
-    def __rtruediv__(self, other: Plain) -> Value:
+    def __rtruediv__(self, other: Plain) -> ValueBuilder:
         return value(other)._infix("/", self)
 
-    def __mod__(self, other: Value | Plain) -> Value:
+    def __mod__(self, other: ValueBuilder | Plain) -> ValueBuilder:
         return self._infix("%", other)
 
-    def __rmod__(self, other: Plain) -> Value:
+    def __rmod__(self, other: Plain) -> ValueBuilder:
         return value(other)._infix("%", self)
 
-    def __neg__(self) -> Value:
-        return Value(t.Negative(self.node))
+    def __neg__(self) -> ValueBuilder:
+        return ValueBuilder(t.Negative(self.node))
 
-    def __lt__(self, other: Value | Plain) -> Value:
+    def __lt__(self, other: ValueBuilder | Plain) -> ValueBuilder:
         return self._compare("<", other)
 
-    def __le__(self, other: Value | Plain) -> Value:
+    def __le__(self, other: ValueBuilder | Plain) -> ValueBuilder:
         return self._compare("<=", other)
 
-    def __gt__(self, other: Value | Plain) -> Value:
+    def __gt__(self, other: ValueBuilder | Plain) -> ValueBuilder:
         return self._compare(">", other)
 
-    def __ge__(self, other: Value | Plain) -> Value:
+    def __ge__(self, other: ValueBuilder | Plain) -> ValueBuilder:
         return self._compare(">=", other)
 
-    def __eq__(self, other: object) -> Value:  # type: ignore[override]
+    def __eq__(self, other: object) -> ValueBuilder:  # type: ignore[override]
         return self._compare("=", _operand(other))
 
-    def __ne__(self, other: object) -> Value:  # type: ignore[override]
+    def __ne__(self, other: object) -> ValueBuilder:  # type: ignore[override]
         return self._compare("!=", _operand(other))
 
-    def __and__(self, other: Value) -> Value:
+    def __and__(self, other: ValueBuilder) -> ValueBuilder:
         return self._logic("and", other)
 
-    def __or__(self, other: Value) -> Value:
+    def __or__(self, other: ValueBuilder) -> ValueBuilder:
         return self._logic("or", other)
 
-    def __invert__(self) -> Value:
-        return Value(t.Not(self.node))
+    def __invert__(self) -> ValueBuilder:
+        return ValueBuilder(t.Not(self.node))
 
-    def in_(self, *choices: Value | Plain) -> Value:
+    def in_(self, *choices: ValueBuilder | Plain) -> ValueBuilder:
         """Test whether the value is one of `choices`."""
         if not choices:
             raise QueryError("in_ needs at least one value")
-        return Value(t.Among(self.node, tuple(node_of(choice) for choice in choices)))
+        return ValueBuilder(t.Among(self.node, tuple(node_of(choice) for choice in choices)))
 
-    def between(self, low: Value | Plain, high: Value | Plain) -> Value:
+    def between(self, low: ValueBuilder | Plain, high: ValueBuilder | Plain) -> ValueBuilder:
         """Test whether the value lies from `low` to `high`, both included."""
-        return Value(t.Between(self.node, node_of(low), node_of(high)))
+        return ValueBuilder(t.BetweenNode(self.node, node_of(low), node_of(high)))
 
-    def is_null(self) -> Value:
+    def is_null(self) -> ValueBuilder:
         """Test whether the value is missing."""
-        return Value(t.IsNull(self.node))
+        return ValueBuilder(t.IsNull(self.node))
 
-    def is_not_null(self) -> Value:
+    def is_not_null(self) -> ValueBuilder:
         """Test whether there is a value."""
-        return Value(t.IsNull(self.node, negated=True))
+        return ValueBuilder(t.IsNull(self.node, negated=True))
 
-    def _infix(self, operator: str, other: Value | Plain) -> Value:
-        return Value(t.Infix(operator, self.node, node_of(other)))
+    def _infix(self, operator: str, other: ValueBuilder | Plain) -> ValueBuilder:
+        return ValueBuilder(t.Infix(operator, self.node, node_of(other)))
 
-    def _compare(self, operator: str, other: Value | Plain) -> Value:
-        return Value(t.Compare((self.node, node_of(other)), (operator,)))
+    def _compare(self, operator: str, other: ValueBuilder | Plain) -> ValueBuilder:
+        return ValueBuilder(t.Compare((self.node, node_of(other)), (operator,)))
 
-    def _logic(self, operator: OneOf["and", "or"], other: Value) -> Value:
-        return Value(t.Logic(operator, (*_operands(operator, self.node), *_operands(operator, other.node))))
+    def _logic(self, operator: OneOf["and", "or"], other: ValueBuilder) -> ValueBuilder:
+        return ValueBuilder(
+            t.Logic(operator, (*_operands(operator, self.node), *_operands(operator, other.node)))
+        )
 
 
 def _operands(operator: str, node: t.Expression) -> tuple[t.Expression, ...]:
     return node.operands if isinstance(node, t.Logic) and node.operator == operator else (node,)
 
 
-def _operand(other: object) -> Value | Plain:
-    if other is None or isinstance(other, Value | bool | int | float | str | timedelta | datetime):
+def _operand(other: object) -> ValueBuilder | Plain:
+    if other is None or isinstance(other, ValueBuilder | bool | int | float | str | timedelta | datetime):
         return other
     raise QueryTypeError(f"a query cannot hold a {type(other).__name__}")
 
 
-def all_of(conditions: tuple[Value, ...]) -> Value:
+def all_of(conditions: tuple[ValueBuilder, ...]) -> ValueBuilder:
     """Join conditions with `and`."""
     joined = conditions[0]
     for condition in conditions[1:]:
@@ -162,14 +164,14 @@ def all_of(conditions: tuple[Value, ...]) -> Value:
     return joined
 
 
-def node_of(item: Value | Plain) -> t.Expression:
+def node_of(item: ValueBuilder | Plain) -> t.Expression:
     """Give the tree of a value or of a constant."""
-    if isinstance(item, Value):
+    if isinstance(item, ValueBuilder):
         return item.node
     if isinstance(item, timedelta):
         return _signed(item // timedelta(microseconds=1))
     if isinstance(item, datetime):
-        return t.Instant(format_instant(instant(item)))
+        return t.InstantNode(format_instant(instant(item)))
     if isinstance(item, int | float) and not isinstance(item, bool):
         if not math.isfinite(item):
             raise QueryTypeError(f"{item} is no number that a query can hold")
@@ -177,13 +179,13 @@ def node_of(item: Value | Plain) -> t.Expression:
     return t.Constant(item)
 
 
-def value(item: Value | Plain) -> Value:
+def value(item: ValueBuilder | Plain) -> ValueBuilder:
     """Make a constant a value, so that it can stand on the left: `value(3) - a["x"]`."""
-    return item if isinstance(item, Value) else Value(node_of(item))
+    return item if isinstance(item, ValueBuilder) else ValueBuilder(node_of(item))
 
 
 def _signed(microseconds: int) -> t.Expression:
-    size = t.Quantity(_split(abs(microseconds)))
+    size = t.QuantityNode(_split(abs(microseconds)))
     return t.Negative(size) if microseconds < 0 else size
 
 
@@ -212,15 +214,15 @@ def amount_of(given: Duration | Events) -> t.Amount:
     if isinstance(given, Events):
         return t.Count(given.count)
     if isinstance(given, timedelta):
-        return t.Quantity(_split(given // timedelta(microseconds=1)))
-    return t.Quantity(_amounts(given, frozenset(UNITS), "duration", "'10 s' or '1 h 30 min'"))
+        return t.QuantityNode(_split(given // timedelta(microseconds=1)))
+    return t.QuantityNode(_amounts(given, frozenset(UNITS), "duration", "'10 s' or '1 h 30 min'"))
 
 
 def length_of(given: str | float) -> t.Expression:
     """Read a length such as "500 m"; a bare number is in metres."""
     if not isinstance(given, str):
         return node_of(given)
-    return t.Quantity(_amounts(given, frozenset(LENGTHS), "length", "'500 m' or '1.5 km'"))
+    return t.QuantityNode(_amounts(given, frozenset(LENGTHS), "length", "'500 m' or '1.5 km'"))
 
 
 def _amounts(

@@ -21,7 +21,7 @@ _TYPE_POINT, _TYPE_POLYGON = 0, 3
 
 
 @dataclass(frozen=True, slots=True)
-class Location:
+class LocationColumns:
     """The location columns of a batch; a column that nobody filled is None."""
 
     x: pa.Array | None = None
@@ -31,7 +31,7 @@ class Location:
 
 def read_point_columns(
     batch: pa.RecordBatch, names: tuple[str, str], lonlat: bool, faults: Faults
-) -> Location:
+) -> LocationColumns:
     """Read two coordinate columns; both null means no location."""
     x, y = (as_numbers(name, batch.column(name), faults) for name in names)
     if lonlat:
@@ -42,7 +42,7 @@ def read_point_columns(
         only_x, only_y = nulls_of(y) & ~nulls_of(x), nulls_of(x) & ~nulls_of(y)
         faults.add(only_x, f"{names[0]} is given without {names[1]}")
         faults.add(only_y, f"{names[1]} is given without {names[0]}")
-    return Location(x, y)
+    return LocationColumns(x, y)
 
 
 def _check_swapped(names: tuple[str, str], x: pa.Array, y: pa.Array, faults: Faults) -> None:
@@ -80,17 +80,17 @@ def _span(limit: float) -> str:
     return f"[-{limit:.0f}, {limit:.0f}]"
 
 
-def read_geometry_column(batch: pa.RecordBatch, lonlat: bool, faults: Faults) -> Location:
+def read_geometry_column(batch: pa.RecordBatch, lonlat: bool, faults: Faults) -> LocationColumns:
     """Read a column of WKT text or WKB bytes: points become x and y, polygons stay WKB."""
     column = decoded(batch.column("geometry"))
     if pa.types.is_null(column.type):
-        return Location()
+        return LocationColumns()
     if not (pa.types.is_binary(column.type) or pa.types.is_string(column.type)):
         raise fail_type("geometry", column.type, "WKT text or WKB bytes")
     return _points_only(column, lonlat, faults) or _any_geometries(column, lonlat, faults)
 
 
-def _points_only(column: pa.Array, lonlat: bool, faults: Faults) -> Location | None:
+def _points_only(column: pa.Array, lonlat: bool, faults: Faults) -> LocationColumns | None:
     """Read a column that holds nothing but plain WKB points straight from its buffer, or return None."""
     rows = len(column)
     if not pa.types.is_binary(column.type) or column.null_count or rows == 0:
@@ -108,10 +108,10 @@ def _points_only(column: pa.Array, lonlat: bool, faults: Faults) -> Location | N
     if lonlat:
         _check_range("geometry: lon", x, 180.0, faults)
         _check_range("geometry: lat", y, 90.0, faults)
-    return Location(x, y)
+    return LocationColumns(x, y)
 
 
-def _any_geometries(column: pa.Array, lonlat: bool, faults: Faults) -> Location:
+def _any_geometries(column: pa.Array, lonlat: bool, faults: Faults) -> LocationColumns:
     import shapely
 
     shapes = parse_geometries(column)
@@ -133,7 +133,7 @@ def _any_geometries(column: pa.Array, lonlat: bool, faults: Faults) -> Location:
     is_point &= ~empty
     x, y = np.where(is_point, shapely.get_x(shapes), 0.0), np.where(is_point, shapely.get_y(shapes), 0.0)
     _check_bounds(shapes, is_point | (is_polygon & ~empty), lonlat, faults)
-    return Location(
+    return LocationColumns(
         from_values(x, ~is_point) if is_point.any() else None,
         from_values(y, ~is_point) if is_point.any() else None,
         _polygon_bytes(shapes, is_polygon & ~empty) if is_polygon.any() else None,
@@ -187,7 +187,7 @@ def _polygon_bytes(shapes: npt.NDArray[Any], is_polygon: Mask) -> pa.Array:
     return pa.array(encoded.tolist(), pa.binary())
 
 
-def merge(points: Location, shapes: Location, faults: Faults) -> Location:
+def merge(points: LocationColumns, shapes: LocationColumns, faults: Faults) -> LocationColumns:
     """Join coordinate columns and a geometry column of one batch; a row may use one of them."""
     if points.x is None or points.y is None:
         return shapes
@@ -195,9 +195,9 @@ def merge(points: Location, shapes: Location, faults: Faults) -> Location:
     if shapes.polygons is not None:
         faults.add(has_point & ~nulls_of(shapes.polygons), "both coordinates and a geometry are given")
     if shapes.x is None or shapes.y is None:
-        return Location(points.x, points.y, shapes.polygons)
+        return LocationColumns(points.x, points.y, shapes.polygons)
     faults.add(has_point & ~nulls_of(shapes.x), "both coordinates and a geometry are given")
-    return Location(_first_of(points.x, shapes.x), _first_of(points.y, shapes.y), shapes.polygons)
+    return LocationColumns(_first_of(points.x, shapes.x), _first_of(points.y, shapes.y), shapes.polygons)
 
 
 def _first_of(one: pa.Array, other: pa.Array) -> pa.Array:

@@ -13,7 +13,7 @@ Columns, in this order:
 | attributes | bool, int64, float64, string or dictionary of string, timestamp[us, UTC] | in the order given |
 
 The schema's metadata says which coordinates are meant (`whimbrel.coordinates`: plane, lonlat or none), and
-that whole numbers in `start` and `end` are microseconds, so a conformed batch can be conformed again.
+that whole numbers in `start` and `end` are microseconds, so a normalised batch can be normalised again.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from whimbrel.errors import DataError, did_you_mean
 from whimbrel.model import _locations as locations
 from whimbrel.model import columns as columns_of
 from whimbrel.model.faults import REJECTED_SCHEMA, Faults, no_rejects
-from whimbrel.model.naming import Named, option, plain_name
+from whimbrel.model.naming import NamedColumns, option, plain_name
 from whimbrel.model.reading import Reading
 from whimbrel.model.schema import RESERVED_COLUMNS, Coordinates, EventSchema, Type
 from whimbrel.model.time import TIME_POINT
-from whimbrel.model.times import UNIT_NAMES, Times
+from whimbrel.model.times import UNIT_NAMES, TimeReading
 
-__all__ = ["COORDINATES_KEY", "REJECTED_SCHEMA", "TIME_UNIT_KEY", "Conformed", "conform", "no_rejects"]
+__all__ = ["COORDINATES_KEY", "REJECTED_SCHEMA", "TIME_UNIT_KEY", "Normalised", "no_rejects", "normalise"]
 
 COORDINATES_KEY = b"whimbrel.coordinates"
 """Schema metadata: plane, lonlat or none. Readers set it where a file says which coordinates it has."""
@@ -43,11 +43,11 @@ TIME_UNIT_KEY = b"whimbrel.time_unit"
 """Schema metadata: the unit of whole numbers in the time columns; it outweighs `time_unit`."""
 
 _NO_SCHEMAS: Mapping[str, EventSchema] = MappingProxyType({})
-AS_NAMED = Named({})
+AS_NAMED = NamedColumns({})
 
 
 @dataclass(frozen=True)
-class Conformed:
+class Normalised:
     """A batch of events in the common form, and the rows that could not be brought into it.
 
     `rejected` has the columns `row` (number in the input), `reason` and `event` (the row as JSON text).
@@ -56,13 +56,13 @@ class Conformed:
     events: pa.RecordBatch
     rejected: pa.RecordBatch
     coordinates: Coordinates | None
-    named: Named = AS_NAMED
+    named: NamedColumns = AS_NAMED
     """Which column was taken for what."""
     notes: tuple[str, ...] = ()
     """What was taken on trust, in words."""
 
 
-def conform(
+def normalise(
     batch: pa.RecordBatch,
     *,
     schemas: Mapping[str, EventSchema] = _NO_SCHEMAS,
@@ -74,7 +74,7 @@ def conform(
     columns: Collection[str] | None = None,
     read: Collection[str] = (),
     keep_untyped: bool = True,
-) -> Conformed:
+) -> Normalised:
     """Bring a batch of events into the common form, and set aside the rows that cannot be events.
 
     A row is rejected for the first of these reasons that applies: its type is missing; its time, or its start
@@ -146,7 +146,7 @@ def conform(
         metadata={COORDINATES_KEY: (meant or "none").encode(), TIME_UNIT_KEY: b"us"},
     )
     events = pa.RecordBatch.from_arrays(arrays, schema=schema)
-    return Conformed(events, faults.rejected(raw, first_row), meant, named, tuple(notes))
+    return Normalised(events, faults.rejected(raw, first_row), meant, named, tuple(notes))
 
 
 def _without_untyped(batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -211,13 +211,13 @@ def _named(
     reading: Reading,
     schemas: Mapping[str, EventSchema],
     read: Collection[str],
-) -> Named:
-    """Settle which column is what; what was conformed before has its names."""
+) -> NamedColumns:
+    """Settle which column is what; what was normalised before has its names."""
     are_events = metadata.get(TIME_UNIT_KEY) == b"us" and COORDINATES_KEY in metadata
     return reading.named(batch.schema.names, schemas, read, are_events=are_events)
 
 
-def _times_of(metadata: Mapping[bytes, bytes], reading: Reading) -> Times:
+def _times_of(metadata: Mapping[bytes, bytes], reading: Reading) -> TimeReading:
     said = metadata.get(TIME_UNIT_KEY)
     return reading.times if said is None else replace(reading.times, unit=said.decode(), format=None)
 
@@ -288,7 +288,7 @@ def _no_type(columns: Sequence[str], types: Collection[str]) -> DataError:
 
 
 def _times(
-    batch: pa.RecordBatch, times: Times, faults: Faults, notes: list[str]
+    batch: pa.RecordBatch, times: TimeReading, faults: Faults, notes: list[str]
 ) -> tuple[pa.Array, pa.Array]:
     if "time" in batch.schema.names:
         time = _time(batch, "time", times, faults, notes)
@@ -305,12 +305,12 @@ def _times(
 
 
 def _same_memory(start: pa.Array, end: pa.Array) -> bool:
-    # Point events that were conformed before: keep the one array behind both columns.
+    # Point events that were normalised before: keep the one array behind both columns.
     one, other = start.buffers()[1], end.buffers()[1]
     return bool(one and other and one.address == other.address and start.offset == end.offset)
 
 
-def _time(batch: pa.RecordBatch, name: str, times: Times, faults: Faults, notes: list[str]) -> pa.Array:
+def _time(batch: pa.RecordBatch, name: str, times: TimeReading, faults: Faults, notes: list[str]) -> pa.Array:
     given = columns_of.as_one_text(name, batch.column(name), times)
     columns_of.ask_for_day(name, given, times)
     if unit := columns_of.unit_taken(name, given, times):
@@ -321,9 +321,9 @@ def _time(batch: pa.RecordBatch, name: str, times: Times, faults: Faults, notes:
     return column
 
 
-def _location(batch: pa.RecordBatch, lonlat: bool, faults: Faults) -> locations.Location:
+def _location(batch: pa.RecordBatch, lonlat: bool, faults: Faults) -> locations.LocationColumns:
     names = set(batch.schema.names)
-    points = shapes = locations.Location()
+    points = shapes = locations.LocationColumns()
     pair = ("lon", "lat") if "lon" in names else ("x", "y")
     if pair[0] in names:
         points = locations.read_point_columns(batch, pair, lonlat, faults)
@@ -346,7 +346,7 @@ def _attributes(
     batch: pa.RecordBatch,
     types: pa.Array,
     schemas: Mapping[str, EventSchema],
-    times: Times,
+    times: TimeReading,
     keep: Collection[str] | None,
     faults: Faults,
 ) -> dict[str, pa.Array]:

@@ -27,7 +27,7 @@ from whimbrel.model.times import (
     FACTORS,
     NAIVE,
     UNIT_NAMES,
-    Times,
+    TimeReading,
     microseconds_by_size,
     unit_of,
     units_by_size,
@@ -36,7 +36,7 @@ from whimbrel.model.times import (
 
 TEXT = pa.dictionary(pa.int32(), pa.string())
 INSTANT = pa.timestamp("us", "UTC")
-MICROSECONDS = Times("us")
+MICROSECONDS = TimeReading("us")
 FIRST_INSTANT = instant(datetime(1, 1, 1, tzinfo=UTC))
 LAST_INSTANT = instant(datetime(9999, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC))
 """Times that ISO 8601 and Python can write: the years 1 to 9999."""
@@ -160,7 +160,7 @@ def as_numbers(name: str, column: pa.Array, faults: Faults) -> pa.Array:
     raise fail_type(name, kind, "numbers")
 
 
-def as_instants(name: str, column: pa.Array, times: Times, faults: Faults) -> pa.Array:
+def as_instants(name: str, column: pa.Array, times: TimeReading, faults: Faults) -> pa.Array:
     """Return times as int64 microseconds."""
     column = decoded(column)
     kind = column.type
@@ -184,7 +184,7 @@ def as_instants(name: str, column: pa.Array, times: Times, faults: Faults) -> pa
     raise fail_type(name, kind, "times: timestamps, ISO 8601 text or numbers")
 
 
-def as_one_text(name: str, column: pa.Array, times: Times) -> pa.Array:
+def as_one_text(name: str, column: pa.Array, times: TimeReading) -> pa.Array:
     """Write the columns that make a time together as one text each, with blanks between them.
 
     Other columns come back as they are. Where one of the columns is missing or blank, so is the text.
@@ -248,7 +248,7 @@ def _digits(column: pa.Array) -> pa.Array:
     return pc.if_else(is_whole, whole, column.cast(pa.string()))
 
 
-def _from_timestamps(name: str, column: pa.Array, times: Times, faults: Faults) -> pa.Array:
+def _from_timestamps(name: str, column: pa.Array, times: TimeReading, faults: Faults) -> pa.Array:
     kind = column.type
     if kind.unit == "ns":
         micros = _floor_divided(column, 1_000)
@@ -264,7 +264,7 @@ def _from_timestamps(name: str, column: pa.Array, times: Times, faults: Faults) 
     return local.view(pa.int64())
 
 
-def _from_whole(name: str, column: pa.Array, times: Times, faults: Faults) -> pa.Array:
+def _from_whole(name: str, column: pa.Array, times: TimeReading, faults: Faults) -> pa.Array:
     unit = times.unit or _common_unit(values_of(column, "i8"))
     if unit in FACTORS:
         return _scaled(name, column, FACTORS[unit], faults)
@@ -274,7 +274,7 @@ def _from_whole(name: str, column: pa.Array, times: Times, faults: Faults) -> pa
     return from_values(made, nulls_of(column) if column.null_count else None)
 
 
-def _from_floats(name: str, column: pa.Array, times: Times, faults: Faults) -> pa.Array:
+def _from_floats(name: str, column: pa.Array, times: TimeReading, faults: Faults) -> pa.Array:
     values = values_of(column, "f8")
     unit = times.unit
     if unit is None and not len(units_by_size(values)) > 1:
@@ -293,7 +293,7 @@ def _common_unit(values: npt.NDArray[Any]) -> str | None:
     return None if len(found) > 1 else next(iter(found), "s")
 
 
-def unit_taken(name: str, column: pa.Array, times: Times) -> str | None:
+def unit_taken(name: str, column: pa.Array, times: TimeReading) -> str | None:
     """Tell in which unit numbers are taken to be by their size, if it is not seconds.
 
     Raises
@@ -318,7 +318,7 @@ def unit_taken(name: str, column: pa.Array, times: Times) -> str | None:
     return found[0] if found else None
 
 
-def ask_for_day(name: str, column: pa.Array, times: Times) -> None:
+def ask_for_day(name: str, column: pa.Array, times: TimeReading) -> None:
     """Refuse a column of texts of which all begin with the day or the month, and nobody said which.
 
     Raises
@@ -436,7 +436,7 @@ def _without_nan(column: pa.Array) -> pa.Array:
     return with_nulls(column, missing)
 
 
-def declared(name: str, column: pa.Array, kind: Type, times: Times, faults: Faults) -> pa.Array:
+def declared(name: str, column: pa.Array, kind: Type, times: TimeReading, faults: Faults) -> pa.Array:
     """Convert an attribute in its natural form to the declared type; what does not fit is a fault."""
     given = kind_of(column.type)
     if given is kind:
@@ -460,7 +460,7 @@ def declared(name: str, column: pa.Array, kind: Type, times: Times, faults: Faul
     return pa.nulls(len(column), ARROW_TYPES[kind])
 
 
-def _declared_times(name: str, column: pa.Array, times: Times, faults: Faults) -> pa.Array:
+def _declared_times(name: str, column: pa.Array, times: TimeReading, faults: Faults) -> pa.Array:
     """Read times of an attribute: by the format, which is that of the events' times, or in the usual ways."""
     usual = replace(times, format=None)
     if times.format is None or not pa.types.is_string(column.type):
@@ -509,7 +509,7 @@ def _truth(name: str, column: pa.Array, faults: Faults) -> pa.Array:
     return with_nulls(column, bad).cast(pa.bool_())
 
 
-def parse_text(name: str, texts: pa.Array, kind: Type, times: Times, faults: Faults) -> pa.Array:
+def parse_text(name: str, texts: pa.Array, kind: Type, times: TimeReading, faults: Faults) -> pa.Array:
     """Read texts as values of `kind`; an empty one is null, one that cannot be read null and a fault."""
     if len(texts) and pc.min(pc.binary_length(texts)).as_py() == 0:
         # An empty text is how many text files write a missing value.
@@ -527,7 +527,7 @@ def parse_text(name: str, texts: pa.Array, kind: Type, times: Times, faults: Fau
     return parsed
 
 
-def _why_unreadable(name: str, text: str, kind: Type, times: Times) -> str:
+def _why_unreadable(name: str, text: str, kind: Type, times: TimeReading) -> str:
     if kind is not Type.TIMESTAMP:
         return f"{name} is not {_WANTED[kind]}: {_shown(text)}"
     if times.format is not None:
@@ -536,7 +536,10 @@ def _why_unreadable(name: str, text: str, kind: Type, times: Times) -> str:
         return (
             f"{name} may begin with the day or the month (say --day-first or --month-first): {_shown(text)}"
         )
-    if times.zone is not None and _instant_from(text, Times(times.unit, None, times.day_first)) is not None:
+    if (
+        times.zone is not None
+        and _instant_from(text, TimeReading(times.unit, None, times.day_first)) is not None
+    ):
         return f"{name} is skipped by the clocks in {times.zone}: {_shown(text)}"
     return f"{name} is not {_WANTED[kind]}: {_shown(text)}"
 
@@ -572,7 +575,7 @@ def _parse_pieces(
         _parse_pieces(texts.slice(middle), whole, single, target, into)
 
 
-def _parsers(kind: Type, times: Times) -> tuple[Callable[[pa.Array], pa.Array], Callable[[str], Any]]:
+def _parsers(kind: Type, times: TimeReading) -> tuple[Callable[[pa.Array], pa.Array], Callable[[str], Any]]:
     """Return how to read a whole column at once, and one text that the first way did not take.
 
     The second reads all that the first does, and alike: what a text means must not hang on its neighbours.
@@ -583,7 +586,7 @@ def _parsers(kind: Type, times: Times) -> tuple[Callable[[pa.Array], pa.Array], 
     return lambda texts: texts.cast(ARROW_TYPES[kind]), single
 
 
-def _instants_from(texts: pa.Array, times: Times) -> pa.Array:
+def _instants_from(texts: pa.Array, times: TimeReading) -> pa.Array:
     found = _iso_instants(texts, times)
     if found is None:
         found = _iso_instants(times.iso_texts(texts), times)
@@ -596,7 +599,7 @@ def _instants_from(texts: pa.Array, times: Times) -> pa.Array:
     return made.view(INSTANT)
 
 
-def _iso_instants(texts: pa.Array, times: Times) -> pa.Array | None:
+def _iso_instants(texts: pa.Array, times: TimeReading) -> pa.Array | None:
     try:
         return texts.cast(INSTANT)
     except pa.ArrowInvalid:
@@ -607,7 +610,7 @@ def _iso_instants(texts: pa.Array, times: Times) -> pa.Array | None:
         return None
 
 
-def _instant_from(text: str, times: Times) -> int | None:
+def _instant_from(text: str, times: TimeReading) -> int | None:
     text = text.strip()
     if _NUMBER.fullmatch(text):
         number = np.array([float(text)])

@@ -93,7 +93,7 @@ _ROLES = {name: role for role, names in USUAL.items() for name in names}
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class NamedColumns:
     """What was taken for what in an input."""
 
     taken: Mapping[str, str]
@@ -194,7 +194,7 @@ def resolve(
     said: Mapping[str, Columns] | None = None,
     read: Iterable[str] = (),
     are_events: bool = False,
-) -> Named:
+) -> NamedColumns:
     """Settle which of the columns is what.
 
     Parameters
@@ -233,7 +233,7 @@ def _resolve(
     said: tuple[tuple[str, Columns], ...],
     read: tuple[str, ...],
     are_events: bool,
-) -> Named:
+) -> NamedColumns:
     settling = _Settling(columns)
     if are_events:
         settling.take_said(_of_attributes(said) | _of_attributes(given))
@@ -418,13 +418,13 @@ class _Settling:
         which = " or ".join(repr(column) for column in found)
         return DataError(f"{role} could be column {which}; say which: {option(role, found[0])}")
 
-    def named(self) -> Named:
+    def named(self) -> NamedColumns:
         joined = {name: column for name, column in self.taken.items() if not isinstance(column, str)}
         whole = {name: column for name, column in self.taken.items() if isinstance(column, str)}
         texts = {**whole, **{name: "+".join(parts) for name, parts in joined.items()}}
         roles = {name: texts.get(name, name) for group in _GROUPS for name in group if self._has(name)}
         taken = {name: column for name, column in whole.items() if name != column}
-        return Named(taken, frozenset(self.dropped), roles, tuple(self.notes), joined)
+        return NamedColumns(taken, frozenset(self.dropped), roles, tuple(self.notes), joined)
 
 
 def _flat(column: Columns) -> tuple[str, ...]:

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any, TypedDict
 
 from whimbrel.errors import DataError
-from whimbrel.model.naming import Named, carried, parts_of, resolve, usual_role
+from whimbrel.model.naming import NamedColumns, carried, parts_of, resolve, usual_role
 from whimbrel.model.schema import RESERVED_COLUMNS, Columns, EventSchema
-from whimbrel.model.times import Times
+from whimbrel.model.times import TimeReading
 
 
 class ReadSettings(TypedDict, total=False):
@@ -35,7 +35,7 @@ class Reading:
     """How to read an input."""
 
     columns: Mapping[str, Columns] = field(default_factory=dict)
-    times: Times = Times()
+    times: TimeReading = TimeReading()
     default_type: str | None = None
     types: frozenset[str] = frozenset()
     """The types that queries read: if it is one, events without a type are of it."""
@@ -54,7 +54,7 @@ class Reading:
         default_type: str | None = None,
     ) -> Reading:
         """Make one from the settings that people give."""
-        times = Times(time_unit, time_format, day_first, time_zone)
+        times = TimeReading(time_unit, time_format, day_first, time_zone)
         named = {name: _columns(name, column) for name, column in (columns or {}).items()}
         return cls(named, times, default_type)
 
@@ -65,7 +65,7 @@ class Reading:
         read: Iterable[str] = (),
         *,
         are_events: bool = False,
-    ) -> Named:
+    ) -> NamedColumns:
         """Settle which of the columns is what, for queries with these schemas that read these attributes.
 
         `are_events` says that rows were events before, so that only attributes may have other names.

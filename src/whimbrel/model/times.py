@@ -47,7 +47,7 @@ _MONTH_FIRST = (r"^\s*(\d{1,2})[/.-](\d{1,2})[/.-](\d{4})", r"\3-\1-\2")
 
 
 @dataclass(frozen=True, slots=True)
-class Times:
+class TimeReading:
     """How to read times."""
 
     unit: str | None = None

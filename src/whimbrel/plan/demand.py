@@ -23,15 +23,15 @@ from whimbrel.graph.estimate import MAKING, Observed, likely_rates, state_of
 from whimbrel.graph.operators import (
     ANY,
     Aggregate,
-    Clock,
     Custom,
     Derive,
     Filter,
     Graph,
-    Match,
+    JoinPattern,
     Merge,
     Operator,
     Source,
+    TimePoints,
 )
 from whimbrel.graph.passes import rewrite
 from whimbrel.graph.query import Compilable, Query, compiled
@@ -260,7 +260,7 @@ class _Cutter:
     def _feeds_of(self, needed: set[str]) -> set[str]:
         found: set[str] = set()
         for source in self.sources:
-            if source.name not in needed or isinstance(source, Clock):
+            if source.name not in needed or isinstance(source, TimePoints):
                 continue  # nobody sends time points: they pass at every broker
             senders = self._senders(source)
             if not senders:
@@ -338,7 +338,7 @@ class _Cutter:
         for operator in self.graph.operators:
             name = operator.name
             root, _ = selection(self.graph, name)
-            if isinstance(operator, Clock):
+            if isinstance(operator, TimePoints):
                 found[name] = measured.get(name, 0.0)
             elif isinstance(operator, Source):
                 found[name] = per_type[operator.event_type]
@@ -394,7 +394,7 @@ class _Cutter:
                 return EVENT_B + _schema_size(operator.schema)
             case Filter() | Merge():
                 return max(sizes)
-            case Match():
+            case JoinPattern():
                 return sum(self.size(part.input) for part in operator.parts)
             case Derive():
                 named = [len(case.assign) for case in operator.cases]

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 import numpy as np
 import pyarrow as pa
 
-from whimbrel.engine.relay import Relay
-from whimbrel.graph.cutting import cut
+from whimbrel.engine.fragment_session import FragmentSession
+from whimbrel.graph.fragments import cut
 from whimbrel.graph.operators import Derive
 from whimbrel.graph.query import Query
 from whimbrel.model.schema import Coordinates
@@ -20,7 +20,7 @@ def one_process(query: Query, events: pa.RecordBatch, coordinates: Coordinates |
     pieces = {piece.name for piece in cut(query)}
     needed = [each.name for each in query.graph.operators if isinstance(each, Derive) and each.name in pieces]
     (whole,) = cut(query, [needed])
-    given = Relay(whole, coordinates=coordinates).take([events], {}, END_OF_TIME)
+    given = FragmentSession(whole, coordinates=coordinates).take([events], {}, END_OF_TIME)
     kinds = np.array(given.detections.column("type").to_pylist() if given.detections.num_rows else [], object)
     found = {}
     for name in query.graph.outputs:

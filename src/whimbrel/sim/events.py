@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from whimbrel.engine.contents import CONTENT
-from whimbrel.engine.intake import with_ids
+from whimbrel.engine.content_hashes import CONTENT
+from whimbrel.engine.ingest import with_ids
 from whimbrel.engine.session import Session
 from whimbrel.errors import DataError, NetworkError
 from whimbrel.graph.query import Query
@@ -39,7 +39,7 @@ class Recording:
     """Why rows are no events, and how many."""
 
 
-def conformed(query: Query, events: Any, **settings: Any) -> Recording:
+def normalised(query: Query, events: Any, **settings: Any) -> Recording:
     """Bring all events into the common form.
 
     Parameters
@@ -75,12 +75,12 @@ def _parts(session: Session, events: Any) -> Iterator[pa.RecordBatch]:
     is_paths = isinstance(events, Sequence) and all(isinstance(each, str | os.PathLike) for each in events)
     if not is_paths or not len(events):
         for batch in batches(events, rows=1_000_000):
-            yield session.conform(batch).events
+            yield session.normalise(batch).events
         return
     for piece in read_events(list(events), schemas=session.schemas, reading=session.reading).pieces():
         if piece.rejected is not None and piece.rejected.num_rows:
             session.count_rejected(piece.rejected)
-        yield session.conform(piece.batch).events
+        yield session.normalise(piece.batch).events
 
 
 def _with_ids(batch: pa.RecordBatch) -> pa.RecordBatch:

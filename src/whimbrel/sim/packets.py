@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from whimbrel.engine.carried import Carried
+from whimbrel.engine.derived_batch import DerivedBatch
 
 Key = tuple[str, str]
 """A stream as a reader sees it: (who sends it, its name)."""
@@ -89,7 +89,7 @@ def bytes_of(content: Any) -> float:
     """Give the bytes that Arrow needs for record batches on the wire; the schema is known at both ends."""
     if content is None:
         return 0.0
-    if isinstance(content, Carried):
+    if isinstance(content, DerivedBatch):
         return bytes_of(content.events) + bytes_of(content.atoms)
     if isinstance(content, pa.Table):
         return float(sum(bytes_of(batch) for batch in content.combine_chunks().to_batches()))

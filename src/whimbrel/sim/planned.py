@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 from whimbrel.errors import NetworkError
-from whimbrel.graph.cutting import Piece, cut
+from whimbrel.graph.fragments import Fragment, cut
 from whimbrel.graph.operators import Derive, Filter, Graph, Source
 from whimbrel.graph.query import Compilable, Query, compiled
 from whimbrel.graph.scope import selection
@@ -26,7 +26,7 @@ from whimbrel.plan.reading import Plan
 from whimbrel.plan.workload import Task as PlannedTask
 from whimbrel.sim.alone import one_process, same_ids
 from whimbrel.sim.consumers import Receiver
-from whimbrel.sim.events import Recording, conformed, dealt
+from whimbrel.sim.events import Recording, dealt, normalised
 from whimbrel.sim.feeds import EventFeed
 from whimbrel.sim.outcome import Outcome
 from whimbrel.sim.running import Settings, first_broker, outcome_of, world_of
@@ -91,7 +91,7 @@ def carry_out(
         If the plan was made for another query or network.
     """
     planned = _Planned(compiled(query), plan)
-    recording = conformed(planned.query, events, **reading)
+    recording = normalised(planned.query, events, **reading)
     how = replace(settings, weight=plan.objective.weight)
     world = world_of(plan.network, how)
     planned.add_tasks(world, recording, weighs=weighs)
@@ -201,7 +201,7 @@ class _Planned:
             return stream
         return selection(self.graph, self.workload.task[stream].operators[-1])[0].name
 
-    def _selecting(self, name: str, root: str) -> Piece:
+    def _selecting(self, name: str, root: str) -> Fragment:
         """Make a piece that selects among the events of a definition that another one finds."""
         kept = []
         below = {name}
@@ -212,7 +212,7 @@ class _Planned:
                 kept.append(replace(operator, cases=()) if isinstance(operator, Derive) else operator)
                 below.update(() if is_root else operator.inputs)
         graph = Graph(tuple(reversed(kept)), (name,), self.graph.coordinates)
-        return Piece(name, replace(self.query, graph=graph), (), (root,), ())
+        return Fragment(name, replace(self.query, graph=graph), (), (root,), ())
 
     # -- feeds and consumers ---------------------------------------------------------------------------------
 

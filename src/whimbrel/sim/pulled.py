@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from whimbrel.engine.passing import passing
+from whimbrel.engine.row_filter import rows_passing_filter
 from whimbrel.graph.operators import Graph
 from whimbrel.graph.query import Compilable, Query, compiled
 from whimbrel.graph.scope import selection
@@ -23,7 +23,7 @@ from whimbrel.plan.demand import graph_to_plan
 from whimbrel.plan.pushpull.patterns import Sent, Wanted
 from whimbrel.plan.pushpull.pulls import Pulls
 from whimbrel.sim.alone import one_process, same_ids
-from whimbrel.sim.events import Recording, conformed, dealt
+from whimbrel.sim.events import Recording, dealt, normalised
 from whimbrel.sim.outcome import Floats, Outcome
 from whimbrel.sim.pushpull.joining import Atom, Part
 from whimbrel.sim.pushpull.nodes import AFTER_ALL_S
@@ -83,7 +83,7 @@ def carry_out_pulls(
         `coordinates` and how events are read (`columns`, `time_unit`, ...), as for `whimbrel.run`.
     """
     wanted = _restricted(compiled(query), pulls)
-    recording = conformed(wanted, events, **reading)
+    recording = normalised(wanted, events, **reading)
     atoms = _Atoms(wanted, pulls, recording).by_part()
     plans = {name: _plan(plan) for name, plan in pulls.plans.plans.items()}
     runs = carry_out_plans(plans, pulls.network, atoms, seed=seed, progress=progress)
@@ -153,7 +153,9 @@ class _Atoms:
         _, condition = selection(self.query.graph, sent.stream)
         if condition is not None and len(rows):
             events = self.recording.events.take(pa.array(rows))
-            rows = rows[passing(events, condition, self.query.functions, self.recording.coordinates)]
+            rows = rows[
+                rows_passing_filter(events, condition, self.query.functions, self.recording.coordinates)
+            ]
         return list(rows.tolist())
 
 

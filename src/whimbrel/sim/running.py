@@ -11,11 +11,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from whimbrel.engine.passing import passing
-from whimbrel.engine.relay import Relay
+from whimbrel.engine.fragment_session import FragmentSession
 from whimbrel.engine.report import together
+from whimbrel.engine.row_filter import rows_passing_filter
 from whimbrel.errors import NetworkError
-from whimbrel.graph.cutting import Piece, condition_at_source, cut
+from whimbrel.graph.fragments import Fragment, condition_at_source, cut
 from whimbrel.graph.operators import ANY
 from whimbrel.graph.query import Compilable, Query, compiled
 from whimbrel.plan.areas import attachments
@@ -23,7 +23,7 @@ from whimbrel.plan.network import Consumer, Network
 from whimbrel.plan.routes import Weight, by_latency
 from whimbrel.plan.workload import Workload
 from whimbrel.sim.consumers import Receiver
-from whimbrel.sim.events import ARRIVAL, Recording, conformed, first_brokers, first_place, of_types
+from whimbrel.sim.events import ARRIVAL, Recording, first_brokers, first_place, normalised, of_types
 from whimbrel.sim.feeds import EventFeed, RateFeed
 from whimbrel.sim.messages import HEADER_B
 from whimbrel.sim.outages import Failure
@@ -105,7 +105,7 @@ def run_query(
         Which definitions stay together.
     """
     query = compiled(query)
-    given = conformed(query, events)
+    given = normalised(query, events)
     pieces = cut(query, tasks)
     world = world_of(network, settings)
     for piece in pieces:
@@ -148,10 +148,10 @@ def world_of(network: Network, settings: Settings) -> World:
 
 
 def _add_feeds(
-    world: World, pieces: Iterable[Piece], given: Recording, settings: Settings
+    world: World, pieces: Iterable[Fragment], given: Recording, settings: Settings
 ) -> list[EventFeed]:
     feeds: list[EventFeed] = []
-    readers: dict[str, list[Piece]] = {}
+    readers: dict[str, list[Fragment]] = {}
     for piece in pieces:
         for kind in (ANY,) if ANY in piece.reads else piece.reads:
             readers.setdefault(kind, []).append(piece)
@@ -186,16 +186,18 @@ def _add_feeds(
     return feeds
 
 
-def _usable(events: pa.RecordBatch, piece: Piece, kind: str, given: Recording, settings: Settings) -> _Usable:
+def _usable(
+    events: pa.RecordBatch, piece: Fragment, kind: str, given: Recording, settings: Settings
+) -> _Usable:
     """Mark the events of a type that a task can use; name the columns that it reads."""
     everything = np.ones(events.num_rows, np.bool_)
     if not settings.filters_at_source or kind == ANY:
         return everything, None
-    columns = Relay(piece, coordinates=given.coordinates).columns
+    columns = FragmentSession(piece, coordinates=given.coordinates).columns
     found, condition = condition_at_source(piece, kind)
     if not found or condition is None:
         return everything, columns
-    return passing(events, condition, piece.query.functions, given.coordinates), columns
+    return rows_passing_filter(events, condition, piece.query.functions, given.coordinates), columns
 
 
 def _shared(usable: Mapping[str, _Usable]) -> dict[tuple[str, ...], _Usable]:
@@ -219,7 +221,7 @@ def _projected(events: pa.RecordBatch, columns: set[str] | None) -> pa.RecordBat
 # -- consumers --------------------------------------------------------------------------------------------
 
 
-def _add_receivers(world: World, pieces: Iterable[Piece], given: Recording) -> list[Receiver]:
+def _add_receivers(world: World, pieces: Iterable[Fragment], given: Recording) -> list[Receiver]:
     network = world.network
     consumers = network.consumers or (Consumer("consumer", network.brokers[0].name),)
     found = []

@@ -10,11 +10,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from whimbrel.engine.carried import Carried
-from whimbrel.engine.passing import passing
-from whimbrel.engine.relay import Relay
-from whimbrel.graph.cutting import Piece
+from whimbrel.engine.derived_batch import DerivedBatch
+from whimbrel.engine.fragment_session import FragmentSession
+from whimbrel.engine.row_filter import rows_passing_filter
 from whimbrel.graph.expressions import Expr
+from whimbrel.graph.fragments import Fragment
 from whimbrel.graph.functions import Function
 from whimbrel.model.schema import Coordinates
 from whimbrel.plan.workload import Task as PlannedTask
@@ -41,7 +41,7 @@ class Output:
 class Found:
     """Events of a definition: for tasks with what they were made of, for consumers as detections."""
 
-    carried: list[Carried]
+    carried: list[DerivedBatch]
     detections: pa.Table | None
 
 
@@ -78,7 +78,7 @@ class Work(Protocol):
 class EngineWork:
     """Runs a piece of a query: the real engine on real events."""
 
-    piece: Piece
+    piece: Fragment
     coordinates: Coordinates | None = None
     fixed_b: float = 0.0
     sizes: Mapping[str, float] = field(default_factory=dict)
@@ -93,14 +93,14 @@ class EngineWork:
     """What an event that it reads takes of a capacity of 1; or by stream."""
     state_b: float | None = None
     """Bytes of what it remembers when it moves; None: as large as the snapshot is."""
-    relay: Relay = field(init=False)
+    relay: FragmentSession = field(init=False)
     _events: list[pa.RecordBatch] = field(default_factory=list)
-    _carried: dict[str, list[Carried]] = field(default_factory=dict)
+    _carried: dict[str, list[DerivedBatch]] = field(default_factory=dict)
     _born_s: float = 0.0
     _made: int = 0
 
     def __post_init__(self) -> None:
-        self.relay = Relay(self.piece, coordinates=self.coordinates)
+        self.relay = FragmentSession(self.piece, coordinates=self.coordinates)
 
     def take(self, packets: list[Packet], complete: int) -> list[Output]:
         """Process packets; the engine runs when time moves on."""
@@ -123,30 +123,32 @@ class EngineWork:
             return list(self._joined(given.detections, given.carried, given.complete))
         return list(self._outputs(given.detections, given.carried, given.complete))
 
-    def _due(self, complete: int) -> tuple[list[pa.RecordBatch], dict[str, list[Carried]]]:
+    def _due(self, complete: int) -> tuple[list[pa.RecordBatch], dict[str, list[DerivedBatch]]]:
         """Part with what the time has reached; each event once, whichever streams brought it."""
         ready, self._events = _split(self._events, complete)
         seen: set[str] = set()
         events = [_once(batch, batch.column("id").to_pylist(), seen) for batch in ready]
         carried = {}
         for name, several in self._carried.items():
-            waiting: list[Carried] = []
+            waiting: list[DerivedBatch] = []
             numbers: set[int] = set()
             carried[name] = [self._unseen(each, complete, numbers, waiting) for each in several]
             self._carried[name] = waiting
         return events, carried
 
-    def _unseen(self, each: Carried, complete: int, seen: set[int], waiting: list[Carried]) -> Carried:
+    def _unseen(
+        self, each: DerivedBatch, complete: int, seen: set[int], waiting: list[DerivedBatch]
+    ) -> DerivedBatch:
         is_ready = each.end <= complete
         if not is_ready.all():
             waiting.append(each.taken(np.flatnonzero(~is_ready)))
             each = each.taken(np.flatnonzero(is_ready))
         numbers = each.events.column(NUMBER).to_pylist()
         events = _once(each.events, numbers, seen)
-        return Carried(events if self.keeps_numbers else events.drop_columns([NUMBER]), each.atoms)
+        return DerivedBatch(events if self.keeps_numbers else events.drop_columns([NUMBER]), each.atoms)
 
     def _joined(
-        self, detections: pa.Table, carried: Mapping[str, list[Carried]], complete: Mapping[str, int]
+        self, detections: pa.Table, carried: Mapping[str, list[DerivedBatch]], complete: Mapping[str, int]
     ) -> Iterable[Output]:
         """Give one stream for each definition, for tasks and consumers alike."""
         for name, until in complete.items():
@@ -156,19 +158,19 @@ class EngineWork:
             content = Found(events, found) if rows else None
             yield Output(name, content, self._size(name, rows, events), until, self._born_s)
 
-    def _numbered(self, carried: Carried) -> Carried:
+    def _numbered(self, carried: DerivedBatch) -> DerivedBatch:
         """Give events numbers, so that a task that gets one by two streams can tell."""
         if NUMBER in carried.events.schema.names:
             return carried
         numbers = pa.array(range(self._made, self._made + len(carried)), pa.int64())
         self._made += len(carried)
         schema = carried.events.schema.append(pa.field(NUMBER, pa.int64()))
-        return Carried(
+        return DerivedBatch(
             pa.RecordBatch.from_arrays([*carried.events.columns, numbers], schema=schema), carried.atoms
         )
 
     def _outputs(
-        self, detections: pa.Table, carried: Mapping[str, list[Carried]], complete: Mapping[str, int]
+        self, detections: pa.Table, carried: Mapping[str, list[DerivedBatch]], complete: Mapping[str, int]
     ) -> Iterable[Output]:
         for name, until in complete.items():
             events = carried.get(name, [])
@@ -255,7 +257,7 @@ class SelectWork:
         for packet in packets:
             batch = packet.content
             if batch is not None:
-                keeps = passing(batch, self.condition, self.functions, self.coordinates)
+                keeps = rows_passing_filter(batch, self.condition, self.functions, self.coordinates)
                 batch = batch.filter(pa.array(keeps)) if keeps.any() else None
             size = 0.0
             if batch is not None:

@@ -26,7 +26,7 @@ _SLICE = 1 << 13
 _SCALES = np.ldexp(1.0, kernels.MIDDLE - np.arange(kernels.LEVELS))
 
 
-class Grid:
+class ShapeGrid:
     """Shapes with numbers that the caller chooses; small ones, since arrays are as long as the largest.
 
     A shape is first kept, then put in. What is given must have been checked: finite coordinates within

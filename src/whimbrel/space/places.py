@@ -12,7 +12,7 @@ import numpy.typing as npt
 from whimbrel.errors import DataError
 from whimbrel.model.schema import Coordinates
 from whimbrel.space.geometry import FARTHEST_M, Floats, as_circle, parse
-from whimbrel.space.grid import Grid
+from whimbrel.space.grid import ShapeGrid
 from whimbrel.space.lists import Ints
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def box(x1: float, y1: float, x2: float, y2: float) -> Box:
     return Box(float(min(x1, x2)), float(min(y1, y2)), float(max(x1, x2)), float(max(y1, y2)))
 
 
-class Places(Protocol):
+class PlaceSet(Protocol):
     """Many places of one kind."""
 
     def check(self, coordinates: Coordinates, named: Named) -> None:
@@ -77,7 +77,7 @@ class Places(Protocol):
         """
         ...
 
-    def keep(self, grid: Grid, numbers: Ints) -> None:
+    def keep(self, grid: ShapeGrid, numbers: Ints) -> None:
         """Let a grid remember them under these numbers."""
         ...
 
@@ -99,7 +99,7 @@ class Circles:
             lambda row: f"the radius of its circle is {self.radius_m[row]}; give metres, 0 or more",
         )
 
-    def keep(self, grid: Grid, numbers: Ints) -> None:
+    def keep(self, grid: ShapeGrid, numbers: Ints) -> None:
         grid.keep_circles(numbers, self.x, self.y, self.radius_m)
 
 
@@ -116,7 +116,7 @@ class Boxes:
         bad = (rows[:, 0] > rows[:, 2]) | (rows[:, 1] > rows[:, 3])
         _refuse(bad, named, lambda row: "its box ends before it begins; give the least x and y first")
 
-    def keep(self, grid: Grid, numbers: Ints) -> None:
+    def keep(self, grid: ShapeGrid, numbers: Ints) -> None:
         grid.keep_boxes(numbers, self.rows)
 
 
@@ -148,11 +148,11 @@ class Polygons:
                 ),
             )
 
-    def keep(self, grid: Grid, numbers: Ints) -> None:
+    def keep(self, grid: ShapeGrid, numbers: Ints) -> None:
         grid.keep_polygons(numbers, self.shapes)
 
 
-def one_place(place: Any) -> Places:
+def one_place(place: Any) -> PlaceSet:
     """Read a single place: a circle, a box, a polygon as Shapely, WKT or WKB."""
     if isinstance(place, Circle):
         return Circles(np.array([place.x]), np.array([place.y]), np.array([place.radius_m]))

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from whimbrel.spark.detecting import detect, outcomes
     from whimbrel.spark.live import detect_live, outcomes_live
     from whimbrel.spark.reading import read_events
-    from whimbrel.spark.routing import Routed, SetAside
+    from whimbrel.spark.routing import Routed, SideOutputFiles
     from whimbrel.spark.running import run
     from whimbrel.spark.session import local_session
     from whimbrel.spark.shadow import differences, outcomes_shadow
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "OnePartition": "batch",
     "Routed": "routing",
-    "SetAside": "routing",
+    "SideOutputFiles": "routing",
     "detect": "detecting",
     "detect_live": "live",
     "differences": "shadow",
@@ -38,7 +38,7 @@ _HOMES = {
 __all__ = [
     "OnePartition",
     "Routed",
-    "SetAside",
+    "SideOutputFiles",
     "detect",
     "detect_live",
     "differences",

@@ -13,24 +13,24 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
 from pyspark.sql import types as sql
 
-from whimbrel.engine.intake import ARRIVAL
+from whimbrel.engine.ingest import ARRIVAL
 from whimbrel.errors import WhimbrelError
 from whimbrel.graph.operators import Graph, Source
 from whimbrel.graph.policies import Key
 from whimbrel.graph.query import Query
-from whimbrel.graph.sharding import Anyhow, ByKeys, ByMeetings, BySpace, Together
-from whimbrel.model.batch import conform
+from whimbrel.graph.sharding import AnyPartition, ByKeys, ByMeetings, BySpace, SinglePartition
+from whimbrel.model.batch import normalise
 from whimbrel.model.reading import Reading, ReadSettings
 from whimbrel.model.schema import Coordinates, Type
-from whimbrel.space.dealing import deal
 from whimbrel.space.geometry import METRES_PER_DEGREE
+from whimbrel.space.partitioning import deal
 from whimbrel.spark.contents import columns_of_equals
 from whimbrel.spark.frames import Prepared, place_of, prepare
 from whimbrel.spark.meetings import events_of_meetings, first_query, query_of_shard
 from whimbrel.spark.rows import DETECTION, HIDDEN, outcome_schema
 from whimbrel.spark.types import detection_schema, quoted
 from whimbrel.spark.warming import begin
-from whimbrel.spark.worker import HOME, IS_EVENT, SHARD, Batches, Job, run_partition
+from whimbrel.spark.worker import HOME, IS_EVENT, SHARD, Batches, WorkerJob, run_partition
 
 
 class OnePartition(UserWarning):
@@ -78,7 +78,7 @@ def _run(
     # Whoever wants an account of all events gets one of all; otherwise rows that do not matter are not read.
     prepared = prepare(query, frame, coordinates=place, filtered=not whole, reading=reading, **how)
     settings: dict[str, Any] = {"coordinates": place, "reading": prepared.reading}
-    job = Job(query, prepared.attributes, settings, whole=whole)
+    job = WorkerJob(query, prepared.attributes, settings, whole=whole)
     if whole and isinstance(prepared.sharding, ByMeetings) and prepared.has_id:
         given = {"coordinates": place, "reading": reading, **how}
         return _meetings_and_all_else(query, frame, prepared.sharding, partitions, given)
@@ -97,7 +97,7 @@ def _run(
 
 
 @dataclass(frozen=True)
-class Dealt:
+class PartitionedFrame:
     """Events of which those that belong together are in one partition."""
 
     prepared: Prepared
@@ -139,19 +139,19 @@ def _is_ordered(kind: sql.DataType | None, reading: Reading) -> bool:
     return isinstance(kind, sql.TimestampType | sql.TimestampNTZType)
 
 
-def deal_out(prepared: Prepared, partitions: int | None, job: Job) -> Dealt:
+def deal_out(prepared: Prepared, partitions: int | None, job: WorkerJob) -> PartitionedFrame:
     """Put the events that a query compares into one partition."""
     frame = prepared.frame
     match prepared.sharding:
-        case Anyhow():
+        case AnyPartition():
             # Events that were delivered twice must meet, and those that only their number tells apart.
             same = ["id"] if prepared.has_id else columns_of_equals(frame)
-            return Dealt(prepared, _by(frame, partitions, [fn.col(quoted(name)) for name in same]))
+            return PartitionedFrame(prepared, _by(frame, partitions, [fn.col(quoted(name)) for name in same]))
         case ByKeys(keys):
             found = [(key, key_column(key, prepared)) for key in keys]
             usable = [column for _, column in found if column is not None]
             if usable:
-                return Dealt(prepared, _by(frame, partitions, usable))
+                return PartitionedFrame(prepared, _by(frame, partitions, usable))
             why = f"the events have no column for {', '.join(str(key) for key, _ in found)}"
         case BySpace(reach_m):
             if prepared.kind("geometry") is None:
@@ -163,7 +163,7 @@ def deal_out(prepared: Prepared, partitions: int | None, job: Job) -> Dealt:
             why = (
                 "without ids, Spark cannot find the events of a meeting again; give the events a column 'id'"
             )
-        case Together(why):
+        case SinglePartition(why):
             frame = _with_a_row(frame) if prepared.graph.time_points else frame
     if partitions != 1:
         warnings.warn(
@@ -171,7 +171,7 @@ def deal_out(prepared: Prepared, partitions: int | None, job: Job) -> Dealt:
             OnePartition,
             stacklevel=5,
         )
-    return Dealt(prepared, frame.repartition(1))
+    return PartitionedFrame(prepared, frame.repartition(1))
 
 
 def _with_a_row(frame: DataFrame) -> DataFrame:
@@ -223,7 +223,7 @@ def _cell_column(key: Key, prepared: Prepared) -> Column | None:
 # -- by space ---------------------------------------------------------------------------------------------
 
 
-def _by_space(prepared: Prepared, partitions: int | None, reach_m: float, job: Job) -> Dealt:
+def _by_space(prepared: Prepared, partitions: int | None, reach_m: float, job: WorkerJob) -> PartitionedFrame:
     """Send every event to the shards that have a cell within reach of it."""
     shards = _default_partitions(prepared, partitions)
     schema = sql.StructType(
@@ -235,10 +235,12 @@ def _by_space(prepared: Prepared, partitions: int | None, reach_m: float, job: J
     )
     copies = prepared.frame.mapInArrow(copy_to_shards(job, reach_m, shards), schema)
     dealt = copies.repartition(shards, fn.col(quoted(SHARD)))
-    return Dealt(prepared, dealt, is_sharded=True, by_space=True)
+    return PartitionedFrame(prepared, dealt, is_sharded=True, by_space=True)
 
 
-def _by_meetings(prepared: Prepared, partitions: int | None, plan: ByMeetings, job: Job) -> Dealt:
+def _by_meetings(
+    prepared: Prepared, partitions: int | None, plan: ByMeetings, job: WorkerJob
+) -> PartitionedFrame:
     """Find the meetings, then send their events to the shards that follow them."""
     shards = _default_partitions(prepared, partitions)
     meetings = _run(
@@ -246,7 +248,7 @@ def _by_meetings(prepared: Prepared, partitions: int | None, plan: ByMeetings, j
     )
     events = events_of_meetings(prepared.frame, meetings, plan, shards)
     dealt = events.repartition(shards, fn.col(quoted(SHARD)))
-    return Dealt(
+    return PartitionedFrame(
         prepared,
         dealt,
         is_sharded=True,
@@ -276,7 +278,7 @@ def _default_partitions(prepared: Prepared, partitions: int | None) -> int:
     return partitions or int(setting or 8)
 
 
-def copy_to_shards(job: Job, reach_m: float, shards: int) -> Callable[[Batches], Batches]:
+def copy_to_shards(job: WorkerJob, reach_m: float, shards: int) -> Callable[[Batches], Batches]:
     """Give the function that adds to every event the shards it is for."""
 
     def run(batches: Batches) -> Batches:
@@ -290,7 +292,7 @@ def copy_to_shards(job: Job, reach_m: float, shards: int) -> Callable[[Batches],
     return run
 
 
-def places(batch: pa.RecordBatch, job: Job) -> tuple[np.ndarray, np.ndarray, Coordinates | None]:
+def places(batch: pa.RecordBatch, job: WorkerJob) -> tuple[np.ndarray, np.ndarray, Coordinates | None]:
     """Give the points of a batch of raw events, NaN where a row has none or is no event."""
     point = ("lon", "lat") if "lon" in batch.schema.names else ("x", "y")
     plain = batch.select([name for name in point if name in batch.schema.names])
@@ -299,13 +301,13 @@ def places(batch: pa.RecordBatch, job: Job) -> tuple[np.ndarray, np.ndarray, Coo
     x, y = np.full(batch.num_rows, np.nan), np.full(batch.num_rows, np.nan)
     wanted = job.settings["coordinates"]
     asked = Coordinates(wanted) if wanted else job.query.graph.coordinates
-    conformed = conform(probe, coordinates=asked, default_type="probe")
-    bad = set(conformed.rejected.column("row").to_pylist())
+    normalised = normalise(probe, coordinates=asked, default_type="probe")
+    bad = set(normalised.rejected.column("row").to_pylist())
     good = np.array([row not in bad for row in range(batch.num_rows)]) if bad else np.ones(len(x), np.bool_)
-    if "x" in conformed.events.schema.names:
-        x[good] = _floats(conformed.events.column("x"))
-        y[good] = _floats(conformed.events.column("y"))
-    return x, y, conformed.coordinates
+    if "x" in normalised.events.schema.names:
+        x[good] = _floats(normalised.events.column("x"))
+        y[good] = _floats(normalised.events.column("y"))
+    return x, y, normalised.coordinates
 
 
 def _floats(column: pa.Array) -> np.ndarray:

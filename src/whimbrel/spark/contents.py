@@ -1,7 +1,7 @@
 """What events without ids say, hashed by Spark before columns that nobody reads are left out.
 
-Spark computes the part of the attributes, as `whimbrel.engine.contents` says it; the worker adds that of the
-location, which every event keeps.
+Spark computes the part of the attributes, as `whimbrel.engine.content_hashes` says it; the worker adds that
+of the location, which every event keeps.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
 from pyspark.sql import types as sql
 
-from whimbrel.engine.contents import ATTRIBUTES
-from whimbrel.model.naming import Named
+from whimbrel.engine.content_hashes import ATTRIBUTES
+from whimbrel.model.naming import NamedColumns
 from whimbrel.spark.lines import is_attribute
 from whimbrel.spark.types import quoted
 
@@ -21,7 +21,7 @@ _DAY = 86_400_000_000
 _BEYOND_LONG = float(2**63)
 
 
-def with_contents(frame: DataFrame, named: Named) -> DataFrame:
+def with_contents(frame: DataFrame, named: NamedColumns) -> DataFrame:
     """Add a hash of all attributes to events that bring no ids, so that ids can be made for them."""
     if "id" in named.columns or ATTRIBUTES in frame.columns:
         return frame

@@ -12,18 +12,18 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
 from pyspark.sql import types as sql
 
-from whimbrel.engine.contents import ATTRIBUTES
-from whimbrel.engine.intake import ARRIVAL
-from whimbrel.engine.needs import Needs
-from whimbrel.engine.noticed import Noticed, types_named
+from whimbrel.engine.content_hashes import ATTRIBUTES
+from whimbrel.engine.ingest import ARRIVAL
+from whimbrel.engine.input_notes import InputNotes, types_named
+from whimbrel.engine.required_columns import RequiredColumns
 from whimbrel.errors import DataError
 from whimbrel.graph.operators import Graph
 from whimbrel.graph.passes import rewrite
 from whimbrel.graph.query import Query
 from whimbrel.graph.sequence import walks
-from whimbrel.graph.sharding import ByMeetings, BySpace, Sharding, Together, sharding
+from whimbrel.graph.sharding import ByMeetings, BySpace, Sharding, SinglePartition, sharding
 from whimbrel.lang.outputs import Types, merged, output_types
-from whimbrel.model.batch import AS_NAMED, COORDINATES_KEY, conform
+from whimbrel.model.batch import AS_NAMED, COORDINATES_KEY, normalise
 from whimbrel.model.columns import natural
 from whimbrel.model.faults import Faults
 from whimbrel.model.naming import PART
@@ -78,7 +78,7 @@ def prepare(
     their names already.
     """
     graph = rewrite(query.graph)
-    noticed = Noticed()
+    noticed = InputNotes()
     if reading is None:
         with _naming_file(frame):
             frame, reading, noticed = named(frame, query, **how)
@@ -109,7 +109,9 @@ def _dealt(graph: Graph, frame: DataFrame) -> Sharding:
     """Decide how events are dealt out; shapes may reach farther than places that are dealt out by."""
     dealt = sharding(graph)
     if isinstance(dealt, BySpace | ByMeetings) and "geometry" in frame.columns:
-        return Together("locations in a 'geometry' column may be of any size; give points as x and y instead")
+        return SinglePartition(
+            "locations in a 'geometry' column may be of any size; give points as x and y instead"
+        )
     return dealt
 
 
@@ -137,7 +139,7 @@ def _of_columns(frame: DataFrame, names: list[str]) -> DataFrame:
 
 def named(
     frame: DataFrame, query: Query | None = None, **how: Unpack[ReadSettings]
-) -> tuple[DataFrame, Reading, Noticed]:
+) -> tuple[DataFrame, Reading, InputNotes]:
     """Give columns the names that events have; say how the engine is to read the rows, and what was taken.
 
     A value of `columns` is the name of a column or an expression over columns. What is not named is taken as
@@ -157,7 +159,7 @@ def named(
         columns = [*columns, (ATTRIBUTES, ATTRIBUTES)]
     whole = [fn.col(quoted(column)).alias(name) for name, column in columns]
     frame = frame.select(*whole, *(_together(name, parts) for name, parts in found.joined.items()))
-    noticed = Noticed()
+    noticed = InputNotes()
     noticed.take(found, tuple(found.notes))
     if "type" not in frame.columns and reading.default_type is None and query is not None:
         reading = _with_type(reading, query, noticed)
@@ -176,10 +178,10 @@ def notes_of(query: Query, frame: DataFrame, **how: Unpack[ReadSettings]) -> tup
 
 def _named_by(query: Query) -> frozenset[str]:
     """Name the attributes that a query reads."""
-    return frozenset(Needs(rewrite(query.graph), query.functions).atoms)
+    return frozenset(RequiredColumns(rewrite(query.graph), query.functions).atoms)
 
 
-def _with_type(reading: Reading, query: Query, noticed: Noticed) -> Reading:
+def _with_type(reading: Reading, query: Query, noticed: InputNotes) -> Reading:
     """Take the type that the query reads, if it is one, for events that do not say theirs."""
     types = types_named(frozenset(selections(query.graph)))
     if len(types) == 1:
@@ -191,7 +193,7 @@ def _with_type(reading: Reading, query: Query, noticed: Noticed) -> Reading:
 
 def _read(graph: Graph, query: Query, frame: DataFrame) -> list[str]:
     """Name the columns that a query reads, in their order."""
-    needs = Needs(graph, query.functions)
+    needs = RequiredColumns(graph, query.functions)
     usable = {field.name for field in frame.schema.fields if is_attribute(field)}
     wanted = usable if needs.all_atoms else needs.atoms
     read_files = {field.name for field in frame.schema.fields if arrow_type_said(field) is not None}
@@ -235,7 +237,7 @@ def _check(
     reading: Reading,
 ) -> None:
     """Refuse columns that cannot make events before any job starts."""
-    conform(
+    normalise(
         empty_batch(frame.drop(LINE, ATTRIBUTES), coordinates_said(frame.schema)),
         schemas=query.schemas,
         coordinates=Coordinates(coordinates) if coordinates else query.graph.coordinates,

@@ -22,7 +22,7 @@ from pyspark.sql import types as sql
 
 from whimbrel.engine.session import Session
 from whimbrel.io.rejected import RejectedWriter
-from whimbrel.model.batch import REJECTED_SCHEMA, Conformed
+from whimbrel.model.batch import REJECTED_SCHEMA, Normalised
 from whimbrel.model.schema import Coordinates
 from whimbrel.spark.types import type_of
 
@@ -104,15 +104,15 @@ def _said(schema: sql.StructType) -> Mapping[str, str]:
 # -- the gate -----------------------------------------------------------------------------------------------
 
 
-def conform_lines(conform: Callable[[pa.RecordBatch], Conformed], batch: pa.RecordBatch) -> Conformed:
+def normalise_lines(normalise: Callable[[pa.RecordBatch], Normalised], batch: pa.RecordBatch) -> Normalised:
     """Bring a batch through a gate; what is rejected knows file and row, if the batch does.
 
     The gate must count rows from 0 with every batch.
     """
     if LINE not in batch.schema.names:
-        return conform(batch)
+        return normalise(batch)
     rows = _Split.of(batch)
-    made = conform(rows.events)
+    made = normalise(rows.events)
     rejected = _together([rows.refused, rows.placed(made.rejected, 0)])
     return replace(made, rejected=rejected)
 
@@ -124,16 +124,16 @@ class Gate:
         self._session = session
         self._rejected: list[pa.RecordBatch] = []
 
-    def conform(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+    def normalise(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Give the events of a batch."""
         session = self._session
         if LINE not in batch.schema.names:
-            return session.conform(batch).events
+            return session.normalise(batch).events
         rows = _Split.of(batch)
         if rows.refused.num_rows:
             session.count_rejected(rows.refused.select(REJECTED_SCHEMA.names))
         before = session.counts.received
-        made = session.conform(rows.events)
+        made = session.normalise(rows.events)
         session.take_rejected()
         self._rejected += [rows.refused, rows.placed(made.rejected, before)]
         return made.events

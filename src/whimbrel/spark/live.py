@@ -23,7 +23,7 @@ from whimbrel.errors import DataError, QueryError, WhimbrelError
 from whimbrel.graph.passes import rewrite
 from whimbrel.graph.policies import Key
 from whimbrel.graph.query import Query
-from whimbrel.graph.sharding import Anyhow, ByKeys, Together, sharding
+from whimbrel.graph.sharding import AnyPartition, ByKeys, SinglePartition, sharding
 from whimbrel.io.detections import attribute_texts
 from whimbrel.lang.wbl.compile import compile_text
 from whimbrel.model.reading import ReadSettings
@@ -42,7 +42,7 @@ _ATTRIBUTES = {"query": Type.STRING, "attributes": Type.STRING}
 
 
 @dataclass(frozen=True)
-class Order:
+class QueryChange:
     """A change of the running queries."""
 
     action: str
@@ -58,7 +58,7 @@ class Order:
         )
 
     @classmethod
-    def from_text(cls, text: str) -> Order:
+    def from_text(cls, text: str) -> QueryChange:
         """Read what `to_text` wrote."""
         return cls(**json.loads(text))
 
@@ -111,7 +111,7 @@ def outcomes_live(
     _check(frame, control, keys)
     place = coordinates_of(frame) if coordinates is None else Coordinates(coordinates)
     packing = Packing(
-        ByKeys(keys) if keys else Together("all queries are allowed"),
+        ByKeys(keys) if keys else SinglePartition("all queries are allowed"),
         default_shards(frame, shards) if keys else 1,
         duration(lateness),
         coordinates=place,
@@ -158,13 +158,13 @@ def pack_orders(shards: int) -> Callable[[Batches], Batches]:
     return run
 
 
-def _packed(shard: int, order: Order) -> dict[str, Any]:
+def _packed(shard: int, order: QueryChange) -> dict[str, Any]:
     nothing = {"received": 0, "unread": 0, "events": None, "rejected": None}
     return {"shard": shard, "watermark": BEGINNING_OF_TIME, **nothing, "control": order.to_text()}
 
 
-def _order(row: dict[str, Any]) -> Order:
-    return Order(row["action"] or "", row["name"] or "", row["query"], row["number"] or 0)
+def _order(row: dict[str, Any]) -> QueryChange:
+    return QueryChange(row["action"] or "", row["name"] or "", row["query"], row["number"] or 0)
 
 
 # -- on the workers ---------------------------------------------------------------------------------------
@@ -182,11 +182,11 @@ class LiveJob(StreamJob):
         session.names_queries = True
         return session
 
-    def compiled(self, order: Order) -> Query:
+    def compiled(self, order: QueryChange) -> Query:
         """Compile a query, and refuse it if its events are not dealt out as it needs them."""
         query = compile_text(order.query or "")
         needed = sharding(rewrite(query.graph))
-        if not self.keys or isinstance(needed, Anyhow):
+        if not self.keys or isinstance(needed, AnyPartition):
             return query
         shared = needed.keys if isinstance(needed, ByKeys) else ()
         missing = [str(key) for key in self.keys if key not in shared]
@@ -217,7 +217,7 @@ class LiveProcessor(ShardProcessor):
         return session
 
     def _run(self, shard: int, session: Session, packed: pd.DataFrame) -> Iterator[pa.RecordBatch]:
-        orders = [Order.from_text(text) for text in packed["control"].dropna()]
+        orders = [QueryChange.from_text(text) for text in packed["control"].dropna()]
         texts = dict(json.loads(value_of(self._queries))) if self._queries.exists() else {}
         refused = carry_out(sorted(orders, key=lambda o: (o.number, o.to_text())), session, texts, self.job)
         # In the order in which the session has them: its snapshot asks for that.
@@ -237,8 +237,8 @@ class LiveProcessor(ShardProcessor):
 
 
 def carry_out(
-    orders: Sequence[Order], session: Session, texts: dict[str, str], job: LiveJob
-) -> list[tuple[Order, str]]:
+    orders: Sequence[QueryChange], session: Session, texts: dict[str, str], job: LiveJob
+) -> list[tuple[QueryChange, str]]:
     """Change the queries of a session; give the orders that could not be carried out, with the reason."""
     refused = []
     for order in orders:
@@ -249,7 +249,7 @@ def carry_out(
     return refused
 
 
-def _carry_out(order: Order, session: Session, texts: dict[str, str], job: LiveJob) -> None:
+def _carry_out(order: QueryChange, session: Session, texts: dict[str, str], job: LiveJob) -> None:
     if order.action not in ACTIONS:
         raise DataError(f"{order.action!r} is no action; write {', '.join(ACTIONS)}")
     if not order.name:

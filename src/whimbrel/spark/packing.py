@@ -16,17 +16,17 @@ from pyspark import TaskContext
 from pyspark.sql import types as sql
 
 from whimbrel.engine.identity import hashes
-from whimbrel.engine.intake import ARRIVAL, Intake
+from whimbrel.engine.ingest import ARRIVAL, Ingest
 from whimbrel.engine.streams import cell_names
 from whimbrel.engine.values import Column, decoded, from_arrow
 from whimbrel.graph.policies import Key
-from whimbrel.graph.sharding import ByKeys, BySpace, Sharding, Together
+from whimbrel.graph.sharding import ByKeys, BySpace, Sharding, SinglePartition
 from whimbrel.model.reading import Reading
 from whimbrel.model.schema import Coordinates, EventSchema
 from whimbrel.model.time import BEGINNING_OF_TIME
 from whimbrel.space import geometry
-from whimbrel.space.dealing import deal
-from whimbrel.spark.lines import conform_lines
+from whimbrel.space.partitioning import deal
+from whimbrel.spark.lines import normalise_lines
 from whimbrel.spark.worker import HOME, Batches, larger, spare_modules
 
 PACKED = pa.schema(
@@ -77,16 +77,16 @@ class Packing:
     numbered: bool = False
     """Whether events get numbers in the order in which they came."""
 
-    def intake(self) -> Intake:
+    def ingest(self) -> Ingest:
         """Open the gate that events pass."""
-        intake = Intake(
+        ingest = Ingest(
             lateness=self.lateness,
             schemas=self.schemas,
             coordinates=self.coordinates,
             reading=self.reading,
         )
-        intake.columns = None if self.columns is None else set(self.columns)
-        return intake
+        ingest.columns = None if self.columns is None else set(self.columns)
+        return ingest
 
 
 def pack_partition(packing: Packing) -> Callable[[Batches], Batches]:
@@ -110,8 +110,8 @@ def _first_number() -> int:
 
 def pack(batch: pa.RecordBatch, packing: Packing, first: int = 0) -> pa.RecordBatch:
     """Pack events: one row for each shard; `first` is the number of the first in the order of arrival."""
-    conformed = conform_lines(packing.intake().conform, batch)
-    events = conformed.events
+    normalised = normalise_lines(packing.ingest().normalise, batch)
+    events = normalised.events
     if packing.numbered:
         came = pa.array(np.arange(first, first + events.num_rows))
         events = events.append_column(ARRIVAL, came)
@@ -120,7 +120,7 @@ def pack(batch: pa.RecordBatch, packing: Packing, first: int = 0) -> pa.RecordBa
         newest = int(events.column("end").to_numpy(zero_copy_only=False).max())
         watermark = newest - packing.lateness - 1
     read = _of_types_read(events, packing.types)
-    blocks = dict(_dealt(read, packing, conformed.coordinates)) if read.num_rows else {}
+    blocks = dict(_dealt(read, packing, normalised.coordinates)) if read.num_rows else {}
     rows = []
     for shard in range(packing.shards):
         piece = blocks.get(shard)
@@ -137,10 +137,10 @@ def pack(batch: pa.RecordBatch, packing: Packing, first: int = 0) -> pa.RecordBa
         )
     rows[0]["unread"] = events.num_rows - read.num_rows
     rows[0]["received"] += events.num_rows - read.num_rows
-    if conformed.rejected.num_rows:
+    if normalised.rejected.num_rows:
         # Any shard will do: this one counts them and passes them on.
-        rows[0]["rejected"] = to_block(conformed.rejected)
-        rows[0]["received"] += conformed.rejected.num_rows
+        rows[0]["rejected"] = to_block(normalised.rejected)
+        rows[0]["received"] += normalised.rejected.num_rows
     return to_packed(rows)
 
 
@@ -196,7 +196,7 @@ def shard_numbers(
     events: pa.RecordBatch, sharding: Sharding, shards: int, coordinates: Coordinates | None
 ) -> np.ndarray:
     """Give every event the number of its shard: the same for all events that belong together."""
-    if shards == 1 or isinstance(sharding, Together):
+    if shards == 1 or isinstance(sharding, SinglePartition):
         return np.zeros(events.num_rows, np.int64)
     if isinstance(sharding, ByKeys):
         parts = [_key_hashes(events, key, coordinates) for key in sharding.keys]

@@ -27,7 +27,7 @@ from whimbrel.lang.outputs import Types
 from whimbrel.model.schema import Coordinates
 from whimbrel.spark.checkpoints import other_shards
 from whimbrel.spark.packing import blocks_to_batches, from_block, to_block
-from whimbrel.spark.rows import Rows, counts_since
+from whimbrel.spark.rows import OutcomeRows, counts_since
 from whimbrel.spark.worker import HOME, spare_modules
 
 ANSWER = sql.StructType([sql.StructField("block", sql.BinaryType())])
@@ -51,9 +51,9 @@ class StreamJob:
     """Tells the sessions of this job from those of others in the same worker."""
 
     @property
-    def rows(self) -> Rows:
+    def rows(self) -> OutcomeRows:
         """How results are written."""
-        return Rows(self.attributes)
+        return OutcomeRows(self.attributes)
 
     def session(self) -> Session:
         """Open the session of a shard."""

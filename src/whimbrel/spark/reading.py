@@ -20,7 +20,7 @@ from pyspark.sql import types as sql
 from whimbrel.errors import DataError
 from whimbrel.io import files as io_files
 from whimbrel.io._csv import CsvFile
-from whimbrel.io.files import Part, Piece, find_files
+from whimbrel.io.files import FilePart, ReadBatch, find_files
 from whimbrel.io.paths import event_path
 from whimbrel.model import columns as columns_of
 from whimbrel.model.batch import COORDINATES_KEY, TIME_UNIT_KEY
@@ -28,7 +28,7 @@ from whimbrel.model.faults import Faults
 from whimbrel.model.naming import usual_role
 from whimbrel.model.reading import Reading
 from whimbrel.model.schema import RESERVED_COLUMNS, EventSchema
-from whimbrel.model.times import NAIVE, TIME_UNITS, Times
+from whimbrel.model.times import NAIVE, TIME_UNITS, TimeReading
 from whimbrel.spark import parquet
 from whimbrel.spark.errors import plain_errors
 from whimbrel.spark.lines import LINE, LINE_ARROW, line_field, lines_of_refused, lines_of_rows, said_arrow
@@ -108,38 +108,38 @@ def _named_as_given(error: DataError, given: Mapping[Path, Path]) -> DataError:
 # -- by Whimbrel's readers ----------------------------------------------------------------------------------
 
 
-def _read_here(spark: SparkSession, parts: Sequence[Part], given: Mapping[str, str]) -> DataFrame:
+def _read_here(spark: SparkSession, parts: Sequence[FilePart], given: Mapping[str, str]) -> DataFrame:
     seen = [_look(part) for part in parts]
     if not any(schema.names for schema in seen):
         seen = [_header(part) for part in parts]
-    target = Target.over(seen)
+    target = CommonColumns.over(seen)
     schema = target.spark_schema(line_field(given[str(parts[0].file.path)], _coordinates(parts, seen)))
     check_case(spark, schema.names)
     tasks = min(len(parts), _MOST_TASKS)
     return spark.range(0, len(parts), 1, tasks).mapInArrow(_reading(parts, target), schema)
 
 
-def look_at_files(paths: Sequence[Path], format: str | None) -> tuple[Target, str | None]:  # noqa: A002
+def look_at_files(paths: Sequence[Path], format: str | None) -> tuple[CommonColumns, str | None]:  # noqa: A002
     """Find the columns that files have, and the coordinates that they say they are in."""
     parts = io_files.read_events(list(paths), format=format).parts()
     seen = [_look(part) for part in parts]
-    return Target.over(seen), _coordinates(parts, seen)
+    return CommonColumns.over(seen), _coordinates(parts, seen)
 
 
-def _look(part: Part) -> pa.Schema:
+def _look(part: FilePart) -> pa.Schema:
     """Give the columns of a file as its reader gives them out."""
     for piece in part.pieces():
         return piece.batch.schema
     return pa.schema([])
 
 
-def _header(part: Part) -> pa.Schema:
+def _header(part: FilePart) -> pa.Schema:
     """Give the columns that a file without rows names: all of them texts, as far as anybody knows."""
     names = part.file.columns() if isinstance(part.file, CsvFile) else []
     return pa.schema([(name, pa.string()) for name in names])
 
 
-def _coordinates(parts: Sequence[Part], seen: Sequence[pa.Schema]) -> str | None:
+def _coordinates(parts: Sequence[FilePart], seen: Sequence[pa.Schema]) -> str | None:
     """Give the coordinates that files say they have, which must be the same."""
     found: str | None = None
     for part, schema in zip(parts, seen, strict=True):
@@ -155,7 +155,7 @@ def _coordinates(parts: Sequence[Part], seen: Sequence[pa.Schema]) -> str | None
     return found
 
 
-def _reading(parts: Sequence[Part], target: Target) -> Callable[[Batches], Batches]:
+def _reading(parts: Sequence[FilePart], target: CommonColumns) -> Callable[[Batches], Batches]:
     def run(batches: Batches) -> Batches:
         for batch in batches:
             for number in batch.column("id").to_pylist():
@@ -166,7 +166,7 @@ def _reading(parts: Sequence[Part], target: Target) -> Callable[[Batches], Batch
     return run
 
 
-def rows_of(piece: Piece, target: Target, file: str) -> Iterator[pa.RecordBatch]:
+def rows_of(piece: ReadBatch, target: CommonColumns, file: str) -> Iterator[pa.RecordBatch]:
     """Give what a piece of a file holds as rows of a frame, lines that are none included."""
     rows, refused = target.convert(piece)
     if rows.num_rows:
@@ -178,7 +178,7 @@ def rows_of(piece: Piece, target: Target, file: str) -> Iterator[pa.RecordBatch]
             yield pa.RecordBatch.from_arrays([*nothing, lines_of_refused(file, lines)], schema=schema)
 
 
-def _numbers(piece: Piece, refused: pa.RecordBatch | None) -> np.ndarray:
+def _numbers(piece: ReadBatch, refused: pa.RecordBatch | None) -> np.ndarray:
     numbers = piece.numbers
     if numbers is None:
         numbers = np.arange(piece.first_row, piece.first_row + piece.batch.num_rows, dtype=np.int64)
@@ -203,7 +203,7 @@ def check_case(spark: SparkSession, names: Sequence[str]) -> None:
 
 
 @dataclass(frozen=True)
-class Target:
+class CommonColumns:
     """The columns that all files together have, in types of Spark that mean the same to the gate."""
 
     columns: Mapping[str, pa.DataType]
@@ -211,7 +211,7 @@ class Target:
     """What the columns are in the (first) file: errors name this type."""
 
     @classmethod
-    def over(cls, schemas: Sequence[pa.Schema]) -> Target:
+    def over(cls, schemas: Sequence[pa.Schema]) -> CommonColumns:
         """Find the types that hold what several files have."""
         found: dict[str, set[pa.DataType]] = {}
         were: dict[str, pa.DataType] = {}
@@ -236,10 +236,10 @@ class Target:
         ]
         return sql.StructType([*fields, line])
 
-    def convert(self, piece: Piece) -> tuple[pa.RecordBatch, pa.RecordBatch | None]:
+    def convert(self, piece: ReadBatch) -> tuple[pa.RecordBatch, pa.RecordBatch | None]:
         """Give the rows of a piece in these columns, and the rows that do not fit (by position)."""
         batch, faults = piece.batch, Faults(piece.batch.num_rows)
-        times = Times(_unit(batch.schema))
+        times = TimeReading(_unit(batch.schema))
         columns = [
             _converted(name, batch.column(name), kind, times, faults)
             if name in batch.schema.names
@@ -310,7 +310,9 @@ def _may_be_time(name: str) -> bool:
     return name in _TIMES or usual_role(name) in _TIMES
 
 
-def _converted(name: str, column: pa.Array, kind: pa.DataType, times: Times, faults: Faults) -> pa.Array:
+def _converted(
+    name: str, column: pa.Array, kind: pa.DataType, times: TimeReading, faults: Faults
+) -> pa.Array:
     plain = columns_of.decoded(column)
     if plain.type == kind:
         return plain

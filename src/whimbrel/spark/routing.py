@@ -26,7 +26,7 @@ class Routed:
 
     detections: Sequence[Sink]
     set_aside: Sink | None = None
-    """For example a `SetAside`."""
+    """For example a `SideOutputFiles`."""
 
     def write(self, frame: DataFrame, batch_id: int) -> None:
         """Write a micro-batch, which is computed once for all sinks."""
@@ -41,7 +41,7 @@ class Routed:
 
 
 @dataclass(frozen=True)
-class SetAside:
+class SideOutputFiles:
     """Keeps what was set aside as JSON lines, one file for each micro-batch that has any.
 
     A micro-batch that is written again replaces its file.

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import types as sql
 
-from whimbrel.engine.intake import Counts
+from whimbrel.engine.ingest import Counts
 from whimbrel.engine.session import Session
 from whimbrel.engine.values import decoded
 from whimbrel.lang.outputs import Types
@@ -52,7 +52,7 @@ def outcome_schema(attributes: Types) -> sql.StructType:
 
 
 @dataclass(frozen=True)
-class Rows:
+class OutcomeRows:
     """Writes outcomes as record batches of one schema; `whole` adds everything besides detections."""
 
     attributes: Types

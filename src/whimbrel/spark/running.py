@@ -14,8 +14,8 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import types as sql
 
-from whimbrel.engine.intake import Counts
-from whimbrel.engine.noticed import Noticed
+from whimbrel.engine.ingest import Counts
+from whimbrel.engine.input_notes import InputNotes
 from whimbrel.engine.report import ATTRIBUTES_KEY, COORDINATES_KEY
 from whimbrel.engine.result import Detections, events_table
 from whimbrel.graph.query import Query
@@ -79,7 +79,7 @@ def _counts(progress: Sequence[Mapping[str, int | None]]) -> Counts:
     return counts
 
 
-def _take_seen(noticed: Noticed, texts: Sequence[str | None], frame: DataFrame) -> None:
+def _take_seen(noticed: InputNotes, texts: Sequence[str | None], frame: DataFrame) -> None:
     """Take note of what workers have seen in the rows, and of what only the frame tells."""
     for text in texts:
         if text is not None:

@@ -22,12 +22,12 @@ from pyspark.sql import types as sql
 
 from whimbrel.backtesting.compare import difference_texts
 from whimbrel.backtesting.shadow import CANDIDATE, Shadow
-from whimbrel.engine.needs import Needs
+from whimbrel.engine.required_columns import RequiredColumns
 from whimbrel.engine.session import Session
 from whimbrel.errors import DataError
 from whimbrel.graph.query import Query
 from whimbrel.graph.sequence import walks
-from whimbrel.graph.sharding import Anyhow, ByKeys, ByMeetings, BySpace, Sharding, Together
+from whimbrel.graph.sharding import AnyPartition, ByKeys, ByMeetings, BySpace, Sharding, SinglePartition
 from whimbrel.model.reading import ReadSettings
 from whimbrel.model.schema import Coordinates
 from whimbrel.model.time import BEGINNING_OF_TIME, duration
@@ -43,7 +43,7 @@ from whimbrel.spark.packing import (
     pack,
 )
 from whimbrel.spark.processor import ShardProcessor, StreamJob
-from whimbrel.spark.rows import Rows
+from whimbrel.spark.rows import OutcomeRows
 from whimbrel.spark.stream import default_shards, heartbeats, run_packed, types_read
 from whimbrel.spark.types import quoted
 from whimbrel.spark.worker import HOME, Batches, larger
@@ -146,7 +146,7 @@ def outcomes_shadow(
 
 
 def _shards(frame: DataFrame, dealt: Sharding, shards: int | None) -> int:
-    if not isinstance(dealt, Together):
+    if not isinstance(dealt, SinglePartition):
         return default_shards(frame, shards)
     if shards != 1:
         words = f"all events go to one shard, so that one core does all the work: {dealt.why}"
@@ -158,30 +158,30 @@ def suits_both(one: Sharding, other: Sharding) -> Sharding:
     """Give a way of dealing out events that is right for two queries.
 
     >>> from whimbrel.graph.sharding import SOURCE
-    >>> str(suits_both(ByKeys((SOURCE,)), Anyhow()))
+    >>> str(suits_both(ByKeys((SOURCE,)), AnyPartition()))
     "ByKeys(keys=(Key(kind='source', name='source', cell_m=0.0),))"
     """
-    if isinstance(one, Anyhow) or one == other:
+    if isinstance(one, AnyPartition) or one == other:
         return _followed(other)
-    if isinstance(other, Anyhow):
+    if isinstance(other, AnyPartition):
         return _followed(one)
     if isinstance(one, ByKeys) and isinstance(other, ByKeys):
         keys = tuple(key for key in one.keys if key in other.keys)
-        return ByKeys(keys) if keys else Together("the two queries group by different things")
+        return ByKeys(keys) if keys else SinglePartition("the two queries group by different things")
     if isinstance(one, BySpace) and isinstance(other, BySpace):
         return BySpace(max(one.reach_m, other.reach_m))
-    return Together("the two queries need their events dealt out in different ways")
+    return SinglePartition("the two queries need their events dealt out in different ways")
 
 
 def _followed(dealt: Sharding) -> Sharding:
     """On a stream, meetings are followed in one place."""
     if isinstance(dealt, ByMeetings):
-        return Together(f"what {', '.join(dealt.streams)} finds is followed in one place on a stream")
+        return SinglePartition(f"what {', '.join(dealt.streams)} finds is followed in one place on a stream")
     return dealt
 
 
 def _columns_read(prepared: Prepared, query: Query) -> frozenset[str] | None:
-    needs = Needs(prepared.graph, query.functions)
+    needs = RequiredColumns(prepared.graph, query.functions)
     return None if needs.all_atoms else frozenset(needs.atoms)
 
 
@@ -207,7 +207,7 @@ def pack_for_both(live: Packing, candidate: Packing) -> Callable[[Batches], Batc
 # -- on the workers ---------------------------------------------------------------------------------------
 
 
-class ShadowRows(Rows):
+class ShadowRows(OutcomeRows):
     """Writes differences, too."""
 
     def differences(self, table: pa.Table | None) -> Iterator[pa.RecordBatch]:

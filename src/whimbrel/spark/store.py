@@ -33,14 +33,14 @@ from whimbrel.model.time import BEGINNING_OF_TIME, DAY, END_OF_TIME
 from whimbrel.spark.contents import columns_of_equals
 from whimbrel.spark.errors import plain_errors
 from whimbrel.spark.frames import named
-from whimbrel.spark.lines import LINE, PLACED_SCHEMA, conform_lines, write_placed
+from whimbrel.spark.lines import LINE, PLACED_SCHEMA, normalise_lines, write_placed
 from whimbrel.spark.types import quoted
 from whimbrel.store.bounds import ANYTHING, EVERYWHERE, Bounds, bounds_of, location_names, simplified
 from whimbrel.store.cells import day_name
 from whimbrel.store.event_store import Appended, Moment, Store, asked_for
 from whimbrel.store.log import StoredFile
-from whimbrel.store.read import Selection
-from whimbrel.store.write import Input, Staged, Writer, storable
+from whimbrel.store.read import ScanSelection
+from whimbrel.store.write import Staged, WriteInput, Writer, storable
 
 FORMATS = ("parquet", "delta")
 MOST_CELLS = 1_000
@@ -106,7 +106,7 @@ def _spark_type(arrow: pa.DataType) -> T.DataType:
     return _KINDS[kind]
 
 
-def _partitions(selection: Selection) -> Column:
+def _partitions(selection: ScanSelection) -> Column:
     """Give the test of the folders: the days, and the cells where the query names a place."""
     days = sorted({file.day for file in selection.files})
     test = fn.col("day").between(fn.lit(days[0]).cast("date"), fn.lit(days[-1]).cast("date"))
@@ -185,9 +185,9 @@ def write_store(
         frame = frame.repartition(*(fn.col(quoted(name)) for name in columns_of_equals(frame)))
     if format == "delta":
         with RejectedWriter(rejected) as refused:
-            return _write_delta(frame, fspath(root), batch, Input(None, reading), refused)
+            return _write_delta(frame, fspath(root), batch, WriteInput(None, reading), refused)
     store = Store.open(Path(fspath(root)).absolute())
-    how = Input(store.coordinates, reading)
+    how = WriteInput(store.coordinates, reading)
     with RejectedWriter(rejected) as refused:
 
         def stage(writer: Writer) -> Staged:
@@ -228,7 +228,7 @@ def batch_writer(
 class _Task:
     """Writes the rows of one task to staged files, and reports them as rows of JSON."""
 
-    def __init__(self, writer: Writer, how: Input) -> None:
+    def __init__(self, writer: Writer, how: WriteInput) -> None:
         self.writer = writer
         self.how = how
 
@@ -236,7 +236,7 @@ class _Task:
         # A task may run twice, one after the other or both at once: each try has files of its own.
         writer = replace(self.writer, name=f"{self.writer.name}-{uuid4().hex[:12]}", made=[], attributes={})
         for batch in rows:
-            made = conform_lines(self.how.conform, batch)
+            made = normalise_lines(self.how.normalise, batch)
             if made.rejected.num_rows:
                 yield _report(rejected=json.dumps(made.rejected.to_pylist()))
             writer.add(made)
@@ -280,16 +280,16 @@ def _check_format(format: str) -> None:  # noqa: A002
 
 
 def _write_delta(
-    frame: DataFrame, root: str, batch: str | int | None, how: Input, refused: RejectedWriter
+    frame: DataFrame, root: str, batch: str | int | None, how: WriteInput, refused: RejectedWriter
 ) -> Appended:
-    conformed = conformed_frame(frame, how)
+    normalised = conformed_frame(frame, how)
     # The frame is computed twice, because a sink of Spark takes rows of one kind only.
-    (counted,) = conformed.agg(
+    (counted,) = normalised.agg(
         fn.count("id").alias("events"), fn.collect_list("rejected").alias("rejected")
     ).collect()
     for text in counted["rejected"]:
         write_placed(refused, _rejected(text))
-    events = conformed.filter(fn.col("rejected").isNull()).drop("rejected")
+    events = normalised.filter(fn.col("rejected").isNull()).drop("rejected")
     writer = events.write.format("delta").mode("append").option("mergeSchema", "true").partitionBy("day")
     name, _, number = str(batch).rpartition("-")
     if number.isdigit():
@@ -328,7 +328,7 @@ def _place_of(names: list[str]) -> Coordinates:
     return Coordinates.LONLAT if "lon" in names else Coordinates.PLANE
 
 
-def conformed_frame(frame: DataFrame, how: Input) -> DataFrame:
+def conformed_frame(frame: DataFrame, how: WriteInput) -> DataFrame:
     """Bring the rows of a frame into the form that files have, with the `day` that each event ended on.
 
     A row that is no event has nulls in all columns but `rejected`: what it held and why, as JSON.
@@ -345,12 +345,12 @@ def conformed_frame(frame: DataFrame, how: Input) -> DataFrame:
 class _Conforming:
     """Brings the rows of one task into the common form."""
 
-    def __init__(self, how: Input) -> None:
+    def __init__(self, how: WriteInput) -> None:
         self.how = how
 
     def __call__(self, rows: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in rows:
-            made = conform_lines(self.how.conform, batch)
+            made = normalise_lines(self.how.normalise, batch)
             events = storable(made)
             day = events.column("end").cast(pa.timestamp("us")).cast(pa.date32(), safe=False)
             events = events.append_column("day", day)

@@ -10,13 +10,13 @@ from typing import Any, Unpack
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 
-from whimbrel.engine.needs import Needs
+from whimbrel.engine.required_columns import RequiredColumns
 from whimbrel.errors import WhimbrelError
 from whimbrel.graph.operators import ANY, Graph
 from whimbrel.graph.policies import Key
 from whimbrel.graph.query import Query
 from whimbrel.graph.sequence import walks
-from whimbrel.graph.sharding import ByKeys, ByMeetings, BySpace, Together
+from whimbrel.graph.sharding import ByKeys, ByMeetings, BySpace, SinglePartition
 from whimbrel.model.reading import ReadSettings
 from whimbrel.model.schema import Coordinates
 from whimbrel.model.time import duration
@@ -76,7 +76,7 @@ def outcomes(
     prepared = prepare(query, frame, coordinates=place, filtered=False, **how)
     if isinstance(prepared.sharding, ByMeetings):
         why = f"what {', '.join(prepared.sharding.streams)} finds is followed in one place on a stream"
-        prepared = replace(prepared, sharding=Together(why))
+        prepared = replace(prepared, sharding=SinglePartition(why))
     # Workers see parts of the stream, of which some may not tell.
     told = Coordinates(place) if place else query.graph.coordinates or coordinates_of(prepared.frame)
     packing = Packing(
@@ -150,7 +150,7 @@ def _shards(prepared: Prepared, shards: int | None) -> int:
 def _why_one(prepared: Prepared) -> str | None:
     """Say why events cannot be dealt out, if that is so."""
     match prepared.sharding:
-        case Together(why):
+        case SinglePartition(why):
             return why
         case ByKeys(keys) if not any(_has_key(key, prepared) for key in keys):
             return f"the events have no column for {', '.join(map(str, keys))}"
@@ -181,7 +181,7 @@ def types_read(graph: Graph) -> frozenset[str] | None:
 
 
 def _columns_read(prepared: Prepared, query: Query) -> frozenset[str] | None:
-    needs = Needs(prepared.graph, query.functions)
+    needs = RequiredColumns(prepared.graph, query.functions)
     return None if needs.all_atoms else frozenset(needs.atoms)
 
 

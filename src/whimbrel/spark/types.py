@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pyarrow as pa
 from pyspark.sql import types as sql
 
-from whimbrel.engine.contents import ATTRIBUTES
+from whimbrel.engine.content_hashes import ATTRIBUTES
 from whimbrel.lang.outputs import Types
 from whimbrel.model.schema import RESERVED_COLUMNS, Type
 

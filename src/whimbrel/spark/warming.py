@@ -9,7 +9,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from whimbrel.graph.query import Compilable, Query, compiled
-from whimbrel.warming import Work, ready
+from whimbrel.warming import CompileWork, ready
 
 _REPORT = "host STRING, compiled INT, kept INT, folders STRING"
 
@@ -50,7 +50,7 @@ def _warm_up(queries: tuple[Query, ...]) -> Any:
     return run
 
 
-def begin(query: Query, frame: DataFrame) -> Work | None:
+def begin(query: Query, frame: DataFrame) -> CompileWork | None:
     """Begin to compile here what workers on this machine will need; None where they are on others."""
     return ready(query) if _is_local(frame.sparkSession) else None
 

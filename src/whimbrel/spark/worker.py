@@ -14,13 +14,13 @@ import numpy as np
 import pyarrow as pa
 from pyspark import TaskContext
 
-from whimbrel.engine.intake import Counts
+from whimbrel.engine.ingest import Counts
 from whimbrel.engine.session import SLICE, Session, run_bounded
 from whimbrel.graph.query import Query
 from whimbrel.lang.outputs import Types
 from whimbrel.model.time import BEGINNING_OF_TIME, END_OF_TIME
 from whimbrel.spark.lines import Gate
-from whimbrel.spark.rows import Rows, counts_since
+from whimbrel.spark.rows import OutcomeRows, counts_since
 
 SHARD, HOME = "@shard", "@home"
 """Columns added where nearby events are dealt out together: the shard that a copy of an event is for, and
@@ -33,7 +33,7 @@ Batches = Iterator[pa.RecordBatch]
 
 
 @dataclass(frozen=True)
-class Job:
+class WorkerJob:
     """A query, and how its events are given: plain data that is sent to the workers."""
 
     query: Query
@@ -52,9 +52,9 @@ class Job:
     """Whether to give everything that comes of the events, or detections only."""
 
     @property
-    def rows(self) -> Rows:
+    def rows(self) -> OutcomeRows:
         """How results are written."""
-        return Rows(self.attributes, self.whole)
+        return OutcomeRows(self.attributes, self.whole)
 
     def session(self, shard: int) -> Session:
         """Open a session for one shard."""
@@ -64,7 +64,7 @@ class Job:
         return session
 
 
-def run_partition(job: Job) -> Callable[[Batches], Batches]:
+def run_partition(job: WorkerJob) -> Callable[[Batches], Batches]:
     """Give the function that detects in one partition of a DataFrame."""
 
     def run(batches: Batches) -> Batches:
@@ -99,11 +99,11 @@ def _spare(_modules: int) -> None:
     gc.freeze()
 
 
-def _run_shard(job: Job, shard: int, batches: Iterable[pa.RecordBatch]) -> Batches:
+def _run_shard(job: WorkerJob, shard: int, batches: Iterable[pa.RecordBatch]) -> Batches:
     session, rows, found = job.session(shard), job.rows, 0
     gate = Gate(session)
     run = _in_order if job.is_sorted else _at_once
-    steps = run(session, (gate.conform(batch) for batch in larger(batches)))
+    steps = run(session, (gate.normalise(batch) for batch in larger(batches)))
     for tables in steps:
         for table in tables:
             found += table.num_rows

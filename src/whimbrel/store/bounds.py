@@ -14,7 +14,7 @@ from functools import reduce
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from whimbrel.graph.expressions import Attribute, Binary, Call, Expr, Literal, Part, Unary
+from whimbrel.graph.expressions import Attribute, Binary, Call, Expr, Literal, PartRef, Unary
 from whimbrel.graph.operators import ANY, Filter, Graph, Source
 from whimbrel.graph.passes import rewrite
 from whimbrel.graph.query import Query
@@ -221,7 +221,7 @@ class _Reader:
                 return self._comparison(">=", value, low).both(self._comparison("<=", value, high))
             case Call("in", (value, *choices)):
                 return reduce(Bounds.either, [self._comparison("=", value, choice) for choice in choices])
-            case Call("within_region", (Part(None), Literal(str() as region, _))):
+            case Call("within_region", (PartRef(None), Literal(str() as region, _))):
                 return Bounds(box=box_of(region, self.coordinates))
         return ANYTHING
 

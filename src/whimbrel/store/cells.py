@@ -32,15 +32,15 @@ _EPOCH = date(1970, 1, 1)
 
 
 @dataclass(frozen=True, slots=True)
-class Grid:
+class CellGrid:
     """Square cells of `step` in the units of the coordinates."""
 
     step: float
 
     @staticmethod
-    def of(cell_m: float, coordinates: Coordinates | None) -> Grid:
+    def of(cell_m: float, coordinates: Coordinates | None) -> CellGrid:
         """Give the grid whose cells are `cell_m` metres wide (for degrees: along a meridian)."""
-        return Grid(cell_m / METRES_PER_DEGREE if coordinates is Coordinates.LONLAT else cell_m)
+        return CellGrid(cell_m / METRES_PER_DEGREE if coordinates is Coordinates.LONLAT else cell_m)
 
     def places(self, values: FloatArray) -> Int64Array:
         """Give the number of the column or row of cells that each coordinate lies in."""

@@ -14,14 +14,14 @@ import pyarrow.parquet as pq
 from whimbrel.model.schema import Coordinates
 from whimbrel.store import files, read
 from whimbrel.store.cells import Int64Array
-from whimbrel.store.log import Box, State, StoredFile
+from whimbrel.store.log import Box, StoredFile, StoreState
 from whimbrel.store.write import write_file
 
 Progress = Callable[[int, int | None], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Merged:
+class MergedFile:
     """A staged file, and the files whose place it takes."""
 
     file: StoredFile
@@ -56,11 +56,11 @@ def groups(
 def merge(
     root: Path,
     group: tuple[StoredFile, ...],
-    state: State,
+    state: StoreState,
     coordinates: Coordinates | None,
     *,
     drop_duplicates: bool,
-) -> Merged | None:
+) -> MergedFile | None:
     """Write the events of several files to a staged one; None where that would change nothing."""
     schema = read.schema_of(state, coordinates)
     table = pa.concat_tables([read.read_file(root, file, schema) for file in group]).combine_chunks()
@@ -72,7 +72,7 @@ def merge(
     key = sha256("\n".join(file.path for file in group).encode()).hexdigest()[:16]
     path = f"{group[0].path.rpartition('/')[0]}/part-merged-{key}.parquet"
     file = write_file(root, path, table.take(pa.array(order)), _around(group), group[-1].sequence, None)
-    return Merged(file, group)
+    return MergedFile(file, group)
 
 
 def _total_order(table: pa.Table) -> Int64Array:
@@ -105,7 +105,7 @@ def _around(group: Sequence[StoredFile]) -> Box | None:
     return float(x0), float(y0), float(x1), float(y1)
 
 
-def widen(root: Path, state: State, attributes: Mapping[str, str]) -> list[Merged]:
+def widen(root: Path, state: StoreState, attributes: Mapping[str, str]) -> list[MergedFile]:
     """Rewrite the files in which an attribute is narrower than the store now has it.
 
     Spark reads whole numbers as nothing else, so it could not read files of both kinds together.
@@ -124,5 +124,5 @@ def widen(root: Path, state: State, attributes: Mapping[str, str]) -> list[Merge
         )
         table = read.read_file(root, file, schema)
         path = file.path.removesuffix(".parquet") + f"-v{state.version + 1}.parquet"
-        made.append(Merged(write_file(root, path, table, file.box, file.sequence, file.batch), (file,)))
+        made.append(MergedFile(write_file(root, path, table, file.box, file.sequence, file.batch), (file,)))
     return made

@@ -15,9 +15,9 @@ from typing import Any, Unpack
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from whimbrel.engine.detect import run
-from whimbrel.engine.needs import Needs
-from whimbrel.engine.noticed import Noticed
+from whimbrel.engine.bounded import run
+from whimbrel.engine.input_notes import InputNotes
+from whimbrel.engine.required_columns import RequiredColumns
 from whimbrel.engine.result import Detections
 from whimbrel.errors import DataError, WhimbrelError
 from whimbrel.graph.passes import rewrite
@@ -32,8 +32,8 @@ from whimbrel.store import compact as compaction
 from whimbrel.store import files, read
 from whimbrel.store.bounds import ANYTHING, Bounds, bounds_of, box_of, simplified
 from whimbrel.store.cells import day_name, first_whole_day, today
-from whimbrel.store.log import FOLDER, Batch, Commit, Log, State, StoredFile, next_commit
-from whimbrel.store.write import Input, Progress, Staged, Writer, conformed
+from whimbrel.store.log import FOLDER, Batch, Commit, Log, StoredFile, StoreState, next_commit
+from whimbrel.store.write import Progress, Staged, WriteInput, Writer, normalised
 
 SETTINGS = "_store.json"
 FORMAT_VERSION = 1
@@ -179,7 +179,7 @@ class Store:
         return self._coordinates
 
     @property
-    def state(self) -> State:
+    def state(self) -> StoreState:
         """What the store holds now: its files, batches and attributes."""
         return self._log.state()
 
@@ -209,12 +209,12 @@ class Store:
         columns, time_unit, time_format, day_first, time_zone, default_type
             How events are read, as for `whimbrel.run`.
         """
-        how = Input(self.coordinates, Reading.of(**settings))
-        noticed = Noticed()
+        how = WriteInput(self.coordinates, Reading.of(**settings))
+        noticed = InputNotes()
         with RejectedWriter(rejected) as refused:
 
             def stage(writer: Writer) -> Staged:
-                for each in conformed(events, how, refused, progress):
+                for each in normalised(events, how, refused, progress):
                     noticed.note(each)
                     writer.add(each)
                 writer.flush()
@@ -237,7 +237,7 @@ class Store:
                 raise
         return Appended(writer.batch, staged.rows, 0, len(staged.files), is_repeated=is_repeated)
 
-    def _writer(self, state: State, batch: str | int | None) -> Writer:
+    def _writer(self, state: StoreState, batch: str | int | None) -> Writer:
         name = _free_name(state) if batch is None else str(batch)
         if not _BATCH.fullmatch(name):
             raise DataError(
@@ -256,7 +256,7 @@ class Store:
             name,
         )
 
-    def _commit_batch(self, state: State, writer: Writer, staged: Staged) -> bool:
+    def _commit_batch(self, state: StoreState, writer: Writer, staged: Staged) -> bool:
         """Commit what was written; tell whether it was there already."""
         before = state.batches.get(writer.batch)
         own = state.of_batch(writer.batch)
@@ -305,14 +305,14 @@ class Store:
         with writing(self.root / SETTINGS) as file:
             file.write(json.dumps(settings, indent=2).encode() + b"\n")
 
-    def _recovered(self) -> State:
+    def _recovered(self) -> StoreState:
         """Finish what a crash has left half done; only whoever holds the lock may do it."""
         last = self._log.last_commit()
         if last is not None:
             files.carry_out(self.root, last)
         return self.state
 
-    def _commit(self, state: State, commit: Commit) -> None:
+    def _commit(self, state: StoreState, commit: Commit) -> None:
         numbered = next_commit(state, commit)
         self._log.write(numbered)
         files.carry_out(self.root, numbered)
@@ -423,7 +423,7 @@ class Store:
 
     def selection(
         self, query: Query | None = None, *, since: Moment | None = None, until: Moment | None = None
-    ) -> read.Selection:
+    ) -> read.ScanSelection:
         """Choose files and bounds as `scan` does, for those who read the files themselves."""
         return self._select(self._bounds(query, since, until, None, None), query, None, None)
 
@@ -449,7 +449,7 @@ class Store:
         query: Query | None,
         region: str | None,
         columns: Collection[str] | None,
-    ) -> read.Selection:
+    ) -> read.ScanSelection:
         chosen = _needed(query, self.state.attributes) if columns is None and query is not None else columns
         return read.select(self.state, self.coordinates, bounds, region, chosen)
 
@@ -512,7 +512,7 @@ class Store:
             sum(each.dropped for each in merged),
         )
 
-    def _merge(self, group: tuple[StoredFile, ...], drop_duplicates: bool) -> compaction.Merged | None:
+    def _merge(self, group: tuple[StoredFile, ...], drop_duplicates: bool) -> compaction.MergedFile | None:
         read_as = self.state
         merged = compaction.merge(
             self.root, group, read_as, self.coordinates, drop_duplicates=drop_duplicates
@@ -615,7 +615,7 @@ def _read_settings(root: Path) -> tuple[float, Coordinates | None]:
         raise DataError(f"{path}: the settings of the store cannot be understood: {error}") from error
 
 
-def _free_name(state: State) -> str:
+def _free_name(state: StoreState) -> str:
     """Name a batch that nobody has named."""
     name = f"append-{state.version + 1}"
     while name in state.batches:
@@ -625,14 +625,14 @@ def _free_name(state: State) -> str:
 
 def _needed(query: Query, attributes: Iterable[str]) -> set[str] | None:
     """Name the attributes of atomic events that a query reads, as the store calls them; None: all."""
-    needs = Needs(rewrite(query.graph), query.functions)
+    needs = RequiredColumns(rewrite(query.graph), query.functions)
     if needs.all_atoms:
         return None
     named = Reading(is_settled=True).named(attributes, query.schemas, needs.atoms)
     return needs.atoms | set(named.taken.values())
 
 
-def _without(state: State, gone: Collection[StoredFile]) -> State:
+def _without(state: StoreState, gone: Collection[StoredFile]) -> StoreState:
     return state.after(Commit(state.version, remove=tuple(file.path for file in gone)))
 
 

@@ -98,7 +98,7 @@ class Commit:
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class StoreState:
     """What the store holds after a commit."""
 
     version: int = 0
@@ -107,7 +107,7 @@ class State:
     batches: Mapping[str, Batch] = field(default_factory=dict)
     attributes: Mapping[str, str] = field(default_factory=dict)
 
-    def after(self, commit: Commit) -> State:
+    def after(self, commit: Commit) -> StoreState:
         """Give the state with one more commit."""
         gone = set(commit.remove)
         files = {path: file for path, file in self.files.items() if path not in gone}
@@ -118,7 +118,7 @@ class State:
             sequence = max(sequence, commit.batch.sequence)
         if len(batches) > REMEMBERED_BATCHES:
             batches = _remembered(batches, files.values())
-        return State(commit.version, sequence, files, batches, {**self.attributes, **commit.attributes})
+        return StoreState(commit.version, sequence, files, batches, {**self.attributes, **commit.attributes})
 
     def of_batch(self, name: str) -> list[StoredFile]:
         """Give the files that hold the events of one batch and no others."""
@@ -145,21 +145,21 @@ class Log:
 
     def __init__(self, root: Path) -> None:
         self.folder = root / FOLDER
-        self._state = State()
+        self._state = StoreState()
 
-    def state(self) -> State:
+    def state(self) -> StoreState:
         """Read what has been committed since the last call."""
         for _ in range(3):
             try:
                 self._state = self._read(self._state)
             except FileNotFoundError:
                 # A writer has put a checkpoint in the place of the commits that were just listed.
-                self._state = State()
+                self._state = StoreState()
                 continue
             return self._state
         raise DataError(f"{self.folder}: the log changes faster than it can be read")
 
-    def _read(self, state: State) -> State:
+    def _read(self, state: StoreState) -> StoreState:
         commits, checkpoints = self._versions()
         newest = max(checkpoints, default=0)
         if newest > state.version and state.version + 1 not in commits:
@@ -237,7 +237,7 @@ def _commit_from(fields: dict[str, Any]) -> Commit:
     )
 
 
-def _state_to(state: State) -> dict[str, Any]:
+def _state_to(state: StoreState) -> dict[str, Any]:
     return {
         "version": state.version,
         "sequence": state.sequence,
@@ -247,10 +247,10 @@ def _state_to(state: State) -> dict[str, Any]:
     }
 
 
-def _state_from(fields: dict[str, Any]) -> State:
+def _state_from(fields: dict[str, Any]) -> StoreState:
     files = [StoredFile.from_json(file) for file in fields["files"]]
     batches = [Batch(**batch) for batch in fields["batches"]]
-    return State(
+    return StoreState(
         fields["version"],
         fields["sequence"],
         {file.path: file for file in files},
@@ -259,6 +259,6 @@ def _state_from(fields: dict[str, Any]) -> State:
     )
 
 
-def next_commit(state: State, commit: Commit) -> Commit:
+def next_commit(state: StoreState, commit: Commit) -> Commit:
     """Give a commit the number after the last."""
     return replace(commit, version=state.version + 1)

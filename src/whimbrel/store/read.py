@@ -21,13 +21,13 @@ from whimbrel.space.geometry import points_in_region
 from whimbrel.store import files
 from whimbrel.store.bounds import Bounds, any_of, location_names
 from whimbrel.store.cells import centres
-from whimbrel.store.log import State, StoredFile
+from whimbrel.store.log import StoredFile, StoreState
 
 BATCH_ROWS = 131_072
 
 
 @dataclass(frozen=True, slots=True)
-class Selection:
+class ScanSelection:
     """What a scan reads: files, the bounds that rows have to lie in, a region, and the attributes."""
 
     files: tuple[StoredFile, ...]
@@ -40,23 +40,23 @@ class Selection:
 
 
 def select(
-    state: State,
+    state: StoreState,
     coordinates: Coordinates | None,
     bounds: tuple[Bounds, ...],
     region: str | None,
     columns: Collection[str] | None,
-) -> Selection:
+) -> ScanSelection:
     """Choose the files that can hold an event inside any of the bounds."""
     chosen = [
         file for file in state.files.values() if any(alternative.may_be_in(file) for alternative in bounds)
     ]
     chosen.sort(key=lambda file: (file.day, file.sequence, file.path))
     schema = schema_of(state, coordinates, columns)
-    return Selection(tuple(chosen), bounds, region, schema, _shown(state, schema))
+    return ScanSelection(tuple(chosen), bounds, region, schema, _shown(state, schema))
 
 
 def schema_of(
-    state: State, coordinates: Coordinates | None, columns: Collection[str] | None = None
+    state: StoreState, coordinates: Coordinates | None, columns: Collection[str] | None = None
 ) -> pa.Schema:
     """Give the columns that all files together have; `columns` chooses among the attributes."""
     fields = [("id", pa.string()), ("type", pa.string()), ("source", pa.string())]
@@ -69,7 +69,7 @@ def schema_of(
     return pa.schema(fields, metadata={COORDINATES_KEY: said.encode()})
 
 
-def _shown(state: State, schema: pa.Schema) -> pa.Schema:
+def _shown(state: StoreState, schema: pa.Schema) -> pa.Schema:
     """Leave out the columns of locations that no event of the store has."""
     kinds = state.files.values()
     unused = set() if any(file.points for file in kinds) else {"x", "y", "lon", "lat"}
@@ -89,7 +89,9 @@ def attribute_fields(
     ]
 
 
-def batches(root: Path, selection: Selection, coordinates: Coordinates | None) -> Iterator[pa.RecordBatch]:
+def batches(
+    root: Path, selection: ScanSelection, coordinates: Coordinates | None
+) -> Iterator[pa.RecordBatch]:
     """Give the rows that were selected, sorted by `end`; at least one batch, which may be empty."""
     wanted = any_of(selection.bounds, coordinates)
     given = False

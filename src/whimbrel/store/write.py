@@ -1,4 +1,4 @@
-"""Bring events into the files of a store: conformed, with ids, by day and cell, sorted by their end."""
+"""Bring events into the files of a store: normalised, with ids, by day and cell, sorted by their end."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from whimbrel.engine.contents import CONTENT, conform_with_content
-from whimbrel.engine.intake import ids_of, numbers_of
+from whimbrel.engine.content_hashes import CONTENT, normalise_with_content
+from whimbrel.engine.ingest import ids_of, numbers_of
 from whimbrel.engine.values import ARROW_TYPES, type_of
 from whimbrel.errors import DataError
 from whimbrel.io.files import read_events
 from whimbrel.io.rejected import RejectedWriter
-from whimbrel.model.batch import COORDINATES_KEY, Conformed
+from whimbrel.model.batch import COORDINATES_KEY, Normalised
 from whimbrel.model.columns import INSTANT, decoded
 from whimbrel.model.frames import batches, row_count
 from whimbrel.model.reading import Reading
@@ -28,7 +28,7 @@ from whimbrel.model.schema import RESERVED_COLUMNS, Coordinates, Type
 from whimbrel.model.time import DAY
 from whimbrel.store import files, read
 from whimbrel.store.bounds import location_names
-from whimbrel.store.cells import NOWHERE, Grid, Int64Array, cell_name, centres, day_name
+from whimbrel.store.cells import NOWHERE, CellGrid, Int64Array, cell_name, centres, day_name
 from whimbrel.store.log import StoredFile
 
 CHUNK_ROWS = 4_000_000
@@ -42,15 +42,15 @@ Progress = Callable[[int, int | None], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Input:
+class WriteInput:
     """How rows become events."""
 
     coordinates: Coordinates | None = None
     reading: Reading = Reading()
 
-    def conform(self, batch: pa.RecordBatch, first_row: int = 0) -> Conformed:
+    def normalise(self, batch: pa.RecordBatch, first_row: int = 0) -> Normalised:
         """Bring a batch into the common form."""
-        return conform_with_content(
+        return normalise_with_content(
             batch,
             coordinates=self.coordinates,
             reading=self.reading,
@@ -58,16 +58,16 @@ class Input:
         )
 
 
-def conformed(
-    events: Any, how: Input, writer: RejectedWriter, progress: Progress | None = None
-) -> Iterator[Conformed]:
+def normalised(
+    events: Any, how: WriteInput, writer: RejectedWriter, progress: Progress | None = None
+) -> Iterator[Normalised]:
     """Read events from paths or a table and bring them into the common form; keep what is rejected."""
     if _is_path(events):
         yield from _of_files(events, how, writer, progress)
         return
     total, done = row_count(events), 0
     for batch in batches(events):
-        made = how.conform(batch, first_row=done)
+        made = how.normalise(batch, first_row=done)
         writer.write(made.rejected, "")
         done += batch.num_rows
         if progress is not None:
@@ -83,12 +83,12 @@ def _is_path(events: Any) -> bool:
 
 
 def _of_files(
-    events: Any, how: Input, writer: RejectedWriter, progress: Progress | None
-) -> Iterator[Conformed]:
+    events: Any, how: WriteInput, writer: RejectedWriter, progress: Progress | None
+) -> Iterator[Normalised]:
     opened = read_events(events, reading=how.reading)
     for piece in opened.pieces():
         try:
-            made = how.conform(piece.batch)
+            made = how.normalise(piece.batch)
         except DataError as error:
             raise DataError(f"{piece.file}: {error}") from error
         if piece.rejected is not None:
@@ -162,7 +162,7 @@ class Writer:
     _rows_waiting: int = 0
     _chunks: int = 0
 
-    def add(self, events: Conformed) -> None:
+    def add(self, events: Normalised) -> None:
         """Take in events; write them when there are enough."""
         self._settle(events.coordinates)
         batch = _without_empty(events.events)
@@ -228,7 +228,7 @@ class Writer:
 
     def _write(self, table: pa.Table) -> None:
         x, y = centres(table, self.coordinates)
-        grid = Grid.of(self.cell_m, self.coordinates)
+        grid = CellGrid.of(self.cell_m, self.coordinates)
         start, end = _int64(table, "start"), _int64(table, "end")
         located = ~np.isnan(x)
         keys: tuple[Any, ...] = (end // DAY, located, grid.places(x), grid.places(y))
@@ -272,7 +272,7 @@ def _wider(name: str, before: str | None, kind: Type) -> str:
 
 
 def _plain(batch: pa.RecordBatch, kinds: Mapping[str, str]) -> pa.RecordBatch:
-    """Give a conformed batch the types that files have: texts without dictionaries, times as timestamps."""
+    """Give a normalised batch the types that files have: texts without dictionaries, times as timestamps."""
     columns = {}
     for name, column in zip(batch.schema.names, batch.columns, strict=True):
         if name in ("start", "end"):
@@ -286,8 +286,8 @@ def _plain(batch: pa.RecordBatch, kinds: Mapping[str, str]) -> pa.RecordBatch:
     return pa.RecordBatch.from_pydict(columns)
 
 
-def storable(events: Conformed) -> pa.RecordBatch:
-    """Give conformed events the columns and types that they have in files."""
+def storable(events: Normalised) -> pa.RecordBatch:
+    """Give normalised events the columns and types that they have in files."""
     kinds = {c.name: kind.value for c in events.events.schema if (kind := type_of(c.type)) is not None}
     table = _named(pa.Table.from_batches([_plain(events.events, kinds)]), events.coordinates)
     arrays = [column.combine_chunks() for column in table.columns]

@@ -16,12 +16,12 @@ from whimbrel.graph.expressions import (
     Call,
     Expr,
     Literal,
-    Part,
+    PartRef,
     Unary,
     conjuncts,
     format_expr,
 )
-from whimbrel.graph.operators import Clock, Derive, Filter, Source
+from whimbrel.graph.operators import Derive, Filter, Source, TimePoints
 from whimbrel.lang.wbl.compile import compile_text
 from whimbrel.model.schema import Coordinates, Type
 
@@ -48,7 +48,7 @@ class Equals:
 
 
 @dataclass(frozen=True, slots=True)
-class Between:
+class BetweenClause:
     """The attribute is a number (or a time) from `low` to `high`, both included."""
 
     attribute: str
@@ -65,40 +65,40 @@ class HasText:
     text: str
 
 
-Clause = Equals | Between | HasText
+Clause = Equals | BetweenClause | HasText
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class SubscriptionClauses:
     """All that a subscription asks: clauses, and perhaps a region (WKT)."""
 
     clauses: tuple[Clause, ...] = ()
     region: str | None = None
 
-    def and_also(self, other: Asked) -> Asked:
+    def and_also(self, other: SubscriptionClauses) -> SubscriptionClauses:
         """Ask both."""
         if self.region is not None and other.region is not None:
             raise DataError("a subscription has one place; join the two into one polygon")
-        return Asked(_narrowed(self.clauses + other.clauses), self.region or other.region)
+        return SubscriptionClauses(_narrowed(self.clauses + other.clauses), self.region or other.region)
 
 
 def _narrowed(clauses: tuple[Clause, ...]) -> tuple[Clause, ...]:
     """Join the ranges of one attribute: `speed > 10 and speed <= 20` is one range."""
-    ranges: dict[str, Between] = {}
+    ranges: dict[str, BetweenClause] = {}
     for clause in clauses:
-        if isinstance(clause, Between):
+        if isinstance(clause, BetweenClause):
             known = ranges.get(clause.attribute, clause)
             low, high = max(known.low, clause.low), min(known.high, clause.high)
-            ranges[clause.attribute] = Between(clause.attribute, low, high)
-    return (*(clause for clause in clauses if not isinstance(clause, Between)), *ranges.values())
+            ranges[clause.attribute] = BetweenClause(clause.attribute, low, high)
+    return (*(clause for clause in clauses if not isinstance(clause, BetweenClause)), *ranges.values())
 
 
-def of_type(event_type: str) -> Asked:
+def of_type(event_type: str) -> SubscriptionClauses:
     """Ask for events of one type."""
-    return Asked((Equals("type", (event_type,), Type.STRING),))
+    return SubscriptionClauses((Equals("type", (event_type,), Type.STRING),))
 
 
-def of_values(values: Mapping[str, object]) -> Asked:
+def of_values(values: Mapping[str, object]) -> SubscriptionClauses:
     """Ask for equal attributes."""
     clauses = []
     for name, value in values.items():
@@ -110,11 +110,11 @@ def of_values(values: Mapping[str, object]) -> Asked:
         if isinstance(plain, float) and not math.isfinite(plain):
             raise DataError(f"attribute {name!r} cannot equal {plain}; give a finite number")
         clauses.append(Equals(_name(name), (plain,), _type_of(plain)))
-    return Asked(tuple(clauses))
+    return SubscriptionClauses(tuple(clauses))
 
 
 @lru_cache(maxsize=4096)
-def of_text(text: str, coordinates: Coordinates) -> Asked:
+def of_text(text: str, coordinates: Coordinates) -> SubscriptionClauses:
     """Read one event of a pattern: `Taxi(state = 'free', this in box(0, 0, 9, 9))`."""
     graph = _compiled(text, text, "", coordinates)
     source = graph[0]
@@ -123,7 +123,7 @@ def of_text(text: str, coordinates: Coordinates) -> Asked:
 
 
 @lru_cache(maxsize=4096)
-def of_condition(text: str, coordinates: Coordinates) -> Asked:
+def of_condition(text: str, coordinates: Coordinates) -> SubscriptionClauses:
     """Read conditions on one event: `state = 'free' and speed > 30`."""
     return _conditions(_compiled(f"Event({text})", text, "Event(", coordinates)[1:])
 
@@ -135,7 +135,9 @@ def _compiled(pattern: str, text: str, before: str, coordinates: Coordinates) ->
     except QueryError as error:
         raise _moved(error, len(head) + len(before), text) from None
     kept = tuple(o for o in operators if isinstance(o, Source | Filter))
-    others = [o for o in operators if isinstance(o, Clock) or not isinstance(o, Source | Filter | Derive)]
+    others = [
+        o for o in operators if isinstance(o, TimePoints) or not isinstance(o, Source | Filter | Derive)
+    ]
     if others or len([o for o in kept if isinstance(o, Source)]) != 1 or not isinstance(kept[0], Source):
         raise QueryError(f"{text!r} is not about a single event", hint=_SUPPORTED)
     return kept
@@ -152,8 +154,8 @@ def _moved(error: QueryError, columns: int, text: str) -> QueryError:
     return made.located_in(text)
 
 
-def _conditions(filters: tuple[Source | Filter, ...]) -> Asked:
-    asked = Asked()
+def _conditions(filters: tuple[Source | Filter, ...]) -> SubscriptionClauses:
+    asked = SubscriptionClauses()
     for operator in filters:
         assert isinstance(operator, Filter)
         for clause in conjuncts(operator.condition):
@@ -161,20 +163,20 @@ def _conditions(filters: tuple[Source | Filter, ...]) -> Asked:
     return asked
 
 
-def _asked(clause: Expr) -> Asked:
+def _asked(clause: Expr) -> SubscriptionClauses:
     match clause:
-        case Call("within_region", (Part(None), Literal(str() as region, _))):
-            return Asked(region=region)
+        case Call("within_region", (PartRef(None), Literal(str() as region, _))):
+            return SubscriptionClauses(region=region)
         case Call("between", (Attribute(None, name), Literal(low, kind), Literal(high, _))):
             return _between(name, low, high, kind, clause)
         case Call("in", (Attribute(None, name), *choices)):
             return _equals(name, choices, clause)
         case Call(how, (Attribute(None, name), Literal(str() as text, _))) if how in _TEXTS:
-            return Asked((HasText(_name(name), how, text),))
+            return SubscriptionClauses((HasText(_name(name), how, text),))
         case Attribute(None, name):
-            return Asked((Equals(_name(name), (True,), Type.BOOL),))
+            return SubscriptionClauses((Equals(_name(name), (True,), Type.BOOL),))
         case Unary("not", Attribute(None, name)):
-            return Asked((Equals(_name(name), (False,), Type.BOOL),))
+            return SubscriptionClauses((Equals(_name(name), (False,), Type.BOOL),))
         case Binary(operator, Literal() as constant, Attribute(None, name)) if operator in _FLIPPED:
             return _compared(name, _FLIPPED[operator], constant, clause)
         case Binary(operator, Attribute(None, name), Literal() as constant) if operator in _FLIPPED:
@@ -182,7 +184,7 @@ def _asked(clause: Expr) -> Asked:
     raise _unsupported(clause)
 
 
-def _compared(name: str, operator: str, constant: Literal, clause: Expr) -> Asked:
+def _compared(name: str, operator: str, constant: Literal, clause: Expr) -> SubscriptionClauses:
     if operator in ("=", "!="):
         return _equals(name, [constant], clause, negated=operator == "!=")
     if operator in ("<", "<="):
@@ -207,14 +209,16 @@ def _type_of(value: Value) -> Type:
     return Type.STRING if isinstance(value, str) else Type.FLOAT
 
 
-def _equals(name: str, choices: Sequence[Expr], clause: Expr, *, negated: bool = False) -> Asked:
+def _equals(
+    name: str, choices: Sequence[Expr], clause: Expr, *, negated: bool = False
+) -> SubscriptionClauses:
     constants = [choice for choice in choices if isinstance(choice, Literal)]
     values = tuple(constant.value for constant in constants if constant.value is not None)
     kinds = {Type.FLOAT if c.type is Type.INT else c.type for c in constants}
     if len(values) < len(choices) or len(kinds) > 1 or Type.DURATION in kinds:
         raise _unsupported(clause)
     kind = kinds.pop() or _type_of(values[0])
-    return Asked((Equals(_name(name), values, kind, negated),))
+    return SubscriptionClauses((Equals(_name(name), values, kind, negated),))
 
 
 def _closed(bound: Value | None, operator: str, towards: float) -> float | None:
@@ -224,8 +228,8 @@ def _closed(bound: Value | None, operator: str, towards: float) -> float | None:
     return float(bound) if operator in ("<=", ">=") else math.nextafter(float(bound), towards)
 
 
-def _between(name: str, low: object, high: object, kind: Type | None, clause: Expr) -> Asked:
+def _between(name: str, low: object, high: object, kind: Type | None, clause: Expr) -> SubscriptionClauses:
     bounds = [float(b) for b in (low, high) if isinstance(b, int | float) and not isinstance(b, bool)]
     if len(bounds) < 2 or kind is Type.DURATION:
         raise _unsupported(clause)
-    return Asked((Between(_name(name), bounds[0], bounds[1]),))
+    return SubscriptionClauses((BetweenClause(_name(name), bounds[0], bounds[1]),))

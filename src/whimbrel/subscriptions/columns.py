@@ -96,7 +96,7 @@ def column_hashes(column: Column, high: Ints, low: Ints) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class WantedColumns:
     """The names of the columns that subscriptions ask for, and whether numbers or texts are asked of any."""
 
     names: tuple[str, ...]
@@ -104,7 +104,7 @@ class Wanted:
     texts: bool
 
 
-def read_columns(batch: pa.RecordBatch, wanted: Wanted, x: Floats, y: Floats) -> Columns:
+def read_columns(batch: pa.RecordBatch, wanted: WantedColumns, x: Floats, y: Floats) -> Columns:
     """Read the columns of a batch; one that it does not have is null everywhere."""
     shape = (len(wanted.names), batch.num_rows)
     highs, lows = np.empty(shape, np.int64), np.empty(shape, np.int64)

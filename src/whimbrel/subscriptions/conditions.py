@@ -11,8 +11,8 @@ import numpy as np
 from whimbrel.model.schema import Type
 from whimbrel.space.kernels.lists import allocate, exponent_for, release
 from whimbrel.space.lists import Ints, Lists, lengthen
-from whimbrel.subscriptions.clauses import Between, Clause, Equals, HasText
-from whimbrel.subscriptions.columns import Wanted, hash_values
+from whimbrel.subscriptions.clauses import BetweenClause, Clause, Equals, HasText
+from whimbrel.subscriptions.columns import WantedColumns, hash_values
 from whimbrel.subscriptions.kernels import conditions as kernels
 
 _HOW = {"startswith": kernels.PREFIX, "endswith": kernels.SUFFIX, "contains": kernels.SUBSTRING}
@@ -40,9 +40,9 @@ class Conditions:
         self._asks_numbers = self._asks_texts = False
 
     @property
-    def wanted(self) -> Wanted:
+    def wanted(self) -> WantedColumns:
         """The columns that any condition reads."""
-        return Wanted(tuple(self._columns), self._asks_numbers, self._asks_texts)
+        return WantedColumns(tuple(self._columns), self._asks_numbers, self._asks_texts)
 
     def column(self, name: str) -> int:
         """Give the number of a column, a new one if nobody has asked for it yet."""
@@ -134,7 +134,7 @@ class Conditions:
         """Write a clause as three words."""
         column = self.column(clause.attribute)
         match clause:
-            case Between(_, low, high):
+            case BetweenClause(_, low, high):
                 self._asks_numbers = True
                 bits = (np.array([low, high]) + 0.0).view(
                     np.int64

@@ -13,14 +13,14 @@ from whimbrel.errors import DataError
 from whimbrel.model.frames import batches
 from whimbrel.model.schema import Coordinates
 from whimbrel.space.geometry import Floats
-from whimbrel.space.grid import Grid
+from whimbrel.space.grid import ShapeGrid
 from whimbrel.space.lists import Ints, lengthen
-from whimbrel.space.places import Boxes, Circles, Places, Polygons, one_place, polygons_of
-from whimbrel.subscriptions.clauses import Asked, of_condition, of_text, of_type, of_values
+from whimbrel.space.places import Boxes, Circles, PlaceSet, Polygons, one_place, polygons_of
+from whimbrel.subscriptions.clauses import SubscriptionClauses, of_condition, of_text, of_type, of_values
 from whimbrel.subscriptions.columns import read_columns, read_points
-from whimbrel.subscriptions.names import Given, Names
+from whimbrel.subscriptions.names import GivenNames, SubscriptionNames
 from whimbrel.subscriptions.paths import Pairs, Paths, joined
-from whimbrel.subscriptions.tables import NO_ROWS, Rows, read_rows
+from whimbrel.subscriptions.tables import NO_ROWS, SubscriptionRows, read_rows
 
 Where = str | Mapping[str, object]
 """Conditions in the Whimbrel language, or the values that attributes must have."""
@@ -56,9 +56,9 @@ class Subscriptions:
             self.coordinates = Coordinates(coordinates)
         except ValueError:
             raise DataError(f"{coordinates!r} are no coordinates; use 'plane' or 'lonlat'") from None
-        self._names = Names()
+        self._names = SubscriptionNames()
         self._paths = Paths()
-        self._grid = Grid(self.coordinates)
+        self._grid = ShapeGrid(self.coordinates)
         self._has_place = np.zeros(0, np.bool_)
         self._free: Ints = np.zeros(0, np.int64)
         self._freed = 0
@@ -70,7 +70,7 @@ class Subscriptions:
     def __contains__(self, subscription: object) -> bool:
         if not isinstance(subscription, str | int):
             return False
-        return bool(self._names.find(Given([subscription]))[0] >= 0)
+        return bool(self._names.find(GivenNames([subscription]))[0] >= 0)
 
     def __repr__(self) -> str:
         return f"<{len(self):,} subscriptions, coordinates {self.coordinates.value}>"
@@ -119,7 +119,7 @@ class Subscriptions:
         if place is not None and asked.region is not None:
             raise DataError("a subscription has one place; leave out 'place', or the region in the text")
         place = asked.region if place is None else place
-        self._add(Given([subscription]), asked, None if place is None else one_place(place))
+        self._add(GivenNames([subscription]), asked, None if place is None else one_place(place))
 
     def add_circles(
         self,
@@ -132,7 +132,7 @@ class Subscriptions:
         type: str | None = None,
     ) -> None:
         """Add many subscriptions to circles at once: a centre and a radius each, or one radius for all."""
-        given = Given(ids)
+        given = GivenNames(ids)
         columns = (("x", x), ("y", y), ("radius_m", radius_m))
         places = Circles(*(_floats(what, values, len(given)) for what, values in columns))
         self._add(given, self._asked_of_all(where, type), places)
@@ -141,7 +141,7 @@ class Subscriptions:
         self, ids: Any, boxes: npt.ArrayLike, *, where: Where | None = None, type: str | None = None
     ) -> None:
         """Add many subscriptions to boxes: rows of least x, least y, largest x and largest y."""
-        given = Given(ids)
+        given = GivenNames(ids)
         rows = np.asarray(boxes, np.float64)
         if rows.shape != (len(given), 4):
             raise DataError(
@@ -154,7 +154,7 @@ class Subscriptions:
         type: str | None = None,
     ) -> None:  # fmt: skip
         """Add many subscriptions to polygons: Shapely polygons, WKT or WKB."""
-        given = Given(ids)
+        given = GivenNames(ids)
         if len(polygons) != len(given):
             raise DataError(f"{len(given)} ids do not go with {len(polygons)} polygons; give one each")
         self._add(given, self._asked_of_all(where, type), Polygons(polygons_of(polygons)))
@@ -171,9 +171,9 @@ class Subscriptions:
         asked = self._asked_of_all(where, type)
         parts = [batch for batch in batches(table) if batch.num_rows]
         read = [read_rows(batch, self.coordinates) for batch in parts]
-        given = [Given(batch.column("id")) for batch in parts]
+        given = [GivenNames(batch.column("id")) for batch in parts]
         if parts:
-            self._names.check_new(Given(pa.chunked_array([each.array for each in given])))
+            self._names.check_new(GivenNames(pa.chunked_array([each.array for each in given])))
         for names, rows in zip(given, read, strict=True):
             if rows.places is not None:
                 rows.places.check(self.coordinates, names.shown)
@@ -188,7 +188,7 @@ class Subscriptions:
         DataError
             If there is no such subscription; then none is removed.
         """
-        given = Given(ids)
+        given = GivenNames(ids)
         numbers = self._names.find(given)
         unknown = np.flatnonzero(numbers < 0)
         if len(unknown):
@@ -254,19 +254,25 @@ class Subscriptions:
             kept[placed] = self._grid.hold(x[rows[placed]], y[rows[placed]], numbers[placed])
         return rows[kept], numbers[kept]
 
-    def _asked(self, where: Where | None, event_type: str | None) -> Asked:
-        asked = Asked() if event_type is None else of_type(event_type)
+    def _asked(self, where: Where | None, event_type: str | None) -> SubscriptionClauses:
+        asked = SubscriptionClauses() if event_type is None else of_type(event_type)
         if isinstance(where, str):
             return asked.and_also(of_condition(where, self.coordinates))
         return asked if where is None else asked.and_also(of_values(where))
 
-    def _asked_of_all(self, where: Where | None, event_type: str | None) -> Asked:
+    def _asked_of_all(self, where: Where | None, event_type: str | None) -> SubscriptionClauses:
         asked = self._asked(where, event_type)
         if asked.region is not None:
             raise DataError("each of these subscriptions has a place; leave the region out of 'where'")
         return asked
 
-    def _add(self, given: Given, asked: Asked, places: Places | None, rows: Rows = NO_ROWS) -> None:
+    def _add(
+        self,
+        given: GivenNames,
+        asked: SubscriptionClauses,
+        places: PlaceSet | None,
+        rows: SubscriptionRows = NO_ROWS,
+    ) -> None:
         """Check everything, then add."""
         self._names.check_new(given)
         if places is not None:

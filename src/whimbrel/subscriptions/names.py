@@ -22,7 +22,7 @@ _LONGEST = 1_000
 """So many names of so many bytes fit into one Arrow array."""
 
 
-class Given:
+class GivenNames:
     """Names as they were given: all texts or all whole numbers, with a hash of each."""
 
     def __init__(self, names: Any) -> None:
@@ -81,7 +81,7 @@ def _as_array(names: Any) -> pa.Array:
     raise DataError(f"ids are texts or whole numbers, not {names.type}")
 
 
-class Names:
+class SubscriptionNames:
     """Which number each name has, and which name each number."""
 
     def __init__(self) -> None:
@@ -94,7 +94,7 @@ class Names:
         """The memory that names take."""
         return self._names.nbytes + self._lists.nbytes
 
-    def find(self, given: Given) -> Ints:
+    def find(self, given: GivenNames) -> Ints:
         """Give the numbers of names, -1 for those that nobody has."""
         if self.is_text is not given.is_text:
             return np.full(len(given), -1, np.int64)
@@ -104,7 +104,7 @@ class Names:
             lists.slots, lists.old, lists.words,
         )  # fmt: skip
 
-    def check_new(self, given: Given) -> None:
+    def check_new(self, given: GivenNames) -> None:
         """Refuse names that are taken, given twice, or of the other kind than those there are."""
         if self.is_text is not None and self.is_text is not given.is_text and len(given):
             kinds = ("texts", "whole numbers") if self.is_text else ("whole numbers", "texts")
@@ -120,7 +120,7 @@ class Names:
                 ).as_py()
                 raise DataError(f"{given.shown(row)} is given twice; ids must differ")
 
-    def enter(self, numbers: Ints, given: Given) -> None:
+    def enter(self, numbers: Ints, given: GivenNames) -> None:
         """Give numbers their names."""
         if not len(numbers):
             return
@@ -138,7 +138,7 @@ class Names:
             lists.make_room(words=longest // 2 + 8)
         lists.go_on()
 
-    def forget(self, numbers: Ints, given: Given) -> None:
+    def forget(self, numbers: Ints, given: GivenNames) -> None:
         """Take the names of numbers away."""
         lists = self._lists
         kernels.forget(

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from whimbrel.space.geometry import Floats
-from whimbrel.space.grid import Grid
+from whimbrel.space.grid import ShapeGrid
 from whimbrel.space.kernels.lists import BIGGEST
 from whimbrel.space.lists import Ints, Lists, lengthen
 from whimbrel.subscriptions.columns import Columns
@@ -131,7 +131,7 @@ class Paths:
         if rows:
             self._seen[:known] = columns.values[:, np.linspace(0, rows - 1, _SEEN).astype(np.int64)]
 
-    def find_placed(self, x: Floats, y: Floats, grid: Grid, columns: Columns) -> Pairs:
+    def find_placed(self, x: Floats, y: Floats, grid: ShapeGrid, columns: Columns) -> Pairs:
         """Give the pairs of events and subscriptions in a grid whose condition they meet, by row."""
         found: list[Pairs] = []
         done, room = 0, len(x) + 1024

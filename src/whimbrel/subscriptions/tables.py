@@ -14,7 +14,7 @@ from whimbrel.model.faults import Faults
 from whimbrel.model.schema import Coordinates
 from whimbrel.space.geometry import Floats
 from whimbrel.space.lists import Ints
-from whimbrel.space.places import Circles, Places, Polygons, polygons_of
+from whimbrel.space.places import Circles, PlaceSet, Polygons, polygons_of
 from whimbrel.subscriptions.clauses import ALIASES, TIMES
 from whimbrel.subscriptions.columns import column_hashes
 
@@ -23,19 +23,19 @@ _PLACES = frozenset({"geometry", "x", "y", "lon", "lat", "radius_m"})
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class SubscriptionRows:
     """What the rows of a table ask for: places, and hashes of the values of some attributes."""
 
-    places: Places | None = None
+    places: PlaceSet | None = None
     names: tuple[str, ...] = ()
     highs: Ints | None = None
     lows: Ints | None = None
 
 
-NO_ROWS = Rows()
+NO_ROWS = SubscriptionRows()
 
 
-def read_rows(batch: pa.RecordBatch, coordinates: Coordinates) -> Rows:
+def read_rows(batch: pa.RecordBatch, coordinates: Coordinates) -> SubscriptionRows:
     """Read a batch of subscriptions; the column `id` is not looked at."""
     found = set(batch.schema.names)
     if "id" not in found:
@@ -48,14 +48,14 @@ def read_rows(batch: pa.RecordBatch, coordinates: Coordinates) -> Rows:
     columns = [from_arrow(natural(name, batch.column(name), Faults(batch.num_rows))) for name in names]
     places = _places(batch, found & _PLACES, coordinates)
     if not names:
-        return Rows(places)
+        return SubscriptionRows(places)
     highs, lows = np.empty((2, len(names), batch.num_rows), np.int64)
     for place, column in enumerate(columns):
         column_hashes(column, highs[place], lows[place])
-    return Rows(places, tuple(names), highs, lows)
+    return SubscriptionRows(places, tuple(names), highs, lows)
 
 
-def _places(batch: pa.RecordBatch, found: set[str], coordinates: Coordinates) -> Places | None:
+def _places(batch: pa.RecordBatch, found: set[str], coordinates: Coordinates) -> PlaceSet | None:
     if not found:
         return None
     if found == {"geometry"}:

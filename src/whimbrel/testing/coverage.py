@@ -22,7 +22,7 @@ from whimbrel.graph.expressions import (
     Call,
     Expr,
     Literal,
-    Part,
+    PartRef,
     Unary,
     conjunction,
     conjuncts,
@@ -34,23 +34,22 @@ from whimbrel.graph.motion import Encounter, Motion
 from whimbrel.graph.operators import (
     Absent,
     Aggregate,
-    Case,
-    Clock,
     Derive,
+    DeriveCase,
     Filter,
     Graph,
-    Match,
+    JoinPattern,
     Merge,
     Operator,
     PatternPart,
     Repeat,
     Source,
+    TimePoints,
 )
 from whimbrel.graph.policies import Assign, Context, Select
 from whimbrel.graph.query import Query
 from whimbrel.graph.scope import scope
-from whimbrel.graph.sequence import NO_SKIP, Step, TimedOut, is_absent
-from whimbrel.graph.sequence import Sequence as Steps
+from whimbrel.graph.sequence import NO_SKIP, PatternStep, StepPattern, TimedOut, is_absent
 from whimbrel.model.schema import Type
 from whimbrel.testing.positions import QueryPositions
 from whimbrel.testing.scenario import Scenario
@@ -116,7 +115,9 @@ class Probe:
     def to_query(self) -> Query:
         """Make a query that reports each event of every counted stream, under the name of the stream."""
         one = (Assign("one", Literal(1, Type.INT)),)
-        outputs = [Derive(f"{PREFIX}{stream}", stream, (Case(stream, None, one),)) for stream in self.counted]
+        outputs = [
+            Derive(f"{PREFIX}{stream}", stream, (DeriveCase(stream, None, one),)) for stream in self.counted
+        ]
         operators = (*self.graph.operators, *self.added.values(), *outputs)
         graph = Graph(operators, tuple(output.name for output in outputs), self.graph.coordinates)
         return replace(self.query, graph=graph, subscriptions=())
@@ -138,7 +139,7 @@ def _(operator: Source, probe: Probe) -> Iterable[Goal]:
 
 
 @goals_of.register
-def _(operator: Clock, probe: Probe) -> Iterable[Goal]:  # noqa: ARG001, it comes whatever is given
+def _(operator: TimePoints, probe: Probe) -> Iterable[Goal]:  # noqa: ARG001, it comes whatever is given
     return ()
 
 
@@ -157,7 +158,9 @@ def _(operator: Filter, probe: Probe) -> Iterable[Goal]:
 @goals_of.register
 def _(operator: Merge, probe: Probe) -> Iterable[Goal]:
     owner = _definition_of(operator.name)
-    users = [user for user in probe.graph.operators if isinstance(user, Match) and _uses(user, operator.name)]
+    users = [
+        user for user in probe.graph.operators if isinstance(user, JoinPattern) and _uses(user, operator.name)
+    ]
     for number, branch in enumerate(operator.branches):
         names = [branch.alias] if branch.alias else list(scope(probe.graph, branch.input))
         own = _only_in(probe.graph, operator, number)
@@ -179,7 +182,7 @@ def _(operator: Repeat, probe: Probe) -> Iterable[Goal]:
 
 
 @goals_of.register
-def _(operator: Match, probe: Probe) -> Iterable[Goal]:
+def _(operator: JoinPattern, probe: Probe) -> Iterable[Goal]:
     owner = _definition_of(operator.name)
     plain = _plain(operator)
     held = operator.name if plain == operator else probe.add(plain)
@@ -198,7 +201,7 @@ def _(operator: Match, probe: Probe) -> Iterable[Goal]:
 
 
 @goals_of.register
-def _(operator: Steps, probe: Probe) -> Iterable[Goal]:
+def _(operator: StepPattern, probe: Probe) -> Iterable[Goal]:
     owner = _definition_of(operator.name)
     plain = replace(operator, skip=NO_SKIP, counted=False)
     held = operator.name if plain == operator else probe.add(plain)
@@ -207,7 +210,7 @@ def _(operator: Steps, probe: Probe) -> Iterable[Goal]:
         for text, test in _ways_to_take(step):
             yield Goal(f"{owner}: the step {step.name} was {text}", at, probe.some(_with(probe, held, test)))
     for number, element in enumerate(operator.steps):
-        if isinstance(element, Step):
+        if isinstance(element, PatternStep):
             yield from _goals_of_step(element, probe, owner, plain, number, held)
 
 
@@ -226,9 +229,9 @@ def _(operator: TimedOut, probe: Probe) -> Iterable[Goal]:
     yield Goal(f"{owner}: a match ran out of time", at, probe.some(operator.name))
 
 
-def _ways_to_take(step: Step) -> Iterable[tuple[str, Expr]]:
+def _ways_to_take(step: PatternStep) -> Iterable[tuple[str, Expr]]:
     """List what can become of a step in a match, each with the test that tells."""
-    count = Call("count", (Part(step.name),))
+    count = Call("count", (PartRef(step.name),))
     least = step.quantifier.at_least
     yield "taken", Binary(">", count, Literal(0, Type.INT))
     if step.quantifier.optional:
@@ -245,7 +248,7 @@ def _with(probe: Probe, stream: str, test: Expr) -> str:
 
 
 def _goals_of_step(
-    step: Step, probe: Probe, owner: str, plain: Steps, number: int, held: str
+    step: PatternStep, probe: Probe, owner: str, plain: StepPattern, number: int, held: str
 ) -> Iterable[Goal]:
     """Ask whether the absence of a step, or its condition on earlier ones, ever mattered."""
     at = step.at or probe.positions.parts.get((owner, step.name))
@@ -287,7 +290,7 @@ def _(operator: Derive, probe: Probe) -> Iterable[Goal]:
     yield Goal(f"{operator.name} was detected", at, probe.some(operator.name))
 
 
-def _goals_of_parts(operator: Match, probe: Probe, owner: str) -> Iterable[Goal]:
+def _goals_of_parts(operator: JoinPattern, probe: Probe, owner: str) -> Iterable[Goal]:
     """Ask of a sequence how far it got, of a conjunction which of its parts came."""
     for number, part in enumerate(operator.parts):
         name = _shown(part, probe.graph)
@@ -297,12 +300,12 @@ def _goals_of_parts(operator: Match, probe: Probe, owner: str) -> Iterable[Goal]
         yield Goal(f"{owner}: the part {name} was filled", at, probe.some(stream))
 
 
-def _is_sequence(operator: Match) -> bool:
+def _is_sequence(operator: JoinPattern) -> bool:
     steps = {(order.first, order.second) for order in operator.orders if order.gap is None}
     return all((number, number + 1) in steps for number in range(len(operator.parts) - 1))
 
 
-def _beginning(operator: Match, count: int, graph: Graph) -> Match:
+def _beginning(operator: JoinPattern, count: int, graph: Graph) -> JoinPattern:
     """Cut a match down to its first parts, with the conditions and absences that they can decide."""
     names: set[str | None] = {None, GROUP}
     for part in operator.parts[:count]:
@@ -328,13 +331,13 @@ def _reads_only(conditions: Sequence[Expr], names: set[str | None], absent: Abse
     return all(parts_of(condition) <= names | {absent.alias} for condition in conditions)
 
 
-def _plain(operator: Match) -> Match:
+def _plain(operator: JoinPattern) -> JoinPattern:
     """Change a match so that it takes every combination and uses nothing up."""
     parts = tuple(replace(part, select=Select.EACH) for part in operator.parts)
     return replace(operator, parts=parts, context=Context.EACH, consuming=())
 
 
-def _having_taken(user: Match, part: str) -> Match:
+def _having_taken(user: JoinPattern, part: str) -> JoinPattern:
     """Add the condition that an alternative was the one taken: its name then has a time."""
     taken = Unary("not", Call("is_null", (Attribute(part, "start"),)))
     plain = _plain(user)
@@ -354,7 +357,7 @@ def _only_in(graph: Graph, merge: Merge, number: int) -> str | None:
     return None
 
 
-def _uses(match: Match, stream: str) -> bool:
+def _uses(match: JoinPattern, stream: str) -> bool:
     return any(part.input == stream for part in match.parts)
 
 

@@ -35,18 +35,18 @@ class QueryPositions:
         for statement in parsed.statements:
             if isinstance(statement, t.Definition):
                 positions._read(statement.name, statement)
-            elif isinstance(statement, t.Subscription):
+            elif isinstance(statement, t.SubscriptionNode):
                 positions._read(subscription_name(statement), statement)
         return positions
 
-    def _read(self, name: str, statement: t.Definition | t.Subscription) -> None:
+    def _read(self, name: str, statement: t.Definition | t.SubscriptionNode) -> None:
         self.definitions[name] = statement.at
         for number, case in enumerate(statement.cases):
             self.cases[name, number] = case.at
             for part in _parts(case.detect):
                 self._read_part(name, part)
 
-    def _read_part(self, name: str, part: t.PatternPart) -> None:
+    def _read_part(self, name: str, part: t.PatternPartNode) -> None:
         if part.alias is not None:
             self.parts.setdefault((name, part.alias), part.at)
         if isinstance(part.what, t.Occurrence):
@@ -54,11 +54,11 @@ class QueryPositions:
             self.types.setdefault(part.what.type, part.what.at or part.at)
 
 
-def _parts(pattern: t.Pattern | t.Motion) -> Iterator[t.PatternPart]:
-    if isinstance(pattern, t.Motion):
-        yield t.PatternPart(pattern.mover, alias=pattern.alias, at=pattern.at)
+def _parts(pattern: t.PatternNode | t.MotionNode) -> Iterator[t.PatternPartNode]:
+    if isinstance(pattern, t.MotionNode):
+        yield t.PatternPartNode(pattern.mover, alias=pattern.alias, at=pattern.at)
         return
     for part in pattern.parts:
         yield part
-        if isinstance(part.what, t.Pattern):
+        if isinstance(part.what, t.PatternNode):
             yield from _parts(part.what)

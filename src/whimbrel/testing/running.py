@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from whimbrel.engine.detect import run
-from whimbrel.engine.intake import Counts
+from whimbrel.engine.bounded import run
+from whimbrel.engine.ingest import Counts
 from whimbrel.engine.session import Session
 from whimbrel.errors import DataError, ScenarioError, WhimbrelError, did_you_mean
 from whimbrel.graph.functions import Function

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from whimbrel.engine.needs import Needs
-from whimbrel.engine.noticed import types_named
+from whimbrel.engine.input_notes import types_named
+from whimbrel.engine.required_columns import RequiredColumns
 from whimbrel.errors import DataError, ScenarioError
 from whimbrel.graph.operators import Source
 from whimbrel.graph.query import Query
 from whimbrel.io.files import read_events
-from whimbrel.model.batch import Conformed, conform
+from whimbrel.model.batch import Normalised, normalise
 from whimbrel.model.columns import decoded
 from whimbrel.model.reading import Reading
 from whimbrel.model.schema import Coordinates, Type
@@ -141,17 +141,17 @@ def _read(
     batches: list[pa.RecordBatch] = []
     types = [operator.event_type for operator in query.graph.operators if isinstance(operator, Source)]
     reading = Reading(types=types_named(types))
-    read = Needs(query.graph, query.functions).atoms
+    read = RequiredColumns(query.graph, query.functions).atoms
     for piece in read_events(step.path, schemas=query.schemas).pieces():
         try:
-            conformed = conform(
+            normalised = normalise(
                 piece.batch, schemas=query.schemas, coordinates=coordinates, reading=reading, read=read
             )
         except DataError as error:
             raise DataError(f"{piece.file}: {error}") from error
-        coordinates = coordinates or conformed.coordinates
-        rejected += _reasons(piece.rejected, piece.file) + _reasons(conformed.rejected, piece.file)
-        batches.append(_plain(conformed))
+        coordinates = coordinates or normalised.coordinates
+        rejected += _reasons(piece.rejected, piece.file) + _reasons(normalised.rejected, piece.file)
+        batches.append(_plain(normalised))
     table = pa.Table.from_batches(batches)
     if "id" not in table.column_names:
         width = len(str(table.num_rows))
@@ -165,9 +165,9 @@ def _reasons(rejected: pa.RecordBatch | None, file: Path) -> list[str]:
     return [f"{file}: {reason}" for reason in reasons]
 
 
-def _plain(conformed: Conformed) -> pa.RecordBatch:
+def _plain(normalised: Normalised) -> pa.RecordBatch:
     """Write times as timestamps and texts as texts, so that the batch can be joined with others."""
     columns = {}
-    for name, column in zip(conformed.events.schema.names, conformed.events.columns, strict=True):
+    for name, column in zip(normalised.events.schema.names, normalised.events.columns, strict=True):
         columns[name] = column.cast(INSTANT) if name in ("start", "end") else decoded(column)
     return pa.RecordBatch.from_pydict(columns)

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 
 from whimbrel.engine.interner import Interner
-from whimbrel.engine.streams import RowsFrame, Stream, Surroundings
+from whimbrel.engine.streams import ExecutionContext, OperatorStream, RowsFrame
 from whimbrel.engine.values import BoolArray, Int64Array
 from whimbrel.errors import QueryError, UnknownNameError
 from whimbrel.graph.expressions import GROUP, Attribute
 from whimbrel.graph.motion import Motion
-from whimbrel.graph.operators import Aggregate, Custom, Derive, Graph, Match, Repeat
+from whimbrel.graph.operators import Aggregate, Custom, Derive, Graph, JoinPattern, Repeat
 from whimbrel.graph.policies import Key, Partitioning
 from whimbrel.model.time import BEGINNING_OF_TIME, END_OF_TIME
 from whimbrel.whynot.events import Seen, seen
@@ -28,7 +28,7 @@ EFFORT = 4_000
 
 
 @dataclass
-class Effort:
+class SearchBudget:
     """How much may still be searched, so that an explanation comes in seconds, however many events came."""
 
     left: int = EFFORT
@@ -44,7 +44,7 @@ class Effort:
 
 
 @dataclass(frozen=True)
-class View:
+class EngineView:
     """What the engine did, seen through what was asked."""
 
     watched: Watched
@@ -62,18 +62,18 @@ class View:
         return self.watched.watched
 
     @property
-    def around(self) -> Surroundings:
+    def context(self) -> ExecutionContext:
         """What expressions over the rows need."""
-        return self.watched.around
+        return self.watched.context
 
-    def stream(self, name: str) -> Stream:
+    def stream(self, name: str) -> OperatorStream:
         """Give the stream of an operator, with all its rows."""
         return self.watched.stream(name)
 
     def examples(self, name: str, rows: Int64Array) -> tuple[Seen, ...]:
         """Look at the last of some rows of a stream."""
         stream = self.stream(name)
-        return tuple(seen(self.around, stream, int(row), name) for row in rows[-self.limit :])
+        return tuple(seen(self.context, stream, int(row), name) for row in rows[-self.limit :])
 
     def in_time(self, start: Int64Array, end: Int64Array) -> BoolArray:
         """Tell which events lie around the time that was asked for."""
@@ -89,16 +89,16 @@ class View:
         rows = stream.new[self.in_time(*stream.store.spans(stream.new))]
         return _in_order(stream, self.of_key(stream, rows, partitioning))
 
-    def of_key(self, stream: Stream, rows: Int64Array, partitioning: Partitioning) -> Int64Array:
+    def of_key(self, stream: OperatorStream, rows: Int64Array, partitioning: Partitioning) -> Int64Array:
         """Leave out the rows of groups that were not asked for."""
         if not self.key or not len(rows):
             return rows
-        groups = Groups(self.around, partitioning.keys)
+        groups = EventGroups(self.context, partitioning.keys)
         numbers = groups.of(stream, rows)
         return rows[np.array([self.of_group(group) for group in groups.values], np.bool_)[numbers]]
 
 
-def _in_order(stream: Stream, rows: Int64Array) -> Int64Array:
+def _in_order(stream: OperatorStream, rows: Int64Array) -> Int64Array:
     """Sort rows by time and by the events they are made of, however groups happen to be numbered."""
     if not len(rows):
         return rows
@@ -111,19 +111,19 @@ def _in_order(stream: Stream, rows: Int64Array) -> Int64Array:
     return rows[np.lexsort((last, first, start, end))]
 
 
-class Groups:
+class EventGroups:
     """The groups that events lie in, each with a number."""
 
-    def __init__(self, around: Surroundings, keys: tuple[Key, ...]) -> None:
-        self.around = around
+    def __init__(self, context: ExecutionContext, keys: tuple[Key, ...]) -> None:
+        self.context = context
         self.keys = keys
         self._numbers = Interner() if keys else Interner.of([None])
 
-    def of(self, stream: Stream, rows: Int64Array) -> Int64Array:
+    def of(self, stream: OperatorStream, rows: Int64Array) -> Int64Array:
         """Give the number of the group of every row."""
         if not self.keys:
             return np.zeros(len(rows), np.int64)
-        frame = RowsFrame(self.around, stream, rows, None, Partitioning(self.keys))
+        frame = RowsFrame(self.context, stream, rows, None, Partitioning(self.keys))
         columns = [_key_column(frame, key) for key in self.keys]
         return self._numbers.codes(columns[0]) if len(columns) == 1 else self._numbers.row_codes(columns)
 
@@ -136,9 +136,11 @@ class Groups:
         return [dict(zip(names, row or (), strict=True)) for row in self._numbers.values()]
 
 
-def group_of(around: Surroundings, stream: Stream, row: int, keys: tuple[Key, ...]) -> dict[str, Any]:
+def group_of(
+    context: ExecutionContext, stream: OperatorStream, row: int, keys: tuple[Key, ...]
+) -> dict[str, Any]:
     """Give the group of one row."""
-    groups = Groups(around, keys)
+    groups = EventGroups(context, keys)
     number = groups.of(stream, np.array([row], np.int64))[0]
     return groups.values[number]
 
@@ -170,9 +172,9 @@ def keys_of(graph: Graph) -> tuple[str, ...]:
     """Name the keys by which any operator of a graph parts its events."""
     found: dict[str, None] = {}
     for operator in graph.operators:
-        if isinstance(operator, Match | Repeat | Aggregate | Custom | Motion):
+        if isinstance(operator, JoinPattern | Repeat | Aggregate | Custom | Motion):
             found |= dict.fromkeys(key.name for key in operator.partitioning.keys)
-        if isinstance(operator, Match):
+        if isinstance(operator, JoinPattern):
             found |= dict.fromkeys(operator.joins)
         if isinstance(operator, Derive):
             found |= dict.fromkeys(key.name for case in operator.cases for key in case.partitioning.keys)

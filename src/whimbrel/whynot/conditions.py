@@ -10,7 +10,7 @@ import numpy as np
 
 from whimbrel.engine.evaluate import COMPARISONS, Frame, evaluate, true_rows
 from whimbrel.engine.programs import is_relation, spell_out_relations
-from whimbrel.engine.streams import RowsFrame, Surroundings
+from whimbrel.engine.streams import ExecutionContext, RowsFrame
 from whimbrel.engine.values import BoolArray, Column, FloatArray, nothing
 from whimbrel.graph.expressions import (
     GROUP,
@@ -20,7 +20,7 @@ from whimbrel.graph.expressions import (
     Call,
     Expr,
     Literal,
-    Part,
+    PartRef,
     Unary,
     children,
     conjuncts,
@@ -41,10 +41,10 @@ _TURNED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class NamedRows:
     """Rows under the names that expressions know them by; the names of absent alternatives read as null."""
 
-    around: Surroundings
+    context: ExecutionContext
     size: int
     frames: Mapping[str | None, RowsFrame | None]
     columns: dict[tuple[str | None, str], Column] = field(default_factory=dict)
@@ -52,11 +52,11 @@ class Named:
 
     @property
     def functions(self) -> Mapping[str, Function]:
-        return self.around.functions
+        return self.context.functions
 
     @property
     def coordinates(self) -> Coordinates | None:
-        return self.around.coordinates
+        return self.context.coordinates
 
     def __len__(self) -> int:
         return self.size
@@ -146,7 +146,7 @@ def missing_values(condition: Expr, frame: Frame) -> tuple[str, ...]:
                 found.setdefault(format_expr(expr))
         elif isinstance(expr, Call) and expr.function in PLACE_RELATIONS:
             for part in expr.arguments:
-                if isinstance(part, Part) and frame.column(part.name, "@x").nulls[0]:
+                if isinstance(part, PartRef) and frame.column(part.name, "@x").nulls[0]:
                     found.setdefault(f"the location of {part.name or 'the event'}")
         elif not isinstance(expr, Call) or expr.function not in ("is_null", "coalesce"):
             todo += reversed(children(expr))
@@ -158,11 +158,11 @@ def said(condition: Expr, frame: Frame) -> str:
 
     >>> from whimbrel.graph.expressions import Attribute, Binary, Literal
     >>> from whimbrel.engine.aggregator import ResultsFrame
-    >>> from whimbrel.engine.streams import Stream
-    >>> from whimbrel.engine.store import Store
+    >>> from whimbrel.engine.streams import OperatorStream
+    >>> from whimbrel.engine.row_store import RowStore
     >>> speed = Column(Type.FLOAT, np.array([28.0]))
-    >>> around = Surroundings(Stream("events", Store()))
-    >>> frame = ResultsFrame(around, 1, named={"speed": speed})
+    >>> context = ExecutionContext(OperatorStream("events", RowStore()))
+    >>> frame = ResultsFrame(context, 1, named={"speed": speed})
     >>> said(Binary(">", Attribute(None, "speed"), Literal(30, Type.INT)), frame)
     'speed was 28, needed > 30'
     """
@@ -214,7 +214,7 @@ def _(condition: Unary, frame: Frame) -> str:
 def _(condition: Call, frame: Frame) -> str:
     name, arguments = condition.function, condition.arguments
     if is_relation(condition):
-        spans = ", ".join(_span(part, frame) for part in arguments if isinstance(part, Part))
+        spans = ", ".join(_span(part, frame) for part in arguments if isinstance(part, PartRef))
         return f"{spans}, needed {format_expr(condition)}"
     if name == "between":
         value, low, high = arguments
@@ -281,13 +281,13 @@ def _how_they_lie(test: Call, frame: Frame, sentence: str) -> str:
 
 
 def _place(part: Expr, frame: Frame) -> str:
-    if not isinstance(part, Part):
+    if not isinstance(part, PartRef):
         return shortened(part)
     x, y = (value_text(first(frame.column(part.name, axis)), Type.FLOAT) for axis in ("@x", "@y"))
     return f"{part.name or 'the event'} at ({x}, {y})"
 
 
-def _span(part: Part, frame: Frame) -> str:
+def _span(part: PartRef, frame: Frame) -> str:
     start, end = (first(frame.column(part.name, name)) for name in ("start", "end"))
     if start is None or end is None:
         return f"{part.name} has no times"

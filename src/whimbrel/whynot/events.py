@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from whimbrel.engine.identity import event_ids
-from whimbrel.engine.store import Store
-from whimbrel.engine.streams import RowsFrame, Stream, Surroundings
+from whimbrel.engine.row_store import RowStore
+from whimbrel.engine.streams import ExecutionContext, OperatorStream, RowsFrame
 from whimbrel.engine.values import Column, Int64Array, to_arrow
 from whimbrel.graph.expressions import Attribute
 from whimbrel.model.time import TIME_POINT, format_instant, written_time_point
@@ -70,21 +70,21 @@ class Seen:
         }
 
 
-def seen(around: Surroundings, stream: Stream, row: int, name: str | None = None) -> Seen:
+def seen(context: ExecutionContext, stream: OperatorStream, row: int, name: str | None = None) -> Seen:
     """Look at one row of a stream."""
     rows = np.array([row], np.int64)
     start, end = stream.store.spans(rows)
     refs = np.unique(stream.store.lineage(rows).refs)
-    atoms = around.atoms.store
+    atoms = context.atoms.store
     ids = event_ids(atoms, refs).to_pylist()
     kind = stream.event_type
     if stream.store is atoms:
-        kind = first(RowsFrame(around, around.atoms, rows).column(None, "type"))
+        kind = first(RowsFrame(context, context.atoms, rows).column(None, "type"))
     times = int(start[0]), int(end[0])
     return Seen(kind, *times, tuple(ids), name or stream.name, _sources(atoms, refs))
 
 
-def _sources(atoms: Store, refs: Int64Array) -> tuple[str, ...] | None:
+def _sources(atoms: RowStore, refs: Int64Array) -> tuple[str, ...] | None:
     """Give the sources of events that have no ids of their own; None if they have."""
     own = atoms.column(Attribute(None, "id"), refs)
     if own.type is not None and not own.nulls.any():

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from whimbrel.engine.session import Session, run_bounded
 from whimbrel.engine.values import decoded
 from whimbrel.errors import DataError, QueryError, WhimbrelError, did_you_mean
-from whimbrel.graph.operators import ANY, Clock, Graph, Source
+from whimbrel.graph.operators import ANY, Graph, Source, TimePoints
 from whimbrel.graph.passes.drop_unused import drop_unused
 from whimbrel.graph.passes.find_joins import find_joins
 from whimbrel.graph.policies import WHOLE
@@ -28,7 +28,7 @@ from whimbrel.model.reading import Reading, ReadSettings
 from whimbrel.model.schema import Coordinates
 from whimbrel.model.time import BEGINNING_OF_TIME, END_OF_TIME, MINUTE, duration, instant
 from whimbrel.whynot.aside import unprocessed
-from whimbrel.whynot.asking import EFFORT, SHOWN, Groups, View, key_asked_for
+from whimbrel.whynot.asking import EFFORT, SHOWN, EngineView, EventGroups, key_asked_for
 from whimbrel.whynot.explanation import Explanation, key_text
 from whimbrel.whynot.operators import explain_graph
 from whimbrel.whynot.watching import Watched
@@ -152,7 +152,7 @@ def _explained(
 ) -> Explanation:
     if limit < 1 or effort < 1:
         raise QueryError("limit and effort must be at least 1")
-    view = View(watched, asked, *span, limit, effort, types)
+    view = EngineView(watched, asked, *span, limit, effort, types)
     owner = session or watched
     return Explanation(
         findings=explain_graph(view),
@@ -178,7 +178,7 @@ def _source(watched: Watched, events: Any) -> Iterator[pa.RecordBatch]:
         types = _types_read(watched.watched)
         events = events.scan(types=None if ANY in types else sorted(types))
     for batch in batches(events, rows=watched.slice_rows):
-        yield watched.conform(batch).events
+        yield watched.normalise(batch).events
 
 
 def _is_store(events: Any) -> bool:
@@ -203,12 +203,12 @@ def _opened(watched: Watched, paths: list[Any]) -> EventFiles:
 def _files(watched: Watched, paths: list[Any]) -> Iterator[pa.RecordBatch]:
     for piece in _opened(watched, paths).pieces():
         try:
-            conformed = watched.conform(piece.batch)
+            normalised = watched.normalise(piece.batch)
         except DataError as error:
             raise DataError(f"{piece.file}: {error}") from error
         if piece.rejected is not None and piece.rejected.num_rows:
             watched.count_rejected(piece.rejected)
-        yield conformed.events
+        yield normalised.events
 
 
 def _counted(source: Iterable[pa.RecordBatch], types: Counter[str]) -> Iterator[pa.RecordBatch]:
@@ -220,7 +220,7 @@ def _counted(source: Iterable[pa.RecordBatch], types: Counter[str]) -> Iterator[
 
 
 def _types_read(graph: Graph) -> frozenset[str]:
-    sources = [op for op in graph.operators if isinstance(op, Source) and not isinstance(op, Clock)]
+    sources = [op for op in graph.operators if isinstance(op, Source) and not isinstance(op, TimePoints)]
     return frozenset(op.event_type for op in sources)
 
 
@@ -259,7 +259,7 @@ def _forgotten(session: Session) -> tuple[str, ...]:
     return (f"the session has forgotten events before {clock(since)}; what they did is not explained",)
 
 
-def _unknown_key(view: View) -> tuple[str, ...]:
+def _unknown_key(view: EngineView) -> tuple[str, ...]:
     """Say that no event has the key that was asked for, and which there are."""
     seen: dict[str, set[str]] = {name: set() for name in view.key}
     for group in _groups_read(view) if view.key else ():
@@ -270,12 +270,12 @@ def _unknown_key(view: View) -> tuple[str, ...]:
     return tuple(_no_such_key(name, view.key[name], found) for name, found in seen.items() if found)
 
 
-def _groups_read(view: View) -> Iterator[dict[str, Any]]:
+def _groups_read(view: EngineView) -> Iterator[dict[str, Any]]:
     """Give the different groups of the events that any operator reads."""
     for operator in view.graph.operators:
         partitioning = getattr(operator, "partitioning", WHOLE)
         for input in operator.inputs if partitioning.keys else ():
-            groups, stream = Groups(view.around, partitioning.keys), view.stream(input)
+            groups, stream = EventGroups(view.context, partitioning.keys), view.stream(input)
             groups.of(stream, stream.new)
             yield from groups.values
 

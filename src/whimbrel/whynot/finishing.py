@@ -13,11 +13,11 @@ from whimbrel.engine.values import Int64Array
 from whimbrel.graph.operators import Absent
 from whimbrel.graph.policies import Context, Select
 from whimbrel.model.time import format_duration
+from whimbrel.whynot.candidates import Binding, BoundEvent, CandidateGroup, CandidateSet
 from whimbrel.whynot.conditions import holds
 from whimbrel.whynot.events import Seen, seen
 from whimbrel.whynot.explanation import Reason
-from whimbrel.whynot.scene import Binding, Bound, Group, Scene
-from whimbrel.whynot.trials import Trials
+from whimbrel.whynot.rule_checks import RuleChecks
 from whimbrel.whynot.words import clock
 
 MOST_COMBINATIONS = 20_000
@@ -27,7 +27,7 @@ MOST_COMBINATIONS = 20_000
 class Finish:
     """What becomes of complete matches of one pattern."""
 
-    def __init__(self, scene: Scene) -> None:
+    def __init__(self, scene: CandidateSet) -> None:
         self.scene = scene
         self.op = scene.op
         self.view = scene.view
@@ -71,7 +71,7 @@ class Finish:
 
     # -- not detected ------------------------------------------------------------------------------------
 
-    def reasons(self, group: Group, binding: Binding) -> tuple[Reason, ...]:
+    def reasons(self, group: CandidateGroup, binding: Binding) -> tuple[Reason, ...]:
         """Say why a complete match was not detected."""
         found = self.absences(group, binding)
         if found:
@@ -80,7 +80,7 @@ class Finish:
             return (self._waiting(binding),)
         return (self._selected(group, binding) or self._consumed(binding) or self._passed_over(binding),)
 
-    def absences(self, group: Group, binding: Binding) -> tuple[Reason, ...]:
+    def absences(self, group: CandidateGroup, binding: Binding) -> tuple[Reason, ...]:
         """Name for each absent part that is violated the first event that did it."""
         found = []
         for number, absent in enumerate(self.op.absent):
@@ -89,7 +89,7 @@ class Finish:
                 found.append(self._present(number, absent, int(blocking[0])))
         return tuple(found)
 
-    def _blocking(self, group: Group, binding: Binding, number: int, absent: Absent) -> Int64Array:
+    def _blocking(self, group: CandidateGroup, binding: Binding, number: int, absent: Absent) -> Int64Array:
         slot = self.scene.absent_slot(number)
         places = group.places[slot]
         places = places[self._between(binding, absent, places)]
@@ -118,7 +118,7 @@ class Finish:
 
     def _present(self, number: int, absent: Absent, place: int) -> Reason:
         slot = self.scene.absent_slot(number)
-        event = self.scene.seen(Bound(slot, place))
+        event = self.scene.seen(BoundEvent(slot, place))
         return Reason(
             "present",
             f"{event} came {self._position(absent)}",
@@ -143,20 +143,20 @@ class Finish:
 
     # -- other combinations were preferred ---------------------------------------------------------------
 
-    def _selected(self, group: Group, binding: Binding) -> Reason | None:
+    def _selected(self, group: CandidateGroup, binding: Binding) -> Reason | None:
         if len(self.op.parts) == 1 or self.op.context is Context.CHRONICLE:
             return None
         for part, member in enumerate(self.op.parts):
             if member.select is not Select.EACH:
                 rival = self._rival(group, binding, part, member.select)
                 if rival is not None:
-                    event, name = self.scene.seen(Bound(part, rival)), self.scene.name(part)
+                    event, name = self.scene.seen(BoundEvent(part, rival)), self.scene.name(part)
                     return Reason(
                         "selected", f"{member.select.value} {name} takes {event}", name, events=(event,)
                     )
         return None
 
-    def _rival(self, group: Group, binding: Binding, part: int, mark: Select) -> int | None:
+    def _rival(self, group: CandidateGroup, binding: Binding, part: int, mark: Select) -> int | None:
         """Give the event that `first` or `last` prefers for a part, the others being the same."""
         others = {number: bound for number, bound in binding.items() if number != part}
         own = binding[part].place
@@ -167,13 +167,13 @@ class Finish:
         )
         if not len(places):
             return None
-        fitting = Trials(self.scene, others, part, part, places).fitting()
+        fitting = RuleChecks(self.scene, others, part, part, places).fitting()
         for place in (fitting if mark is Select.FIRST else fitting[::-1]).tolist():
-            if not self._violated_now(group, {**others, part: Bound(part, place)}):
+            if not self._violated_now(group, {**others, part: BoundEvent(part, place)}):
                 return int(place)
         return None
 
-    def _violated_now(self, group: Group, binding: Binding) -> bool:
+    def _violated_now(self, group: CandidateGroup, binding: Binding) -> bool:
         """Tell whether an absence is violated that does not wait for a deadline."""
         return any(
             absent.before is not None and len(self._blocking(group, binding, number, absent)) > 0
@@ -239,7 +239,7 @@ class Finish:
         if np.prod([float(len(each)) for each in choices]) > MOST_COMBINATIONS:
             return None
         for places in product(*choices):
-            binding = {part: Bound(part, place) for part, place in enumerate(places)}
+            binding = {part: BoundEvent(part, place) for part, place in enumerate(places)}
             if self._detected.get(self._identity(binding)) == row:
                 return binding
         return None
@@ -277,4 +277,4 @@ class Finish:
         return int(self.stream.store.spans(np.array([row]))[1][0])
 
     def _seen_row(self, row: int) -> Seen:
-        return seen(self.view.around, self.stream, row, self.op.name)
+        return seen(self.view.context, self.stream, row, self.op.name)

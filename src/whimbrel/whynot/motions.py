@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 
-from whimbrel.engine.mover import floats
-from whimbrel.engine.nearby import Places
+from whimbrel.engine.motion import floats
+from whimbrel.engine.region_distances import WatchedRegions
 from whimbrel.engine.streams import RowsFrame
 from whimbrel.engine.values import FloatArray, Int64Array
 from whimbrel.graph.motion import Encounter, Motion, encounter_words, motion_words
 from whimbrel.graph.policies import Partitioning
 from whimbrel.model.schema import Coordinates, Type
-from whimbrel.whynot.asking import Groups, View
+from whimbrel.whynot.asking import EngineView, EventGroups
 from whimbrel.whynot.explanation import Finding
 from whimbrel.whynot.words import METRES, many, value_text
 
 
-def explain_motion(op: Motion, view: View, definition: str) -> Finding:
+def explain_motion(op: Motion, view: EngineView, definition: str) -> Finding:
     """Say what was found of a motion, and how near its samples came."""
     rows = view.rows_asked_for(op.name, op.partitioning)
     samples = view.rows_asked_for(op.input, op.partitioning)
@@ -32,7 +32,7 @@ def explain_motion(op: Motion, view: View, definition: str) -> Finding:
     )
 
 
-def explain_encounter(op: Encounter, view: View, definition: str) -> Finding:
+def explain_encounter(op: Encounter, view: EngineView, definition: str) -> Finding:
     """Say what was found of two movers, and what there was to be compared."""
     partitioning = Partitioning(op.keys)
     rows = view.rows_asked_for(op.name, Partitioning())
@@ -46,20 +46,22 @@ def explain_encounter(op: Encounter, view: View, definition: str) -> Finding:
     )
 
 
-def _read(view: View, stream: str, samples: Int64Array, partitioning: Partitioning) -> str:
-    groups = Groups(view.around, partitioning.keys)
+def _read(view: EngineView, stream: str, samples: Int64Array, partitioning: Partitioning) -> str:
+    groups = EventGroups(view.context, partitioning.keys)
     movers = len(np.unique(groups.of(view.stream(stream), samples)))
     return f"{stream}: {many(len(samples), 'sample')} of {many(movers, 'mover')}"
 
 
-def _nearness(op: Motion, view: View, samples: Int64Array) -> str:
+def _nearness(op: Motion, view: EngineView, samples: Int64Array) -> str:
     """Tell how many samples are in a region, and how far the nearest of the others is."""
     x, y = (_places(view, op.input, samples, axis) for axis in ("@x", "@y"))
     seen = ~(np.isnan(x) | np.isnan(y))
     if not seen.any():
         return "none of them has a location"
-    coordinates = view.around.coordinates or Coordinates.PLANE
-    metres = Places(tuple(region.wkt for region in op.regions), coordinates).distance(x[seen], y[seen])
+    coordinates = view.context.coordinates or Coordinates.PLANE
+    metres = WatchedRegions(tuple(region.wkt for region in op.regions), coordinates).distance(
+        x[seen], y[seen]
+    )
     near = metres <= op.near_m
     where = f"within {op.near_m:g} m of a region" if op.near_m else "in a region"
     text = f"{int(near.sum())} of them {where}"
@@ -69,5 +71,5 @@ def _nearness(op: Motion, view: View, samples: Int64Array) -> str:
     return f"{text}; the nearest of the others is {least} away"
 
 
-def _places(view: View, stream: str, rows: Int64Array, axis: str) -> FloatArray:
-    return floats(RowsFrame(view.around, view.stream(stream), rows).column(None, axis))
+def _places(view: EngineView, stream: str, rows: Int64Array, axis: str) -> FloatArray:
+    return floats(RowsFrame(view.context, view.stream(stream), rows).column(None, axis))

@@ -7,8 +7,8 @@ from typing import Any
 
 from whimbrel.errors import did_you_mean
 from whimbrel.graph.motion import Encounter, Motion
-from whimbrel.graph.operators import ANY, Clock, Derive, Filter, Graph, Merge, Operator, Repeat, Source
-from whimbrel.whynot.asking import View
+from whimbrel.graph.operators import ANY, Derive, Filter, Graph, Merge, Operator, Repeat, Source, TimePoints
+from whimbrel.whynot.asking import EngineView
 from whimbrel.whynot.explanation import Miss, Reason, key_text
 from whimbrel.whynot.words import many
 
@@ -16,14 +16,16 @@ COST = 3.0
 """What a part without any event counts, where one broken condition counts at most 1."""
 
 
-def nothing_came(view: View, input: str, part: str, group: Mapping[str, Any]) -> Reason:
+def nothing_came(view: EngineView, input: str, part: str, group: Mapping[str, Any]) -> Reason:
     """Say why nothing could even be tried for a part that reads stream `input`."""
     roots = roots_of(view.graph, input)
     texts = [_said(view, root, group) for root in roots]
     return Reason("nothing", "; ".join(dict.fromkeys(texts)), part)
 
 
-def nothing_at_all(view: View, definition: str, operator: str, parts: Sequence[tuple[str, str]]) -> Miss:
+def nothing_at_all(
+    view: EngineView, definition: str, operator: str, parts: Sequence[tuple[str, str]]
+) -> Miss:
     """Say that there was not even an event to begin with; `parts` are names and the streams they read."""
     lacking = [(name, input) for name, input in parts if not len(view.stream(input).new)]
     reasons = [nothing_came(view, input, name, {}) for name, input in lacking]
@@ -44,9 +46,9 @@ def roots_of(graph: Graph, name: str) -> list[Operator]:
     return [operator]
 
 
-def _said(view: View, root: Operator, group: Mapping[str, Any]) -> str:
+def _said(view: EngineView, root: Operator, group: Mapping[str, Any]) -> str:
     count = len(view.stream(root.name).new)
-    if isinstance(root, Clock):
+    if isinstance(root, TimePoints):
         what = root.name
         if not count:
             return f"{what} has not come yet"
@@ -73,7 +75,7 @@ def _said(view: View, root: Operator, group: Mapping[str, Any]) -> str:
     return f"no {what} came"
 
 
-def no_such_type(view: View, event_type: str) -> str:
+def no_such_type(view: EngineView, event_type: str) -> str:
     """Say that no event of a type came, and which types did."""
     known = [name for name, count in view.types.items() if count]
     hint = did_you_mean(event_type, known)

@@ -1,7 +1,7 @@
 """One explanation for each kind of operator.
 
 An operator that is new needs a function here, registered for its class: it gets the operator, what the engine
-did (`View`), the name of the definition and the case it is in, and gives a `Finding`.
+did (`EngineView`), the name of the definition and the case it is in, and gives a `Finding`.
 """
 
 from __future__ import annotations
@@ -12,19 +12,19 @@ from functools import singledispatch
 from whimbrel.graph.motion import Encounter, Motion
 from whimbrel.graph.operators import (
     Aggregate,
-    Case,
     Custom,
     Derive,
+    DeriveCase,
     Filter,
     Graph,
-    Match,
+    JoinPattern,
     Merge,
     Operator,
     Repeat,
     Source,
 )
-from whimbrel.graph.sequence import Sequence
-from whimbrel.whynot.asking import View
+from whimbrel.graph.sequence import StepPattern
+from whimbrel.whynot.asking import EngineView
 from whimbrel.whynot.explanation import Finding
 from whimbrel.whynot.motions import explain_encounter, explain_motion
 from whimbrel.whynot.patterns import explain_match
@@ -34,12 +34,12 @@ from whimbrel.whynot.steps import explain_sequence
 from whimbrel.whynot.windows import explain_aggregate
 from whimbrel.whynot.words import many
 
-INNER = (Match, Repeat, Motion, Encounter)
+INNER = (JoinPattern, Repeat, Motion, Encounter)
 """Operators that are worth a finding of their own where a definition has them inside."""
 
 
 @singledispatch
-def explain_operator(op: Operator, view: View, definition: str, case: Case) -> Finding:
+def explain_operator(op: Operator, view: EngineView, definition: str, case: DeriveCase) -> Finding:
     """Explain what an operator found and missed; of one that is not known here, only what it found."""
     rows = view.rows_asked_for(op.name, case.partitioning)
     counts = [f"{many(len(view.stream(name).new), 'event')} of {name}" for name in op.inputs]
@@ -53,32 +53,32 @@ def explain_operator(op: Operator, view: View, definition: str, case: Case) -> F
 
 
 @explain_operator.register
-def _(op: Match, view: View, definition: str, case: Case) -> Finding:  # noqa: ARG001
+def _(op: JoinPattern, view: EngineView, definition: str, case: DeriveCase) -> Finding:  # noqa: ARG001
     return explain_match(op, view, definition)
 
 
 @explain_operator.register
-def _(op: Sequence, view: View, definition: str, case: Case) -> Finding:  # noqa: ARG001
+def _(op: StepPattern, view: EngineView, definition: str, case: DeriveCase) -> Finding:  # noqa: ARG001
     return explain_sequence(op, view, definition)
 
 
 @explain_operator.register
-def _(op: Repeat, view: View, definition: str, case: Case) -> Finding:  # noqa: ARG001
+def _(op: Repeat, view: EngineView, definition: str, case: DeriveCase) -> Finding:  # noqa: ARG001
     return explain_repeat(op, view, definition)
 
 
 @explain_operator.register
-def _(op: Motion, view: View, definition: str, case: Case) -> Finding:  # noqa: ARG001
+def _(op: Motion, view: EngineView, definition: str, case: DeriveCase) -> Finding:  # noqa: ARG001
     return explain_motion(op, view, definition)
 
 
 @explain_operator.register
-def _(op: Encounter, view: View, definition: str, case: Case) -> Finding:  # noqa: ARG001
+def _(op: Encounter, view: EngineView, definition: str, case: DeriveCase) -> Finding:  # noqa: ARG001
     return explain_encounter(op, view, definition)
 
 
 @explain_operator.register
-def _(op: Aggregate, view: View, definition: str, case: Case) -> Finding:  # noqa: ARG001
+def _(op: Aggregate, view: EngineView, definition: str, case: DeriveCase) -> Finding:  # noqa: ARG001
     return explain_aggregate(op, view, definition)
 
 
@@ -86,12 +86,12 @@ def _(op: Aggregate, view: View, definition: str, case: Case) -> Finding:  # noq
 @explain_operator.register(Filter)
 @explain_operator.register(Merge)
 @explain_operator.register(Derive)
-def _(op: Source | Filter | Merge | Derive, view: View, definition: str, case: Case) -> Finding:
+def _(op: Source | Filter | Merge | Derive, view: EngineView, definition: str, case: DeriveCase) -> Finding:
     return explain_selection(op, view, definition, case)
 
 
 @explain_operator.register
-def _(op: Custom, view: View, definition: str, case: Case) -> Finding:  # noqa: ARG001
+def _(op: Custom, view: EngineView, definition: str, case: DeriveCase) -> Finding:  # noqa: ARG001
     rows = view.rows_asked_for(op.name, op.partitioning)
     counts = [f"{many(len(view.stream(name).new), 'event')} of {name}" for name in op.inputs]
     return Finding(
@@ -103,18 +103,18 @@ def _(op: Custom, view: View, definition: str, case: Case) -> Finding:  # noqa: 
     )
 
 
-def explain_graph(view: View) -> tuple[Finding, ...]:
+def explain_graph(view: EngineView) -> tuple[Finding, ...]:
     """Explain every definition: those that are reported first, then those that they are made of."""
     graph = view.graph
     definitions = [op for op in reversed(graph.operators) if isinstance(op, Derive)]
     definitions.sort(key=lambda op: op.name not in graph.outputs)
     found = [finding for op in definitions for finding in _of_definition(graph, op, view)]
     others = [name for name in graph.outputs if not isinstance(graph[name], Derive)]
-    found += [explain_operator(graph[name], view, name, Case(name, None)) for name in others]
+    found += [explain_operator(graph[name], view, name, DeriveCase(name, None)) for name in others]
     return tuple(found)
 
 
-def _of_definition(graph: Graph, op: Derive, view: View) -> list[Finding]:
+def _of_definition(graph: Graph, op: Derive, view: EngineView) -> list[Finding]:
     found = []
     is_reported = op.name in graph.outputs
     view = view if is_reported else replace(view, effort=max(1, view.effort // 4))
@@ -129,7 +129,7 @@ def _of_definition(graph: Graph, op: Derive, view: View) -> list[Finding]:
     return found
 
 
-def _operators_of(graph: Graph, case: Case) -> list[Operator]:
+def _operators_of(graph: Graph, case: DeriveCase) -> list[Operator]:
     """Give what makes a case, and the patterns and repetitions inside it that no definition makes."""
     found = {case.input: graph[case.input]}
     todo = [case.input] if not isinstance(graph[case.input], Derive) else []

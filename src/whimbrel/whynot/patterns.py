@@ -17,14 +17,14 @@ import numpy as np
 
 from whimbrel.engine.streams import RowsFrame
 from whimbrel.engine.values import Int64Array
-from whimbrel.graph.operators import Match
-from whimbrel.whynot.asking import Effort, Groups, View, same_value
+from whimbrel.graph.operators import JoinPattern
+from whimbrel.whynot.asking import EngineView, EventGroups, SearchBudget, same_value
+from whimbrel.whynot.candidates import NO_PLACES, Binding, BoundEvent, CandidateGroup, CandidateSet
 from whimbrel.whynot.events import values
 from whimbrel.whynot.explanation import Finding, Miss, Reason
 from whimbrel.whynot.finishing import Finish
 from whimbrel.whynot.nothing import nothing_at_all, nothing_came
-from whimbrel.whynot.scene import NO_PLACES, Binding, Bound, Group, Scene
-from whimbrel.whynot.trials import WEIGHTS, Trial, Trials
+from whimbrel.whynot.rule_checks import WEIGHTS, RuleCheck, RuleChecks
 from whimbrel.whynot.words import many
 
 AROUND = 48
@@ -36,14 +36,14 @@ FOLLOWED = 40
 
 
 @dataclass(frozen=True)
-class Draft:
+class MissDraft:
     """A miss before it is put into words."""
 
     cost: float
     binding: Binding
     kinds: tuple[str, ...]
     say: Callable[[], tuple[Reason, ...]]
-    group: Group
+    group: CandidateGroup
 
 
 class Unfinished(Exception):
@@ -53,23 +53,23 @@ class Unfinished(Exception):
 class Search:
     """The search through the partial matches of one pattern."""
 
-    def __init__(self, op: Match, view: View) -> None:
+    def __init__(self, op: JoinPattern, view: EngineView) -> None:
         self.op = op
         self.view = view
-        self.scene = Scene(op, view)
+        self.scene = CandidateSet(op, view)
         self.finish = Finish(self.scene)
-        self.effort = Effort(view.effort)
+        self.effort = SearchBudget(view.effort)
         self._sequences: dict[int, list[int]] = {}
         self._of_all_groups: dict[int, Int64Array] = {}
 
     # -- all misses ------------------------------------------------------------------------------------------
 
-    def drafts(self) -> Iterator[Draft]:
+    def drafts(self) -> Iterator[MissDraft]:
         """Give the best miss of every first event that is in no detection, the newest events first."""
         for group, place in self._anchors():
             part = self.sequence(group)[0]
             try:
-                found = self._follow(group, {part: Bound(part, place)}, 1)
+                found = self._follow(group, {part: BoundEvent(part, place)}, 1)
             except Unfinished:
                 return
             if found is not None:
@@ -78,12 +78,12 @@ class Search:
         yield from self._almost_begun()
 
     @cached_property
-    def asked(self) -> list[Group]:
+    def asked(self) -> list[CandidateGroup]:
         """The groups that were asked for."""
         asked = [group for group in self.scene.groups if self.view.of_group(group.values)]
-        return sorted(asked, key=Group.first)  # however they happen to be numbered
+        return sorted(asked, key=CandidateGroup.first)  # however they happen to be numbered
 
-    def _anchors(self) -> list[tuple[Group, int]]:
+    def _anchors(self) -> list[tuple[CandidateGroup, int]]:
         """Give the events with which a match can begin, the newest first."""
         found = []
         for group in self.asked:
@@ -91,7 +91,7 @@ class Search:
             found += [(group, place) for place in self._beginning(group, part).tolist()]
         return sorted(found, key=lambda item: -item[1])
 
-    def _beginning(self, group: Group, part: int) -> Int64Array:
+    def _beginning(self, group: CandidateGroup, part: int) -> Int64Array:
         """Give the events that were asked for and that fill the first part as all rules want it."""
         places = self._asked_for(group.places[part], part)
         return self._fitting({}, part, places)
@@ -104,12 +104,12 @@ class Search:
         stream = scene.slots[slot].stream
         for name, wanted in self.view.key.items():
             if name not in names and len(places):
-                column = RowsFrame(self.view.around, stream, scene.row[places]).column(None, name)
+                column = RowsFrame(self.view.context, stream, scene.row[places]).column(None, name)
                 if column.type is not None:
                     places = places[np.array([same_value(v, wanted) for v in values(column)], np.bool_)]
         return places
 
-    def _almost_begun(self) -> Iterator[Draft]:
+    def _almost_begun(self) -> Iterator[MissDraft]:
         """Give misses that begin with an event that does not fit, in groups without any detection."""
         for group in self.asked:
             if self.effort.is_spent:
@@ -129,7 +129,7 @@ class Search:
             if not found and not len(group.places[part]) and self._is_around(group):
                 yield self._lacking(group, {}, 0)
 
-    def _is_around(self, group: Group) -> bool:
+    def _is_around(self, group: CandidateGroup) -> bool:
         scene = self.scene
         return any(
             bool(self.view.in_time(scene.start[places], scene.end[places]).any())
@@ -139,13 +139,13 @@ class Search:
     @cached_property
     def _with_detections(self) -> set[tuple[Any, ...]]:
         rows = self.view.rows_asked_for(self.op.name, self.op.partitioning)
-        groups = Groups(self.view.around, self.op.partitioning.keys)
+        groups = EventGroups(self.view.context, self.op.partitioning.keys)
         numbers = groups.of(self.view.stream(self.op.name), rows)
         return {tuple(groups.values[number].values()) for number in set(numbers.tolist())}
 
     # -- one partial match -----------------------------------------------------------------------------------
 
-    def sequence(self, group: Group) -> list[int]:
+    def sequence(self, group: CandidateGroup) -> list[int]:
         """Give the order in which parts are filled: as written, those that nothing can fill last."""
         known = self._sequences.get(group.code)
         if known is None:
@@ -158,7 +158,7 @@ class Search:
             )
         return known
 
-    def _follow(self, group: Group, binding: Binding, depth: int) -> Draft | None:
+    def _follow(self, group: CandidateGroup, binding: Binding, depth: int) -> MissDraft | None:
         """Give the best miss that begins with a binding; None if it is part of a detection."""
         if self.effort.is_spent:
             raise Unfinished
@@ -166,9 +166,9 @@ class Search:
         if depth == len(self.op.parts):
             return self._completed(group, binding)
         part = self.sequence(group)[depth]
-        best: Draft | None = None
+        best: MissDraft | None = None
         for place in self.extensions(group, binding, part).tolist():
-            found = self._follow(group, {**binding, part: Bound(part, place)}, depth + 1)
+            found = self._follow(group, {**binding, part: BoundEvent(part, place)}, depth + 1)
             if found is None:
                 return None
             best = found if best is None or found.cost < best.cost else best
@@ -176,19 +176,19 @@ class Search:
             best = found if best is None or found.cost < best.cost else best
         return best or self._lacking(group, binding, depth)
 
-    def _completed(self, group: Group, binding: Binding) -> Draft | None:
+    def _completed(self, group: CandidateGroup, binding: Binding) -> MissDraft | None:
         if self.finish.is_detected(binding):
             return None
         found = self.finish.reasons(group, binding)
         kinds = tuple(reason.kind for reason in found)
-        return Draft(sum(WEIGHTS[kind] for kind in kinds), binding, kinds, lambda: found, group)
+        return MissDraft(sum(WEIGHTS[kind] for kind in kinds), binding, kinds, lambda: found, group)
 
-    def extensions(self, group: Group, binding: Binding, part: int) -> Int64Array:
+    def extensions(self, group: CandidateGroup, binding: Binding, part: int) -> Int64Array:
         """Give the events that fill the next part as all rules want it."""
         return self._fitting(binding, part, self._in_reach(group.places[part], binding))
 
     def _fitting(self, binding: Binding, part: int, places: Int64Array) -> Int64Array:
-        return Trials(self.scene, binding, part, part, places).fitting() if len(places) else NO_PLACES
+        return RuleChecks(self.scene, binding, part, part, places).fitting() if len(places) else NO_PLACES
 
     def _in_reach(self, places: Int64Array, binding: Binding) -> Int64Array:
         if not binding:
@@ -201,7 +201,7 @@ class Search:
 
     # -- events that do not fit ------------------------------------------------------------------------------
 
-    def _near_candidates(self, group: Group, binding: Binding, depth: int) -> list[Draft]:
+    def _near_candidates(self, group: CandidateGroup, binding: Binding, depth: int) -> list[MissDraft]:
         part = self.sequence(group)[depth]
         found = []
         for slot in (part, *self.scene.near(part)):
@@ -215,7 +215,7 @@ class Search:
         at = int(np.searchsorted(places, last))
         return places[max(0, at - AROUND) : at + AROUND]
 
-    def _of_other_groups(self, group: Group, binding: Binding, depth: int) -> list[Draft]:
+    def _of_other_groups(self, group: CandidateGroup, binding: Binding, depth: int) -> list[MissDraft]:
         part = self.sequence(group)[depth]
         nearby = self._nearby(self._everyone(part), binding)
         others = nearby[self.scene.group_of[nearby] != group.code]
@@ -230,20 +230,20 @@ class Search:
 
     def _nearly(
         self,
-        group: Group,
+        group: CandidateGroup,
         binding: Binding,
         depth: int,
         slot: int,
         places: Int64Array,
         *,
         with_group: bool = False,
-    ) -> list[Draft]:
+    ) -> list[MissDraft]:
         """Give misses with the nearest of some events that do not fit the next part."""
         if not len(places):
             return []
         self.effort.spend()
         part = self.sequence(group)[depth]
-        trials = Trials(self.scene, binding, slot, part, places).every(
+        trials = RuleChecks(self.scene, binding, slot, part, places).every(
             group=group.code if with_group else None
         )
         cost = np.sum([trial.cost for trial in trials], axis=0) if trials else np.zeros(len(places))
@@ -252,21 +252,21 @@ class Search:
         nearest = broken[np.argsort(cost[broken], kind="stable")][:most].tolist()
         return [
             self._as_if_it_fitted(
-                group, {**binding, part: Bound(slot, int(places[at]))}, depth + 1, trials, at
+                group, {**binding, part: BoundEvent(slot, int(places[at]))}, depth + 1, trials, at
             )
             for at in nearest
         ]
 
     def _as_if_it_fitted(
-        self, group: Group, binding: Binding, depth: int, trials: list[Trial], at: int
-    ) -> Draft:
+        self, group: CandidateGroup, binding: Binding, depth: int, trials: list[RuleCheck], at: int
+    ) -> MissDraft:
         broken = [trial for trial in trials if not trial.holds[at]]
         full = self._filled_further(group, binding, depth, [FOLLOWED])
         more = self.finish.absences(group, full) if len(full) == len(self.op.parts) else ()
         missing = len(self.op.parts) - len(full)
         cost = float(sum(trial.cost[at] for trial in broken)) + WEIGHTS["nothing"] * missing
         kinds = (*(trial.kind for trial in broken), *(reason.kind for reason in more))
-        return Draft(
+        return MissDraft(
             cost + sum(WEIGHTS[reason.kind] for reason in more),
             full,
             kinds,
@@ -274,7 +274,9 @@ class Search:
             group,
         )
 
-    def _filled_further(self, group: Group, binding: Binding, depth: int, left: list[int]) -> Binding:
+    def _filled_further(
+        self, group: CandidateGroup, binding: Binding, depth: int, left: list[int]
+    ) -> Binding:
         """Fill as many of the other parts as possible."""
         best = binding
         if depth == len(self.op.parts) or left[0] <= 0:
@@ -283,13 +285,13 @@ class Search:
         self.effort.spend()
         part = self.sequence(group)[depth]
         for place in self.extensions(group, binding, part).tolist():
-            found = self._filled_further(group, {**binding, part: Bound(part, place)}, depth + 1, left)
+            found = self._filled_further(group, {**binding, part: BoundEvent(part, place)}, depth + 1, left)
             best = found if len(found) > len(best) else best
             if len(best) == len(self.op.parts) or left[0] <= 0:
                 break
         return best
 
-    def _lacking(self, group: Group, binding: Binding, depth: int) -> Draft:
+    def _lacking(self, group: CandidateGroup, binding: Binding, depth: int) -> MissDraft:
         part = self.sequence(group)[depth]
         missing = len(self.op.parts) - len(binding)
 
@@ -297,11 +299,11 @@ class Search:
             name = self.scene.name(part)
             return (nothing_came(self.view, self.op.parts[part].input, name, group.values),)
 
-        return Draft(WEIGHTS["nothing"] * missing, binding, ("nothing",), say, group)
+        return MissDraft(WEIGHTS["nothing"] * missing, binding, ("nothing",), say, group)
 
     # -- the answer ------------------------------------------------------------------------------------------
 
-    def miss(self, definition: str, draft: Draft) -> Miss:
+    def miss(self, definition: str, draft: MissDraft) -> Miss:
         """Put a draft into words."""
         parts = tuple(
             (self.scene.name(n), self.scene.seen(draft.binding[n]) if n in draft.binding else None)
@@ -310,7 +312,7 @@ class Search:
         return Miss(definition, self.op.name, dict(draft.group.values), parts, draft.say(), draft.cost)
 
 
-def explain_match(op: Match, view: View, definition: str) -> Finding:
+def explain_match(op: JoinPattern, view: EngineView, definition: str) -> Finding:
     """Explain what a pattern found, and which partial matches came near."""
     search = Search(op, view)
     drafts = sorted(search.drafts(), key=lambda draft: draft.cost)

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from whimbrel.engine.arrivals import Arrivals
+from whimbrel.engine.ordered_inputs import OrderedInputs
 from whimbrel.engine.values import Int64Array
 from whimbrel.graph.operators import Repeat
 from whimbrel.model.time import format_duration
-from whimbrel.whynot.asking import Groups, View
+from whimbrel.whynot.asking import EngineView, EventGroups
 from whimbrel.whynot.events import Seen, seen
 from whimbrel.whynot.explanation import Finding, Miss, Reason
 from whimbrel.whynot.nothing import nothing_at_all
@@ -21,17 +21,17 @@ from whimbrel.whynot.words import clock, many
 class Stretches:
     """The events that a repetition reads, group by group in total order."""
 
-    def __init__(self, op: Repeat, view: View) -> None:
+    def __init__(self, op: Repeat, view: EngineView) -> None:
         self.op = op
         self.view = view
         self.inputs = [view.stream(op.input)] + ([view.stream(op.until)] if op.until else [])
-        arrivals = Arrivals(view.around, self.inputs)
+        arrivals = OrderedInputs(view.context, self.inputs)
         self.events = arrivals.collect()
         self.roots = arrivals.roots
         self.groups = self._by_group()
 
     def _by_group(self) -> list[tuple[dict[str, Any], Int64Array]]:
-        numbers = Groups(self.view.around, self.op.partitioning.keys)
+        numbers = EventGroups(self.view.context, self.op.partitioning.keys)
         codes = np.zeros(len(self.events), np.int64)
         for number, root in enumerate(self.roots):
             at = np.flatnonzero(self.events.root == number)
@@ -98,10 +98,10 @@ class Stretches:
 
     def _seen(self, place: int, name: str) -> Seen:
         root = self.roots[int(self.events.root[place])]
-        return seen(self.view.around, root, int(self.events.row[place]), name)
+        return seen(self.view.context, root, int(self.events.row[place]), name)
 
 
-def explain_repeat(op: Repeat, view: View, definition: str) -> Finding:
+def explain_repeat(op: Repeat, view: EngineView, definition: str) -> Finding:
     """Explain which stretches were found, and which were too short."""
     misses = sorted(Stretches(op, view).misses(definition), key=lambda miss: miss.cost)
     rows = view.rows_asked_for(op.name, op.partitioning)

@@ -9,15 +9,15 @@ import numpy as np
 
 from whimbrel.engine.streams import RowsFrame
 from whimbrel.graph.expressions import Expr
-from whimbrel.graph.operators import Case, Derive, Filter, Merge, Source
+from whimbrel.graph.operators import Derive, DeriveCase, Filter, Merge, Source
 from whimbrel.graph.policies import Partitioning
-from whimbrel.whynot.asking import View, group_of
+from whimbrel.whynot.asking import EngineView, group_of
+from whimbrel.whynot.candidates import CandidateStream, near_slots
 from whimbrel.whynot.conditions import holds, shortfall
 from whimbrel.whynot.events import seen
 from whimbrel.whynot.explanation import Finding, Miss
 from whimbrel.whynot.nothing import nothing_at_all
-from whimbrel.whynot.scene import Slot, near_slots
-from whimbrel.whynot.trials import condition_reason
+from whimbrel.whynot.rule_checks import condition_reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class Origin:
 
 
 def explain_selection(
-    op: Source | Filter | Merge | Derive, view: View, definition: str, case: Case
+    op: Source | Filter | Merge | Derive, view: EngineView, definition: str, case: DeriveCase
 ) -> Finding:
     """Explain which events were selected, and which nearly were."""
     name = case.alias or definition
@@ -53,17 +53,17 @@ def explain_selection(
 
 
 def _misses(
-    op: Source | Filter | Merge | Derive, view: View, partitioning: Partitioning
-) -> list[tuple[float, Slot, int]]:
+    op: Source | Filter | Merge | Derive, view: EngineView, partitioning: Partitioning
+) -> list[tuple[float, CandidateStream, int]]:
     """Give how far every event is from being selected, with its slot and row."""
-    found: list[tuple[float, Slot, int]] = []
+    found: list[tuple[float, CandidateStream, int]] = []
     for slot in near_slots(view, 0, op.name, None):
         rows = slot.stream.new
         rows = rows[view.in_time(*slot.stream.store.spans(rows))]
         rows = view.of_key(slot.stream, rows, partitioning)
         if not len(rows):
             continue
-        frame = RowsFrame(view.around, slot.stream, rows, slot.alias)
+        frame = RowsFrame(view.context, slot.stream, rows, slot.alias)
         cost = np.zeros(len(rows))
         for condition in slot.conditions:
             off = np.clip(shortfall(condition, frame), 0, 1)
@@ -72,14 +72,16 @@ def _misses(
     return found
 
 
-def _miss(view: View, origin: Origin, partitioning: Partitioning, slot: Slot, row: int) -> Miss:
+def _miss(
+    view: EngineView, origin: Origin, partitioning: Partitioning, slot: CandidateStream, row: int
+) -> Miss:
     rows = np.array([row], np.int64)
-    frame = RowsFrame(view.around, slot.stream, rows, slot.alias)
+    frame = RowsFrame(view.context, slot.stream, rows, slot.alias)
     false = [each for each in slot.conditions if not holds(each, frame)[0]]
     name = slot.alias or origin.name
     reasons = tuple(condition_reason(each, frame, name) for each in false)
-    group = group_of(view.around, slot.stream, row, partitioning.keys)
-    event = seen(view.around, slot.stream, row, slot.name)
+    group = group_of(view.context, slot.stream, row, partitioning.keys)
+    event = seen(view.context, slot.stream, row, slot.name)
     return Miss(origin.definition, origin.operator, group, ((name, event),), reasons, _cost(false, frame))
 
 

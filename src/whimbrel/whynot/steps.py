@@ -1,6 +1,6 @@
 """Sequences of steps: how many steps matches in the making took, and what did not let them take the next.
 
-The engine itself tells how far they came: beside a `Sequence` run its beginnings, one step longer each. An
+The engine itself tells how far they came: beside a `StepPattern` run its beginnings, one step longer each. An
 event that begins the first of them and not the next was stopped there.
 """
 
@@ -15,24 +15,24 @@ from typing import Any
 
 import numpy as np
 
-from whimbrel.engine.arrivals import Arrivals
 from whimbrel.engine.evaluate import evaluate
 from whimbrel.engine.identity import row_ids
+from whimbrel.engine.ordered_inputs import OrderedInputs
 from whimbrel.engine.reduce import Segments, reduce
-from whimbrel.engine.streams import RowsFrame, Surroundings
+from whimbrel.engine.streams import ExecutionContext, RowsFrame
 from whimbrel.engine.values import Column, nothing
-from whimbrel.graph.expressions import GROUP, Attribute, Call, Expr, Part, conjuncts, parts_of
+from whimbrel.graph.expressions import GROUP, Attribute, Call, Expr, PartRef, conjuncts, parts_of
 from whimbrel.graph.functions import Function
-from whimbrel.graph.sequence import Contiguity, Element, Sequence, Step, Test
+from whimbrel.graph.sequence import Contiguity, Element, PatternStep, StepPattern, StepTest
 from whimbrel.model.schema import Coordinates, Type
 from whimbrel.model.time import format_duration
-from whimbrel.whynot.asking import Groups, View
+from whimbrel.whynot.asking import EngineView, EventGroups
+from whimbrel.whynot.candidates import wider
 from whimbrel.whynot.conditions import holds, shortfall
 from whimbrel.whynot.events import Seen, seen, values
 from whimbrel.whynot.explanation import Finding, Miss, Reason
 from whimbrel.whynot.nothing import nothing_at_all
-from whimbrel.whynot.scene import wider
-from whimbrel.whynot.trials import WEIGHTS, condition_reason
+from whimbrel.whynot.rule_checks import WEIGHTS, condition_reason
 from whimbrel.whynot.watching import beginning, is_negative
 from whimbrel.whynot.words import clock, many
 
@@ -48,17 +48,17 @@ LOOKED_AT = 60
 class Candidate:
     """One event as a step sees it: itself, and aggregates over what the steps before it took."""
 
-    around: Surroundings
+    context: ExecutionContext
     event: RowsFrame
     taken: Mapping[str, RowsFrame]
 
     @property
     def functions(self) -> Mapping[str, Function]:
-        return self.around.functions
+        return self.context.functions
 
     @property
     def coordinates(self) -> Coordinates | None:
-        return self.around.coordinates
+        return self.context.coordinates
 
     def __len__(self) -> int:
         return 1
@@ -76,7 +76,7 @@ class Candidate:
         assert isinstance(expr, Call)
         frame = self.taken.get(next(iter(parts_of(expr) - {GROUP}), None) or "")
         size = 0 if frame is None else len(frame)
-        if not expr.arguments or isinstance(expr.arguments[0], Part):
+        if not expr.arguments or isinstance(expr.arguments[0], PartRef):
             return Column(Type.INT, np.array([size], np.int64))
         if frame is None or not size:
             return _NO_SUM if expr.function == "sum" else nothing(1)
@@ -109,13 +109,13 @@ class Begun:
 class Walk:
     """The events that a sequence walks along, and how far its matches came."""
 
-    def __init__(self, op: Sequence, view: View) -> None:
+    def __init__(self, op: StepPattern, view: EngineView) -> None:
         self.op = op
         self.view = view
-        arrivals = Arrivals(view.around, [view.stream(name) for name in op.streams])
+        arrivals = OrderedInputs(view.context, [view.stream(name) for name in op.streams])
         self.events = arrivals.collect()
         self.roots = arrivals.roots
-        groups = Groups(view.around, op.partitioning.keys)
+        groups = EventGroups(view.context, op.partitioning.keys)
         self.groups = groups
         self.group = np.zeros(len(self.events), np.int64)
         for number, root in enumerate(self.roots):
@@ -128,7 +128,7 @@ class Walk:
         found: dict[str, int] = {}
         for number, root in enumerate(self.roots):
             at = np.flatnonzero(self.events.root == number)
-            ids = row_ids(self.view.around, root, self.events.row[at]).to_pylist()
+            ids = row_ids(self.view.context, root, self.events.row[at]).to_pylist()
             found |= dict(zip(ids, at.tolist(), strict=True))
         return found
 
@@ -154,8 +154,8 @@ class Walk:
         stream = self.view.stream(self.op.name)
         lineage = stream.store.lineage(stream.new)
         firsts = lineage.refs[lineage.offsets[:-1]] if len(stream.new) else np.zeros(0, np.int64)
-        atoms = self.view.around.atoms
-        ids = row_ids(self.view.around, atoms, np.unique(firsts)).to_pylist() if len(firsts) else []
+        atoms = self.view.context.atoms
+        ids = row_ids(self.view.context, atoms, np.unique(firsts)).to_pylist() if len(firsts) else []
         return {self.place_of[each] for each in ids if each in self.place_of}
 
     def _of_length(self, length: int) -> Iterator[Begun]:
@@ -171,8 +171,8 @@ class Walk:
 
     def _is_asked_for(self, begun: Begun) -> bool:
         places = np.array(begun.places, np.int64)
-        around = self.view.in_time(self.events.start[places], self.events.end[places]).any()
-        return bool(around) and self.view.of_group(begun.group)
+        context = self.view.in_time(self.events.start[places], self.events.end[places]).any()
+        return bool(context) and self.view.of_group(begun.group)
 
     # -- what could not even begin -------------------------------------------------------------------------
 
@@ -211,7 +211,7 @@ class Walk:
         cost = stopped.cost + WEIGHTS["nothing"] * max(0, len(self.op.steps) - begun.length - 1)
         return Miss(definition, self.op.name, dict(begun.group), parts, stopped.reasons, cost)
 
-    def _parts(self, step: Step, places: list[int]) -> list[tuple[str, Seen | None]]:
+    def _parts(self, step: PatternStep, places: list[int]) -> list[tuple[str, Seen | None]]:
         if len(places) < 2:
             return [(step.name, self._seen(places[0]) if places else None)]
         return [(f"{step.name} {number}", self._seen(place)) for number, place in enumerate(places, start=1)]
@@ -222,7 +222,7 @@ class Walk:
             text = f"the matches that were skipped to are others ({self.op.skip.strategy})"
             return Stopped((Reason("context", text),), 0.5)
         ahead = self._ahead(begun)
-        negative = rest[0] if isinstance(rest[0], Step) and is_negative(rest[0]) else None
+        negative = rest[0] if isinstance(rest[0], PatternStep) and is_negative(rest[0]) else None
         positive = rest[1:] if negative is not None else rest
         found = self._nearest(begun, positive, ahead)
         if negative is not None:
@@ -251,7 +251,7 @@ class Walk:
                 best = self._too_few(begun, step, reachable)
         return best
 
-    def _too_few(self, begun: Begun, step: Step, ahead: list[int]) -> Stopped:
+    def _too_few(self, begun: Begun, step: PatternStep, ahead: list[int]) -> Stopped:
         fitting = [place for place in ahead if not self._tried(begun, step, place)[1]]
         apart = self._apart(step, fitting)
         if apart is not None:
@@ -260,7 +260,7 @@ class Walk:
         text = f"{many(count, 'event')} of {step.name} came, needed at least {step.quantifier.at_least}"
         return Stopped((Reason("few", text, step.name),), 1.0, step)
 
-    def _apart(self, step: Step, fitting: list[int]) -> Reason | None:
+    def _apart(self, step: PatternStep, fitting: list[int]) -> Reason | None:
         """Say that enough events came for a loop, but not soon enough after each other."""
         window = step.quantifier.window
         if window is None or len(fitting) < step.quantifier.at_least:
@@ -276,17 +276,19 @@ class Walk:
         )
         return Reason("time", text, step.name)
 
-    def _tried(self, begun: Begun, step: Step, place: int) -> tuple[float, tuple[Reason, ...]]:
+    def _tried(self, begun: Begun, step: PatternStep, place: int) -> tuple[float, tuple[Reason, ...]]:
         """Say what keeps an event from being taken by a step, and what that counts."""
         cost, reasons = self._tested(begun, step.test, step.name, place)
         late = self._late(begun, step, place)
         return (cost + 1.0, (*reasons, late)) if late is not None else (cost, reasons)
 
-    def _tested(self, begun: Begun, test: Test, name: str, place: int) -> tuple[float, tuple[Reason, ...]]:
+    def _tested(
+        self, begun: Begun, test: StepTest, name: str, place: int
+    ) -> tuple[float, tuple[Reason, ...]]:
         row, root = int(self.events.row[place]), self.roots[int(self.events.root[place])]
-        frame = RowsFrame(self.view.around, root, np.array([row], np.int64), None, self.op.partitioning)
+        frame = RowsFrame(self.view.context, root, np.array([row], np.int64), None, self.op.partitioning)
         taken = {step: self._rows_of(step, places) for step, places in begun.taken.items() if places}
-        candidate = Candidate(self.view.around, frame, taken)
+        candidate = Candidate(self.view.context, frame, taken)
         conditions: list[Expr] = list(conjuncts(test.condition))
         selected = self.view.stream(test.input)
         if selected.store is not root.store or row not in selected.new:
@@ -300,9 +302,9 @@ class Walk:
 
     def _rows_of(self, step: str, places: tuple[int, ...]) -> RowsFrame:
         root = self.roots[int(self.events.root[places[0]])]
-        return RowsFrame(self.view.around, root, self.events.row[list(places)], step, self.op.partitioning)
+        return RowsFrame(self.view.context, root, self.events.row[list(places)], step, self.op.partitioning)
 
-    def _late(self, begun: Begun, step: Step, place: int) -> Reason | None:
+    def _late(self, begun: Begun, step: PatternStep, place: int) -> Reason | None:
         """Tell whether time had run out; the bounds themselves are too late."""
         first, last = begun.places[0], begun.places[-1]
         bounds = [(self.op.within, first), (self.op.gap, last), (step.within_previous, last)]
@@ -315,7 +317,7 @@ class Walk:
         return None
 
     def _blocked(
-        self, begun: Begun, negative: Step, ahead: list[int], positive: tuple[Element, ...]
+        self, begun: Begun, negative: PatternStep, ahead: list[int], positive: tuple[Element, ...]
     ) -> Stopped | None:
         """Name the event that must not have come."""
         reachable = ahead[:1] if negative.contiguity is Contiguity.NOT_NEXT else ahead
@@ -349,7 +351,7 @@ class Walk:
 
     def _seen(self, place: int) -> Seen:
         root = self.roots[int(self.events.root[place])]
-        return seen(self.view.around, root, int(self.events.row[place]), self.op.streams[0])
+        return seen(self.view.context, root, int(self.events.row[place]), self.op.streams[0])
 
 
 @dataclass(frozen=True)
@@ -358,15 +360,15 @@ class Stopped:
 
     reasons: tuple[Reason, ...]
     cost: float
-    step: Step | None = None
+    step: PatternStep | None = None
     place: int | None = None
 
 
-def entries(elements: tuple[Element, ...]) -> list[Step]:
+def entries(elements: tuple[Element, ...]) -> list[PatternStep]:
     """Give the steps that some elements can begin with."""
-    found: list[Step] = []
+    found: list[PatternStep] = []
     for element in elements:
-        if isinstance(element, Step):
+        if isinstance(element, PatternStep):
             found.append(element)
         else:
             found += [step for branch in element.branches for step in entries(branch)]
@@ -375,7 +377,7 @@ def entries(elements: tuple[Element, ...]) -> list[Step]:
     return [step for step in found if not is_negative(step)]
 
 
-def explain_sequence(op: Sequence, view: View, definition: str) -> Finding:
+def explain_sequence(op: StepPattern, view: EngineView, definition: str) -> Finding:
     """Explain what a sequence of steps found, and how far its other matches came."""
     walk = Walk(op, view)
     begun = walk.begun()

@@ -17,17 +17,17 @@ import pyarrow as pa
 from whimbrel.engine.pipeline import Pipeline
 from whimbrel.engine.session import Session
 from whimbrel.engine.sharing import alone
-from whimbrel.engine.streams import Clock, Stream, Surroundings
+from whimbrel.engine.streams import ExecutionContext, OperatorStream, SharedWatermark
 from whimbrel.engine.values import Int64Array
-from whimbrel.graph.expressions import GROUP, Attribute, Call, Part
+from whimbrel.graph.expressions import GROUP, Attribute, Call, PartRef
 from whimbrel.graph.motion import Motion
 from whimbrel.graph.operators import (
     Aggregate,
     AggregateInput,
-    Case,
     Derive,
+    DeriveCase,
     Graph,
-    Match,
+    JoinPattern,
     Operator,
     Repeat,
 )
@@ -36,7 +36,7 @@ from whimbrel.graph.passes.find_joins import find_joins
 from whimbrel.graph.policies import Assign
 from whimbrel.graph.query import Query
 from whimbrel.graph.scope import scope
-from whimbrel.graph.sequence import NO_SKIP, Element, Sequence
+from whimbrel.graph.sequence import NO_SKIP, Element, StepPattern
 from whimbrel.model.time import END_OF_TIME
 
 NAME = "why"
@@ -81,15 +81,15 @@ class Watched(Session):
         """Keep everything."""
 
     @property
-    def around(self) -> Surroundings:
+    def context(self) -> ExecutionContext:
         """What expressions over the rows need."""
-        return self._pipeline.around
+        return self._pipeline.context
 
-    def stream(self, name: str) -> Stream:
+    def stream(self, name: str) -> OperatorStream:
         """Give the stream of an operator with all its rows, in the order of their numbers."""
         pieces = self._rows.get(name)
         rows = np.sort(np.concatenate(pieces)) if pieces else np.zeros(0, np.int64)
-        return replace(self._pipeline.streams[name], new=rows, clock=Clock(END_OF_TIME))
+        return replace(self._pipeline.streams[name], new=rows, clock=SharedWatermark(END_OF_TIME))
 
 
 def windows_of(name: str) -> str:
@@ -106,13 +106,13 @@ def _probing(graph: Graph) -> Graph:
     """Add operators that say what the engine otherwise keeps to itself."""
     extra: list[Operator] = []
     for operator in graph.operators:
-        if isinstance(operator, Match | Repeat | Sequence | Motion) and operator.partitioning.keys:
-            case = Case(operator.name, None, (), operator.partitioning)
+        if isinstance(operator, JoinPattern | Repeat | StepPattern | Motion) and operator.partitioning.keys:
+            case = DeriveCase(operator.name, None, (), operator.partitioning)
             extra.append(_group_reader(operator.name, case))
         if isinstance(operator, Derive):
             cases = [(number, case) for number, case in enumerate(operator.cases) if case.partitioning.keys]
             extra += [_group_reader(f"{operator.name}@{number}", case) for number, case in cases]
-        if isinstance(operator, Sequence):
+        if isinstance(operator, StepPattern):
             extra += beginnings(operator)
         if isinstance(operator, Aggregate):
             extra.append(_every_window(graph, operator))
@@ -120,7 +120,7 @@ def _probing(graph: Graph) -> Graph:
     return replace(graph, operators=(*graph.operators, *extra), outputs=(*graph.outputs, *names))
 
 
-def _group_reader(name: str, case: Case) -> Derive:
+def _group_reader(name: str, case: DeriveCase) -> Derive:
     """Read the group keys of a stream, so that the engine keeps them with its rows."""
     keys = tuple(Assign(key.name, Attribute(GROUP, key.name)) for key in case.partitioning.keys)
     return Derive(f"{name}@groups", f"{name}@groups", (replace(case, assign=keys),))
@@ -129,7 +129,7 @@ def _group_reader(name: str, case: Case) -> Derive:
 def _every_window(graph: Graph, operator: Aggregate) -> Aggregate:
     """Give all windows of an aggregate with their results, and how many events of each input they have."""
     counts = [(count_in(n), _any_name(graph, part)) for n, part in enumerate(operator.parts)]
-    assign = tuple(Assign(name, Call("count", (Part(alias),))) for name, alias in counts)
+    assign = tuple(Assign(name, Call("count", (PartRef(alias),))) for name, alias in counts)
     post = tuple(Assign(name, Call("sum", (Attribute(None, name),))) for name, _ in counts)
     return replace(
         operator,
@@ -145,16 +145,16 @@ def _any_name(graph: Graph, part: AggregateInput) -> str | None:
     return part.alias or next(iter(scope(graph, part.input)), None)
 
 
-def beginnings(op: Sequence) -> list[Operator]:
+def beginnings(op: StepPattern) -> list[Operator]:
     """Give operators that find the beginnings of a sequence, and say which events each step took."""
     found: list[Operator] = []
     for length in range(1, len(op.steps) + 1):
         if not is_negative(op.steps[length - 1]):
             name = beginning(op.name, length)
             part = replace(op, name=name, steps=op.steps[:length], skip=NO_SKIP, counted=False)
-            assign = [Assign(f"@{step.name}", Call("ids", (Part(step.name),))) for step in part.taken()]
+            assign = [Assign(f"@{step.name}", Call("ids", (PartRef(step.name),))) for step in part.taken()]
             assign += [Assign(key.name, Attribute(GROUP, key.name)) for key in op.partitioning.keys]
-            case = Case(name, None, tuple(assign), op.partitioning)
+            case = DeriveCase(name, None, tuple(assign), op.partitioning)
             found += [part, Derive(f"{name}@steps", f"{name}@steps", (case,))]
     return found
 

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from whimbrel.engine.aggregator import ResultsFrame
-from whimbrel.engine.streams import WINDOW, Stream
+from whimbrel.engine.streams import WINDOW, OperatorStream
 from whimbrel.engine.values import Column, Int64Array
 from whimbrel.graph.expressions import GROUP, Attribute, conjuncts
 from whimbrel.graph.operators import Aggregate
 from whimbrel.model.time import BEGINNING_OF_TIME
-from whimbrel.whynot.asking import View, group_of
+from whimbrel.whynot.asking import EngineView, group_of
 from whimbrel.whynot.conditions import holds, said, shortfall
 from whimbrel.whynot.events import first, seen, values
 from whimbrel.whynot.explanation import Finding, Miss, Reason
@@ -31,14 +31,14 @@ class Refused:
     empty: tuple[int, ...]
 
 
-class Windows:
+class AllWindows:
     """All windows of an aggregate, also the refused ones."""
 
-    def __init__(self, op: Aggregate, view: View) -> None:
+    def __init__(self, op: Aggregate, view: EngineView) -> None:
         self.op = op
         self.view = view
         self.name = windows_of(op.name)
-        self.stream: Stream = view.stream(self.name)
+        self.stream: OperatorStream = view.stream(self.name)
         self.rows = view.rows_asked_for(self.name, op.partitioning)
 
     def frame(self, rows: Int64Array) -> ResultsFrame:
@@ -51,7 +51,7 @@ class Windows:
         groups = {
             key.name: store.column(Attribute(GROUP, key.name), rows) for key in self.op.partitioning.keys
         }
-        return ResultsFrame(self.view.around, len(rows), {}, groups, named)
+        return ResultsFrame(self.view.context, len(rows), {}, groups, named)
 
     def refused(self) -> list[Refused]:
         """Give the windows that had no result, the nearest to one first."""
@@ -84,8 +84,8 @@ class Windows:
     def miss(self, definition: str, refused: Refused) -> Miss:
         """Put a refused window into words."""
         rows = np.array([refused.row], np.int64)
-        group = group_of(self.view.around, self.stream, refused.row, self.op.partitioning.keys)
-        event = seen(self.view.around, self.stream, refused.row, self.op.name)
+        group = group_of(self.view.context, self.stream, refused.row, self.op.partitioning.keys)
+        event = seen(self.view.context, self.stream, refused.row, self.op.name)
         reasons = [self._without(number) for number in refused.empty]
         frame = self.frame(rows)
         reasons += [
@@ -109,9 +109,9 @@ class Windows:
         return f"window {clock(end - window.length)} to {clock(end)}"
 
 
-def explain_aggregate(op: Aggregate, view: View, definition: str) -> Finding:
+def explain_aggregate(op: Aggregate, view: EngineView, definition: str) -> Finding:
     """Explain which windows had a result, and which were refused."""
-    windows = Windows(op, view)
+    windows = AllWindows(op, view)
     refused = windows.refused()
     rows = view.rows_asked_for(op.name, op.partitioning)
     misses = [windows.miss(definition, each) for each in refused[: view.limit]]
@@ -131,7 +131,7 @@ def explain_aggregate(op: Aggregate, view: View, definition: str) -> Finding:
     )
 
 
-def _no_window(op: Aggregate, view: View, definition: str) -> Miss:
+def _no_window(op: Aggregate, view: EngineView, definition: str) -> Miss:
     """Say why not even one window was computed."""
     parts = [(part.alias or part.input, part.input) for part in op.parts]
     came = sum(len(view.rows_asked_for(input, op.partitioning)) for _, input in parts)
@@ -146,7 +146,7 @@ def _no_window(op: Aggregate, view: View, definition: str) -> Miss:
     return Miss(definition, op.name, {}, tuple((name, None) for name, _ in parts), (reason,), 1.0)
 
 
-def _still_open(op: Aggregate, view: View) -> list[str]:
+def _still_open(op: Aggregate, view: EngineView) -> list[str]:
     """Say that windows are still open, where time has not reached their end."""
     watermark, every = view.watched.watermark, op.window.every or 1
     streams = [view.stream(part.input) for part in op.parts]

@@ -11,8 +11,8 @@ from tests.lang.golden_files import GoldenCase, read_cases
 
 from whimbrel.errors import UnknownNameError
 from whimbrel.graph.expressions import Attribute, Binary, Literal
-from whimbrel.graph.operators import Graph, Match
-from whimbrel.graph.passes import PASSES, Step, rewrite, steps
+from whimbrel.graph.operators import Graph, JoinPattern
+from whimbrel.graph.passes import PASSES, RewriteStep, rewrite, steps
 from whimbrel.graph.passes.find_joins import find_joins
 from whimbrel.graph.passes.push_down_filters import push_down_filters
 from whimbrel.graph.passes.share_prefixes import share_prefixes
@@ -34,7 +34,7 @@ def loose(text: str) -> Graph:
     return compile_text(text).in_context(Context.EACH).graph
 
 
-def shown(step: Step) -> str:
+def shown(step: RewriteStep) -> str:
     different = {*step.added, *step.changed}
     operators = tuple(each for each in step.after.operators if each.name in different)
     lines = [line for each in operators for line in describe_operator(each)]
@@ -62,11 +62,11 @@ def test_an_unknown_rewrite_cannot_be_left_out():
 def test_a_condition_on_an_absent_part_alone_becomes_its_filter():
     graph = loose("define X detect A as a then not C as n then B as b within 5 s where n.k = a.k")
     match = graph["X.match"]
-    assert isinstance(match, Match)
+    assert isinstance(match, JoinPattern)
     own = Binary(">", Attribute("n", "v"), Literal(5, Type.INT))
     (absent,) = match.absent
     loosened = replace(match, absent=(replace(absent, conditions=(*absent.conditions, own)),))
     graph = replace(graph, operators=tuple(loosened if o is match else o for o in graph.operators))
     rewritten = rewrite(graph, [push_down_filters])["X.match"]
-    assert isinstance(rewritten, Match)
+    assert isinstance(rewritten, JoinPattern)
     assert rewritten.absent == (replace(absent, input="C[v > 5]"),)

@@ -14,7 +14,7 @@ from tests.reference.strategies import FEW, event_lists, expected, graphs
 from tests.reference.tables import event_table
 
 from whimbrel import detect
-from whimbrel.graph.operators import Graph, Match
+from whimbrel.graph.operators import Graph, JoinPattern
 from whimbrel.graph.passes import PASSES, Pass, rewrite
 from whimbrel.graph.passes.find_joins import find_joins
 from whimbrel.graph.passes.share_prefixes import beginning_of, cut
@@ -33,7 +33,7 @@ def found(graph: Graph, events: Sequence[Event], passes: Sequence[Pass]) -> Any:
         return rewrite(graph, passes)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("whimbrel.engine.families.rewrite", only_some)
+        patch.setattr("whimbrel.engine.query_templates.rewrite", only_some)
         detections = detect(Query(graph), event_table(events))
     assert rewritten  # or the engine had its rewrites from elsewhere, and this would prove nothing
     return detections
@@ -67,7 +67,7 @@ def test_a_sequence_cut_in_two_finds_the_same(data, graph, events):
     possible = [
         (match.name, length)
         for match in graph.operators
-        if isinstance(match, Match)
+        if isinstance(match, JoinPattern)
         for length in range(2, len(match.parts))
         if beginning_of(match, length, "") is not None
     ]

@@ -3,7 +3,16 @@
 from __future__ import annotations
 
 from whimbrel.graph.expressions import Attribute, Binary, Literal
-from whimbrel.graph.operators import Case, Derive, Filter, Graph, Match, Order, PatternPart, Source
+from whimbrel.graph.operators import (
+    Derive,
+    DeriveCase,
+    Filter,
+    Graph,
+    JoinPattern,
+    PatternPart,
+    Source,
+    TimeOrder,
+)
 from whimbrel.graph.passes.push_down_filters import push_down_filters
 from whimbrel.model.schema import Type
 
@@ -14,15 +23,17 @@ def test_a_condition_may_become_a_filter_that_came_later():
         (
             Source("A", "A"),
             Source("B", "B"),
-            Match(
+            JoinPattern(
                 "alone",
                 (PatternPart("B", "a"),),
                 5,
                 conditions=(Binary("=", Attribute("a", "v"), Literal(0, Type.INT)),),
             ),
             Filter("zeros", "B", is_zero),
-            Match("both", (PatternPart("A", "a"), PatternPart("zeros", "c")), 5, orders=(Order(0, 1),)),
-            Derive("X", "X", (Case("alone", None), Case("both", None))),
+            JoinPattern(
+                "both", (PatternPart("A", "a"), PatternPart("zeros", "c")), 5, orders=(TimeOrder(0, 1),)
+            ),
+            Derive("X", "X", (DeriveCase("alone", None), DeriveCase("both", None))),
         ),
         ("X",),
     )

@@ -14,7 +14,7 @@ import pytest
 
 from whimbrel.errors import DataError
 from whimbrel.spark.sources import _message_log
-from whimbrel.spark.sources._message_log import Message, MessageLog, unpack
+from whimbrel.spark.sources._message_log import LoggedMessage, MessageLog, unpack
 
 APPENDING = """
 import sys
@@ -41,18 +41,18 @@ def opened(tmp_path):
         log.close()
 
 
-def message(number: int) -> Message:
-    return Message(f"fleet/{number}", b"\x00\xff" * number, 1_700_000_000_000_000 + number)
+def message(number: int) -> LoggedMessage:
+    return LoggedMessage(f"fleet/{number}", b"\x00\xff" * number, 1_700_000_000_000_000 + number)
 
 
-def messages(log: MessageLog, first: int, last: int) -> list[Message]:
+def messages(log: MessageLog, first: int, last: int) -> list[LoggedMessage]:
     return [found for chunk in log.read(first, last) for found in unpacked(chunk)]
 
 
-def unpacked(chunk: bytes) -> list[Message]:
+def unpacked(chunk: bytes) -> list[LoggedMessage]:
     table = unpack(chunk)
     received = table["received"].cast(pa.int64()).to_pylist()
-    return list(map(Message, table["topic"].to_pylist(), table["payload"].to_pylist(), received))
+    return list(map(LoggedMessage, table["topic"].to_pylist(), table["payload"].to_pylist(), received))
 
 
 def test_messages_come_back_as_they_were(opened):

@@ -20,7 +20,7 @@ from tests.spark.sources import mqtt_driver
 from tests.spark.sources.mqtt_driver import write_messages
 
 from whimbrel.errors import DataError, WhimbrelError
-from whimbrel.spark.sources.mqtt import MqttReader, Settings
+from whimbrel.spark.sources.mqtt import MqttOptions, MqttReader
 
 DRIVER = Path(mqtt_driver.__file__)
 ALL = ReadAllAvailable()
@@ -39,7 +39,7 @@ def reader(port, tmp_path) -> Iterator[Callable[..., MqttReader]]:
 
     def make(**options: str) -> MqttReader:
         given = {"host": LOOPBACK, "port": str(port), "topic": "fleet/#", "spool": str(tmp_path / "spool")}
-        opened.append(MqttReader(Settings.of(given | options)))
+        opened.append(MqttReader(MqttOptions.of(given | options)))
         return opened[-1]
 
     yield make
@@ -172,7 +172,7 @@ def test_a_refused_login_is_told(tmp_path):
     with mosquitto(tmp_path, "allow_anonymous false") as port:
         given = {"host": LOOPBACK, "port": str(port), "topic": "a", "spool": str(tmp_path / "spool")}
         with pytest.raises(WhimbrelError, match="refused the connection: Not authorized"):
-            MqttReader(Settings.of(given)).initialOffset()
+            MqttReader(MqttOptions.of(given)).initialOffset()
 
 
 @pytest.mark.parametrize(
@@ -186,7 +186,7 @@ def test_a_refused_login_is_told(tmp_path):
 )
 def test_wrong_options_are_explained(options, message):
     with pytest.raises(DataError, match=message):
-        Settings.of({"host": "h", "topic": "t", "spool": "s"} | options)
+        MqttOptions.of({"host": "h", "topic": "t", "spool": "s"} | options)
 
 
 @contextmanager

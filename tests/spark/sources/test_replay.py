@@ -19,8 +19,8 @@ import whimbrel as wb
 from whimbrel.errors import DataError
 from whimbrel.model.reading import Reading
 from whimbrel.spark.sources import read_replay
-from whimbrel.spark.sources._tape import PIECE_ROWS, Recording, open_tape
-from whimbrel.spark.sources.replay import ReplayReader, Settings
+from whimbrel.spark.sources._replay_cache import PIECE_ROWS, ReplayFiles, open_tape
+from whimbrel.spark.sources.replay import ReplayOptions, ReplayReader
 
 LIMIT = ReadMaxRows(10)
 
@@ -29,7 +29,7 @@ LIMIT = ReadMaxRows(10)
 def recording(tmp_path):
     """Seven events, one of them out of order, each received a second after the one before it in the file."""
 
-    def make(**options: str) -> Recording:
+    def make(**options: str) -> ReplayFiles:
         seconds = [0, 1, 2, 5, 3, 6, 9]
         table = pa.table(
             {
@@ -40,7 +40,7 @@ def recording(tmp_path):
             }
         )
         pq.write_table(table, tmp_path / "events.parquet")
-        return Recording(str(tmp_path / "events.parquet"), cache=str(tmp_path / "tapes"), **options)
+        return ReplayFiles(str(tmp_path / "events.parquet"), cache=str(tmp_path / "tapes"), **options)
 
     return make
 
@@ -93,7 +93,7 @@ def test_an_unknown_column_to_order_by_is_named(recording):
 
 def test_lines_that_cannot_be_read_are_kept_as_they_are(tmp_path):
     (tmp_path / "a.csv").write_text("type,time,n\nA,2,0\nB,oops,1\nA,1,2\nhalf a line\n", encoding="utf-8")
-    tape = open_tape(Recording(str(tmp_path / "a.csv"), cache=str(tmp_path / "tapes")))
+    tape = open_tape(ReplayFiles(str(tmp_path / "a.csv"), cache=str(tmp_path / "tapes")))
     rows = [row for batch in tape.batches(0, tape.rows) for row in batch.to_pylist()]
     # A row without a readable time stays with the row before it.
     assert [row["n"] for row in rows] == [2, None, 0, 1]
@@ -106,7 +106,7 @@ def test_files_of_a_folder_are_one_recording(tmp_path):
     folder.mkdir()
     (folder / "a.csv").write_text("type,time,n\nA,3,0\n", encoding="utf-8")
     (folder / "b.jsonl").write_text('{"type": "A", "time": 1, "n": 1, "extra": true}\n', encoding="utf-8")
-    tape = open_tape(Recording(str(folder), cache=str(tmp_path / "tapes")))
+    tape = open_tape(ReplayFiles(str(folder), cache=str(tmp_path / "tapes")))
     assert numbers(tape) == [1, 0]
     assert tape.schema.field("time").type == pa.timestamp("us", "UTC")
 
@@ -115,11 +115,11 @@ def test_reading_by_row_number_crosses_the_pieces(tmp_path):
     rows = 2 * PIECE_ROWS + 5
     table = pa.table({"type": ["A"] * rows, "time": range(rows), "n": range(rows)})
     pq.write_table(table, tmp_path / "many.parquet")
-    recording = Recording(str(tmp_path / "many.parquet"), cache=str(tmp_path / "tapes"))
+    recording = ReplayFiles(str(tmp_path / "many.parquet"), cache=str(tmp_path / "tapes"))
     tape = open_tape(recording)
     found = [n for batch in tape.batches(PIECE_ROWS - 2, rows) for n in batch.column("n").to_pylist()]
     assert found == list(range(PIECE_ROWS - 2, rows))
-    reader = ReplayReader(Settings(recording), ["n"])
+    reader = ReplayReader(ReplayOptions(recording), ["n"])
     first, last = reader.initialOffset(), reader.latestOffset(reader.initialOffset(), ReadAllAvailable())
     spans = [partition.value for partition in reader.partitions(first, last)]
     assert spans == [(0, PIECE_ROWS), (PIECE_ROWS, 2 * PIECE_ROWS), (2 * PIECE_ROWS, rows)]
@@ -127,18 +127,18 @@ def test_reading_by_row_number_crosses_the_pieces(tmp_path):
 
 
 def test_micro_batches_are_cut_by_rows(recording):
-    assert cuts(ReplayReader(Settings(recording(), rows_per_batch=3), ["n"])) == [0, 3, 6, 7]
+    assert cuts(ReplayReader(ReplayOptions(recording(), rows_per_batch=3), ["n"])) == [0, 3, 6, 7]
 
 
 def test_micro_batches_are_cut_by_ticks_and_rows(recording):
     # Twice as fast, a tick of a second covers two: events at 0, 1 | 2, 3 | 5 | 6 | 9.
-    assert cuts(ReplayReader(Settings(recording(), speed=2), ["n"])) == [0, 2, 4, 5, 6, 7]
-    assert cuts(ReplayReader(Settings(recording(), speed=2, rows_per_batch=1), ["n"])) == list(range(8))
+    assert cuts(ReplayReader(ReplayOptions(recording(), speed=2), ["n"])) == [0, 2, 4, 5, 6, 7]
+    assert cuts(ReplayReader(ReplayOptions(recording(), speed=2, rows_per_batch=1), ["n"])) == list(range(8))
 
 
 def test_a_replay_waits_until_events_are_due(recording):
     clock = Clock()
-    reader = ReplayReader(Settings(recording(), speed=2), ["n"], clock)
+    reader = ReplayReader(ReplayOptions(recording(), speed=2), ["n"], clock)
     offset = reader.initialOffset()
     seen = []
     for clock.now in (100, 100.4, 100.6, 101, 102, 104, 104, 104.4, 104.5):
@@ -150,7 +150,7 @@ def test_a_replay_waits_until_events_are_due(recording):
 
 def test_a_restarted_replay_goes_on_from_where_it_was(recording):
     clock = Clock()
-    reader = ReplayReader(Settings(recording(), speed=2), ["n"], clock)
+    reader = ReplayReader(ReplayOptions(recording(), speed=2), ["n"], clock)
     offset = {**reader.initialOffset(), "row": 4}
     rows = []
     for clock.now in (500, 500.5, 501, 502):
@@ -160,7 +160,7 @@ def test_a_restarted_replay_goes_on_from_where_it_was(recording):
 
 
 def test_a_recording_that_has_changed_is_refused(recording):
-    reader = ReplayReader(Settings(recording()), ["n"])
+    reader = ReplayReader(ReplayOptions(recording()), ["n"])
     old = {**reader.initialOffset(), "of": 6}
     with pytest.raises(DataError, match=r"made with another recording \(it had 6 rows, this one has 7"):
         reader.latestOffset(old, LIMIT)
@@ -186,7 +186,7 @@ def test_old_tapes_are_forgotten(recording, tmp_path):
 )
 def test_wrong_options_are_explained(options, message):
     with pytest.raises(DataError, match=message):
-        Settings.of(options)
+        ReplayOptions.of(options)
 
 
 def replayed(spark, path, folder, checkpoint, *, fail_at=None, **options) -> dict[int, list[int]]:
@@ -271,7 +271,7 @@ def test_times_without_a_zone_stay_without_one(tmp_path, name, kind):
     table = pq.read_table(path)
     made = table.column("time").cast(kind, safe=False)
     pq.write_table(table.set_column(1, name, made), path)
-    tape = open_tape(Recording(str(path), order=name, cache=str(tmp_path / "tapes")))
+    tape = open_tape(ReplayFiles(str(path), order=name, cache=str(tmp_path / "tapes")))
     assert tape.schema.field(name).type == pa.timestamp("us")
 
 
@@ -279,17 +279,17 @@ def test_how_times_are_read_decides_about_their_order(tmp_path):
     path = local_times(tmp_path)
     reading = Reading.of(time_zone="Europe/Berlin")
     utc, local = (
-        open_tape(Recording(str(path), cache=str(tmp_path / "tapes"), reading=each)).due.tolist()
+        open_tape(ReplayFiles(str(path), cache=str(tmp_path / "tapes"), reading=each)).due.tolist()
         for each in (Reading(), reading)
     )
     assert [(one - other) // 3_600_000_000 for one, other in zip(utc, local, strict=True)] == [1, 2, 2]
     (tmp_path / "days.csv").write_text("type,day,clock,n\nA,02/05/2024,08:00,0\nA,01/06/2024,07:00,1\n")
     for order, found in ((True, [0, 1]), (False, [1, 0])):
         how = Reading.of(columns={"time": "day+clock"}, day_first=order)
-        tape = open_tape(Recording(str(tmp_path / "days.csv"), cache=str(tmp_path / "tapes"), reading=how))
+        tape = open_tape(ReplayFiles(str(tmp_path / "days.csv"), cache=str(tmp_path / "tapes"), reading=how))
         assert numbers(tape) == found
     bad = Reading.of(columns={"time": "day+hour"})
-    recording = Recording(str(tmp_path / "days.csv"), cache=str(tmp_path / "tapes"), reading=bad)
+    recording = ReplayFiles(str(tmp_path / "days.csv"), cache=str(tmp_path / "tapes"), reading=bad)
     with pytest.raises(DataError, match=r"days\.csv: no column is named 'hour', which with 'day' would be"):
         open_tape(recording)
 
@@ -297,7 +297,7 @@ def test_how_times_are_read_decides_about_their_order(tmp_path):
 def test_what_a_query_says_of_columns_is_known(tmp_path):
     (tmp_path / "days.csv").write_text("type,day,clock,n\nA,2024-05-02,08:00,0\nA,2024-05-01,09:00,1\n")
     said = {"time": ("day", "clock")}
-    tape = open_tape(Recording(str(tmp_path / "days.csv"), cache=str(tmp_path / "tapes"), said=said))
+    tape = open_tape(ReplayFiles(str(tmp_path / "days.csv"), cache=str(tmp_path / "tapes"), said=said))
     assert numbers(tape) == [1, 0]
 
 
@@ -312,7 +312,7 @@ def test_what_a_query_says_of_columns_is_known(tmp_path):
 )
 def test_wrong_options_about_times_are_told(options, message):
     with pytest.raises(DataError, match=message):
-        Settings.of({"path": "a.csv", **options})
+        ReplayOptions.of({"path": "a.csv", **options})
 
 
 @pytest.mark.slow

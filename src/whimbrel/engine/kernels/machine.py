@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 
-from whimbrel.engine.kernels.calling import call_related
+from whimbrel.engine.kernels.relation_address import call_related
 from whimbrel.engine.kernels.sphere import sphere
 from whimbrel.space.kernels.jit import kernel
 

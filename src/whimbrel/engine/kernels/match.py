@@ -15,8 +15,15 @@ from __future__ import annotations
 
 import numpy as np
 
+from whimbrel.engine.kernels.combination_checks import (
+    conditions_hold,
+    deadline_of,
+    order_holds,
+    selected,
+    violated,
+)
 from whimbrel.engine.kernels.contexts import choose, sort_oldest_first
-from whimbrel.engine.kernels.holding import conditions_hold, deadline_of, order_holds, selected, violated
+from whimbrel.engine.kernels.deadline_heap import heap_pop, heap_up
 from whimbrel.engine.kernels.machine import STACK, holds
 from whimbrel.engine.kernels.pattern import (
     ABSENT,
@@ -41,7 +48,6 @@ from whimbrel.engine.kernels.pattern import (
     WAITS,
     WITHIN,
 )
-from whimbrel.engine.kernels.waiting import heap_pop, heap_up
 from whimbrel.space.kernels.jit import kernel
 
 # What `match_step` answers: done, or which arrays it needs longer before it can go on.

@@ -49,7 +49,7 @@ SPEC = 12
 PAST_LAST, TO_NEXT, TO_FIRST, TO_LAST = 1, 2, 3, 4
 
 
-class Tests(NamedTuple):
+class RunTests(NamedTuple):
     """Programs of the tests that read what was taken before, and the values that are kept for them."""
 
     program: np.ndarray
@@ -67,7 +67,7 @@ class Tests(NamedTuple):
 TOTAL_STEP, TOTAL_FLOAT, TOTAL_PLACE = 0, 1, 2
 
 
-class Events(NamedTuple):
+class RunEvents(NamedTuple):
     """The events of a batch, in order: see the columns below; and the values that programs read."""
 
     rows: np.ndarray
@@ -110,7 +110,7 @@ F_NODE, F_KEY, F_AT, F_BY = range(4)
 number of the event that completed it (-1: time did)."""
 
 
-class Scratch(NamedTuple):
+class RunScratch(NamedTuple):
     """Room to work in."""
 
     fresh: np.ndarray
@@ -132,12 +132,12 @@ class Scratch(NamedTuple):
     sn: np.ndarray
 
 
-def scratch(fresh: int, steps: int, states: int, ints: int, floats: int) -> Scratch:
+def scratch(fresh: int, steps: int, states: int, ints: int, floats: int) -> RunScratch:
     """Make room to work in."""
     size = 64
     while size < 4 * fresh:
         size *= 2
-    return Scratch(
+    return RunScratch(
         np.zeros(fresh, np.int64), np.full(max(steps, 1), -1, np.int64), np.zeros((size, 2), np.int64),
         np.zeros(states, np.int64), np.zeros((4, fresh), np.int64),
         np.array([0, 1], np.int64), np.zeros((2, 2), np.int64),

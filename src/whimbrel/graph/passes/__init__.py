@@ -31,7 +31,7 @@ PASSES: tuple[Pass, ...] = (
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class RewriteStep:
     """One rewrite that changed a graph: its name, and the graph before and after it."""
 
     name: str
@@ -68,13 +68,15 @@ def rewrite(graph: Graph, passes: Sequence[Pass] = PASSES, *, without: Collectio
     return graph
 
 
-def steps(graph: Graph, passes: Sequence[Pass] = PASSES, *, without: Collection[str] = ()) -> list[Step]:
+def steps(
+    graph: Graph, passes: Sequence[Pass] = PASSES, *, without: Collection[str] = ()
+) -> list[RewriteStep]:
     """Apply all rewrites, and tell what each that changed something did."""
-    found: list[Step] = []
+    found: list[RewriteStep] = []
     for apply in _chosen(passes, without):
         after = apply(graph)
         if after != graph:
-            found.append(Step(apply.__name__, graph, after))
+            found.append(RewriteStep(apply.__name__, graph, after))
         graph = after
     return found
 

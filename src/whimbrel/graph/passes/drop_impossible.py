@@ -18,7 +18,7 @@ from whimbrel.graph.operators import (
     Derive,
     Filter,
     Graph,
-    Match,
+    JoinPattern,
     Merge,
     Operator,
     Repeat,
@@ -54,7 +54,7 @@ def _is_impossible(graph: Graph, operator: Operator, impossible: set[str]) -> bo
         case Filter():
             _, condition = selection(graph, operator.name)
             return operator.input in impossible or contradicts(conjuncts(condition))
-        case Match():
+        case JoinPattern():
             clauses = [clause for condition in operator.conditions for clause in conjuncts(condition)]
             return any(part.input in impossible for part in operator.parts) or contradicts(clauses)
         case Repeat():
@@ -74,7 +74,7 @@ def _left_of(graph: Graph, operator: Operator, impossible: set[str]) -> list[Ope
     if operator.name in impossible:
         return _nothing(graph, operator)
     match operator:
-        case Match():
+        case JoinPattern():
             absent = tuple(
                 each for each in operator.absent if each.before is None or each.input not in impossible
             )
@@ -92,7 +92,7 @@ def _nothing(graph: Graph, operator: Operator) -> list[Operator]:
             return [replace(operator, input=first, condition=FALSE)]
         case Filter() | Aggregate():
             return [Filter(operator.name, first, FALSE)]
-        case Match() | Merge() | Repeat():
+        case JoinPattern() | Merge() | Repeat():
             taken = {each.name for each in graph.operators}
             never = Filter(free_name(f"{operator.name}.never", taken), first, FALSE)
             branches = tuple(Branch(never.name, name) for name in scope(graph, operator.name))

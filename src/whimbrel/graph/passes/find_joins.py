@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from whimbrel.graph.expressions import Attribute, Binary, Expr
-from whimbrel.graph.operators import Absent, Graph, Match, Operator, PatternPart
+from whimbrel.graph.operators import Absent, Graph, JoinPattern, Operator, PatternPart
 from whimbrel.graph.policies import Context
 
 
@@ -20,7 +20,7 @@ def find_joins(graph: Graph) -> Graph:
 
 def _with_joins(operator: Operator) -> Operator:
     # A chronicle tests conditions after it has chosen; a join would choose among fewer events.
-    if not isinstance(operator, Match) or operator.context is Context.CHRONICLE:
+    if not isinstance(operator, JoinPattern) or operator.context is Context.CHRONICLE:
         return operator
     members: list[PatternPart | Absent] = [*operator.parts, *operator.absent]
     aliases = [member.alias for member in members]
@@ -39,7 +39,7 @@ def _with_joins(operator: Operator) -> Operator:
     )
 
 
-def _equalities(match: Match) -> list[tuple[str, str, str]]:
+def _equalities(match: JoinPattern) -> list[tuple[str, str, str]]:
     """List the attributes that two parts must have in common: the name and the two parts."""
     conditions = [*match.conditions, *(c for absent in match.absent for c in absent.conditions)]
     return [found for condition in conditions if (found := _equality(condition)) is not None]

@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Any
 
 from whimbrel.graph.expressions import Binary, Call, Expr, Literal, Unary, conjunction, conjuncts, transform
-from whimbrel.graph.operators import Absent, Filter, Graph, Match, Operator
+from whimbrel.graph.operators import Absent, Filter, Graph, JoinPattern, Operator
 from whimbrel.graph.passes.drop_unused import drop_unused
 from whimbrel.graph.wiring import fixed, reading
 from whimbrel.model.schema import Type
@@ -52,7 +52,7 @@ def _folded(operator: Operator) -> Operator:
         case Filter():
             condition = conjunction(only_if_true((operator.condition,))) or TRUE
             return replace(operator, condition=condition)
-        case Match():
+        case JoinPattern():
             absent = tuple(_folded_absent(each) for each in operator.absent)
             return replace(operator, conditions=only_if_true(operator.conditions), absent=absent)
     return operator

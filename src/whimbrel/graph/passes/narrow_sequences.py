@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from whimbrel.graph.operators import Graph
 from whimbrel.graph.passes.drop_unused import drop_unused
-from whimbrel.graph.sequence import RUNS, Contiguity, Inner, Sequence, TimedOut, every
+from whimbrel.graph.sequence import RUNS, Contiguity, Inner, StepPattern, TimedOut, every
 
 _STRICT = (Contiguity.NEXT, Contiguity.NOT_NEXT)
 
@@ -19,19 +19,19 @@ def narrow_sequences(graph: Graph) -> Graph:
     timed = {each.input for each in graph.operators if isinstance(each, TimedOut)}
     operators = tuple(
         replace(each, streams=_asked_for(each))
-        if isinstance(each, Sequence) and each.name not in timed and _is_relaxed(each)
+        if isinstance(each, StepPattern) and each.name not in timed and _is_relaxed(each)
         else each
         for each in graph.operators
     )
     return drop_unused(replace(graph, operators=operators))
 
 
-def _asked_for(op: Sequence) -> tuple[str, ...]:
+def _asked_for(op: StepPattern) -> tuple[str, ...]:
     asked = dict.fromkeys(test.input for test in op.tests())
     return tuple(dict.fromkeys([*(name for name in op.streams if name in asked), *asked]))
 
 
-def _is_relaxed(op: Sequence) -> bool:
+def _is_relaxed(op: StepPattern) -> bool:
     """Tell whether events that fit no step only pass by.
 
     They count where the very next event does, and a greedy step is given up at the first event that does not

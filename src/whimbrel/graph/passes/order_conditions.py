@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from whimbrel.graph.costs import rank
 from whimbrel.graph.expressions import Binary, Expr, conjuncts, format_expr
-from whimbrel.graph.operators import Filter, Graph, Match, Operator
+from whimbrel.graph.operators import Filter, Graph, JoinPattern, Operator
 
 
 def order_conditions(graph: Graph) -> Graph:
@@ -23,7 +23,7 @@ def _ordered(operator: Operator) -> Operator:
     match operator:
         case Filter():
             return replace(operator, condition=_joined(operator.condition))
-        case Match():
+        case JoinPattern():
             absent = tuple(replace(each, conditions=_sorted(each.conditions)) for each in operator.absent)
             return replace(operator, conditions=_sorted(operator.conditions), absent=absent)
     return operator

@@ -20,7 +20,7 @@ from whimbrel.graph.expressions import (
     Call,
     Expr,
     Literal,
-    Part,
+    PartRef,
     Unary,
     conjunction,
     conjuncts,
@@ -30,11 +30,11 @@ from whimbrel.graph.expressions import (
 )
 from whimbrel.graph.operators import (
     Absent,
-    Case,
     Derive,
+    DeriveCase,
     Filter,
     Graph,
-    Match,
+    JoinPattern,
     Merge,
     Operator,
     PatternPart,
@@ -99,13 +99,13 @@ class _Pushing:
 
     def visit(self, name: str) -> None:
         operator = self.operators[name]
-        if isinstance(operator, Match) and operator.context is not Context.CHRONICLE:
+        if isinstance(operator, JoinPattern) and operator.context is not Context.CHRONICLE:
             # A chronicle tests conditions after it has chosen; filtered, it would choose among fewer events.
             self._visit_match(operator)
         elif isinstance(operator, Filter) and isinstance(self.operators[operator.input], Derive):
             self._visit_filter(operator)
 
-    def _visit_match(self, match: Match) -> None:
+    def _visit_match(self, match: JoinPattern) -> None:
         kept: list[Expr] = []
         parts = list(match.parts)
         for condition in _clauses(match.conditions):
@@ -204,7 +204,11 @@ class _Pushing:
         if not self._has_one_reader(stream):
             return False
         (name,) = parts_of(condition)
-        if isinstance(operator, Match) and _is_free(operator) and not scope(self._now(), stream)[name or ""]:
+        if (
+            isinstance(operator, JoinPattern)
+            and _is_free(operator)
+            and not scope(self._now(), stream)[name or ""]
+        ):
             self._put(replace(operator, conditions=(*operator.conditions, condition)))
             return True
         if isinstance(operator, Merge) and all(branch.alias == name for branch in operator.branches):
@@ -246,7 +250,7 @@ class _Pushing:
         self._put(replace(derive, cases=tuple(cases)))
         return True
 
-    def _copied(self, case: Case, condition: Expr) -> Expr | None:
+    def _copied(self, case: DeriveCase, condition: Expr) -> Expr | None:
         """Say a condition on an event of a definition in terms of what the event is made from."""
         names = {node.name for node in walk(condition) if isinstance(node, Attribute)}
         origins = {name: self._origin(case, name) for name in names}
@@ -260,12 +264,12 @@ class _Pushing:
 
     def _can_enter(self, stream: str, condition: Expr) -> bool:
         operator, names = self.operators[stream], parts_of(condition)
-        if len(names) != 1 or not self._has_one_reader(stream) or not isinstance(operator, Match):
+        if len(names) != 1 or not self._has_one_reader(stream) or not isinstance(operator, JoinPattern):
             return False
         repeated = scope(self._now(), stream)
         return _is_free(operator) and all(not repeated.get(name or "", True) for name in names)
 
-    def _origin(self, case: Case, name: str) -> Attribute | None:
+    def _origin(self, case: DeriveCase, name: str) -> Attribute | None:
         """Find the attribute that an attribute of a derived event is a plain copy of."""
         if name in _EVERY_EVENT_HAS:
             return None
@@ -290,7 +294,7 @@ class _Pushing:
     def _declared(self, stream: str, value: Attribute) -> Type | None:
         """Give the declared type of an attribute of a plain stream, or of a part of a pattern."""
         operator = self._at(stream)
-        if isinstance(operator, Match):
+        if isinstance(operator, JoinPattern):
             inputs = [part.input for part in operator.parts if part.alias == value.part]
             return self._declared(inputs[0], replace(value, part=None)) if inputs else None
         root = self._root(stream)
@@ -319,7 +323,7 @@ def _clauses(conditions: Iterable[Expr]) -> list[Expr]:
     return [clause for condition in conditions for clause in conjuncts(condition)]
 
 
-def _is_free(match: Match) -> bool:
+def _is_free(match: JoinPattern) -> bool:
     """Tell whether every combination that holds is found, whatever becomes of the others."""
     each = all(part.select is Select.EACH for part in match.parts)
     return each and match.context is Context.EACH and not match.consuming
@@ -328,7 +332,7 @@ def _is_free(match: Match) -> bool:
 def _relates(condition: Expr) -> bool:
     """Tell whether a condition relates whole parts with each other, if only one with itself."""
     calls = [node for node in walk(condition) if isinstance(node, Call) and not _is_of_one_place(node)]
-    return any(isinstance(argument, Part) for call in calls for argument in call.arguments)
+    return any(isinstance(argument, PartRef) for call in calls for argument in call.arguments)
 
 
 def _is_of_one_place(call: Call) -> bool:
@@ -348,7 +352,7 @@ def _is_harmless(condition: Expr) -> bool:
 def _places(operator: Operator) -> list[str]:
     """List the streams that an operator reads, as often as it reads them."""
     match operator:
-        case Match():
+        case JoinPattern():
             return [p.input for p in operator.parts] + [a.input for a in operator.absent]
         case Merge():
             return [branch.input for branch in operator.branches]

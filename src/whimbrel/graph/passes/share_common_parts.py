@@ -13,11 +13,11 @@ from typing import Any
 
 from whimbrel.graph.operators import (
     Aggregate,
-    Case,
     Derive,
+    DeriveCase,
     Filter,
     Graph,
-    Match,
+    JoinPattern,
     Merge,
     Operator,
     Repeat,
@@ -26,7 +26,7 @@ from whimbrel.graph.operators import (
 from whimbrel.graph.passes.drop_unused import drop_unused
 from whimbrel.graph.wiring import fixed, readers, reading, renamed
 
-_SHARED = (Source, Filter, Merge, Repeat, Match, Aggregate)
+_SHARED = (Source, Filter, Merge, Repeat, JoinPattern, Aggregate)
 """Operators whose doing depends on nothing but their fields. Definitions have names of their own."""
 
 
@@ -66,11 +66,11 @@ class _Sharing:
             same.append(operator)
             return operator
         self.instead[operator.name] = equal.name
-        if isinstance(operator, Match) and isinstance(equal, Match):
+        if isinstance(operator, JoinPattern) and isinstance(equal, JoinPattern):
             self.renamed[operator.name] = dict(zip(_names(operator), _names(equal), strict=True))
         return None
 
-    def _reading(self, case: Case) -> Case:
+    def _reading(self, case: DeriveCase) -> DeriveCase:
         names = self.renamed.get(case.input, {})
         assign = tuple(replace(each, value=renamed(each.value, names)) for each in case.assign)
         return replace(case, assign=assign)
@@ -80,7 +80,7 @@ class _Sharing:
             return True
         if operator.name in self.apart:
             return False
-        if not isinstance(operator, Match) or not isinstance(other, Match):
+        if not isinstance(operator, JoinPattern) or not isinstance(other, JoinPattern):
             return True
         only_definitions = all(isinstance(each, Derive) for each in self.readers[operator.name])
         return only_definitions or _names(operator) == _names(other)
@@ -91,7 +91,7 @@ def _key(operator: Operator) -> Any:
     if isinstance(operator, Source):
         return operator.event_type, repr(operator.schema)
     nameless = replace(operator, name="")
-    if not isinstance(nameless, Match) or not _is_nameable(nameless):
+    if not isinstance(nameless, JoinPattern) or not _is_nameable(nameless):
         return nameless
     numbers: dict[str | None, str | None] = {name: f"#{n}" for n, name in enumerate(_names(nameless))}
     absent = tuple(
@@ -108,11 +108,11 @@ def _key(operator: Operator) -> Any:
     )
 
 
-def _names(match: Match) -> list[str | None]:
+def _names(match: JoinPattern) -> list[str | None]:
     return [part.alias for part in match.parts] + [absent.alias for absent in match.absent]
 
 
-def _is_nameable(match: Match) -> bool:
+def _is_nameable(match: JoinPattern) -> bool:
     """Tell whether every part has one name, so that names can be told from each other."""
     names = _names(match)
     return None not in names and len(set(names)) == len(names)

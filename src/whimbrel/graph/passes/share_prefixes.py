@@ -16,15 +16,15 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from whimbrel.graph.estimate import worth_sharing
-from whimbrel.graph.expressions import GROUP, PLACE_RELATIONS, Call, Expr, Part, parts_of, walk
+from whimbrel.graph.expressions import GROUP, PLACE_RELATIONS, Call, Expr, PartRef, parts_of, walk
 from whimbrel.graph.fingerprints import fingerprint, fingerprints
-from whimbrel.graph.operators import Absent, Graph, Match, Operator, PatternPart
+from whimbrel.graph.operators import Absent, Graph, JoinPattern, Operator, PatternPart
 from whimbrel.graph.passes.share_common_parts import share_common_parts
 from whimbrel.graph.policies import Context, Select
 from whimbrel.graph.wiring import free_name
 from whimbrel.model.time import END_OF_TIME
 
-Worth = Callable[[Graph, Match, int], bool]
+Worth = Callable[[Graph, JoinPattern, int], bool]
 """Tells whether a beginning is worth being found once for so many patterns."""
 LEVELS = 4
 """Beginnings may begin alike themselves; so often they are cut again."""
@@ -92,12 +92,12 @@ def _best_cuts(graphs: Mapping[str, Marked], worth: Worth) -> list[Cut]:
     """Find for every sequence the longest beginning that another one has, too."""
     possible: list[tuple[Cut, str, str]] = []
     patterns: dict[str, set[str]] = {}
-    beginnings: dict[str, tuple[Graph, Match]] = {}
+    beginnings: dict[str, tuple[Graph, JoinPattern]] = {}
     for query, marked in graphs.items():
         graph, below = marked.graph, marked.marks
         for match in graph.operators:
             whole = below[match.name]
-            if not isinstance(match, Match) or whole is None:
+            if not isinstance(match, JoinPattern) or whole is None:
                 continue
             patterns.setdefault(whole, set()).add(whole)  # it may be the beginning of another
             for length in range(2, len(match.parts)):
@@ -122,7 +122,7 @@ def _best_cuts(graphs: Mapping[str, Marked], worth: Worth) -> list[Cut]:
 def cut(graph: Graph, name: str, length: int) -> Graph:
     """Let a pattern go on from its first parts, which a pattern of their own finds."""
     match = graph[name]
-    assert isinstance(match, Match)
+    assert isinstance(match, JoinPattern)
     taken = {operator.name for operator in graph.operators}
     beginning = beginning_of(match, length, free_name(f"{name}.first{length}", taken))
     assert beginning is not None
@@ -132,12 +132,12 @@ def cut(graph: Graph, name: str, length: int) -> Graph:
     return replace(graph, operators=tuple(operators))
 
 
-def beginning_of(match: Match, length: int, name: str) -> Match | None:
+def beginning_of(match: JoinPattern, length: int, name: str) -> JoinPattern | None:
     """Give the pattern of the first parts of a sequence; None if that does not mean the same."""
     if not _is_plain_sequence(match) or not _can_be_cut(match, length):
         return None
     names = {part.alias for part in match.parts[:length]}
-    return Match(
+    return JoinPattern(
         name,
         match.parts[:length],
         match.within,
@@ -150,7 +150,7 @@ def beginning_of(match: Match, length: int, name: str) -> Match | None:
     )
 
 
-def _rest(match: Match, beginning: Match) -> Match:
+def _rest(match: JoinPattern, beginning: JoinPattern) -> JoinPattern:
     length = len(beginning.parts)
     return replace(
         match,
@@ -174,7 +174,7 @@ def _moved(absent: Absent, length: int) -> Absent:
     return replace(absent, after=after, before=before)
 
 
-def _is_plain_sequence(match: Match) -> bool:
+def _is_plain_sequence(match: JoinPattern) -> bool:
     """Tell whether every combination of parts that follow each other counts."""
     each = all(part.select is Select.EACH for part in match.parts)
     named = [part.alias for part in match.parts if part.alias is not None]
@@ -194,7 +194,7 @@ def _is_plain_sequence(match: Match) -> bool:
     )
 
 
-def _can_be_cut(match: Match, length: int) -> bool:
+def _can_be_cut(match: JoinPattern, length: int) -> bool:
     inside = [part.alias for part in match.parts[:length]]
     names = set(inside)
     if None in names:
@@ -240,4 +240,4 @@ def _reads_whole(condition: Expr, names: set[str | None]) -> bool:
         if isinstance(node, Call) and node.function not in PLACE_RELATIONS
         for argument in node.arguments
     ]
-    return any(isinstance(argument, Part) and argument.name in names for argument in whole)
+    return any(isinstance(argument, PartRef) and argument.name in names for argument in whole)

@@ -33,13 +33,13 @@ _KINDS: dict[str, c.Kind] = {"ARITH": "ARITH", "STRING": "STRING", "RFID": "RFID
 _TIMED: dict[str, Literal["=|", "|=", "!"]] = {"BETWEEN": "=|", "AFTER": "|=", "NOT": "!"}
 
 
-class Builder:
+class CpslTreeBuilder:
     """Make the nodes of the tree: a method for each rule of the grammar."""
 
-    def start(self, meta: Extent, items: list[Any]) -> c.File:
-        return c.File(tuple(items), at=meta_span(meta))
+    def start(self, meta: Extent, items: list[Any]) -> c.CpslFile:
+        return c.CpslFile(tuple(items), at=meta_span(meta))
 
-    def line(self, meta: Extent, items: list[Any]) -> c.Subscription:
+    def line(self, meta: Extent, items: list[Any]) -> c.CpslSubscription:
         name, body, *bindings, since = items
         if "-" in name:
             raise QuerySyntaxError(
@@ -47,8 +47,8 @@ class Builder:
                 token_span(name),
                 f"its detections are events of that type; write {name.replace('-', '_')}",
             )
-        when = None if since is None else c.Instant(since.number, at=since.at)
-        return c.Subscription(str(name), body, tuple(bindings), when, at=token_span(name))
+        when = None if since is None else c.CpslInstant(since.number, at=since.at)
+        return c.CpslSubscription(str(name), body, tuple(bindings), when, at=token_span(name))
 
     def binding(self, meta: Extent, items: list[Any]) -> c.Binding:
         return c.Binding(_variable(items[0]), items[-1], at=token_span(items[0]))
@@ -70,8 +70,8 @@ class Builder:
     def variable(self, meta: Extent, items: list[Any]) -> c.Variable:
         return c.Variable(_variable(items[0]), at=meta_span(meta))
 
-    def named(self, meta: Extent, items: list[Any]) -> c.Named:
-        return c.Named(str(items[0]), at=meta_span(meta))
+    def named(self, meta: Extent, items: list[Any]) -> c.CpslReference:
+        return c.CpslReference(str(items[0]), at=meta_span(meta))
 
     def timed(self, meta: Extent, items: list[Any]) -> c.Timed:
         operator, first, second, of = items
@@ -93,7 +93,7 @@ class Builder:
 
     def inside(self, meta: Extent, items: list[Any]) -> c.Inside:
         place, of = items
-        if not isinstance(place, c.Region):
+        if not isinstance(place, c.CpslRegion):
             raise QuerySyntaxError(
                 "@ needs a region",
                 place.at,
@@ -101,14 +101,14 @@ class Builder:
             )
         return c.Inside(place, of, at=meta_span(meta))
 
-    def related(self, meta: Extent, items: list[Any]) -> c.Related:
+    def related(self, meta: Extent, items: list[Any]) -> c.CpslRelation:
         relation, place, of = items
         name = _RELATIONS[relation]
-        if isinstance(place, c.Point) or (name == "IN" and isinstance(place, c.Region)):
-            shown = "region" if isinstance(place, c.Region) else "point"
-            other = "@(region)A" if isinstance(place, c.Region) else "DIST((x,y);=;0)A"
+        if isinstance(place, c.CpslPoint) or (name == "IN" and isinstance(place, c.CpslRegion)):
+            shown = "region" if isinstance(place, c.CpslRegion) else "point"
+            other = "@(region)A" if isinstance(place, c.CpslRegion) else "DIST((x,y);=;0)A"
             raise QuerySyntaxError(f"{relation} has no form for a {shown}", place.at, f"write {other}")
-        return c.Related(name, place, of, at=meta_span(meta))
+        return c.CpslRelation(name, place, of, at=meta_span(meta))
 
     def distance(self, meta: Extent, items: list[Any]) -> c.Distance:
         place, sign, length, of = items
@@ -129,18 +129,18 @@ class Builder:
         if letter == "P":
             return c.Recurring(_time(arguments[0]), of, at=at)
         count, time, groups = arguments
-        return c.Groups(_count(count, shown), _time(time), _count(groups, shown), of, at=at)
+        return c.CpslGroups(_count(count, shown), _time(time), _count(groups, shown), of, at=at)
 
     # Places, times, numbers
 
-    def corner(self, meta: Extent, items: list[Any]) -> c.Point:
-        return c.Point(items[0].number, items[1].number, at=meta_span(meta))
+    def corner(self, meta: Extent, items: list[Any]) -> c.CpslPoint:
+        return c.CpslPoint(items[0].number, items[1].number, at=meta_span(meta))
 
-    def corners(self, meta: Extent, items: list[Any]) -> c.Point | c.Region:
+    def corners(self, meta: Extent, items: list[Any]) -> c.CpslPoint | c.CpslRegion:
         return items[0] if len(items) == 1 else self.wrapped_corners(meta, items)
 
-    def wrapped_corners(self, meta: Extent, items: list[Any]) -> c.Region:
-        return c.Region(tuple((corner.x, corner.y) for corner in items), at=meta_span(meta))
+    def wrapped_corners(self, meta: Extent, items: list[Any]) -> c.CpslRegion:
+        return c.CpslRegion(tuple((corner.x, corner.y) for corner in items), at=meta_span(meta))
 
     def number(self, meta: Extent, items: list[Any]) -> c.Amount:
         return self.amount(meta, items)
@@ -196,11 +196,11 @@ class Builder:
         ends = opening, closing
         return c.Interval(str(name), low.number, high.number, *ends, sign.text == "<+", at=meta_span(meta))
 
-    def listed(self, meta: Extent, items: list[Any]) -> c.Listed:
+    def listed(self, meta: Extent, items: list[Any]) -> c.CpslList:
         name, sign, *texts = items
         check_listed(sign)
         values = tuple(str(text)[1:-1].replace('""', '"') for text in texts)
-        return c.Listed(str(name), values, sign.text == "<+", at=meta_span(meta))
+        return c.CpslList(str(name), values, sign.text == "<+", at=meta_span(meta))
 
     def bits(self, meta: Extent, items: list[Any]) -> c.Bits:
         name, sign, first, last, length, code = items
@@ -209,12 +209,12 @@ class Builder:
         value = str(code).lower().rstrip("l") if isinstance(code, Token) else code
         return c.Bits(str(name).upper(), sign.text, *numbers, value, at=meta_span(meta))
 
-    def bound(self, meta: Extent, items: list[Any]) -> c.Bound:
+    def bound(self, meta: Extent, items: list[Any]) -> c.CpslBound:
         name, *arithmetic = items
         if not arithmetic or arithmetic[0] is None:
-            return c.Bound(str(name), at=meta_span(meta))
+            return c.CpslBound(str(name), at=meta_span(meta))
         operator, number = arithmetic
-        return c.Bound(str(name), str(operator), number.number, at=meta_span(meta))
+        return c.CpslBound(str(name), str(operator), number.number, at=meta_span(meta))
 
 
 def _variable(token: Token) -> str:
@@ -225,7 +225,7 @@ def _check(kind: Token, test: c.Test, *, is_alone: bool) -> None:
     variable = (
         test.value if isinstance(test, c.Comparison) else test.code if isinstance(test, c.Bits) else None
     )
-    if isinstance(variable, c.Bound) and not is_alone:
+    if isinstance(variable, c.CpslBound) and not is_alone:
         raise QuerySyntaxError(
             f"&{variable.name} stands in an alternative",
             variable.at,
@@ -234,7 +234,7 @@ def _check(kind: Token, test: c.Test, *, is_alone: bool) -> None:
     if isinstance(test, c.Comparison):
         check_comparison(kind, test)
         return
-    belongs = {c.Interval: "ARITH", c.Listed: "STRING", c.Bits: "RFID"}[type(test)]
+    belongs = {c.Interval: "ARITH", c.CpslList: "STRING", c.Bits: "RFID"}[type(test)]
     if belongs != kind:
         raise QuerySyntaxError(f"this test belongs to {belongs}, not to {kind}", test.at, f"write {belongs}:")
     if isinstance(test, c.Bits) and test.name not in ("PRODUCT", "READER"):
@@ -257,12 +257,12 @@ def _value(token: Token) -> tuple[int | float, str | None]:
     return plain_number(plain), None
 
 
-def _instant(amount: c.Amount) -> c.Instant:
+def _instant(amount: c.Amount) -> c.CpslInstant:
     if amount.unit is not None:
         raise QuerySyntaxError(
             "a time point is a number of seconds since 1970", amount.at, "leave out the unit"
         )
-    return c.Instant(amount.number, at=amount.at)
+    return c.CpslInstant(amount.number, at=amount.at)
 
 
 def _time(amount: c.Amount, *, at_least_zero: bool = False) -> c.Amount:

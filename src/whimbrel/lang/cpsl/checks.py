@@ -38,7 +38,7 @@ def check_comparison(kind: str, test: c.Comparison) -> None:
         raise QuerySyntaxError("ARITH compares numbers, not texts", test.at, "write STRING: to compare texts")
     if kind == "STRING" and isinstance(test.value, int | float):
         raise QuerySyntaxError("STRING compares texts, not numbers", test.at, "write ARITH:, or add quotes")
-    if kind == "STRING" and isinstance(test.value, c.Bound) and test.value.operator is not None:
+    if kind == "STRING" and isinstance(test.value, c.CpslBound) and test.value.operator is not None:
         raise QuerySyntaxError("a text cannot be added to", test.value.at, f"write &{test.value.name} alone")
 
 

@@ -8,7 +8,7 @@ from datetime import timedelta
 
 from whimbrel.errors import QueryError, UnboundedError
 from whimbrel.graph.query import Query
-from whimbrel.lang.cpsl.lower import Lowered, lower
+from whimbrel.lang.cpsl.lower import LoweredCpsl, lower
 from whimbrel.lang.cpsl.parse import TOO_DEEP, parse
 from whimbrel.lang.cpsl.printer import print_file
 from whimbrel.lang.cpsl.raising import raise_file
@@ -69,7 +69,7 @@ def to_wbl(text: str, file: str | None = None) -> str:
         raise error.located_in(text, file) from None
 
 
-def _lowered(text: str, file: str | None) -> Lowered:
+def _lowered(text: str, file: str | None) -> LoweredCpsl:
     return lower(parse(text, file))
 
 

@@ -23,11 +23,11 @@ _TAKEN = frozenset({"group", "this", "not", "null", "true", "false"})
 
 
 @dataclass(eq=False, slots=True)
-class Slot:
+class LevelPart:
     """A part of a level: whose events fill it, and what is tested of each besides."""
 
     name: str
-    sub: c.Sub | c.Instant
+    sub: c.Sub | c.CpslInstant
     conditions: list[t.Expression]
     times: int | None = None
     lasting: c.Amount | None = None
@@ -37,11 +37,11 @@ class Slot:
 class Level:
     """A flat pattern."""
 
-    slots: list[Slot] = field(default_factory=list)
-    absent: list[tuple[Slot, Slot]] = field(default_factory=list)
+    slots: list[LevelPart] = field(default_factory=list)
+    absent: list[tuple[LevelPart, LevelPart]] = field(default_factory=list)
     """Parts that must not occur, each behind the part that it follows."""
-    orders: list[tuple[Slot, Slot]] = field(default_factory=list)
-    gaps: list[tuple[Slot, Slot, c.Amount]] = field(default_factory=list)
+    orders: list[tuple[LevelPart, LevelPart]] = field(default_factory=list)
+    gaps: list[tuple[LevelPart, LevelPart, c.Amount]] = field(default_factory=list)
     where: list[t.Expression] = field(default_factory=list)
     within: c.Amount | None = None
 
@@ -51,24 +51,24 @@ def level_of(sub: c.Sub, taken: Collection[str]) -> Level:
     return _LevelMaking(taken).make(sub)
 
 
-def core_of(sub: c.Sub | c.Instant) -> tuple[c.Sub | c.Instant, list[t.Expression]]:
+def core_of(sub: c.Sub | c.CpslInstant) -> tuple[c.Sub | c.CpslInstant, list[t.Expression]]:
     """Take off everything that only tests a single event, and give it as conditions on `this`."""
     conditions: list[t.Expression] = []
     while True:
         match sub:
             case c.Inside(region, of):
-                shape = t.Shape(text=polygon(region), at=region.at)
+                shape = t.ShapeNode(text=polygon(region), at=region.at)
                 conditions.append(t.InRegion(_THIS, shape, at=sub.at))
-            case c.Related(relation, c.Region() as region, of):
+            case c.CpslRelation(relation, c.CpslRegion() as region, of):
                 conditions.append(_relation(_FUNCTIONS[relation], _THIS, t.Constant(polygon(region)), sub))
-            case c.Distance(c.Region() as region, _, _, of):
+            case c.Distance(c.CpslRegion() as region, _, _, of):
                 conditions.append(distance_test(_THIS, t.Constant(polygon(region)), sub))
-            case c.Distance(c.Point(x, y), _, _, of):
+            case c.Distance(c.CpslPoint(x, y), _, _, of):
                 conditions.append(distance_test(_THIS, point_at(x, y), sub))
-            case c.Timed("=|", c.Instant() as point, c.Amount() as time, of):
+            case c.Timed("=|", c.CpslInstant() as point, c.Amount() as time, of):
                 conditions.append(t.Compare((t.Name("end"), later(point, time)), ("<=",), at=sub.at))
                 conditions.append(t.Compare((t.Name("start"), instant(point)), (">",), at=sub.at))
-            case c.Timed("|=", c.Instant() as point, c.Amount() as time, of):
+            case c.Timed("|=", c.CpslInstant() as point, c.Amount() as time, of):
                 conditions.append(t.Compare((t.Name("start"), later(point, time)), (">",), at=sub.at))
             case _:
                 return sub, conditions[::-1]
@@ -89,7 +89,7 @@ class _LevelMaking:
     def __init__(self, taken: Collection[str]) -> None:
         self.level = Level()
         self.letters = _letters({*taken, *_TAKEN})
-        self.by_variable: dict[str, Slot] = {}
+        self.by_variable: dict[str, LevelPart] = {}
 
     def make(self, sub: c.Sub) -> Level:
         match sub:
@@ -100,16 +100,16 @@ class _LevelMaking:
             case c.Recurring(time, of):
                 self._slot(of).times = 2
                 self.level.within = time
-            case c.Groups(times, time, 1, of):
+            case c.CpslGroups(times, time, 1, of):
                 self._slot(of).times = times
                 self.level.within = time
-            case c.Groups():
+            case c.CpslGroups():
                 self._groups(sub)
             case _:
                 self._add(sub)
         return self.level
 
-    def _absence(self, first: c.Sub | c.Instant, second: c.Sub | c.Amount, of: c.Sub) -> None:
+    def _absence(self, first: c.Sub | c.CpslInstant, second: c.Sub | c.Amount, of: c.Sub) -> None:
         before = self._slot(first)
         if isinstance(second, c.Amount):
             absent = self._free_slot(of)
@@ -119,9 +119,9 @@ class _LevelMaking:
             absent = self._free_slot(of)
         self.level.absent.append((before, absent))
 
-    def _groups(self, sub: c.Groups) -> None:
+    def _groups(self, sub: c.CpslGroups) -> None:
         """Let groups follow each other with no event between them."""
-        one = c.Groups(sub.count, sub.time, 1, sub.of, at=sub.at)
+        one = c.CpslGroups(sub.count, sub.time, 1, sub.of, at=sub.at)
         slots = [self._slot(one) for _ in range(sub.groups)]
         for before, after in pairwise(slots):
             self.level.orders.append((before, after))
@@ -133,20 +133,20 @@ class _LevelMaking:
             case c.All(parts):
                 for part in parts:
                     self._add(part)
-            case c.Timed("=|" | "|=", first, second, of) if not isinstance(first, c.Instant):
+            case c.Timed("=|" | "|=", first, second, of) if not isinstance(first, c.CpslInstant):
                 self._timed(sub, first, second, of)
             case c.Concurrent(other, of):
                 left, right = self._pair(other, of)
                 self._where(t.Relation(t.Name(left.name), "concurrent", t.Name(right.name), at=sub.at))
-            case c.Related(relation, place, of) if not isinstance(place, c.Region):
+            case c.CpslRelation(relation, place, of) if not isinstance(place, c.CpslRegion):
                 left, right = self._pair(place, of)
                 if relation == "IN":
-                    inside = t.InRegion(t.Name(right.name), t.Shape(name=left.name), at=sub.at)
+                    inside = t.InRegion(t.Name(right.name), t.ShapeNode(name=left.name), at=sub.at)
                     self._where(inside)
                 else:
                     names = t.Name(left.name), t.Name(right.name)
                     self._where(_relation(_FUNCTIONS[relation], *names, sub))
-            case c.Distance(place, _, _, of) if not isinstance(place, c.Region | c.Point):
+            case c.Distance(place, _, _, of) if not isinstance(place, c.CpslRegion | c.CpslPoint):
                 left, right = self._pair(place, of)
                 self._where(distance_test(t.Name(left.name), t.Name(right.name), sub))
             case _:
@@ -167,10 +167,10 @@ class _LevelMaking:
         chain = (a, last, b) if sub.operator == "=|" else (a, b, last)
         self.level.orders += [self._two(chain[0], chain[1], of), self._two(chain[1], chain[2], of)]
 
-    def _pair(self, left: c.Sub, right: c.Sub) -> tuple[Slot, Slot]:
+    def _pair(self, left: c.Sub, right: c.Sub) -> tuple[LevelPart, LevelPart]:
         return self._two(self._slot(left), self._slot(right), right)
 
-    def _two(self, left: Slot, right: Slot, sub: c.Sub) -> tuple[Slot, Slot]:
+    def _two(self, left: LevelPart, right: LevelPart, sub: c.Sub) -> tuple[LevelPart, LevelPart]:
         if left is right:
             raise QueryError(
                 f"${left.name}; stands on both sides, and an event has no relation to itself",
@@ -182,7 +182,7 @@ class _LevelMaking:
     def _where(self, condition: t.Expression) -> None:
         self.level.where.append(condition)
 
-    def _slot(self, sub: c.Sub | c.Instant) -> Slot:
+    def _slot(self, sub: c.Sub | c.CpslInstant) -> LevelPart:
         core, conditions = core_of(sub)
         if isinstance(core, c.Variable) and core.name in self.by_variable:
             slot = self.by_variable[core.name]
@@ -194,12 +194,12 @@ class _LevelMaking:
             self.by_variable[core.name] = slot
         return slot
 
-    def _free_slot(self, sub: c.Sub | c.Instant) -> Slot:
+    def _free_slot(self, sub: c.Sub | c.CpslInstant) -> LevelPart:
         """Make a part that is not among those that occur."""
         core, conditions = core_of(sub)
         is_new = isinstance(core, c.Variable) and core.name not in self.by_variable
         name = part_name(core.name) if isinstance(core, c.Variable) and is_new else next(self.letters)
-        return Slot(name, core, conditions)
+        return LevelPart(name, core, conditions)
 
 
 def _letters(taken: set[str]) -> Iterator[str]:
@@ -210,10 +210,10 @@ def _letters(taken: set[str]) -> Iterator[str]:
                 yield name
 
 
-def chain(level: Level) -> list[Slot] | None:
+def chain(level: Level) -> list[LevelPart] | None:
     """Give the parts in their order in time, if each follows the one before; None if they do not."""
     followers = {id(slot): [b for a, b in level.orders if a is slot] for slot in level.slots}
-    ordered: list[Slot] = []
+    ordered: list[LevelPart] = []
     left = list(level.slots)
     while left:
         first = [slot for slot in left if not any(b is slot and a in left for a, b in level.orders)]

@@ -12,22 +12,22 @@ from dataclasses import dataclass, field
 from whimbrel.errors import QueryError, Span
 from whimbrel.graph.operators import ANY
 from whimbrel.lang.cpsl import tree as c
-from whimbrel.lang.cpsl.levels import Level, Slot, chain, core_of, level_of, part_name
+from whimbrel.lang.cpsl.levels import Level, LevelPart, chain, core_of, level_of, part_name
 from whimbrel.lang.cpsl.predicates import Reader, joined, occurrence_type, of_part, own, type_and_conditions
 from whimbrel.lang.cpsl.times import instant, point_type, quantity
-from whimbrel.lang.cpsl.variables import Key, Places, Variables
+from whimbrel.lang.cpsl.variables import Key, VariablePlaces, Variables
 from whimbrel.lang.wbl import tree as t
 
 
 @dataclass(frozen=True, slots=True)
-class Lowered:
+class LoweredCpsl:
     """What a file became."""
 
-    tree: t.File
+    tree: t.WblFile
     warnings: tuple[str, ...]
 
 
-def lower(file: c.File) -> Lowered:
+def lower(file: c.CpslFile) -> LoweredCpsl:
     """Turn subscriptions into definitions."""
     taken = {each.name for each in file.subscriptions} | set(_types(file))
     definitions: list[t.Definition] = []
@@ -36,23 +36,23 @@ def lower(file: c.File) -> Lowered:
         variables = Variables(subscription)
         definitions += SubscriptionLowering(subscription, variables, taken).lower()
         warnings += variables.warnings
-    return Lowered(t.File(tuple(definitions), at=file.at), tuple(warnings))
+    return LoweredCpsl(t.WblFile(tuple(definitions), at=file.at), tuple(warnings))
 
 
-def _types(file: c.File) -> Iterator[str]:
+def _types(file: c.CpslFile) -> Iterator[str]:
     """Name the event types that a file asks for."""
     subs = [sub for line in file.subscriptions for sub in (line.body, *(each.sub for each in line.bindings))]
     while subs:
         sub = subs.pop()
         subs += c.children(sub)
-        if isinstance(sub, c.Named):
+        if isinstance(sub, c.CpslReference):
             yield sub.name
         elif isinstance(sub, c.Primitive):
             yield type_and_conditions(sub)[0]
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class PartDescription:
     """The events that fill a part: their type, their conditions, and how to read what they can tell."""
 
     type: str
@@ -64,7 +64,7 @@ class Told:
 class SubscriptionLowering:
     """Make the definitions of one subscription."""
 
-    subscription: c.Subscription
+    subscription: c.CpslSubscription
     variables: Variables
     taken: set[str]
     made: list[t.Definition] = field(default_factory=list)
@@ -74,7 +74,7 @@ class SubscriptionLowering:
     needed: set[Key] = field(default_factory=set)
     """What a part of some level must tell, because another part is compared with it."""
     placed: set[Key] = field(default_factory=set)
-    places: Places = field(default_factory=Places)
+    places: VariablePlaces = field(default_factory=VariablePlaces)
     attributes: dict[Key, str] = field(default_factory=dict)
     """The attributes under which composites tell what they can."""
 
@@ -118,16 +118,18 @@ class SubscriptionLowering:
                     self.needed |= {binder, key}
             for slot in slots:
                 core = self._core(slot.sub)
-                composite = None if isinstance(core, c.Primitive | c.Named | c.Instant) else core
-                if not isinstance(sub, c.Groups):  # what must not lie between groups is no place of its own
+                composite = None if isinstance(core, c.Primitive | c.CpslReference | c.CpslInstant) else core
+                if not isinstance(
+                    sub, c.CpslGroups
+                ):  # what must not lie between groups is no place of its own
                     self._note_places(level, slot, composite)
                 if composite is not None:
                     self._note_needed(composite, seen)
 
-    def _note_places(self, level: Level, slot: Slot, composite: c.Sub | None) -> None:
+    def _note_places(self, level: Level, slot: LevelPart, composite: c.Sub | None) -> None:
         """Note where variables occur, and which of these places are known to be one event."""
         told = {key[1:] for key in self._provided(slot) if key.startswith("$")}
-        core: c.Sub | c.Instant = slot.sub
+        core: c.Sub | c.CpslInstant = slot.sub
         while isinstance(core, c.Variable):
             self.places.note(core, id(level) if core.name in told else id(slot))
             core, _ = core_of(self.variables.bindings[core.name])
@@ -135,10 +137,10 @@ class SubscriptionLowering:
             for name in told:
                 self.places.join(name, id(level), id(inner))
 
-    def _provided(self, slot: Slot) -> frozenset[Key]:
+    def _provided(self, slot: LevelPart) -> frozenset[Key]:
         return frozenset() if slot.times is not None else self.variables.provided(slot.sub)
 
-    def _core(self, sub: c.Sub | c.Instant) -> c.Sub | c.Instant:
+    def _core(self, sub: c.Sub | c.CpslInstant) -> c.Sub | c.CpslInstant:
         """Look through variables and tests of single events."""
         core, _ = core_of(sub)
         while isinstance(core, c.Variable):
@@ -164,13 +166,13 @@ class SubscriptionLowering:
     def _is_single(self, level: Level) -> bool:
         return len(level.slots) == 1 and not level.absent and level.slots[0].times is None
 
-    def _either(self, levels: list[Level], sub: c.Sub, label: str | None) -> t.Case:
+    def _either(self, levels: list[Level], sub: c.Sub, label: str | None) -> t.CaseNode:
         """Let one name stand for whichever came, so that it is one event and keeps its attributes."""
-        parts = tuple(t.PatternPart(self._occurrence(level.slots[0]), at=sub.at) for level in levels)
-        either = t.PatternPart(t.Pattern("or", parts), alias=levels[0].slots[0].name, at=sub.at)
-        return t.Case(t.Pattern(None, (either,), at=sub.at), label, at=sub.at)
+        parts = tuple(t.PatternPartNode(self._occurrence(level.slots[0]), at=sub.at) for level in levels)
+        either = t.PatternPartNode(t.PatternNode("or", parts), alias=levels[0].slots[0].name, at=sub.at)
+        return t.CaseNode(t.PatternNode(None, (either,), at=sub.at), label, at=sub.at)
 
-    def _case(self, level: Level, sub: c.Sub, exports: tuple[Key, ...], label: str | None) -> t.Case:
+    def _case(self, level: Level, sub: c.Sub, exports: tuple[Key, ...], label: str | None) -> t.CaseNode:
         told = {id(slot): self._told(slot) for slot in level.slots}
         absent = {id(slot): self._told(slot) for _, slot in level.absent}
         where = [*level.where, *self._same_events(level, told | absent), *self._compared(level, told, absent)]
@@ -181,14 +183,14 @@ class SubscriptionLowering:
         pattern = self._pattern(level, ordered, told | absent, sub.at)
         assign = tuple(self._export(level, told, key) for key in exports)
         condition = joined("and", where) if where else None
-        return t.Case(pattern, label, condition, assign, at=sub.at)
+        return t.CaseNode(pattern, label, condition, assign, at=sub.at)
 
     def _pattern(
-        self, level: Level, ordered: list[Slot] | None, told: dict[int, Told], at: Span | None
-    ) -> t.Pattern:
+        self, level: Level, ordered: list[LevelPart] | None, told: dict[int, PartDescription], at: Span | None
+    ) -> t.PatternNode:
         within = None if level.within is None else quantity(level.within)
         alone = len(level.slots) == 1 and not level.absent
-        parts: list[t.PatternPart] = []
+        parts: list[t.PatternPartNode] = []
         for slot in ordered or level.slots:
             parts.append(self._part(level, slot, told[id(slot)], named=not alone))
             parts += [
@@ -197,17 +199,17 @@ class SubscriptionLowering:
                 if before is slot
             ]
         connective = None if alone else "and" if ordered is None else "then"
-        return t.Pattern(connective, tuple(parts), within, at=at)
+        return t.PatternNode(connective, tuple(parts), within, at=at)
 
     def _part(
-        self, level: Level, slot: Slot, told: Told, *, named: bool, negated: bool = False
-    ) -> t.PatternPart:
+        self, level: Level, slot: LevelPart, told: PartDescription, *, named: bool, negated: bool = False
+    ) -> t.PatternPartNode:
         needs_name = named or told.type == ANY or slot.times is not None
-        kind = t.TimePoint if isinstance(slot.sub, c.Instant) else t.Occurrence
-        return t.PatternPart(
+        kind = t.TimePoint if isinstance(slot.sub, c.CpslInstant) else t.Occurrence
+        return t.PatternPartNode(
             kind(told.type, told.conditions, at=slot.sub.at),
             negated=negated,
-            times=None if slot.times is None else t.Times(slot.times, slot.times),
+            times=None if slot.times is None else t.TimesNode(slot.times, slot.times),
             alias=slot.name if needs_name else None,
             gaps=tuple(t.Gap(quantity(gap), a.name) for a, b, gap in level.gaps if b is slot),
             lasting=None if slot.lasting is None else quantity(slot.lasting),
@@ -216,37 +218,37 @@ class SubscriptionLowering:
 
     # What fills a part
 
-    def _occurrence(self, slot: Slot) -> t.Occurrence:
+    def _occurrence(self, slot: LevelPart) -> t.Occurrence:
         told = self._told(slot)
         return t.Occurrence(told.type, told.conditions, at=slot.sub.at)
 
-    def _told(self, slot: Slot) -> Told:
+    def _told(self, slot: LevelPart) -> PartDescription:
         told = self._events(slot.sub)
         values = {} if slot.times is not None else told.values
-        return Told(told.type, (*told.conditions, *slot.conditions), values)
+        return PartDescription(told.type, (*told.conditions, *slot.conditions), values)
 
-    def _events(self, sub: c.Sub | c.Instant, variable: str | None = None) -> Told:
+    def _events(self, sub: c.Sub | c.CpslInstant, variable: str | None = None) -> PartDescription:
         """Tell which events a subscription without tests around it stands for."""
         match sub:
-            case c.Instant():
-                return Told(point_type(sub), (), {})
+            case c.CpslInstant():
+                return PartDescription(point_type(sub), (), {})
             case c.Primitive():
                 return self._primitive(sub)
-            case c.Named(name):
+            case c.CpslReference(name):
                 self._refuse_self(name, sub.at)
                 kind, conditions = occurrence_type(name, sub.at)
-                return Told(kind, (*conditions, *self._since()), {})
+                return PartDescription(kind, (*conditions, *self._since()), {})
             case c.Variable(name):
                 return self._variable(name)
         return self._composite(sub, variable)
 
-    def _variable(self, name: str) -> Told:
+    def _variable(self, name: str) -> PartDescription:
         core, conditions = core_of(self.variables.bindings[name])
         told = self._events(core, name)
         values = {**told.values, f"${name}": lambda read: read("id")}
-        return Told(told.type, (*told.conditions, *conditions), values)
+        return PartDescription(told.type, (*told.conditions, *conditions), values)
 
-    def _primitive(self, sub: c.Primitive) -> Told:
+    def _primitive(self, sub: c.Primitive) -> PartDescription:
         kind, conditions = type_and_conditions(sub)
         self._refuse_self(kind, sub.at)
         uses = dict(self.variables.keys[id(sub)])
@@ -256,9 +258,9 @@ class SubscriptionLowering:
                 self.placed.add(key)
                 compared.append(uses[key].compared(uses[key].read(own), uses[binder].read(own)))
         values = {key: use.read for key, use in uses.items()}
-        return Told(kind, (*conditions, *compared, *self._since()), values)
+        return PartDescription(kind, (*conditions, *compared, *self._since()), values)
 
-    def _composite(self, sub: c.Sub, variable: str | None) -> Told:
+    def _composite(self, sub: c.Sub, variable: str | None) -> PartDescription:
         keys = self.variables.provided(sub)
         # Equal composites are one definition, unless a predicate variable tells them apart.
         mark: object = id(sub) if any(key.startswith("&") for key in keys) else sub
@@ -266,7 +268,7 @@ class SubscriptionLowering:
         if mark not in self.names:
             self.names[mark] = self._new_name(variable)
             self._define(sub, self.names[mark], sub.at, exports)
-        return Told(self.names[mark], (), {key: _reads(self._attribute(key)) for key in exports})
+        return PartDescription(self.names[mark], (), {key: _reads(self._attribute(key)) for key in exports})
 
     def _refuse_self(self, name: str, at: Span | None) -> None:
         if name == self.subscription.name:
@@ -296,7 +298,7 @@ class SubscriptionLowering:
 
     # Variables
 
-    def _same_events(self, level: Level, told: dict[int, Told]) -> Iterator[t.Expression]:
+    def _same_events(self, level: Level, told: dict[int, PartDescription]) -> Iterator[t.Expression]:
         """Let a variable stand for one event in all parts that know it."""
         slots = [*level.slots, *(slot for _, slot in level.absent)]
         for key in sorted({key for each in told.values() for key in each.values if key.startswith("$")}):
@@ -305,7 +307,7 @@ class SubscriptionLowering:
                 yield t.Compare((_value(other, told, key), _value(first, told, key)), ("=",))
 
     def _compared(
-        self, level: Level, told: dict[int, Told], absent: dict[int, Told]
+        self, level: Level, told: dict[int, PartDescription], absent: dict[int, PartDescription]
     ) -> Iterator[t.Expression]:
         """Compare values of different parts."""
         everyone = told | absent
@@ -320,7 +322,7 @@ class SubscriptionLowering:
                 own_value, value = _value(other, everyone, key), _value(first, everyone, binder)
                 yield self.variables.uses[key].compared(own_value, value)
 
-    def _export(self, level: Level, told: dict[int, Told], key: Key) -> t.Assignment:
+    def _export(self, level: Level, told: dict[int, PartDescription], key: Key) -> t.Assignment:
         slot = next(slot for slot in level.slots if key in told[id(slot)].values)
         alone = len(level.slots) == 1 and not level.absent
         read = own if alone and told[id(slot)].type != ANY else of_part(slot.name)
@@ -358,5 +360,5 @@ def _reads(attribute: str) -> Callable[[Reader], t.Expression]:
     return lambda read: read(attribute)
 
 
-def _value(slot: Slot, told: dict[int, Told], key: Key) -> t.Expression:
+def _value(slot: LevelPart, told: dict[int, PartDescription], key: Key) -> t.Expression:
     return told[id(slot)].values[key](of_part(slot.name))

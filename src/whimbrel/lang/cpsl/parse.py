@@ -1,4 +1,4 @@
-"""From text to tree: Lark parses, `Builder` makes the nodes, and what is malformed is refused by name."""
+"""From text to tree: Lark parses, the builder makes the nodes, errors name what is wrong."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from lark import Lark, Token, Tree
 from lark.exceptions import UnexpectedInput
 
 from whimbrel.errors import QueryError, QuerySyntaxError
-from whimbrel.lang.cpsl.build import Builder
+from whimbrel.lang.cpsl.build import CpslTreeBuilder
 from whimbrel.lang.cpsl.separators import Separators
 from whimbrel.lang.cpsl.syntax_errors import explain
-from whimbrel.lang.cpsl.tree import File
-from whimbrel.lang.plans import Plan
+from whimbrel.lang.cpsl.tree import CpslFile
+from whimbrel.lang.plans import TokenPlan
 from whimbrel.lang.wbl.build import meta_span
 from whimbrel.lang.wbl.parse import MAX_CHARACTERS
 
@@ -25,7 +25,7 @@ MAX_PLANS = 1024
 """Trees that are kept for texts with the same tokens."""
 
 
-def parse(text: str, file: str | None = None) -> File:
+def parse(text: str, file: str | None = None) -> CpslFile:
     """Parse a text of subscriptions, one a line.
 
     Raises
@@ -41,11 +41,11 @@ def parse(text: str, file: str | None = None) -> File:
         raise QuerySyntaxError(TOO_DEEP).located_in(text, file) from None
 
 
-def _parse(text: str) -> File:
+def _parse(text: str) -> CpslFile:
     if len(text) > MAX_CHARACTERS:
         raise QuerySyntaxError(f"the text has {len(text):,} characters; the limit is {MAX_CHARACTERS:,}")
     tokens = _tokens(text + "\n")
-    built: File = _planned(text + "\n", tokens).carry_out(tokens)
+    built: CpslFile = _planned(text + "\n", tokens).carry_out(tokens)
     return built
 
 
@@ -58,14 +58,14 @@ def _tokens(text: str) -> list[Token]:
         raise
 
 
-def _planned(text: str, tokens: list[Token]) -> Plan:
+def _planned(text: str, tokens: list[Token]) -> TokenPlan:
     """Parse a text, or find what a text with the same tokens was parsed to."""
     key = tuple(token.type for token in tokens)
     plans = _plans()
     if key not in plans:
         if len(plans) >= MAX_PLANS:
             plans.clear()
-        plans[key] = Plan.of(_parsed(text), tokens, Builder())
+        plans[key] = TokenPlan.of(_parsed(text), tokens, CpslTreeBuilder())
     return plans[key]
 
 
@@ -79,7 +79,7 @@ def _parsed(text: str) -> Tree[Token]:
 
 
 @cache
-def _plans() -> dict[tuple[str, ...], Plan]:
+def _plans() -> dict[tuple[str, ...], TokenPlan]:
     return {}
 
 

@@ -14,7 +14,7 @@ TOLERANCE_M = 1
 _CORNERS = "write at least three corners, in the order of the border"
 
 
-def polygon(region: c.Region) -> str:
+def polygon(region: c.CpslRegion) -> str:
     """Write a region as WKT.
 
     Raises
@@ -52,13 +52,13 @@ def distance_test(left: t.Expression, right: t.Expression, sub: c.Distance) -> t
         return t.Compare((distance, _length(sub.length)), (sub.operator,), at=sub.at)
     metres = _metres(sub.length)
     low, high = max(metres - TOLERANCE_M, 0), metres + TOLERANCE_M
-    return t.Between(distance, t.Constant(low), t.Constant(high), at=sub.at)
+    return t.BetweenNode(distance, t.Constant(low), t.Constant(high), at=sub.at)
 
 
 def _length(length: c.Amount) -> t.Expression:
     if length.unit is None:
         return t.Constant(length.number, at=length.at)
-    return t.Quantity(((length.number, length.unit),), at=length.at)
+    return t.QuantityNode(((length.number, length.unit),), at=length.at)
 
 
 def _metres(length: c.Amount) -> int | float:

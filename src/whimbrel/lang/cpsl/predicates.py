@@ -30,7 +30,7 @@ class Use:
     variable: str
     is_text: bool
     operator: str
-    other: c.Bound
+    other: c.CpslBound
     read: Callable[[Reader], t.Expression]
     at: Span | None
 
@@ -119,7 +119,7 @@ def _conditions(predicate: c.Predicate) -> list[t.Expression]:
 
 def _has_variable(test: c.Test) -> bool:
     match test:
-        case c.Comparison(_, _, c.Bound()) | c.Bits(code=c.Bound()):
+        case c.Comparison(_, _, c.CpslBound()) | c.Bits(code=c.CpslBound()):
             return True
     return False
 
@@ -131,7 +131,7 @@ def _condition(test: c.Test) -> t.Expression:
         case c.Comparison(_, operator, value):
             other = t.Constant(value) if isinstance(value, str) else number(_plain(value))
             return _related(attribute, operator, other, test.at)
-        case c.Listed(_, texts, outside):
+        case c.CpslList(_, texts, outside):
             return t.Among(attribute, tuple(t.Constant(text) for text in texts), outside, at=test.at)
         case c.Interval():
             return _interval(attribute, test)
@@ -151,7 +151,7 @@ def check_attribute(test: c.Test) -> None:
         )
 
 
-def _plain(value: int | float | str | c.Bound) -> int | float:
+def _plain(value: int | float | str | c.CpslBound) -> int | float:
     assert isinstance(value, int | float)
     return value
 
@@ -160,7 +160,7 @@ def _interval(attribute: t.Expression, test: c.Interval) -> t.Expression:
     low, high = number(test.low), number(test.high)
     ends = (test.opening, test.closing)
     if ends == ("[", "]"):
-        return t.Between(attribute, low, high, test.outside, at=test.at)
+        return t.BetweenNode(attribute, low, high, test.outside, at=test.at)
     if not test.outside:
         signs = ("<=" if test.opening == "[" else "<", "<=" if test.closing == "]" else "<")
         return t.Compare((low, attribute, high), signs, at=test.at)
@@ -186,10 +186,10 @@ def _shifted_bits(code: t.Expression, first: int, last: int, length: int) -> t.E
 
 def _use(kind: c.Kind, test: c.Test) -> Use | None:
     match test:
-        case c.Comparison(name, operator, c.Bound() as other):
+        case c.Comparison(name, operator, c.CpslBound() as other):
             check_attribute(test)
             return Use(other.name, kind == "STRING", operator, other, lambda read: read(name), test.at)
-        case c.Bits(name, operator, first, last, length, c.Bound() as other):
+        case c.Bits(name, operator, first, last, length, c.CpslBound() as other):
             return Use(
                 other.name,
                 False,

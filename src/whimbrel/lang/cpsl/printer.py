@@ -7,7 +7,7 @@ from decimal import Decimal
 from whimbrel.lang.cpsl import tree as c
 
 
-def print_file(file: c.File) -> str:
+def print_file(file: c.CpslFile) -> str:
     """Write subscriptions, one a line.
 
     >>> from whimbrel.lang.cpsl import parse
@@ -17,7 +17,7 @@ def print_file(file: c.File) -> str:
     return "".join(f"{print_subscription(each)}\n" for each in file.subscriptions)
 
 
-def print_subscription(subscription: c.Subscription) -> str:
+def print_subscription(subscription: c.CpslSubscription) -> str:
     """Write one line."""
     pieces = [f"{subscription.name}: {print_sub(subscription.body)}"]
     pieces += [f"${each.name}; = ({print_sub(each.sub)})" for each in subscription.bindings]
@@ -31,7 +31,7 @@ def print_sub(sub: c.Sub) -> str:
     match sub:
         case c.Primitive(predicates):
             return ", ".join(_predicate(each) for each in predicates)
-        case c.Named(name):
+        case c.CpslReference(name):
             return name
         case c.Variable(name):
             return f"${name};"
@@ -54,7 +54,7 @@ def _operator(sub: c.Sub) -> str:
             return f"|({print_sub(other)})"
         case c.Inside(region):
             return f"@({_place(region)})"
-        case c.Related(relation, place):
+        case c.CpslRelation(relation, place):
             return f"{relation}({_place(place)})"
         case c.Distance(place, operator, length):
             return f"DIST({_place(place)};{operator};{_amount(length)})"
@@ -62,7 +62,7 @@ def _operator(sub: c.Sub) -> str:
             return f"Q({count})"
         case c.Recurring(time):
             return f"P({_amount(time)})"
-        case c.Groups(count, time, groups):
+        case c.CpslGroups(count, time, groups):
             return f"S({count};{_amount(time)};{groups})"
     raise TypeError(f"not an operator: {sub!r}")
 
@@ -71,20 +71,20 @@ def _grouped(sub: c.Sub, weaker: object) -> str:
     return f"({print_sub(sub)})" if isinstance(sub, weaker) else print_sub(sub)  # type: ignore[arg-type]
 
 
-def _limit(limit: c.Sub | c.Instant | c.Amount) -> str:
+def _limit(limit: c.Sub | c.CpslInstant | c.Amount) -> str:
     match limit:
-        case c.Instant(seconds):
+        case c.CpslInstant(seconds):
             return _number(seconds)
         case c.Amount():
             return _amount(limit)
     return print_sub(limit)
 
 
-def _place(place: c.Sub | c.Region | c.Point) -> str:
+def _place(place: c.Sub | c.CpslRegion | c.CpslPoint) -> str:
     match place:
-        case c.Point(x, y):
+        case c.CpslPoint(x, y):
             return _corner((x, y))
-        case c.Region(corners):
+        case c.CpslRegion(corners):
             return f"({''.join(_corner(each) for each in corners)})"
     return print_sub(place)
 
@@ -119,7 +119,7 @@ def _test(test: c.Test) -> str:
             return f"{name} {operator} {_value(value)}"
         case c.Interval(name, low, high, opening, closing, outside):
             return f"{name} {_in(outside)}{opening}{_number(low)};{_number(high)}{closing}"
-        case c.Listed(name, texts, outside):
+        case c.CpslList(name, texts, outside):
             return f"{name} {_in(outside)}({','.join(_quoted(text) for text in texts)})"
         case c.Bits(name, operator, first, last, length, code):
             shown = code if isinstance(code, str) else _value(code)
@@ -130,13 +130,13 @@ def _in(outside: bool) -> str:
     return "<+" if outside else "<"
 
 
-def _value(value: int | float | str | c.Bound) -> str:
+def _value(value: int | float | str | c.CpslBound) -> str:
     match value:
         case str():
             return _quoted(value)
-        case c.Bound(name, None):
+        case c.CpslBound(name, None):
             return f"&{name}"
-        case c.Bound(name, operator, number):
+        case c.CpslBound(name, operator, number):
             return f"&{name} {operator} {_number(number)}"
     return _number(value)
 

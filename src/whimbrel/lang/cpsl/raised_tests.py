@@ -26,14 +26,14 @@ def no_form(what: str, at: Span | None, hint: str = "leave it out, or keep the q
 
 
 @dataclass(slots=True)
-class Tests:
+class RaisedTests:
     """What is tested of one event: predicates, and operators to be put around it."""
 
-    region_of: Callable[[t.Shape], c.Region]
+    region_of: Callable[[t.ShapeNode], c.CpslRegion]
     predicates: list[c.Predicate] = field(default_factory=list)
     wrappers: list[Wrapper] = field(default_factory=list)
-    after: t.Instant | None = None
-    until: t.Instant | None = None
+    after: t.InstantNode | None = None
+    until: t.InstantNode | None = None
 
     def add(self, node: t.Expression) -> None:
         """Add a condition on `this`."""
@@ -56,7 +56,7 @@ class Tests:
         if self.after is None:
             raise no_form("a bound on `end` alone", self.until.at if self.until else None)
         start = microseconds(self.after.text)
-        point = c.Instant(seconds(start))
+        point = c.CpslInstant(seconds(start))
         if self.until is None:
             return c.Timed("|=", point, c.Amount(0), sub)
         length = microseconds(self.until.text) - start
@@ -64,9 +64,9 @@ class Tests:
 
     def _add_time(self, node: t.Expression) -> bool:
         match node:
-            case t.Compare((t.Name("start"), t.Instant() as point), (">",)) if self.after is None:
+            case t.Compare((t.Name("start"), t.InstantNode() as point), (">",)) if self.after is None:
                 self.after = point
-            case t.Compare((t.Name("end"), t.Instant() as point), ("<=",)) if self.until is None:
+            case t.Compare((t.Name("end"), t.InstantNode() as point), ("<=",)) if self.until is None:
                 self.until = point
             case _:
                 return False
@@ -79,17 +79,17 @@ class Tests:
                 return lambda sub: c.Inside(region, sub)
             case t.Apply("intersects" | "same_place" as name, (t.Name("this"), other)):
                 place = self.region_of(_shape(other))
-                return lambda sub: c.Related(_RELATIONS[name], place, sub)
+                return lambda sub: c.CpslRelation(_RELATIONS[name], place, sub)
         found = distance_of(node)
         if found is None or found[0][0] != t.Name("this"):
             return None
         where, sign, length = self._place(found[0][1]), found[1], found[2]
         return lambda sub: c.Distance(where, sign, length, sub)
 
-    def _place(self, node: t.Expression) -> c.Region | c.Point:
+    def _place(self, node: t.Expression) -> c.CpslRegion | c.CpslPoint:
         match node:
             case t.Apply("point", (x, y)):
-                return c.Point(plain(x), plain(y))
+                return c.CpslPoint(plain(x), plain(y))
         return self.region_of(_shape(node))
 
 
@@ -100,7 +100,7 @@ def distance_of(
     match node:
         case t.Compare((t.Apply("distance", (_, _) as places), length), ("<" | ">" as sign,)):
             return places, sign, _length(length)
-        case t.Between(t.Apply("distance", (_, _) as places), low, high, False):
+        case t.BetweenNode(t.Apply("distance", (_, _) as places), low, high, False):
             middle = plain(high) - TOLERANCE_M
             if plain(low) == max(middle - TOLERANCE_M, 0):
                 return places, "=", c.Amount(middle)
@@ -120,9 +120,9 @@ def plain(node: t.Expression) -> int | float:
 def duration(amount: t.Amount | t.Expression | None) -> c.Amount:
     """Read an amount of time."""
     match amount:
-        case t.Quantity(((number, unit),)) if unit in UNITS:
+        case t.QuantityNode(((number, unit),)) if unit in UNITS:
             return c.Amount(number, None if unit == "s" else unit, at=amount.at)
-        case t.Quantity(amounts) if all(unit in UNITS for _, unit in amounts):
+        case t.QuantityNode(amounts) if all(unit in UNITS for _, unit in amounts):
             total = sum(round(number * UNITS[unit]) for number, unit in amounts)
             return c.Amount(seconds(total), at=amount.at)
     raise no_form("this amount", None if amount is None else amount.at, "write a number with a unit of time")
@@ -145,7 +145,7 @@ def _tests(node: t.Expression) -> tuple[c.Test, ...]:
 
 
 def _kind(test: c.Test) -> c.Kind:
-    if isinstance(test, c.Listed) or (isinstance(test, c.Comparison) and isinstance(test.value, str)):
+    if isinstance(test, c.CpslList) or (isinstance(test, c.Comparison) and isinstance(test.value, str)):
         return "STRING"
     return "ARITH"
 
@@ -158,12 +158,12 @@ def _test(node: t.Expression) -> c.Test:
             opening: Literal["[", "("] = "[" if first == "<=" else "("
             closing: Literal["]", ")"] = "]" if second == "<=" else ")"
             return c.Interval(_attribute(value), plain(low), plain(high), opening, closing, at=node.at)
-        case t.Between(value, low, high, negated):
+        case t.BetweenNode(value, low, high, negated):
             ends = plain(low), plain(high)
             return c.Interval(_attribute(value), *ends, outside=negated, at=node.at)
         case t.Among(value, choices, negated):
             texts = tuple(_text(choice) for choice in choices)
-            return c.Listed(_attribute(value), texts, negated, at=node.at)
+            return c.CpslList(_attribute(value), texts, negated, at=node.at)
         case t.Apply("startswith" | "endswith" | "contains" as name, (left, right)):
             if isinstance(left, t.Constant):
                 return c.Comparison(_attribute(right), _TEXT[name][1], _text(left), at=node.at)
@@ -196,20 +196,20 @@ def _text(node: t.Expression) -> str:
     raise no_form("what is no text on one line", node.at)
 
 
-def _shape(node: t.Expression) -> t.Shape:
+def _shape(node: t.Expression) -> t.ShapeNode:
     match node:
         case t.Constant(str() as text):
-            return t.Shape(text=text, at=node.at)
+            return t.ShapeNode(text=text, at=node.at)
         case t.Name(name):
-            return t.Shape(name=name, at=node.at)
+            return t.ShapeNode(name=name, at=node.at)
         case t.Apply("circle" | "box" as function, arguments):
-            return t.Shape(function=function, arguments=arguments, at=node.at)
+            return t.ShapeNode(function=function, arguments=arguments, at=node.at)
     raise no_form("this place", node.at, "write a region, or a point such as point(3, 4)")
 
 
 def _length(node: t.Expression) -> c.Amount:
     match node:
-        case t.Quantity(((number, unit),)) if unit in LENGTHS:
+        case t.QuantityNode(((number, unit),)) if unit in LENGTHS:
             return c.Amount(number, unit)
     return c.Amount(plain(node))
 

@@ -9,11 +9,19 @@ from functools import partial
 from whimbrel.errors import Span
 from whimbrel.graph.operators import ANY
 from whimbrel.lang.cpsl import tree as c
-from whimbrel.lang.cpsl.raised_tests import Tests, distance_of, duration, no_form, plain, predicate, seconds
+from whimbrel.lang.cpsl.raised_tests import (
+    RaisedTests,
+    distance_of,
+    duration,
+    no_form,
+    plain,
+    predicate,
+    seconds,
+)
 from whimbrel.lang.types import BUILT_IN_ATTRIBUTES
 from whimbrel.lang.wbl import tree as t
 from whimbrel.lang.wbl.lower import Declarations
-from whimbrel.lang.wbl.regions import Regions
+from whimbrel.lang.wbl.regions import NamedRegions
 from whimbrel.model.time import TIME_POINT, instant
 from whimbrel.space.geometry import as_circle
 
@@ -39,7 +47,7 @@ _BUILT_IN = set(BUILT_IN_ATTRIBUTES)
 _OF_WHOLE_EVENTS = ("distance", "intersects", "same_place")
 
 
-def raise_file(tree: t.File) -> c.File:
+def raise_file(tree: t.WblFile) -> c.CpslFile:
     """Turn a query into subscriptions.
 
     Raises
@@ -53,24 +61,24 @@ def raise_file(tree: t.File) -> c.File:
         match statement:
             case t.Definition():
                 lines.append(_Raising(regions).subscription(statement))
-            case t.Region():
+            case t.RegionNode():
                 pass  # written out where it is used
             case _:
-                word = type(statement).__name__.removesuffix("Statement").lower()
+                word = type(statement).__name__.removesuffix("Statement").removesuffix("Node").lower()
                 raise no_form(f"`{word}`", statement.at, "CPSL has definitions only; leave it out")
-    return c.File(tuple(lines), at=tree.at)
+    return c.CpslFile(tuple(lines), at=tree.at)
 
 
 @dataclass(slots=True)
 class _Raising:
     """Turn one definition into a line."""
 
-    regions: Regions
+    regions: NamedRegions
     bindings: dict[str, c.Sub] = field(default_factory=dict)
     predicates: dict[str, list[c.Predicate]] = field(default_factory=dict)
     """What is to be added to parts, because their attributes are compared with each other."""
 
-    def subscription(self, statement: t.Definition) -> c.Subscription:
+    def subscription(self, statement: t.Definition) -> c.CpslSubscription:
         if statement.window is not None or statement.aggr:
             raise no_form("a window", statement.at, "CPSL does not aggregate")
         if statement.attributes is not None:
@@ -80,21 +88,21 @@ class _Raising:
         bodies = [self._case(case) for case in statement.cases]
         body = bodies[0] if len(bodies) == 1 else c.Any(tuple(bodies))
         bindings = tuple(c.Binding(name, sub) for name, sub in self.bindings.items())
-        return c.Subscription(statement.name, body, bindings, at=statement.at)
+        return c.CpslSubscription(statement.name, body, bindings, at=statement.at)
 
-    def _case(self, case: t.Case) -> c.Sub:
+    def _case(self, case: t.CaseNode) -> c.Sub:
         for name, shown in _CLAUSES.items():
             value = getattr(case, name)
             if value:
                 first = value[0] if isinstance(value, tuple) else value
                 raise no_form(f"`{shown}`", getattr(first, "at", None) or case.detect.at)
-        if isinstance(case.detect, t.Motion):
+        if isinstance(case.detect, t.MotionNode):
             raise no_form(f"`{case.detect.verb}`", case.detect.at)
         return self._pattern(case.detect, _conjuncts(case.where))
 
     # Patterns
 
-    def _pattern(self, pattern: t.Pattern, where: list[t.Expression]) -> c.Sub:
+    def _pattern(self, pattern: t.PatternNode, where: list[t.Expression]) -> c.Sub:
         if pattern.connective is None:
             return self._single(pattern, where)
         if pattern.connective == t.STEPS or pattern.gaps is not None:
@@ -108,7 +116,7 @@ class _Raising:
             return self._joined(pattern, where)
         return self._sequence(pattern)
 
-    def _single(self, pattern: t.Pattern, where: list[t.Expression]) -> c.Sub:
+    def _single(self, pattern: t.PatternNode, where: list[t.Expression]) -> c.Sub:
         (part,) = pattern.parts
         if part.times is None and pattern.within is not None:
             raise no_form("`within` around a single event", pattern.within.at)
@@ -121,16 +129,16 @@ class _Raising:
         if pattern.within is None:
             return c.Successive(count, sub)
         time = duration(pattern.within)
-        return c.Recurring(time, sub) if count == 2 else c.Groups(count, time, 1, sub)
+        return c.Recurring(time, sub) if count == 2 else c.CpslGroups(count, time, 1, sub)
 
-    def _sequence(self, pattern: t.Pattern) -> c.Sub:
+    def _sequence(self, pattern: t.PatternNode) -> c.Sub:
         """Write a sequence that one operator says."""
         first, *rest = pattern.parts
         if isinstance(first.what, t.TimePoint) and len(rest) == 1 and rest[0].negated:
             return c.Timed("!", _time_of(first.what), duration(rest[0].lasting), self._part(rest[0], []))
         subs = [self._part(part, []) for part in pattern.parts]
         match pattern.parts, subs:
-            case (_, t.PatternPart(negated=True, lasting=lasting)), (a, b):
+            case (_, t.PatternPartNode(negated=True, lasting=lasting)), (a, b):
                 return c.Timed("!", a, duration(lasting), b)
             case (_, second), (a, b):
                 gap = second.gaps[0].duration if second.gaps else None
@@ -139,7 +147,7 @@ class _Raising:
                 return c.Timed("!" if middle.negated else "=|", a, last, b)
         raise no_form("this sequence", pattern.at)
 
-    def _joined(self, pattern: t.Pattern, where: list[t.Expression]) -> c.Sub:
+    def _joined(self, pattern: t.PatternNode, where: list[t.Expression]) -> c.Sub:
         """Write parts as variables, and what holds between them as operators joined by &&."""
         names = [part.alias or _type(part) for part in pattern.parts]
         where = [node for node in where if not self._compare_attributes(node, names)]
@@ -164,16 +172,16 @@ class _Raising:
         """Write a comparison of attributes of two parts with a predicate variable; tell whether it is one."""
         match node:
             case t.Compare((t.Dotted(a, x), t.Dotted(b, y)), (sign,)):
-                other = c.Bound(f"{b}_{y}")
+                other = c.CpslBound(f"{b}_{y}")
             case t.Compare((t.Dotted(a, x), t.Infix(operator, t.Dotted(b, y), number)), (sign,)) if (
                 y not in _BUILT_IN and operator in "+-*/"
             ):
-                other = c.Bound(f"{b}_{y}", operator, plain(number))
+                other = c.CpslBound(f"{b}_{y}", operator, plain(number))
             case _:
                 return False
         if a == b or {x, y} & _BUILT_IN or not {a, b} <= set(names):
             return False
-        self._require(b, c.Comparison(y, "=", c.Bound(other.name)))
+        self._require(b, c.Comparison(y, "=", c.CpslBound(other.name)))
         self._require(a, c.Comparison(x, "!" if sign == "!=" else sign, other))
         return True
 
@@ -188,7 +196,7 @@ class _Raising:
             raise no_form(f"the name {name!r} for two different parts", at, "give each of them its own name")
         self.bindings[name] = sub
 
-    def _orders(self, pattern: t.Pattern, names: list[str]) -> list[c.Sub]:
+    def _orders(self, pattern: t.PatternNode, names: list[str]) -> list[c.Sub]:
         found: list[c.Sub] = []
         for index, part in enumerate(pattern.parts):
             before = names[index - 1] if index and pattern.connective == "then" else None
@@ -210,12 +218,12 @@ class _Raising:
                 return c.Timed("|=", c.Variable(a), c.Amount(0), c.Variable(b))
             case t.Compare((t.Dotted(b, "start"), t.Infix("+", t.Dotted(a, "end"), amount)), (">",)):
                 return c.Timed("|=", c.Variable(a), duration(amount), c.Variable(b))
-            case t.InRegion(t.Name(b), t.Shape(name=str() as a), False) if a in names:
-                return c.Related("IN", c.Variable(a), c.Variable(b))
+            case t.InRegion(t.Name(b), t.ShapeNode(name=str() as a), False) if a in names:
+                return c.CpslRelation("IN", c.Variable(a), c.Variable(b))
             case t.Apply("intersects", (t.Name(a), t.Name(b))):
-                return c.Related("OVLP", c.Variable(a), c.Variable(b))
+                return c.CpslRelation("OVLP", c.Variable(a), c.Variable(b))
             case t.Apply("same_place", (t.Name(a), t.Name(b))):
-                return c.Related("SPL", c.Variable(a), c.Variable(b))
+                return c.CpslRelation("SPL", c.Variable(a), c.Variable(b))
         found = distance_of(node)
         match found:
             case ((t.Name(a), t.Name(b)), sign, length):
@@ -224,7 +232,7 @@ class _Raising:
 
     # Parts
 
-    def _part(self, part: t.PatternPart, own: list[t.Expression]) -> c.Sub:
+    def _part(self, part: t.PatternPartNode, own: list[t.Expression]) -> c.Sub:
         for wrong, shown in ((part.select, part.select), (part.outer, "outer"), (part.until, "until")):
             if wrong:
                 raise no_form(f"`{shown}`", part.at)
@@ -233,19 +241,19 @@ class _Raising:
         _refuse(own)
         return c.Successive(self._exactly(part), self._core(part, []))
 
-    def _exactly(self, part: t.PatternPart) -> int:
+    def _exactly(self, part: t.PatternPartNode) -> int:
         assert part.times is not None
         if part.times.at_least != part.times.at_most:
             raise no_form("a number of times that varies", part.at, "write for example A{3}")
         return part.times.at_least
 
-    def _core(self, part: t.PatternPart, own: list[t.Expression]) -> c.Sub:
-        if isinstance(part.what, t.Pattern):
+    def _core(self, part: t.PatternPartNode, own: list[t.Expression]) -> c.Sub:
+        if isinstance(part.what, t.PatternNode):
             _refuse(own)
             return self._pattern(part.what, [])
         if isinstance(part.what, t.TimePoint):
             raise no_form("a time point here", part.at, "CPSL has '!(T;t)A', =|(T;t)A and |=(T;t)A")
-        tests = Tests(self._region)
+        tests = RaisedTests(self._region)
         for node in (*part.what.conditions, *own):
             tests.add(_about_this(node, part.alias or part.what.type))
         first = [] if part.what.type == ANY else [_type_test(part.what)]
@@ -254,21 +262,21 @@ class _Raising:
             raise no_form("any event whatsoever", part.at, "name a type, or test an attribute")
         return tests.around(c.Primitive(predicates, at=part.at))
 
-    def _region(self, shape: t.Shape) -> c.Region:
+    def _region(self, shape: t.ShapeNode) -> c.CpslRegion:
         import shapely
 
         text = self.regions.wkt(shape)
         circle = as_circle(text)
         if circle is not None:
-            return c.Region(_corners_of_circle(*circle[1:]), at=shape.at)
+            return c.CpslRegion(_corners_of_circle(*circle[1:]), at=shape.at)
         polygon = shapely.from_wkt(text)
         if polygon.geom_type != "Polygon" or polygon.interiors:
             raise no_form("a region with holes or several pieces", shape.at)
-        return c.Region(tuple((_tidy(x), _tidy(y)) for x, y in polygon.exterior.coords[:-1]), at=shape.at)
+        return c.CpslRegion(tuple((_tidy(x), _tidy(y)) for x, y in polygon.exterior.coords[:-1]), at=shape.at)
 
 
-def _time_of(point: t.TimePoint) -> c.Instant:
-    return c.Instant(seconds(instant(point.type.removeprefix(TIME_POINT))), at=point.at)
+def _time_of(point: t.TimePoint) -> c.CpslInstant:
+    return c.CpslInstant(seconds(instant(point.type.removeprefix(TIME_POINT))), at=point.at)
 
 
 def _corners_of_circle(x: float, y: float, radius_m: float) -> tuple[c.Corner, ...]:
@@ -284,13 +292,13 @@ def _type_test(what: t.Occurrence) -> c.Predicate:
     return predicate(t.Compare((t.Name("type"), t.Constant(what.type)), ("=",), at=what.at))
 
 
-def _type(part: t.PatternPart) -> str:
+def _type(part: t.PatternPartNode) -> str:
     if isinstance(part.what, t.Occurrence):
         return part.what.type
     raise no_form("a group without a name", part.at, "define it by itself, and use that definition")
 
 
-def _is_simple(pattern: t.Pattern) -> bool:
+def _is_simple(pattern: t.PatternNode) -> bool:
     """Tell whether one operator says the whole sequence."""
     parts = pattern.parts
     if len(parts) == 2:
@@ -321,11 +329,11 @@ def _names(node: object, known: list[str]) -> set[str]:
     match node:
         case t.Name(name) | t.Dotted(name, _):
             return {name} & set(known)
-        case t.Shape(name=str() as name):
+        case t.ShapeNode(name=str() as name):
             return {name} & set(known)
         case tuple():
             return set().union(*(_names(each, known) for each in node))
-        case t.Node():
+        case t.WblNode():
             fields = [getattr(node, name) for name in node.__slots__]
             return set().union(*(_names(each, known) for each in fields))
     return set()
@@ -341,8 +349,8 @@ def _about_this(node: t.Expression, name: str) -> t.Expression:
             return t.Logic(operator, tuple(change(each) for each in operands), at=node.at)
         case t.Compare(operands, operators):
             return t.Compare(tuple(change(each) for each in operands), operators, at=node.at)
-        case t.Between(value, low, high, negated):
-            return t.Between(change(value), low, high, negated, at=node.at)
+        case t.BetweenNode(value, low, high, negated):
+            return t.BetweenNode(change(value), low, high, negated, at=node.at)
         case t.Among(value, choices, negated):
             return t.Among(change(value), choices, negated, at=node.at)
         case t.InRegion(value, region, negated):

@@ -9,31 +9,31 @@ from whimbrel.model.time import SECOND, UNITS, format_instant, time_point
 from whimbrel.model.time import instant as moment
 
 
-def quantity(amount: c.Amount) -> t.Quantity:
+def quantity(amount: c.Amount) -> t.QuantityNode:
     """Write an amount of time; without a unit, it is in seconds."""
-    return t.Quantity(((amount.number, amount.unit or "s"),), at=amount.at)
+    return t.QuantityNode(((amount.number, amount.unit or "s"),), at=amount.at)
 
 
-def instant(point: c.Instant) -> t.Instant:
+def instant(point: c.CpslInstant) -> t.InstantNode:
     """Write a time point."""
     return _instant(round(point.seconds * SECOND), point)
 
 
-def point_type(point: c.Instant) -> str:
+def point_type(point: c.CpslInstant) -> str:
     """Give the type of what happens at a time point."""
     return time_point(moment(instant(point).text))
 
 
-def later(point: c.Instant, time: c.Amount) -> t.Instant:
+def later(point: c.CpslInstant, time: c.Amount) -> t.InstantNode:
     """Write the time point that lies an amount of time after another."""
     return _instant(round(point.seconds * SECOND) + round(time.number * UNITS[time.unit or "s"]), point)
 
 
-def _instant(microseconds: int, point: c.Instant) -> t.Instant:
+def _instant(microseconds: int, point: c.CpslInstant) -> t.InstantNode:
     try:
         text = format_instant(microseconds)
     except OverflowError:
         raise QueryError(
             "this time point lies outside the calendar", point.at, "give seconds since 1970-01-01 UTC"
         ) from None
-    return t.Instant(text.replace(".000000Z", "Z"), at=point.at)
+    return t.InstantNode(text.replace(".000000Z", "Z"), at=point.at)

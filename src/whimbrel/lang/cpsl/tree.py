@@ -16,7 +16,7 @@ Corner = tuple[int | float, int | float]
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class CpslNode:
     """Base of all nodes."""
 
     at: Span | None = field(default=None, compare=False, repr=False, kw_only=True)
@@ -26,7 +26,7 @@ class Node:
 
 
 @dataclass(frozen=True, slots=True)
-class Bound(Node):
+class CpslBound(CpslNode):
     """`&name`, perhaps with `operator number` behind it: a value that another predicate has bound."""
 
     name: str
@@ -35,16 +35,16 @@ class Bound(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison(Node):
+class Comparison(CpslNode):
     """`name operator value`, of numbers or of texts."""
 
     name: str
     operator: str
-    value: int | float | str | Bound
+    value: int | float | str | CpslBound
 
 
 @dataclass(frozen=True, slots=True)
-class Interval(Node):
+class Interval(CpslNode):
     """`name <[low;high)`: inside, or with `<+` outside; square brackets belong to the inside."""
 
     name: str
@@ -56,7 +56,7 @@ class Interval(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Listed(Node):
+class CpslList(CpslNode):
     """`name <("a","b")`: one of them, or with `<+` none of them."""
 
     name: str
@@ -65,7 +65,7 @@ class Listed(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Bits(Node):
+class Bits(CpslNode):
     """`PRODUCT =(first;last;length) code`: some bits of a code of so many bits, compared as a number.
 
     `code` is kept as it is written, `0101b` or `0x1f`.
@@ -76,14 +76,14 @@ class Bits(Node):
     first: int
     last: int
     length: int
-    code: str | Bound
+    code: str | CpslBound
 
 
-Test = Comparison | Interval | Listed | Bits
+Test = Comparison | Interval | CpslList | Bits
 
 
 @dataclass(frozen=True, slots=True)
-class Predicate(Node):
+class Predicate(CpslNode):
     """`KIND: test & test | test`: one of the alternatives holds, all tests of it."""
 
     kind: Kind
@@ -94,14 +94,14 @@ class Predicate(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Region(Node):
+class CpslRegion(CpslNode):
     """`((x,y)(x,y)...)`: a polygon by its corners."""
 
     corners: tuple[Corner, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Point(Node):
+class CpslPoint(CpslNode):
     """`(x,y)`."""
 
     x: int | float
@@ -109,7 +109,7 @@ class Point(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Amount(Node):
+class Amount(CpslNode):
     """A time or a length; without a unit, seconds or metres."""
 
     number: int | float
@@ -117,7 +117,7 @@ class Amount(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Instant(Node):
+class CpslInstant(CpslNode):
     """A time point, in seconds since 1970 UTC; by itself, something that happens then."""
 
     seconds: int | float
@@ -127,28 +127,28 @@ class Instant(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Primitive(Node):
+class Primitive(CpslNode):
     """Predicates that one event must satisfy, all of them."""
 
     predicates: tuple[Predicate, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Named(Node):
+class CpslReference(CpslNode):
     """A bare name: events of that type, or what the subscription of that name detects."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
-class Variable(Node):
+class Variable(CpslNode):
     """`$name;`: the one event that the variable is bound to."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
-class Timed(Node):
+class Timed(CpslNode):
     """`=|(first;second)of`, `|=(first;second)of` or `!(first;second)of`.
 
     `first` and `second` are a time point and an amount of time, a subscription and an amount, or two
@@ -156,13 +156,13 @@ class Timed(Node):
     """
 
     operator: Literal["=|", "|=", "!"]
-    first: Sub | Instant
+    first: Sub | CpslInstant
     second: Sub | Amount
     of: Sub
 
 
 @dataclass(frozen=True, slots=True)
-class Concurrent(Node):
+class Concurrent(CpslNode):
     """`|(other)of`."""
 
     other: Sub
@@ -170,34 +170,34 @@ class Concurrent(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Inside(Node):
+class Inside(CpslNode):
     """`@(region)of`."""
 
-    region: Region
+    region: CpslRegion
     of: Sub
 
 
 @dataclass(frozen=True, slots=True)
-class Related(Node):
+class CpslRelation(CpslNode):
     """`IN(place)of`, `OVLP(place)of` or `SPL(place)of`; for IN the place is a subscription."""
 
     relation: Literal["IN", "OVLP", "SPL"]
-    place: Sub | Region
+    place: Sub | CpslRegion
     of: Sub
 
 
 @dataclass(frozen=True, slots=True)
-class Distance(Node):
+class Distance(CpslNode):
     """`DIST(place;operator;length)of`."""
 
-    place: Sub | Region | Point
+    place: Sub | CpslRegion | CpslPoint
     operator: Literal["<", "=", ">"]
     length: Amount
     of: Sub
 
 
 @dataclass(frozen=True, slots=True)
-class Successive(Node):
+class Successive(CpslNode):
     """`Q(count)of`: so many successive events."""
 
     count: int
@@ -205,7 +205,7 @@ class Successive(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Recurring(Node):
+class Recurring(CpslNode):
     """`P(time)of`: two successive events within the time."""
 
     time: Amount
@@ -213,7 +213,7 @@ class Recurring(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Groups(Node):
+class CpslGroups(CpslNode):
     """`S(count;time;groups)of`: successive groups of so many successive events, each within the time."""
 
     count: int
@@ -223,14 +223,14 @@ class Groups(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class All(Node):
+class All(CpslNode):
     """`A && B && C`."""
 
     parts: tuple[Sub, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Any(Node):
+class Any(CpslNode):
     """`A || B || C`."""
 
     parts: tuple[Sub, ...]
@@ -238,23 +238,23 @@ class Any(Node):
 
 Sub = (
     Primitive
-    | Named
+    | CpslReference
     | Variable
     | Timed
     | Concurrent
     | Inside
-    | Related
+    | CpslRelation
     | Distance
     | Successive
     | Recurring
-    | Groups
+    | CpslGroups
     | All
     | Any
 )
 
 
 @dataclass(frozen=True, slots=True)
-class Binding(Node):
+class Binding(CpslNode):
     """`$name; = (sub)`."""
 
     name: str
@@ -262,36 +262,38 @@ class Binding(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Subscription(Node):
+class CpslSubscription(CpslNode):
     """`name: body, $x; = (...), since`: one line of a file."""
 
     name: str
     body: Sub
     bindings: tuple[Binding, ...] = ()
-    since: Instant | None = None
+    since: CpslInstant | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class File(Node):
+class CpslFile(CpslNode):
     """A whole text."""
 
-    subscriptions: tuple[Subscription, ...]
+    subscriptions: tuple[CpslSubscription, ...]
 
 
 def children(sub: Sub) -> tuple[Sub, ...]:
     """Give the subscriptions directly inside one, in the order in which they are written."""
-    found: tuple[Sub | Instant | Amount | Region | Point, ...]
+    found: tuple[Sub | CpslInstant | Amount | CpslRegion | CpslPoint, ...]
     match sub:
         case Timed(_, first, second, of):
             found = (first, second, of)
         case Concurrent(other, of):
             found = (other, of)
-        case Related(_, place, of) | Distance(place, _, _, of):
+        case CpslRelation(_, place, of) | Distance(place, _, _, of):
             found = (place, of)
-        case Inside(_, of) | Successive(_, of) | Recurring(_, of) | Groups(_, _, _, of):
+        case Inside(_, of) | Successive(_, of) | Recurring(_, of) | CpslGroups(_, _, _, of):
             found = (of,)
         case All(parts) | Any(parts):
             found = parts
         case _:
             found = ()
-    return tuple(each for each in found if not isinstance(each, Instant | Amount | Region | Point))
+    return tuple(
+        each for each in found if not isinstance(each, CpslInstant | Amount | CpslRegion | CpslPoint)
+    )

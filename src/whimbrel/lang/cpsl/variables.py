@@ -17,7 +17,7 @@ Key = str
 class Variables:
     """What the variables of a subscription are bound to; everything that is wrong with them is refused."""
 
-    subscription: c.Subscription
+    subscription: c.CpslSubscription
     bindings: dict[str, c.Sub] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
     uses: dict[Key, Use] = field(default_factory=dict)
@@ -141,31 +141,33 @@ class Variables:
 
     # What parts can tell
 
-    def provided(self, sub: c.Sub | c.Instant) -> frozenset[Key]:
+    def provided(self, sub: c.Sub | c.CpslInstant) -> frozenset[Key]:
         """Name what the events of a subscription can tell to those who combine them with others."""
         if id(sub) not in self.known:
             self.known[id(sub)] = self._provided(sub)
         return self.known[id(sub)]
 
-    def _provided(self, sub: c.Sub | c.Instant) -> frozenset[Key]:
+    def _provided(self, sub: c.Sub | c.CpslInstant) -> frozenset[Key]:
         match sub:
-            case c.Instant():
+            case c.CpslInstant():
                 return frozenset()
             case c.Primitive():
                 return frozenset(key for key, _ in self.keys[id(sub)])
             case c.Variable(name):
                 return self.provided(self.bindings[name]) | {f"${name}"}
-            case c.Successive() | c.Recurring() | c.Groups():
+            case c.Successive() | c.Recurring() | c.CpslGroups():
                 return frozenset()  # they stand for several events
             case c.Any(parts):
                 return frozenset.intersection(*(self.provided(part) for part in parts))
             case c.Timed("!", first, second, _):
-                occurring = [each for each in (first, second) if not isinstance(each, c.Instant | c.Amount)]
+                occurring = [
+                    each for each in (first, second) if not isinstance(each, c.CpslInstant | c.Amount)
+                ]
                 return frozenset().union(*(self.provided(each) for each in occurring))
         return frozenset().union(*(self.provided(each) for each in c.children(sub)))
 
 
-class Places:
+class VariablePlaces:
     """Where variables occur, and which of these places are known to be one event."""
 
     def __init__(self) -> None:

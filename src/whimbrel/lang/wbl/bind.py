@@ -13,16 +13,16 @@ from whimbrel.lang.types import common_type
 from whimbrel.lang.wbl import tree as t
 from whimbrel.lang.wbl.pattern import (
     AbsentSlot,
+    Alternatives,
     Barrier,
     BoundPattern,
     Joined,
-    Leaf,
-    Merged,
     Node,
+    Occurring,
     PartName,
     Repeated,
+    RequiredPart,
     Scope,
-    Slot,
     TypeInfo,
 )
 from whimbrel.model.schema import Type
@@ -39,14 +39,14 @@ class Binder:
     duration_of: Callable[[t.Amount], int]
     aggregate: bool = False
     parts: dict[str, PartName] = field(default_factory=dict)
-    leaves: list[Leaf] = field(default_factory=list)
+    leaves: list[Occurring] = field(default_factory=list)
 
-    def bind(self, pattern: t.Pattern) -> BoundPattern:
+    def bind(self, pattern: t.PatternNode) -> BoundPattern:
         """Bind a whole pattern."""
         root = self._pattern(pattern, Scope(), top=True)
         return BoundPattern(root, self.parts, self.leaves)
 
-    def _pattern(self, pattern: t.Pattern, scope: Scope, *, top: bool = False) -> Node:
+    def _pattern(self, pattern: t.PatternNode, scope: Scope, *, top: bool = False) -> Node:
         if pattern.connective is None:
             node = self._single(pattern.parts[0], scope, top=top)
         elif pattern.connective == "or":
@@ -58,7 +58,7 @@ class Binder:
             bound_span(node, self.duration_of(pattern.within))
         return node
 
-    def _refuse_within_of_streams(self, pattern: t.Pattern, within: t.Amount, top: bool) -> None:
+    def _refuse_within_of_streams(self, pattern: t.PatternNode, within: t.Amount, top: bool) -> None:
         if self.aggregate and top and pattern.connective == "and":
             raise QueryError(
                 "`within` has no meaning between streams that are aggregated each for itself",
@@ -68,7 +68,7 @@ class Binder:
 
     # Single parts
 
-    def _single(self, part: t.PatternPart, scope: Scope, *, top: bool) -> Node:
+    def _single(self, part: t.PatternPartNode, scope: Scope, *, top: bool) -> Node:
         if part.negated:
             raise QueryError(
                 "`not` needs a part that occurs",
@@ -89,12 +89,12 @@ class Binder:
             )
         return self._part(part, scope)
 
-    def _part(self, part: t.PatternPart, scope: Scope) -> Node:
+    def _part(self, part: t.PatternPartNode, scope: Scope) -> Node:
         if isinstance(part.what, t.Occurrence):
             return self._event(part, part.what, scope)
         return self._group(part, part.what, scope)
 
-    def _event(self, part: t.PatternPart, what: t.Occurrence, scope: Scope) -> Node:
+    def _event(self, part: t.PatternPartNode, what: t.Occurrence, scope: Scope) -> Node:
         name = part.alias or type_shown(what)
         if name == ANY:
             raise QueryError("a part for any event needs a name", part.at, "write for example '* as other'")
@@ -104,7 +104,7 @@ class Binder:
         leaf = self._leaf(what, name, inner, part.at)
         return Repeated(leaf, name, part.times, self._until(part, inner), part.at)
 
-    def _group(self, part: t.PatternPart, what: t.Pattern, scope: Scope) -> Node:
+    def _group(self, part: t.PatternPartNode, what: t.PatternNode, scope: Scope) -> Node:
         if part.alias is not None:
             return self._named_group(part, what, scope, part.alias)
         if part.times is None:
@@ -112,8 +112,8 @@ class Binder:
         inner = scope.inside(Barrier("repeat"))
         return Repeated(self._pattern(what, inner), None, part.times, self._until(part, inner), part.at)
 
-    def _named_group(self, part: t.PatternPart, what: t.Pattern, scope: Scope, name: str) -> Node:
-        plain = all(choice == t.PatternPart(choice.what) for choice in what.parts)
+    def _named_group(self, part: t.PatternPartNode, what: t.PatternNode, scope: Scope, name: str) -> Node:
+        plain = all(choice == t.PatternPartNode(choice.what) for choice in what.parts)
         events = all(isinstance(choice.what, t.Occurrence) for choice in what.parts)
         if what.connective != "or" or not plain or not events or what.within is not None:
             raise QueryError(
@@ -127,14 +127,14 @@ class Binder:
         merged = self._alternatives(what, inner, name)
         return Repeated(merged, name, part.times, self._until(part, inner), part.at)
 
-    def _until(self, part: t.PatternPart, scope: Scope) -> Leaf | None:
+    def _until(self, part: t.PatternPartNode, scope: Scope) -> Occurring | None:
         if part.until is None:
             return None
         return self._new_leaf(part.until, type_shown(part.until), scope)
 
     # Alternatives
 
-    def _alternatives(self, pattern: t.Pattern, scope: Scope, name: str | None) -> Merged:
+    def _alternatives(self, pattern: t.PatternNode, scope: Scope, name: str | None) -> Alternatives:
         branches: list[Node] = []
         for part in pattern.parts:
             self._check_branch(part)
@@ -143,11 +143,11 @@ class Binder:
             else:
                 branches.append(self._part(part, scope.inside(Barrier("or"))))
         if name is not None:
-            leaves = [branch for branch in branches if isinstance(branch, Leaf)]
+            leaves = [branch for branch in branches if isinstance(branch, Occurring)]
             self._register(PartName(name, _joint_info(leaves), scope, leaves, pattern.at))
-        return Merged(branches, name, pattern.at)
+        return Alternatives(branches, name, pattern.at)
 
-    def _check_branch(self, part: t.PatternPart) -> None:
+    def _check_branch(self, part: t.PatternPartNode) -> None:
         if part.outer:
             raise _outer(part)
         if part.negated or part.gaps or part.select in ("first", "last"):
@@ -160,7 +160,7 @@ class Binder:
 
     # Sequences and conjunctions
 
-    def _joined(self, pattern: t.Pattern, scope: Scope, *, top: bool) -> Joined:
+    def _joined(self, pattern: t.PatternNode, scope: Scope, *, top: bool) -> Joined:
         joined = Joined(scope, pattern.connective == "then", pattern.at)
         inner = scope.within(joined)
         streams = self.aggregate and top and not joined.is_sequence
@@ -177,12 +177,12 @@ class Binder:
             node = self._part(part, inner)
             if not isinstance(node, Joined) and (name := _name_of(node)):
                 direct[name] = len(joined.slots)
-            joined.slots.append(Slot(node, Select(part.select or "each"), part.outer))
+            joined.slots.append(RequiredPart(node, Select(part.select or "each"), part.outer))
         self._check_absent(joined, pattern)
         self._add_gaps(pattern, joined, direct)
         return joined
 
-    def _check_slot(self, part: t.PatternPart, streams: bool) -> None:
+    def _check_slot(self, part: t.PatternPartNode, streams: bool) -> None:
         if part.outer and not streams:
             raise _outer(part)
         if streams and part.select in ("first", "last"):
@@ -194,7 +194,7 @@ class Binder:
         if part.lasting is not None:
             raise QueryError("`for` belongs to a part with `not`", part.at)
 
-    def _absent(self, part: t.PatternPart, scope: Scope, owner: Joined) -> AbsentSlot:
+    def _absent(self, part: t.PatternPartNode, scope: Scope, owner: Joined) -> AbsentSlot:
         if not owner.is_sequence:
             raise QueryError(
                 "`not` belongs into a sequence",
@@ -209,7 +209,7 @@ class Binder:
         owner.absent.append(barrier.absent)
         return barrier.absent
 
-    def _check_absent(self, joined: Joined, pattern: t.Pattern) -> None:
+    def _check_absent(self, joined: Joined, pattern: t.PatternNode) -> None:
         if not joined.slots:
             raise QueryError(
                 "a pattern needs a part that occurs", pattern.at, "write for example 'A then not B for 1 h'"
@@ -222,7 +222,7 @@ class Binder:
                     "between two parts, leave out 'for'; 'within' bounds the whole",
                 )
 
-    def _add_gaps(self, pattern: t.Pattern, joined: Joined, direct: dict[str, int]) -> None:
+    def _add_gaps(self, pattern: t.PatternNode, joined: Joined, direct: dict[str, int]) -> None:
         index = -1
         for part in pattern.parts:
             index += 0 if part.negated else 1
@@ -253,14 +253,14 @@ class Binder:
 
     # Leaves and names
 
-    def _leaf(self, what: t.Occurrence, name: str, scope: Scope, at: Span | None) -> Leaf:
+    def _leaf(self, what: t.Occurrence, name: str, scope: Scope, at: Span | None) -> Occurring:
         leaf = self._new_leaf(what, name, scope)
         self._register(PartName(name, leaf.info, scope, [leaf], at))
         return leaf
 
-    def _new_leaf(self, what: t.Occurrence, name: str, scope: Scope) -> Leaf:
+    def _new_leaf(self, what: t.Occurrence, name: str, scope: Scope) -> Occurring:
         info = TypeInfo("any event") if what.type == ANY else self.type_of(what.type, what.at)
-        leaf = Leaf(what, name, info, scope)
+        leaf = Occurring(what, name, info, scope)
         self.leaves.append(leaf)
         return leaf
 
@@ -286,10 +286,10 @@ def type_shown(what: t.Occurrence) -> str:
 def bound_span(node: Node, within: int) -> None:
     """Let `node` and every group inside it span at most `within`."""
     match node:
-        case Leaf():
+        case Occurring():
             length = Binary("-", Attribute(node.name, "end"), Attribute(node.name, "start"))
             node.conditions.append(Binary("<=", length, Literal(within, Type.DURATION)))
-        case Merged():
+        case Alternatives():
             for branch in node.branches:
                 bound_span(branch, within)
         case Repeated():
@@ -305,10 +305,10 @@ def bound_span(node: Node, within: int) -> None:
 
 def _bound_inside(node: Node, within: int) -> None:
     # The whole is bounded already; a single event inside it needs no test of its own.
-    if isinstance(node, Merged):
+    if isinstance(node, Alternatives):
         for branch in node.branches:
             _bound_inside(branch, within)
-    elif not isinstance(node, Leaf):
+    elif not isinstance(node, Occurring):
         bound_span(node, within)
 
 
@@ -321,14 +321,14 @@ def _other_name(part: PartName) -> str:
     return first if first != part.name else f"{part.name}2"
 
 
-def _joint_info(leaves: list[Leaf]) -> TypeInfo:
+def _joint_info(leaves: list[Occurring]) -> TypeInfo:
     names = dict.fromkeys(name for leaf in leaves for name in leaf.info.attributes)
     attributes = {name: common_type([leaf.info.attributes.get(name) for leaf in leaves]) for name in names}
     title = " or ".join(leaf.info.name for leaf in leaves)
     return TypeInfo(title, attributes, any(leaf.info.is_open for leaf in leaves))
 
 
-def _outer(part: t.PatternPart) -> QueryError:
+def _outer(part: t.PatternPartNode) -> QueryError:
     return QueryError(
         "`outer` belongs to an aggregating definition",
         part.at,

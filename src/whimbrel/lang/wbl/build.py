@@ -40,23 +40,23 @@ def meta_span(meta: Meta | Extent) -> Span | None:
 
 
 @v_args(meta=True)
-class Builder(Transformer[Token, Any]):
+class WblTreeBuilder(Transformer[Token, Any]):
     """Make the nodes of the tree, leaves first."""
 
-    def start(self, meta: Meta, items: list[Any]) -> t.File:
-        return t.File(tuple(items), at=meta_span(meta))
+    def start(self, meta: Meta, items: list[Any]) -> t.WblFile:
+        return t.WblFile(tuple(items), at=meta_span(meta))
 
     # Statements
 
     def coordinates(self, meta: Meta, items: list[Any]) -> t.CoordinatesStatement:
         return t.CoordinatesStatement(str(items[0]), at=token_span(items[0]))
 
-    def param(self, meta: Meta, items: list[Any]) -> t.Param:
-        return t.Param(str(items[0]), items[1], at=meta_span(meta))
+    def param(self, meta: Meta, items: list[Any]) -> t.ParamNode:
+        return t.ParamNode(str(items[0]), items[1], at=meta_span(meta))
 
-    def event(self, meta: Meta, items: list[Any]) -> t.Event:
+    def event(self, meta: Meta, items: list[Any]) -> t.EventNode:
         name, attributes, columns = items
-        return t.Event(str(name), attributes, columns or (), at=token_span(name))
+        return t.EventNode(str(name), attributes, columns or (), at=token_span(name))
 
     def from_columns(self, meta: Meta, items: list[Any]) -> tuple[t.Mapped, ...]:
         return tuple(items)
@@ -66,8 +66,8 @@ class Builder(Transformer[Token, Any]):
         texts = [unquote(column) if column.type == "STRING" else str(column) for column in columns]
         return t.Mapped(str(name), tuple(texts), at=meta_span(meta))
 
-    def region(self, meta: Meta, items: list[Any]) -> t.Region:
-        return t.Region(str(items[0]), items[1], at=token_span(items[0]))
+    def region(self, meta: Meta, items: list[Any]) -> t.RegionNode:
+        return t.RegionNode(str(items[0]), items[1], at=token_span(items[0]))
 
     def attributes(self, meta: Meta, items: list[Any]) -> tuple[t.Declared, ...]:
         return tuple(items)
@@ -93,7 +93,7 @@ class Builder(Transformer[Token, Any]):
             raise QuerySyntaxError(
                 "`from ... range` already gives the window", window.at, "leave out one of them"
             )
-        case = t.Case(old.pattern, assign=old.assign, group_by=old.group_by, at=old.pattern.at)
+        case = t.CaseNode(old.pattern, assign=old.assign, group_by=old.group_by, at=old.pattern.at)
         return t.Definition(
             str(name), (case,), attributes, aggr is not None, t.WindowClause(old.length, None, at=at), at=at
         )
@@ -102,11 +102,11 @@ class Builder(Transformer[Token, Any]):
         pattern, length, _, assign, group = items
         return OldForm(pattern, length, assign, group.value if group else ())
 
-    def subscription(self, meta: Meta, items: list[Any]) -> t.Subscription:
+    def subscription(self, meta: Meta, items: list[Any]) -> t.SubscriptionNode:
         name, sequence, subscriber, actor, *clauses = items
         at = token_span(name or sequence)
         cases = collect_cases(clauses, at)
-        return t.Subscription(
+        return t.SubscriptionNode(
             None if name is None else str(name), whole(sequence), str(subscriber), str(actor), cases, at=at
         )
 
@@ -120,14 +120,14 @@ class Builder(Transformer[Token, Any]):
 
     # Amounts
 
-    def measured(self, meta: Meta, items: list[Any]) -> t.Quantity:
+    def measured(self, meta: Meta, items: list[Any]) -> t.QuantityNode:
         return self.quantity(meta, items)
 
     def named_amount(self, meta: Meta, items: list[Any]) -> t.NamedAmount:
         name, unit = items
         return t.NamedAmount(str(name), None if unit is None else short_unit(str(unit)), at=meta_span(meta))
 
-    def counted(self, meta: Meta, items: list[Any]) -> t.Quantity | t.Count:
+    def counted(self, meta: Meta, items: list[Any]) -> t.QuantityNode | t.Count:
         count, unit = items
         at = meta_span(meta)
         if unit is None:
@@ -138,7 +138,7 @@ class Builder(Transformer[Token, Any]):
             )
         if unit.lower() in ("event", "events"):
             return t.Count(whole(count), at=at)
-        return t.Quantity(((number(count), short_unit(str(unit))),), at=at)
+        return t.QuantityNode(((number(count), short_unit(str(unit))),), at=at)
 
     # Clauses
 
@@ -200,7 +200,7 @@ class Builder(Transformer[Token, Any]):
 
     def _skip(self, meta: Meta, strategy: str, step: str | None = None, or_fail: bool = False) -> Clause:
         at = meta_span(meta)
-        return Clause("skip", at, t.Skip(strategy, step, or_fail, at=at))
+        return Clause("skip", at, t.SkipNode(strategy, step, or_fail, at=at))
 
     def counting(self, meta: Meta, items: list[Any]) -> Clause:
         return Clause("counting matches", token_span(items[0]), True)
@@ -208,7 +208,7 @@ class Builder(Transformer[Token, Any]):
     def limit(self, meta: Meta, items: list[Any]) -> Clause:
         word, runs, drop = items
         at = meta_span(meta)
-        return Clause("limit", token_span(word), t.Limit(whole(runs), drop and str(drop), at=at))
+        return Clause("limit", token_span(word), t.LimitNode(whole(runs), drop and str(drop), at=at))
 
     def timing_out(self, meta: Meta, items: list[Any]) -> Clause:
         word, name = items
@@ -228,11 +228,11 @@ class Builder(Transformer[Token, Any]):
         verb, *details = items
         return Phrase(words(verb), None, None, tuple(details), meta_span(meta))
 
-    def target(self, meta: Meta, items: list[Any]) -> t.Target:
+    def target(self, meta: Meta, items: list[Any]) -> t.TargetNode:
         if items[0].type == "STRING":
-            return t.Target(text=unquote(items[0]), at=meta_span(meta))
+            return t.TargetNode(text=unquote(items[0]), at=meta_span(meta))
         name, arguments, alias = items
-        return t.Target(str(name), None, arguments, alias and str(alias), at=meta_span(meta))
+        return t.TargetNode(str(name), None, arguments, alias and str(alias), at=meta_span(meta))
 
     def measured_detail(self, meta: Meta, items: list[Any]) -> t.Detail:
         return t.Detail(words(items[0]), items[1], at=meta_span(meta))
@@ -252,7 +252,7 @@ class Builder(Transformer[Token, Any]):
 
     # Patterns
 
-    def pattern(self, meta: Meta, items: list[Any]) -> t.Pattern:
+    def pattern(self, meta: Meta, items: list[Any]) -> t.PatternNode:
         return make_pattern(items, meta_span(meta))
 
     def part(self, meta: Meta, items: list[Any]) -> RawPart:
@@ -269,17 +269,17 @@ class Builder(Transformer[Token, Any]):
         text = checked_instant(items[1], meta_span(meta), "time")
         return t.TimePoint(time_point(instant(text)), at=meta_span(meta))
 
-    def exactly(self, meta: Meta, items: list[Any]) -> t.Times:
+    def exactly(self, meta: Meta, items: list[Any]) -> t.TimesNode:
         return times(items[0], items[0], meta_span(meta))
 
-    def between_times(self, meta: Meta, items: list[Any]) -> t.Times:
+    def between_times(self, meta: Meta, items: list[Any]) -> t.TimesNode:
         return times(items[0], items[1], meta_span(meta))
 
-    def often(self, meta: Meta, items: list[Any]) -> t.Times:
-        return t.Times(1, None, at=meta_span(meta))
+    def often(self, meta: Meta, items: list[Any]) -> t.TimesNode:
+        return t.TimesNode(1, None, at=meta_span(meta))
 
-    def any_times(self, meta: Meta, items: list[Any]) -> t.Times:
-        return t.Times(0, None, at=meta_span(meta))
+    def any_times(self, meta: Meta, items: list[Any]) -> t.TimesNode:
+        return t.TimesNode(0, None, at=meta_span(meta))
 
     def perhaps(self, meta: Meta, items: list[Any]) -> Clause:
         return Clause("mark", meta_span(meta), "optional")
@@ -329,8 +329,8 @@ class Builder(Transformer[Token, Any]):
     def in_region(self, meta: Meta, items: list[Any]) -> t.InRegion:
         return t.InRegion(items[0], items[2], items[1] is not None, at=meta_span(meta))
 
-    def between(self, meta: Meta, items: list[Any]) -> t.Between:
-        return t.Between(items[0], items[2], items[4], items[1] is not None, at=meta_span(meta))
+    def between(self, meta: Meta, items: list[Any]) -> t.BetweenNode:
+        return t.BetweenNode(items[0], items[2], items[4], items[1] is not None, at=meta_span(meta))
 
     def is_null(self, meta: Meta, items: list[Any]) -> t.IsNull:
         return t.IsNull(items[0], items[1] is not None, at=meta_span(meta))
@@ -353,13 +353,13 @@ class Builder(Transformer[Token, Any]):
     def number(self, meta: Meta, items: list[Any]) -> t.Constant:
         return t.Constant(number(items[0]), at=meta_span(meta))
 
-    def quantity(self, meta: Meta, items: list[Any]) -> t.Quantity:
+    def quantity(self, meta: Meta, items: list[Any]) -> t.QuantityNode:
         amounts = tuple(quantity(item) for item in items)
         if len(amounts) > 1 and any(unit in LENGTHS for _, unit in amounts):
             raise QuerySyntaxError(
                 "a length is one number with one unit", meta_span(meta), "write for example '1.5 km'"
             )
-        return t.Quantity(amounts, at=meta_span(meta))
+        return t.QuantityNode(amounts, at=meta_span(meta))
 
     def string(self, meta: Meta, items: list[Any]) -> t.Constant:
         return t.Constant(unquote(items[0]), at=meta_span(meta))
@@ -373,8 +373,8 @@ class Builder(Transformer[Token, Any]):
     def null(self, meta: Meta, items: list[Any]) -> t.Constant:
         return t.Constant(None, at=meta_span(meta))
 
-    def instant(self, meta: Meta, items: list[Any]) -> t.Instant:
-        return t.Instant(checked_instant(items[1], meta_span(meta), "timestamp"), at=meta_span(meta))
+    def instant(self, meta: Meta, items: list[Any]) -> t.InstantNode:
+        return t.InstantNode(checked_instant(items[1], meta_span(meta), "timestamp"), at=meta_span(meta))
 
     def name(self, meta: Meta, items: list[Any]) -> t.Name:
         return t.Name(str(items[0]), at=meta_span(meta))
@@ -385,14 +385,14 @@ class Builder(Transformer[Token, Any]):
     def apply(self, meta: Meta, items: list[Any]) -> t.Apply:
         return t.Apply(str(items[0]).lower(), items[1], at=meta_span(meta))
 
-    def shape_text(self, meta: Meta, items: list[Any]) -> t.Shape:
-        return t.Shape(text=unquote(items[0]), at=meta_span(meta))
+    def shape_text(self, meta: Meta, items: list[Any]) -> t.ShapeNode:
+        return t.ShapeNode(text=unquote(items[0]), at=meta_span(meta))
 
-    def shape_name(self, meta: Meta, items: list[Any]) -> t.Shape:
-        return t.Shape(name=str(items[0]), at=meta_span(meta))
+    def shape_name(self, meta: Meta, items: list[Any]) -> t.ShapeNode:
+        return t.ShapeNode(name=str(items[0]), at=meta_span(meta))
 
-    def shape_made(self, meta: Meta, items: list[Any]) -> t.Shape:
-        return t.Shape(function=str(items[0]).lower(), arguments=items[1], at=meta_span(meta))
+    def shape_made(self, meta: Meta, items: list[Any]) -> t.ShapeNode:
+        return t.ShapeNode(function=str(items[0]).lower(), arguments=items[1], at=meta_span(meta))
 
 
 def checked_instant(token: Token, at: Span | None, word: str) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from whimbrel.errors import QuerySyntaxError, Span
-from whimbrel.lang.wbl.tree import Assignment, Case, GroupKey, Pattern
+from whimbrel.lang.wbl.tree import Assignment, CaseNode, GroupKey, PatternNode
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class Clause:
 class OldForm:
     """`from PATTERN range D where a = ...`: an aggregate as the older language wrote it."""
 
-    pattern: Pattern
+    pattern: PatternNode
     length: Any
     assign: tuple[Assignment, ...]
     group_by: tuple[GroupKey, ...]
@@ -45,9 +45,9 @@ _FIELDS = {
 }
 
 
-def collect_cases(clauses: Sequence[Clause], at: Span) -> tuple[Case, ...]:
+def collect_cases(clauses: Sequence[Clause], at: Span) -> tuple[CaseNode, ...]:
     """Sort the clauses of a body into its cases."""
-    cases: list[Case] = []
+    cases: list[CaseNode] = []
     rest = list(clauses)
     while rest:
         cases.append(_take_case(rest, at, first=not cases))
@@ -55,7 +55,7 @@ def collect_cases(clauses: Sequence[Clause], at: Span) -> tuple[Case, ...]:
     return tuple(cases)
 
 
-def _take_case(rest: list[Clause], at: Span, *, first: bool) -> Case:
+def _take_case(rest: list[Clause], at: Span, *, first: bool) -> CaseNode:
     pre, label = _take(rest, "<pre>"), _take(rest, "case")
     pre = pre or _take(rest, "<pre>")
     if not rest or rest[0].word != "detect":
@@ -79,7 +79,7 @@ def _take_case(rest: list[Clause], at: Span, *, first: bool) -> Case:
         if field in values:
             raise QuerySyntaxError(f"`{clause.word}` is given twice", clause.at, _twice_hint(clause.word))
         values[field] = clause.value
-    return Case(
+    return CaseNode(
         detect.value,
         label=None if label is None else label.value,
         pre=pre is not None,
@@ -97,7 +97,7 @@ def _take(rest: list[Clause], word: str) -> Clause | None:
     return rest.pop(0) if rest and rest[0].word == word else None
 
 
-def _check_labels(cases: list[Case]) -> None:
+def _check_labels(cases: list[CaseNode]) -> None:
     if len(cases) > 1 and cases[0].label is None:
         raise QuerySyntaxError(
             "the first of several cases has no label", cases[0].at, "write 'case 0:' before it"

@@ -12,7 +12,7 @@ from whimbrel.graph.query import Query
 from whimbrel.lang.wbl.format import format_tree
 from whimbrel.lang.wbl.lower import lower
 from whimbrel.lang.wbl.parse import TOO_DEEP, parse
-from whimbrel.lang.wbl.tree import File
+from whimbrel.lang.wbl.tree import WblFile
 from whimbrel.lang.wbl.values import ParamValue
 from whimbrel.model.time import duration
 
@@ -68,7 +68,7 @@ def compile_text(
 
 
 def compile_tree(
-    tree: File,
+    tree: WblFile,
     *,
     text: str | None = None,
     params: Mapping[str, ParamValue] | None = None,

@@ -10,10 +10,18 @@ from __future__ import annotations
 from whimbrel.errors import QueryError
 from whimbrel.graph.expressions import AGGREGATES, GROUP, Attribute, Call, Expr, parts_of, transform, walk
 from whimbrel.graph.policies import Key
-from whimbrel.lang.wbl.pattern import AbsentSlot, BoundPattern, Joined, Leaf, PartName, Scope, Slot
+from whimbrel.lang.wbl.pattern import (
+    AbsentSlot,
+    BoundPattern,
+    Joined,
+    Occurring,
+    PartName,
+    RequiredPart,
+    Scope,
+)
 
 
-def place_own(bound: BoundPattern, leaf: Leaf, condition: Expr, keys: dict[str, Key]) -> None:
+def place_own(bound: BoundPattern, leaf: Occurring, condition: Expr, keys: dict[str, Key]) -> None:
     """Place a condition written in the parentheses of an event."""
     others = [name for name in parts_of(condition) if name not in (leaf.name, GROUP)]
     if not others:
@@ -37,7 +45,7 @@ def place_own(bound: BoundPattern, leaf: Leaf, condition: Expr, keys: dict[str, 
 def place_where(bound: BoundPattern, condition: Expr, keys: dict[str, Key], *, push: bool) -> None:
     """Place a condition written behind `where`. Without `push`, tests of one event stay in the match."""
     names = parts_of(condition)
-    if isinstance(bound.root, Leaf):
+    if isinstance(bound.root, Occurring):
         bound.root.conditions.append(without_group(condition, bound.root.name, keys))
         return
     parts = [bound.parts[name] for name in names if name is not None and name != GROUP]
@@ -55,8 +63,8 @@ def top_match(bound: BoundPattern) -> Joined:
     """Give the match at the top of a pattern, wrapped around it if it is something else."""
     if isinstance(bound.root, Joined):
         return bound.root
-    root = Joined(Scope(), False, getattr(bound.root, "at", None), slots=[Slot(bound.root)])
-    if not isinstance(bound.root, Leaf):
+    root = Joined(Scope(), False, getattr(bound.root, "at", None), slots=[RequiredPart(bound.root)])
+    if not isinstance(bound.root, Occurring):
         root.within = getattr(bound.root, "within", None)
     bound.root = root
     return root
@@ -85,7 +93,7 @@ def _place_absent(condition: Expr, parts: list[PartName]) -> bool:
             "this condition reads two absent parts", condition.at, "write one condition for each of them"
         )
     slot = next(iter(found.values()))
-    if len(parts) == 1 and isinstance(slot.node, Leaf) and GROUP not in parts_of(condition):
+    if len(parts) == 1 and isinstance(slot.node, Occurring) and GROUP not in parts_of(condition):
         slot.node.conditions.append(condition)
         return True
     owner = next(barrier.owner for part in parts for barrier in part.scope.barriers if barrier.absent is slot)
@@ -100,7 +108,7 @@ def _absent_slots(part: PartName) -> list[AbsentSlot]:
     return [barrier.absent for barrier in part.scope.barriers if barrier.absent is not None]
 
 
-def _own_absent(leaf: Leaf, others: list[PartName]) -> AbsentSlot | None:
+def _own_absent(leaf: Occurring, others: list[PartName]) -> AbsentSlot | None:
     """Give the absent slot that `leaf` lies directly in, if all others lie in the match around it."""
     barrier = leaf.scope.barriers[-1] if leaf.scope.barriers else None
     if barrier is None or barrier.absent is None or barrier.owner is None:

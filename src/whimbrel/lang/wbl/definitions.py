@@ -8,20 +8,27 @@ from dataclasses import dataclass, replace
 from whimbrel.errors import QueryError, QueryTypeError, Span, UnboundedError, UnknownNameError
 from whimbrel.graph.expressions import GROUP, Attribute, Expr, conjuncts
 from whimbrel.graph.motion import MOTION
-from whimbrel.graph.operators import Aggregate, AggregateInput, Case, Derive
+from whimbrel.graph.operators import Aggregate, AggregateInput, Derive, DeriveCase
 from whimbrel.graph.policies import Assign, Context, Key, Partitioning, Window
-from whimbrel.graph.sequence import Sequence as WalkedSequence
-from whimbrel.graph.sequence import TimedOut
+from whimbrel.graph.sequence import StepPattern, TimedOut
 from whimbrel.lang.types import BUILT_IN_ATTRIBUTES, a_kind, common_type, fits
 from whimbrel.lang.wbl import tree as t
 from whimbrel.lang.wbl.bind import Binder
 from whimbrel.lang.wbl.conditions import place_own, place_where, top_match
-from whimbrel.lang.wbl.emit import Emitter, Operators, Stream
+from whimbrel.lang.wbl.emit import EmittedStream, Emitter, Operators
 from whimbrel.lang.wbl.encounters import EncounterLowering
 from whimbrel.lang.wbl.motions import MotionLowering
-from whimbrel.lang.wbl.movers import Moving
-from whimbrel.lang.wbl.pattern import BoundPattern, Joined, Leaf, PartName, Repeated, Slot, TypeInfo
-from whimbrel.lang.wbl.resolve import Names, Place, Surroundings, attribute_type
+from whimbrel.lang.wbl.movers import MotionPhrase
+from whimbrel.lang.wbl.pattern import (
+    BoundPattern,
+    Joined,
+    Occurring,
+    PartName,
+    Repeated,
+    RequiredPart,
+    TypeInfo,
+)
+from whimbrel.lang.wbl.resolve import ExpressionSite, QueryScope, VisibleNames, attribute_type
 from whimbrel.lang.wbl.sequences import SequenceLowering, is_walked
 from whimbrel.lang.wbl.values import quantity
 from whimbrel.model.schema import RESERVED_COLUMNS, TYPE_NAMES, Type
@@ -34,8 +41,8 @@ class DefinitionLowering:
     """Make the operators of one definition or subscription."""
 
     name: str
-    statement: t.Definition | t.Subscription
-    around: Surroundings
+    statement: t.Definition | t.SubscriptionNode
+    scope: QueryScope
     operators: Operators
     use: Callable[[str, Span | None], TypeInfo]
     stream_of: Callable[[str], str]
@@ -57,7 +64,7 @@ class DefinitionLowering:
     # Ordinary definitions
 
     def _ordinary(self) -> TypeInfo:
-        cases: list[Case] = []
+        cases: list[DeriveCase] = []
         infos: list[TypeInfo] = []
         for case in self.statement.cases:
             made, info = self._case(case)
@@ -68,9 +75,9 @@ class DefinitionLowering:
         attributes = {name: common_type([info.attributes.get(name) for info in infos]) for name in names}
         return TypeInfo(self.name, attributes, any(info.is_open for info in infos))
 
-    def _case(self, case: t.Case) -> tuple[Case, TypeInfo]:
+    def _case(self, case: t.CaseNode) -> tuple[DeriveCase, TypeInfo]:
         self._refuse_aggregate_clauses(case)
-        if isinstance(case.detect, t.Motion):
+        if isinstance(case.detect, t.MotionNode):
             return self._moving(case, case.detect)
         if is_walked(case):
             return self._walked(case, case.detect)
@@ -83,13 +90,13 @@ class DefinitionLowering:
         stream = emitter.emit(bound.root)
         typed, info = self._outcome(case, bound, keys)
         assign = tuple(assignment for assignment, _ in typed)
-        return Case(stream.name, stream.alias, assign, emitter.partitioning, case.label or ""), info
+        return DeriveCase(stream.name, stream.alias, assign, emitter.partitioning, case.label or ""), info
 
-    def _walked(self, case: t.Case, pattern: t.Pattern) -> tuple[Case, TypeInfo]:
+    def _walked(self, case: t.CaseNode, pattern: t.PatternNode) -> tuple[DeriveCase, TypeInfo]:
         """Lower a sequence of steps."""
         base = self.name if case.label is None else f"{self.name}.case{case.label}"
         lowering = SequenceLowering(
-            base, case, pattern, self.around, self.operators, self.use, self.stream_of, self.horizon
+            base, case, pattern, self.scope, self.operators, self.use, self.stream_of, self.horizon
         )
         lowering.bind()
         bound = BoundPattern(lowering.leaves[0], lowering.parts, lowering.leaves)
@@ -106,15 +113,15 @@ class DefinitionLowering:
             typed = assigned or [self._from_key(key, names, None) for key in keys.values()]
         info = TypeInfo(self.name, {item.name: kind for item, kind in typed}, is_open=False)
         assign = tuple(assignment for assignment, _ in typed)
-        result = Case(made.name, None, assign, made.partitioning, case.label or "")
+        result = DeriveCase(made.name, None, assign, made.partitioning, case.label or "")
         if case.timing_out is not None:
             self._add_timed_out(made, case.timing_out.name, result)
         return result, info
 
-    def _moving(self, case: t.Case, motion: t.Motion) -> tuple[Case, TypeInfo]:
+    def _moving(self, case: t.CaseNode, motion: t.MotionNode) -> tuple[DeriveCase, TypeInfo]:
         """Lower a phrase of motion."""
         base = self.name if case.label is None else f"{self.name}.case{case.label}"
-        mover = Moving(base, case, motion, self.around, self.operators, self.use, self.stream_of)
+        mover = MotionPhrase(base, case, motion, self.scope, self.operators, self.use, self.stream_of)
         if mover.is_encounter:
             return self._meeting(case, EncounterLowering(mover))
         lowering = MotionLowering(mover)
@@ -125,9 +132,9 @@ class DefinitionLowering:
         said = [self._from_key(key, names, None) for key in keys.values()]
         typed = self._motion_outcome(case, mover, names, said)
         assign, info = self._with_info(typed)
-        return Case(stream, None, assign, Partitioning(tuple(keys.values())), case.label or ""), info
+        return DeriveCase(stream, None, assign, Partitioning(tuple(keys.values())), case.label or ""), info
 
-    def _meeting(self, case: t.Case, lowering: EncounterLowering) -> tuple[Case, TypeInfo]:
+    def _meeting(self, case: t.CaseNode, lowering: EncounterLowering) -> tuple[DeriveCase, TypeInfo]:
         """Lower a phrase about two movers."""
         bound = BoundPattern(lowering.leaves[0], lowering.parts, list(lowering.leaves))
         keys = self._movers_keys(case, bound)
@@ -141,9 +148,9 @@ class DefinitionLowering:
                 said.append((Assign(name, value), names.type_of(value)))
         typed = self._motion_outcome(case, lowering.mover, names, said)
         assign, info = self._with_info(typed)
-        return Case(stream, None, assign, label=case.label or ""), info
+        return DeriveCase(stream, None, assign, label=case.label or ""), info
 
-    def _movers_keys(self, case: t.Case, bound: BoundPattern) -> dict[str, Key]:
+    def _movers_keys(self, case: t.CaseNode, bound: BoundPattern) -> dict[str, Key]:
         """Give what tells one mover from another: its source, if nothing else is said."""
         keys = self._keys(case, bound) or {"source": Key("source", "source")}
         cell = next((item for item in case.group_by if item.size is not None), None)
@@ -153,7 +160,9 @@ class DefinitionLowering:
             )
         return keys
 
-    def _motion_outcome(self, case: t.Case, mover: Moving, names: Names, said: Typed) -> Typed:
+    def _motion_outcome(
+        self, case: t.CaseNode, mover: MotionPhrase, names: VisibleNames, said: Typed
+    ) -> Typed:
         """Give the attributes of a motion; without assignments, who moved and what is known of it."""
         typed = self._assigned(case.assign, names)
         for item, _ in typed:
@@ -173,7 +182,7 @@ class DefinitionLowering:
         info = TypeInfo(self.name, {item.name: kind for item, kind in typed}, is_open=False)
         return tuple(assignment for assignment, _ in typed), info
 
-    def _refuse_unbounded(self, made: WalkedSequence, case: t.Case) -> None:
+    def _refuse_unbounded(self, made: StepPattern, case: t.CaseNode) -> None:
         if made.within is None and not self.forever:
             raise UnboundedError(
                 "this sequence would have to remember events for ever",
@@ -181,11 +190,11 @@ class DefinitionLowering:
                 "add 'within 1 h' (or what fits) behind the last step, or give a horizon: --horizon 1h",
             )
 
-    def _add_timed_out(self, made: WalkedSequence, name: str, result: Case) -> None:
+    def _add_timed_out(self, made: StepPattern, name: str, result: DeriveCase) -> None:
         timed_out = self.operators.add(TimedOut(f"{made.name}.timed_out", made.name))
         self.operators.add(Derive(name, name, (replace(result, input=timed_out),)))
 
-    def _refuse_aggregate_clauses(self, case: t.Case) -> None:
+    def _refuse_aggregate_clauses(self, case: t.CaseNode) -> None:
         wrong = (
             "<post>" if case.post else "<pre>" if case.pre else "having" if case.having is not None else None
         )
@@ -197,18 +206,18 @@ class DefinitionLowering:
                 f"write 'define {self.name} every 5 min ...'",
             )
 
-    def _bind(self, case: t.Case, *, aggregate: bool) -> BoundPattern:
-        if isinstance(case.detect, t.Motion):
+    def _bind(self, case: t.CaseNode, *, aggregate: bool) -> BoundPattern:
+        if isinstance(case.detect, t.MotionNode):
             raise QueryError(
                 f"`{case.detect.verb}` cannot be aggregated at once",
                 case.detect.at,
                 "define it without a window, and aggregate that definition",
             )
-        return Binder(self.use, self.around.params.duration, aggregate).bind(case.detect)
+        return Binder(self.use, self.scope.params.duration, aggregate).bind(case.detect)
 
     def _emitter(
         self,
-        case: t.Case,
+        case: t.CaseNode,
         keys: dict[str, Key],
         context: Context = Context.EACH,
         consuming: tuple[int, ...] = (),
@@ -217,12 +226,14 @@ class DefinitionLowering:
         partitioning = Partitioning(tuple(keys.values()))
         return Emitter(self.operators, base, self.stream_of, self.horizon, partitioning, context, consuming)
 
-    def _names(self, bound: BoundPattern, keys: dict[str, Key], place: Place = Place.PLAIN) -> Names:
-        lenient = isinstance(self.statement, t.Subscription)
-        return Names(self.around, bound.parts, keys, place, lenient=lenient)
+    def _names(
+        self, bound: BoundPattern, keys: dict[str, Key], place: ExpressionSite = ExpressionSite.PLAIN
+    ) -> VisibleNames:
+        lenient = isinstance(self.statement, t.SubscriptionNode)
+        return VisibleNames(self.scope, bound.parts, keys, place, lenient=lenient)
 
     def _place_conditions(
-        self, case: t.Case, bound: BoundPattern, keys: dict[str, Key], *, push: bool
+        self, case: t.CaseNode, bound: BoundPattern, keys: dict[str, Key], *, push: bool
     ) -> None:
         for leaf in bound.leaves:
             names = self._names(bound, keys)
@@ -234,7 +245,7 @@ class DefinitionLowering:
             for part in conjuncts(self._names(bound, keys).condition(case.where)):
                 place_where(bound, part, keys, push=push)
 
-    def _consuming(self, case: t.Case, bound: BoundPattern, context: Context) -> tuple[int, ...]:
+    def _consuming(self, case: t.CaseNode, bound: BoundPattern, context: Context) -> tuple[int, ...]:
         if not case.consuming:
             if context is not Context.EACH and isinstance(bound.root, Repeated):
                 top_match(bound)
@@ -251,7 +262,7 @@ class DefinitionLowering:
 
     # Attributes of the result
 
-    def _outcome(self, case: t.Case, bound: BoundPattern, keys: dict[str, Key]) -> tuple[Typed, TypeInfo]:
+    def _outcome(self, case: t.CaseNode, bound: BoundPattern, keys: dict[str, Key]) -> tuple[Typed, TypeInfo]:
         names = self._names(bound, keys)
         names.assigning = True
         assigned = self._assigned(case.assign, names)
@@ -266,7 +277,7 @@ class DefinitionLowering:
         typed = [self._from_key(key, names, None) for key in keys.values()]
         return typed, TypeInfo(self.name, {item.name: kind for item, kind in typed}, is_open=False)
 
-    def _assigned(self, assignments: Sequence[t.Assignment], names: Names) -> Typed:
+    def _assigned(self, assignments: Sequence[t.Assignment], names: VisibleNames) -> Typed:
         seen: set[str] = set()
         typed: Typed = []
         for assignment in assignments:
@@ -277,7 +288,9 @@ class DefinitionLowering:
             typed.append((Assign(assignment.name, value), kind))
         return typed
 
-    def _fill_declared(self, case: t.Case, assigned: Typed, names: Names, only: PartName | None) -> Typed:
+    def _fill_declared(
+        self, case: t.CaseNode, assigned: Typed, names: VisibleNames, only: PartName | None
+    ) -> Typed:
         declared = {item.name: item for item in self._declared or ()}
         if len(declared) != len(self._declared or ()):
             raise QueryError(f"{self.name!r} declares an attribute twice", self.statement.at)
@@ -295,9 +308,9 @@ class DefinitionLowering:
         self,
         item: t.Declared,
         given: tuple[Assign, Type | None] | None,
-        names: Names,
+        names: VisibleNames,
         only: PartName | None,
-        case: t.Case,
+        case: t.CaseNode,
     ) -> tuple[Assign, Type | None]:
         declared = declared_type(item)
         if given is None:
@@ -313,10 +326,12 @@ class DefinitionLowering:
         kept = None if declared is None else declared.value
         return Assign(assign.name, assign.value, kept), declared or kind
 
-    def _default(self, item: t.Declared, names: Names, only: PartName | None) -> tuple[Assign, Type | None]:
+    def _default(
+        self, item: t.Declared, names: VisibleNames, only: PartName | None
+    ) -> tuple[Assign, Type | None]:
         if item.name in names.keys:
             return self._from_key(names.keys[item.name], names, None)
-        if only is not None and names.place is Place.PLAIN and _has(only.info, item.name):
+        if only is not None and names.place is ExpressionSite.PLAIN and _has(only.info, item.name):
             value = Attribute(only.name, item.name, at=item.at)
             return Assign(item.name, value), attribute_type(only.info, item.name)
         raise QueryError(
@@ -325,7 +340,7 @@ class DefinitionLowering:
             f"write 'assign {item.name} = ...'",
         )
 
-    def _from_key(self, key: Key, names: Names, at: Span | None) -> tuple[Assign, Type | None]:
+    def _from_key(self, key: Key, names: VisibleNames, at: Span | None) -> tuple[Assign, Type | None]:
         value = Attribute(GROUP, key.name, at=at)
         return Assign(key.name, value), names.type_of(value)
 
@@ -345,8 +360,8 @@ class DefinitionLowering:
         return self._read_window(self.statement.window)
 
     def _read_window(self, clause: t.WindowClause) -> Window:
-        over = None if clause.over is None else self.around.params.window(clause.over)
-        every = None if clause.every is None else self.around.params.window(clause.every)
+        over = None if clause.over is None else self.scope.params.window(clause.over)
+        every = None if clause.every is None else self.scope.params.window(clause.every)
         kind, length = over or every or ("temporal", 0)
         if over and every and over[0] != every[0]:
             raise QueryError(
@@ -368,7 +383,7 @@ class DefinitionLowering:
     def _age(self, clause: t.WindowClause) -> int:
         """Tell how old a counted event may be."""
         if clause.within is not None:
-            return self.around.params.duration(clause.within)
+            return self.scope.params.duration(clause.within)
         if self.horizon is not None:
             return self.horizon
         raise UnboundedError(
@@ -397,11 +412,13 @@ class DefinitionLowering:
         aggregate = Aggregate(f"{self.name}.aggregate", inputs, window, assign, post, having, partitioning)
         self.operators.add(aggregate)
         self.operators.add(
-            Derive(self.name, self.name, (Case(aggregate.name, None, (), partitioning, case.label or ""),))
+            Derive(
+                self.name, self.name, (DeriveCase(aggregate.name, None, (), partitioning, case.label or ""),)
+            )
         )
         return TypeInfo(self.name, {item.name: kind for item, kind in typed}, is_open=False)
 
-    def _check_aggregating(self, case: t.Case) -> None:
+    def _check_aggregating(self, case: t.CaseNode) -> None:
         if case.consuming:
             raise QueryError("an aggregate consumes nothing", case.consuming[0].at, "leave out 'consuming'")
         if case.context is not None:
@@ -411,7 +428,9 @@ class DefinitionLowering:
                 "an aggregating definition needs `assign`", case.at, "write for example 'assign n = count(A)'"
             )
 
-    def _inputs(self, case: t.Case, bound: BoundPattern, keys: dict[str, Key]) -> tuple[AggregateInput, ...]:
+    def _inputs(
+        self, case: t.CaseNode, bound: BoundPattern, keys: dict[str, Key]
+    ) -> tuple[AggregateInput, ...]:
         emitter = self._emitter(case, keys)
         root = bound.root
         if not isinstance(root, Joined) or root.is_sequence:
@@ -426,22 +445,22 @@ class DefinitionLowering:
             )
         return tuple(self._input(emitter, slot) for slot in root.slots)
 
-    def _input(self, emitter: Emitter, slot: Slot) -> AggregateInput:
+    def _input(self, emitter: Emitter, slot: RequiredPart) -> AggregateInput:
         if isinstance(slot.node, Joined):
             name = emitter.match(slot.node, emitter.group_name(), Context.EACH, ())
             return AggregateInput(name, None, slot.outer)
-        stream: Stream = emitter.emit(slot.node)
+        stream: EmittedStream = emitter.emit(slot.node)
         return AggregateInput(stream.name, stream.alias, slot.outer)
 
     def _results(
-        self, case: t.Case, bound: BoundPattern, keys: dict[str, Key]
+        self, case: t.CaseNode, bound: BoundPattern, keys: dict[str, Key]
     ) -> tuple[tuple[Assign, ...], tuple[Assign, ...], Typed]:
-        names = self._names(bound, keys, Place.AGGREGATE)
+        names = self._names(bound, keys, ExpressionSite.AGGREGATE)
         names.assigning = True
         first = self._assigned(case.assign, names)
         last = first
         if case.post:
-            names.place, names.results = Place.POST, {item.name: kind for item, kind in first}
+            names.place, names.results = ExpressionSite.POST, {item.name: kind for item, kind in first}
             last = self._assigned(case.post, names)
         typed = last if self._declared is None else self._fill_declared(case, last, names, None)
         final = tuple(item for item, _ in typed)
@@ -449,16 +468,18 @@ class DefinitionLowering:
             return tuple(item for item, _ in first), final, typed
         return final, (), typed
 
-    def _having(self, case: t.Case, bound: BoundPattern, keys: dict[str, Key], typed: Typed) -> Expr | None:
+    def _having(
+        self, case: t.CaseNode, bound: BoundPattern, keys: dict[str, Key], typed: Typed
+    ) -> Expr | None:
         if case.having is None:
             return None
-        names = self._names(bound, keys, Place.HAVING)
+        names = self._names(bound, keys, ExpressionSite.HAVING)
         names.results = {item.name: kind for item, kind in typed}
         return names.condition(case.having)
 
     # Group keys
 
-    def _keys(self, case: t.Case, bound: BoundPattern) -> dict[str, Key]:
+    def _keys(self, case: t.CaseNode, bound: BoundPattern) -> dict[str, Key]:
         keys: dict[str, Key] = {}
         if case.group_by:
             _refuse_time_points(
@@ -489,7 +510,7 @@ class DefinitionLowering:
         if item.name != "cell":
             raise UnknownNameError("kind of group key", item.name, ["cell"], item.at)
         size = item.size
-        metres = quantity(size) if isinstance(size, t.Quantity) else None
+        metres = quantity(size) if isinstance(size, t.QuantityNode) else None
         if metres is None or metres.type is not Type.FLOAT or not metres.value:
             raise QueryError("the size of a cell is a length", item.at, "write for example 'cell(500 m)'")
         return Key("cell", "cell", float(metres.value))
@@ -514,7 +535,7 @@ def _has(info: TypeInfo, name: str) -> bool:
     return info.is_open or name in info.attributes or name in BUILT_IN_ATTRIBUTES
 
 
-def _context(case: t.Case) -> Context:
+def _context(case: t.CaseNode) -> Context:
     if case.context is None:
         return Context.EACH
     if case.context.name not in tuple(Context):
@@ -557,7 +578,7 @@ def _slots_by_name(bound: BoundPattern) -> dict[str, int]:
     for index, node in enumerate(nodes):
         if not isinstance(node, Joined) and node.name is not None:
             found[node.name] = index
-        elif not isinstance(node, Joined | Leaf | Repeated):
+        elif not isinstance(node, Joined | Occurring | Repeated):
             # Whichever branch came is the event of this part.
-            found.update((branch.name, index) for branch in node.branches if isinstance(branch, Leaf))
+            found.update((branch.name, index) for branch in node.branches if isinstance(branch, Occurring))
     return found

@@ -40,7 +40,7 @@ class Details:
     given: dict[str, t.Detail]
 
     @classmethod
-    def read(cls, motion: t.Motion, takes: Takes, params: Params) -> Details:
+    def read(cls, motion: t.MotionNode, takes: Takes, params: Params) -> Details:
         """Collect the details of a phrase; what is missing, doubled or does not belong there is refused."""
         given: dict[str, t.Detail] = {}
         for detail in motion.details:

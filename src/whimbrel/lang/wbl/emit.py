@@ -6,20 +6,20 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from whimbrel.errors import QueryError, Span, UnboundedError
-from whimbrel.graph.expressions import Attribute, Expr, Part, format_expr, transform
+from whimbrel.graph.expressions import Attribute, Expr, PartRef, format_expr, transform
 from whimbrel.graph.operators import (
     Absent,
     Branch,
     Filter,
-    Match,
+    JoinPattern,
     Merge,
     Operator,
-    Order,
     PatternPart,
     Repeat,
+    TimeOrder,
 )
 from whimbrel.graph.policies import WHOLE, Context, Partitioning
-from whimbrel.lang.wbl.pattern import Joined, Leaf, Merged, Node, Repeated
+from whimbrel.lang.wbl.pattern import Alternatives, Joined, Node, Occurring, Repeated
 from whimbrel.lang.wbl.values import joined
 from whimbrel.model.time import END_OF_TIME
 
@@ -67,7 +67,7 @@ def _shortened(text: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Stream:
+class EmittedStream:
     """An operator's stream; `alias` names the part where it carries plain events."""
 
     name: str
@@ -88,34 +88,34 @@ class Emitter:
     consuming: tuple[int, ...] = ()
     groups: int = 0
 
-    def emit(self, node: Node) -> Stream:
+    def emit(self, node: Node) -> EmittedStream:
         """Make the operators of a whole pattern."""
         if isinstance(node, Joined):
-            return Stream(self.match(node, f"{self.base}.match", self.context, self.consuming), None)
+            return EmittedStream(self.match(node, f"{self.base}.match", self.context, self.consuming), None)
         return self._inner(node)
 
-    def leaf(self, leaf: Leaf) -> str:
+    def leaf(self, leaf: Occurring) -> str:
         """Make the source and the filter of one event."""
         conditions = tuple(_about_this(condition, leaf.name) for condition in leaf.conditions)
         return self.operators.filtered(self.stream_of(leaf.occurrence.type), conditions)
 
-    def _inner(self, node: Node) -> Stream:
+    def _inner(self, node: Node) -> EmittedStream:
         match node:
-            case Leaf():
-                return Stream(self.leaf(node), node.name)
+            case Occurring():
+                return EmittedStream(self.leaf(node), node.name)
             case Repeated():
-                return Stream(self._repeat(node), None)
-            case Merged():
-                return Stream(self._merge(node), None)
+                return EmittedStream(self._repeat(node), None)
+            case Alternatives():
+                return EmittedStream(self._merge(node), None)
             case Joined():
-                return Stream(self.match(node, self.group_name(), Context.EACH, ()), None)
+                return EmittedStream(self.match(node, self.group_name(), Context.EACH, ()), None)
 
     def group_name(self) -> str:
         """Name the next group of this case."""
         self.groups += 1
         return f"{self.base}.group{self.groups}"
 
-    def _merge(self, node: Merged) -> str:
+    def _merge(self, node: Alternatives) -> str:
         streams = [self._inner(branch) for branch in node.branches]
         branches = tuple(Branch(stream.name, stream.alias) for stream in streams)
         return self.operators.add(Merge(self.operators.free_name(self.group_name()), branches))
@@ -147,7 +147,7 @@ class Emitter:
             for stream, slot in zip(streams, node.slots, strict=True)
         )
         return self.operators.add(
-            Match(
+            JoinPattern(
                 self.operators.free_name(wanted),
                 parts,
                 within,
@@ -209,9 +209,11 @@ def _gaps_connect(node: Joined) -> bool:
     return len(reached) == len(node.slots)
 
 
-def _orders(node: Joined) -> tuple[Order, ...]:
-    neighbours = [Order(index, index + 1) for index in range(len(node.slots) - 1)] if node.is_sequence else []
-    return (*neighbours, *(Order(first, second, gap) for first, second, gap in node.gaps))
+def _orders(node: Joined) -> tuple[TimeOrder, ...]:
+    neighbours = (
+        [TimeOrder(index, index + 1) for index in range(len(node.slots) - 1)] if node.is_sequence else []
+    )
+    return (*neighbours, *(TimeOrder(first, second, gap) for first, second, gap in node.gaps))
 
 
 def _about_this(condition: Expr, name: str) -> Expr:
@@ -220,8 +222,8 @@ def _about_this(condition: Expr, name: str) -> Expr:
     def change(node: Expr) -> Expr:
         if isinstance(node, Attribute) and node.part == name:
             return Attribute(None, node.name, at=node.at)
-        if isinstance(node, Part) and node.name == name:
-            return Part(None, at=node.at)
+        if isinstance(node, PartRef) and node.name == name:
+            return PartRef(None, at=node.at)
         return node
 
     return transform(condition, change)

@@ -9,9 +9,9 @@ from whimbrel.graph.motion import MOTION, Encounter, Meeting
 from whimbrel.graph.policies import WHOLE, Key
 from whimbrel.lang.wbl import tree as t
 from whimbrel.lang.wbl.details import Details, Takes
-from whimbrel.lang.wbl.movers import Moving
-from whimbrel.lang.wbl.pattern import Leaf, PartName, Scope
-from whimbrel.lang.wbl.resolve import Names
+from whimbrel.lang.wbl.movers import MotionPhrase
+from whimbrel.lang.wbl.pattern import Occurring, PartName, Scope
+from whimbrel.lang.wbl.resolve import VisibleNames
 from whimbrel.model.time import MINUTE
 
 DEFAULT_FRESH = MINUTE
@@ -39,10 +39,10 @@ _VERBS: dict[Meeting, Takes] = {
 class EncounterLowering:
     """Make the operators of one phrase about two movers."""
 
-    mover: Moving
+    mover: MotionPhrase
     verb: Meeting = field(init=False)
     details: Details = field(init=False)
-    leaves: tuple[Leaf, Leaf] = field(init=False)
+    leaves: tuple[Occurring, Occurring] = field(init=False)
     parts: dict[str, PartName] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -55,14 +55,14 @@ class EncounterLowering:
                 f"name a region; of two movers it is said that one {', '.join(Meeting)} the other",
             )
         self.verb = Meeting(motion.verb)
-        self.details = Details.read(motion, _VERBS[self.verb], self.mover.around.params)
+        self.details = Details.read(motion, _VERBS[self.verb], self.mover.scope.params)
         self.leaves = self._bind(motion)
         self.parts = {
             leaf.name: PartName(leaf.name, leaf.info, Scope(), [leaf], motion.at) for leaf in self.leaves
         }
         self.parts[MOTION] = self.mover.about(self.verb.attributes)
 
-    def _bind(self, motion: t.Motion) -> tuple[Leaf, Leaf]:
+    def _bind(self, motion: t.MotionNode) -> tuple[Occurring, Occurring]:
         target = motion.target
         if target is None or target.name is None:
             raise QueryError(
@@ -105,9 +105,9 @@ class EncounterLowering:
         )
         return self.mover.chosen(made, WHOLE, self.names(keys))
 
-    def names(self, keys: dict[str, Key]) -> Names:
+    def names(self, keys: dict[str, Key]) -> VisibleNames:
         """Give the names that conditions and assignments may use."""
-        return Names(self.mover.around, self.parts, keys)
+        return VisibleNames(self.mover.scope, self.parts, keys)
 
     def _near(self) -> tuple[float, float]:
         """Give how near they have to be, and by how much more they are apart."""
@@ -121,7 +121,7 @@ class EncounterLowering:
             case Meeting.LEAVES:
                 return details.length("beyond"), margin
         if motion.near is not None:
-            return self.mover.around.params.length(motion.near), margin
+            return self.mover.scope.params.length(motion.near), margin
         return details.length("within"), margin
 
     def _from_afar(self, word: str) -> tuple[float, float]:

@@ -9,11 +9,11 @@ from itertools import accumulate
 
 from whimbrel.lang.wbl import tree as t
 from whimbrel.lang.wbl.parse import parse
-from whimbrel.lang.wbl.printer import Block, Line, Piece, print_statement
+from whimbrel.lang.wbl.printer import Block, PrintedClause, PrintedText, print_statement
 
 WIDTH = 88
 _TOKENS = re.compile(r"""'(?:\\.|[^'\\\n])*'|"(?:\\.|[^"\\\n])*"|(?P<comment>(?:\#|//)[^\n]*)""")
-_ONE_LINERS = (t.CoordinatesStatement, t.Param, t.Event, t.Region)
+_ONE_LINERS = (t.CoordinatesStatement, t.ParamNode, t.EventNode, t.RegionNode)
 
 
 def format_text(text: str, file: str | None = None) -> str:
@@ -27,7 +27,7 @@ def format_text(text: str, file: str | None = None) -> str:
     return format_tree(parse(text, file), text)
 
 
-def format_tree(tree: t.File, text: str = "") -> str:
+def format_tree(tree: t.WblFile, text: str = "") -> str:
     """Write a tree, with the comments of the `text` it was parsed from."""
     blocks = [print_statement(statement) for statement in tree.statements]
     rows = [row for block in blocks for row in _rows(block)]
@@ -62,7 +62,7 @@ class Row:
     """Where its pieces stood in the text; empty for a tree without a text."""
     opens: bool = False
     """Whether a statement starts here."""
-    kind: type = t.File
+    kind: type = t.WblFile
     above: list[Comment] = field(default_factory=list)
     behind: Comment | None = None
 
@@ -75,7 +75,7 @@ def _rows(block: Block) -> list[Row]:
     return rows
 
 
-def _broken(line: Line) -> list[Row]:
+def _broken(line: PrintedClause) -> list[Row]:
     whole = " " * line.indent + " ".join(piece.text for piece in line.pieces)
     if len(whole) <= WIDTH or len(line.pieces) == 1:
         return [Row(whole, _starts(line.pieces))]
@@ -84,7 +84,7 @@ def _broken(line: Line) -> list[Row]:
     return rows + [Row(" " * (line.indent + 4) + piece.text, _starts((piece,))) for piece in rest]
 
 
-def _starts(pieces: tuple[Piece, ...]) -> list[tuple[int, int]]:
+def _starts(pieces: tuple[PrintedText, ...]) -> list[tuple[int, int]]:
     return [(piece.at.line, piece.at.column) for piece in pieces if piece.at is not None]
 
 

@@ -8,7 +8,7 @@ import re
 from lark import Token
 
 from whimbrel.errors import QuerySyntaxError, Span
-from whimbrel.lang.wbl.tree import Times
+from whimbrel.lang.wbl.tree import TimesNode
 from whimbrel.model.time import UNITS
 
 LENGTHS = {"m": 1.0, "km": 1_000.0, "mi": 1_609.344, "nmi": 1_852.0}
@@ -64,7 +64,7 @@ def unquote(token: Token) -> str:
     return _ESCAPE.sub(lambda found: _ESCAPES.get(found[1], found[1]), str(token)[1:-1])
 
 
-def times(at_least: Token, at_most: Token | None, at: Span | None) -> Times:
+def times(at_least: Token, at_most: Token | None, at: Span | None) -> TimesNode:
     """Read `{n}`, `{n,}` and `{n,m}`."""
     low, high = whole(at_least), None if at_most is None else whole(at_most)
     if high == 0:
@@ -73,7 +73,7 @@ def times(at_least: Token, at_most: Token | None, at: Span | None) -> Times:
         )
     if high is not None and high < low:
         raise QuerySyntaxError(f"{high} is less than {low}", at, f"write {{{high},{low}}}")
-    return Times(low, high, at=at)
+    return TimesNode(low, high, at=at)
 
 
 def _number(text: str, at: Span) -> int | float:

@@ -15,8 +15,8 @@ from whimbrel.lang.wbl import tree as t
 from whimbrel.lang.wbl.definitions import DefinitionLowering, declared_type
 from whimbrel.lang.wbl.emit import Operators
 from whimbrel.lang.wbl.pattern import TypeInfo
-from whimbrel.lang.wbl.regions import Regions
-from whimbrel.lang.wbl.resolve import Surroundings
+from whimbrel.lang.wbl.regions import NamedRegions
+from whimbrel.lang.wbl.resolve import QueryScope
 from whimbrel.lang.wbl.values import Params, ParamValue
 from whimbrel.model.schema import (
     MADE_OF_SEVERAL,
@@ -31,7 +31,7 @@ from whimbrel.model.time import TIME_POINT, instant, written_time_point
 
 
 @dataclass(slots=True)
-class Lowered:
+class LoweredWbl:
     """What a file became."""
 
     graph: Graph
@@ -41,7 +41,7 @@ class Lowered:
 
 
 def lower(
-    file: t.File,
+    file: t.WblFile,
     params: Mapping[str, ParamValue] | None,
     functions: Mapping[str, Function],
     horizon: int | None,
@@ -49,7 +49,7 @@ def lower(
     *,
     forever: bool = False,
     folder: Path = Path(),
-) -> Lowered:
+) -> LoweredWbl:
     """Turn a file into one graph of all its definitions that are reported or used.
 
     `folder` is where the files that it names are looked up.
@@ -62,36 +62,36 @@ class Declarations:
     """Everything a file declares, by name."""
 
     params: Params
-    regions: Regions
+    regions: NamedRegions
     coordinates: Coordinates | None = None
     events: dict[str, EventSchema] = field(default_factory=dict)
-    definitions: dict[str, t.Definition | t.Subscription] = field(default_factory=dict)
+    definitions: dict[str, t.Definition | t.SubscriptionNode] = field(default_factory=dict)
     timed_out: dict[str, str] = field(default_factory=dict)
     """Types of matches that ran out of time, and the definitions they belong to."""
 
     @classmethod
     def read(
-        cls, file: t.File, given: Mapping[str, ParamValue] | None, folder: Path = Path()
+        cls, file: t.WblFile, given: Mapping[str, ParamValue] | None, folder: Path = Path()
     ) -> Declarations:
         """Collect the statements of a file; two of one name are an error."""
-        params = Params.read([item for item in file.statements if isinstance(item, t.Param)], given)
+        params = Params.read([item for item in file.statements if isinstance(item, t.ParamNode)], given)
         coordinates = _coordinates(
             [item for item in file.statements if isinstance(item, t.CoordinatesStatement)]
         )
-        found = cls(params, Regions(params, coordinates, folder=folder), coordinates)
+        found = cls(params, NamedRegions(params, coordinates, folder=folder), coordinates)
         for statement in file.statements:
             match statement:
-                case t.Event():
+                case t.EventNode():
                     found._add_event(statement)
-                case t.Region():
+                case t.RegionNode():
                     found.regions.declare(statement)
                 case t.Definition(name):
                     found._add_definition(name, statement)
-                case t.Subscription():
+                case t.SubscriptionNode():
                     found._add_definition(subscription_name(statement), statement)
         return found
 
-    def _add_event(self, statement: t.Event) -> None:
+    def _add_event(self, statement: t.EventNode) -> None:
         self._refuse_known(statement.name, statement.at)
         attributes: dict[str, Type] = {}
         for declared in statement.attributes:
@@ -108,7 +108,7 @@ class Declarations:
         columns = self._columns(statement, attributes)
         self.events[statement.name] = EventSchema(statement.name, attributes, columns)
 
-    def _columns(self, statement: t.Event, attributes: Mapping[str, Type]) -> dict[str, Columns]:
+    def _columns(self, statement: t.EventNode, attributes: Mapping[str, Type]) -> dict[str, Columns]:
         """Read which columns an event is made of; all events of an input share its columns."""
         found: dict[str, Columns] = {}
         for item in statement.columns:
@@ -136,7 +136,7 @@ class Declarations:
             found[item.name] = column
         return found
 
-    def _add_definition(self, name: str, statement: t.Definition | t.Subscription) -> None:
+    def _add_definition(self, name: str, statement: t.Definition | t.SubscriptionNode) -> None:
         self._refuse_known(name, statement.at)
         self.definitions[name] = statement
         for other in timed_out_names(statement):
@@ -162,7 +162,7 @@ def _coordinates(statements: list[t.CoordinatesStatement]) -> Coordinates | None
     return Coordinates(first.name)
 
 
-def subscription_name(statement: t.Subscription) -> str:
+def subscription_name(statement: t.SubscriptionNode) -> str:
     """Name the detections of a subscription: as it says, or after subscriber and sequence."""
     return statement.name or f"{statement.subscriber}-{statement.sequence}"
 
@@ -180,12 +180,12 @@ class FileLowering:
     used: set[str] = field(default_factory=set)
     open: list[str] = field(default_factory=list)
     """Definitions being lowered, outermost first: a name met again is a cycle."""
-    around: Surroundings = field(init=False)
+    scope: QueryScope = field(init=False)
 
     def __post_init__(self) -> None:
-        self.around = Surroundings(self.declared.params, self.declared.regions, self.functions)
+        self.scope = QueryScope(self.declared.params, self.declared.regions, self.functions)
 
-    def lower(self, emit: list[str] | str | None) -> Lowered:
+    def lower(self, emit: list[str] | str | None) -> LoweredWbl:
         """Lower every definition, and keep what the outputs need."""
         for name in self.declared.definitions:
             self._definition(name)
@@ -194,13 +194,15 @@ class FileLowering:
         subscriptions = tuple(
             Subscription(name, statement.sequence, statement.subscriber, statement.actor)
             for name, statement in self.declared.definitions.items()
-            if isinstance(statement, t.Subscription)
+            if isinstance(statement, t.SubscriptionNode)
         )
-        self.around.warnings.extend(
+        self.scope.warnings.extend(
             f"the query has no parameter {name!r}, so its value is not used"
             for name in self.declared.params.unused()
         )
-        return Lowered(graph, self.declared.events, subscriptions, tuple(dict.fromkeys(self.around.warnings)))
+        return LoweredWbl(
+            graph, self.declared.events, subscriptions, tuple(dict.fromkeys(self.scope.warnings))
+        )
 
     def _definition(self, name: str) -> None:
         if name in self.infos:
@@ -209,7 +211,7 @@ class FileLowering:
         lowering = DefinitionLowering(
             name,
             self.declared.definitions[name],
-            self.around,
+            self.scope,
             self.operators,
             self._use,
             self._stream,
@@ -251,7 +253,7 @@ class FileLowering:
         near = get_close_matches(name, known, n=1, cutoff=0.8)
         if near:
             place = f"{at}: " if at else ""
-            self.around.warnings.append(f"{place}no event is named {name!r}; did you mean {near[0]!r}?")
+            self.scope.warnings.append(f"{place}no event is named {name!r}; did you mean {near[0]!r}?")
 
     def _stream(self, name: str) -> str:
         if name.startswith(TIME_POINT):
@@ -261,7 +263,7 @@ class FileLowering:
             self.operators.add(Source(name, name, self.declared.events.get(name)))
         return name
 
-    def _timed_out(self) -> dict[str, t.Definition | t.Subscription]:
+    def _timed_out(self) -> dict[str, t.Definition | t.SubscriptionNode]:
         return {name: self.declared.definitions[of] for name, of in self.declared.timed_out.items()}
 
     def _outputs(self, emit: list[str] | str | None) -> tuple[str, ...]:
@@ -274,11 +276,11 @@ class FileLowering:
                 if name not in definitions:
                     raise UnknownNameError("definition", name, definitions)
             return tuple(dict.fromkeys(names))
-        subscriptions = [name for name, item in definitions.items() if isinstance(item, t.Subscription)]
+        subscriptions = [name for name, item in definitions.items() if isinstance(item, t.SubscriptionNode)]
         return tuple(subscriptions or [name for name in definitions if name not in self.used])
 
 
-def timed_out_names(statement: t.Definition | t.Subscription) -> list[str]:
+def timed_out_names(statement: t.Definition | t.SubscriptionNode) -> list[str]:
     """Name the types under which a definition gives matches that ran out of time."""
     return [case.timing_out.name for case in statement.cases if case.timing_out is not None]
 

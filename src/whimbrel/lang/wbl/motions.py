@@ -9,9 +9,9 @@ from whimbrel.graph.motion import MOTION, Meeting, Motion, NamedRegion, Verb
 from whimbrel.graph.policies import Key, Partitioning
 from whimbrel.lang.wbl import tree as t
 from whimbrel.lang.wbl.details import Details, Takes
-from whimbrel.lang.wbl.movers import Moving
-from whimbrel.lang.wbl.pattern import Leaf, PartName, Scope
-from whimbrel.lang.wbl.resolve import Names
+from whimbrel.lang.wbl.movers import MotionPhrase
+from whimbrel.lang.wbl.pattern import Occurring, PartName, Scope
+from whimbrel.lang.wbl.resolve import VisibleNames
 from whimbrel.model.time import HOUR
 
 DEFAULT_GAP = HOUR
@@ -38,7 +38,7 @@ _VERBS: dict[Verb, Takes] = {
 class MotionLowering:
     """Make the operators of one phrase of motion."""
 
-    mover: Moving
+    mover: MotionPhrase
     verb: Verb = field(init=False)
     details: Details = field(init=False)
     parts: dict[str, PartName] = field(default_factory=dict)
@@ -46,16 +46,16 @@ class MotionLowering:
     def __post_init__(self) -> None:
         self.mover.refuse_clauses()
         self.verb = Verb(self.motion.verb)
-        self.details = Details.read(self.motion, _VERBS[self.verb], self.mover.around.params)
+        self.details = Details.read(self.motion, _VERBS[self.verb], self.mover.scope.params)
         self._bind()
 
     @property
-    def motion(self) -> t.Motion:
+    def motion(self) -> t.MotionNode:
         """The phrase."""
         return self.mover.motion
 
     @property
-    def leaf(self) -> Leaf:
+    def leaf(self) -> Occurring:
         """What moves."""
         return next(iter(self.parts.values())).leaves[0]
 
@@ -77,7 +77,7 @@ class MotionLowering:
             between=self.details.between(by_default=self.verb is Verb.CROSSES),
             partitioning=Partitioning(tuple(keys.values())),
         )
-        return self.mover.chosen(made, made.partitioning, Names(self.mover.around, self.parts, keys))
+        return self.mover.chosen(made, made.partitioning, VisibleNames(self.mover.scope, self.parts, keys))
 
     # -- names ---------------------------------------------------------------------------------------------
 
@@ -92,7 +92,7 @@ class MotionLowering:
         target = self.motion.target
         if target is None:
             return ()
-        if target.name is not None and target.arguments is None and not self.mover.around.regions.named:
+        if target.name is not None and target.arguments is None and not self.mover.scope.regions.named:
             said = (
                 f", or name another mover: '{target.name} as b'" if self.motion.verb in tuple(Meeting) else ""
             )
@@ -101,8 +101,8 @@ class MotionLowering:
                 target.at,
                 f"declare it: 'region {target.name} = ...'{said}",
             )
-        return self.mover.around.regions.named_regions(
-            t.Shape(
+        return self.mover.scope.regions.named_regions(
+            t.ShapeNode(
                 target.name if target.arguments is None else None,
                 target.text,
                 None if target.arguments is None or target.name is None else target.name.lower(),
@@ -113,7 +113,7 @@ class MotionLowering:
 
     def _near(self) -> float:
         if self.motion.near is not None:
-            return self.mover.around.params.length(self.motion.near)
+            return self.mover.scope.params.length(self.motion.near)
         return self.details.length("within")
 
     def _gap(self) -> int:

@@ -8,25 +8,25 @@ from dataclasses import dataclass
 from whimbrel.errors import QueryError, Span, UnknownNameError
 from whimbrel.graph.expressions import GROUP, Attribute, Expr, conjuncts, parts_of, walk
 from whimbrel.graph.motion import MOTION, Meeting
-from whimbrel.graph.operators import Match, Operator, PatternPart
+from whimbrel.graph.operators import JoinPattern, Operator, PatternPart
 from whimbrel.graph.policies import Key, Partitioning
 from whimbrel.lang.wbl import tree as t
 from whimbrel.lang.wbl.emit import Operators
-from whimbrel.lang.wbl.pattern import Leaf, PartName, Scope, TypeInfo
-from whimbrel.lang.wbl.resolve import Names, Surroundings
+from whimbrel.lang.wbl.pattern import Occurring, PartName, Scope, TypeInfo
+from whimbrel.lang.wbl.resolve import QueryScope, VisibleNames
 from whimbrel.lang.wbl.sequences import about_event
 from whimbrel.model.schema import Type
 from whimbrel.model.time import END_OF_TIME
 
 
 @dataclass(frozen=True, slots=True)
-class Moving:
+class MotionPhrase:
     """One phrase of motion, and what it takes to make its operators."""
 
     name: str
-    case: t.Case
-    motion: t.Motion
-    around: Surroundings
+    case: t.CaseNode
+    motion: t.MotionNode
+    scope: QueryScope
     operators: Operators
     use: Callable[[str, Span | None], TypeInfo]
     stream_of: Callable[[str], str]
@@ -54,24 +54,24 @@ class Moving:
         """Name an operator."""
         return self.operators.free_name(f"{self.name}.{what}")
 
-    def leaf(self, mover: t.Occurrence, alias: str | None, at: Span | None) -> Leaf:
+    def leaf(self, mover: t.Occurrence, alias: str | None, at: Span | None) -> Occurring:
         """Bind the name of a mover."""
         if isinstance(mover, t.TimePoint):
             raise QueryError("a time point does not move", mover.at, "write the type of what moves")
         name = alias or mover.type
         if name in (GROUP, "this", MOTION, "*"):
             raise QueryError(f"{name!r} has a meaning of its own", at, "choose another name behind 'as'")
-        return Leaf(mover, name, self.use(mover.type, mover.at), Scope())
+        return Occurring(mover, name, self.use(mover.type, mover.at), Scope())
 
     def about(self, attributes: dict[str, Type]) -> PartName:
         """Bind the name under which the motion itself is read."""
         info = TypeInfo(f"`{self.motion.verb}`", dict(attributes), is_open=False)
         return PartName(MOTION, info, Scope(), [], self.motion.at)
 
-    def samples(self, leaf: Leaf, keys: dict[str, Key]) -> str:
+    def samples(self, leaf: Occurring, keys: dict[str, Key]) -> str:
         """Give the stream of a mover's samples: its events that fit the conditions in parentheses."""
         part = PartName(leaf.name, leaf.info, Scope(), [leaf], self.motion.at)
-        names = Names(self.around, {leaf.name: part}, keys, own=leaf)
+        names = VisibleNames(self.scope, {leaf.name: part}, keys, own=leaf)
         conditions: list[Expr] = []
         for written in leaf.occurrence.conditions:
             for condition in conjuncts(names.condition(written)):
@@ -84,7 +84,7 @@ class Moving:
                 conditions.append(about_event(condition, leaf.name))
         return self.operators.filtered(self.stream_of(leaf.occurrence.type), tuple(conditions))
 
-    def chosen(self, made: Operator, partitioning: Partitioning, names: Names) -> str:
+    def chosen(self, made: Operator, partitioning: Partitioning, names: VisibleNames) -> str:
         """Add the operator; let only those motions pass for which `where` is true."""
         self.operators.add(made)
         if self.case.where is None:
@@ -92,7 +92,7 @@ class Moving:
         condition = names.condition(self.case.where)
         self.check_reads(condition, names)
         parts = (PatternPart(made.name, None),)
-        match = Match(
+        match = JoinPattern(
             self.free_name("match"),
             parts,
             END_OF_TIME,
@@ -101,7 +101,7 @@ class Moving:
         )
         return self.operators.add(match)
 
-    def check_reads(self, expr: Expr, names: Names) -> None:
+    def check_reads(self, expr: Expr, names: VisibleNames) -> None:
         """Refuse what a motion does not know of itself."""
         known = names.parts[MOTION].info.attributes
         for node in walk(expr):

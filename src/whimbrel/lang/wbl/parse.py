@@ -1,4 +1,4 @@
-"""From text to tree: Lark parses, `Builder` makes the nodes, and what is malformed is refused by name."""
+"""From text to tree: Lark parses, the builder makes the nodes, errors name what is wrong."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from lark import Lark, Token, Tree
 from lark.exceptions import UnexpectedInput, VisitError
 
 from whimbrel.errors import QueryError, QuerySyntaxError
-from whimbrel.lang.wbl.build import Builder, meta_span
+from whimbrel.lang.wbl.build import WblTreeBuilder, meta_span
 from whimbrel.lang.wbl.syntax_errors import explain
-from whimbrel.lang.wbl.tree import File
+from whimbrel.lang.wbl.tree import WblFile
 
 MAX_CHARACTERS = 500_000
 TOO_DEEP = "the query is nested too deeply"
@@ -19,7 +19,7 @@ MAX_DEPTH = 100
 """Levels of the parse tree. Every later step is recursive; this keeps all of them far from Python's limit."""
 
 
-def parse(text: str, file: str | None = None) -> File:
+def parse(text: str, file: str | None = None) -> WblFile:
     """Parse a query text.
 
     Raises
@@ -36,7 +36,7 @@ def parse(text: str, file: str | None = None) -> File:
         raise QuerySyntaxError(TOO_DEEP).located_in(text, file) from None
 
 
-def _parse(text: str) -> File:
+def _parse(text: str) -> WblFile:
     if len(text) > MAX_CHARACTERS:
         raise QuerySyntaxError(f"the query has {len(text):,} characters; the limit is {MAX_CHARACTERS:,}")
     try:
@@ -45,7 +45,7 @@ def _parse(text: str) -> File:
         raise explain(error, text) from None
     _refuse_deep(parsed)
     try:
-        built: File = Builder().transform(parsed)
+        built: WblFile = WblTreeBuilder().transform(parsed)
     except VisitError as error:
         raise error.orig_exc from None
     return built

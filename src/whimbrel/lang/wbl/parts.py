@@ -15,12 +15,12 @@ from whimbrel.lang.wbl.tree import (
     STEPS,
     Amount,
     Detail,
-    Motion,
+    MotionNode,
     Occurrence,
-    Pattern,
-    PatternPart,
-    Target,
-    Times,
+    PatternNode,
+    PatternPartNode,
+    TargetNode,
+    TimesNode,
 )
 
 _SELECTIONS = ("each", "first", "last")
@@ -30,7 +30,7 @@ _SELECTIONS = ("each", "first", "last")
 class RawPart:
     """A part as it was parsed, and the `within` that belongs to the pattern around it."""
 
-    part: PatternPart
+    part: PatternPartNode
     within: Clause | None
     gaps: Clause | None
     at: Span | None
@@ -41,7 +41,7 @@ class Phrase:
     """What stands behind a mover: how it moves, and by what that is judged."""
 
     verb: str
-    target: Target | None
+    target: TargetNode | None
     near: Amount | None
     details: tuple[Detail, ...]
     at: Span | None
@@ -52,21 +52,23 @@ def words(token: Token) -> str:
     return " ".join(str(token).split())
 
 
-def moving(pattern: Pattern, phrase: Phrase) -> Motion:
+def moving(pattern: PatternNode, phrase: Phrase) -> MotionNode:
     """Join a mover and how it moves; what moves is one event, with or without a name."""
     part = pattern.parts[0]
     what = part.what
-    plain = pattern == Pattern(None, (PatternPart(what, alias=part.alias),))
+    plain = pattern == PatternNode(None, (PatternPartNode(what, alias=part.alias),))
     if not plain or not isinstance(what, Occurrence):
         raise QuerySyntaxError(
             f"`{phrase.verb}` is said of one event type",
             pattern.at,
             f"write for example 'Truck as t {phrase.verb} ...', and use that definition in a pattern",
         )
-    return Motion(what, part.alias, phrase.verb, phrase.target, phrase.near, phrase.details, at=pattern.at)
+    return MotionNode(
+        what, part.alias, phrase.verb, phrase.target, phrase.near, phrase.details, at=pattern.at
+    )
 
 
-def make_pattern(items: Sequence[Any], at: Span | None) -> Pattern:
+def make_pattern(items: Sequence[Any], at: Span | None) -> PatternNode:
     """Join parts by their one connective; a last `within` without `from` bounds the whole pattern."""
     raw: list[RawPart] = [*(_with_window(part) for part in items[:-1:2]), items[-1]]
     for part in raw[:-1]:
@@ -84,7 +86,7 @@ def make_pattern(items: Sequence[Any], at: Span | None) -> Pattern:
         signs = [" ".join(str(sign).split()) for sign in items[1::2]]
         parts = (parts[0], *(replace(p, follows=s) for p, s in zip(parts[1:], signs, strict=True)))
     bounds = [None if bound is None else bound.value for bound in (within, gaps)]
-    made = Pattern(connective, parts, *bounds, at=at)
+    made = PatternNode(connective, parts, *bounds, at=at)
     return _simplified(made)
 
 
@@ -110,10 +112,14 @@ def _connective(signs: Sequence[Token]) -> str | None:
     return str(signs[0])
 
 
-def _simplified(pattern: Pattern) -> Pattern:
+def _simplified(pattern: PatternNode) -> PatternNode:
     """Take off parentheses that say nothing: `((A then B))` is `A then B`."""
     only = pattern.parts[0]
-    if pattern.connective is None and isinstance(only.what, Pattern) and only == PatternPart(only.what):
+    if (
+        pattern.connective is None
+        and isinstance(only.what, PatternNode)
+        and only == PatternPartNode(only.what)
+    ):
         inner = only.what
         bounds = (pattern.within, inner.within), (pattern.gaps, inner.gaps)
         if all(None in pair for pair in bounds):
@@ -122,14 +128,14 @@ def _simplified(pattern: Pattern) -> Pattern:
 
 
 def make_part(
-    prefixes: Sequence[Token], core: Occurrence | Pattern, suffixes: Sequence[Any], at: Span | None
+    prefixes: Sequence[Token], core: Occurrence | PatternNode, suffixes: Sequence[Any], at: Span | None
 ) -> RawPart:
     """Sort what stands before and behind a part."""
     fields: dict[str, Any] = _read_prefixes(prefixes)
     within: Clause | None = None
     between: Clause | None = None
     for suffix in suffixes:
-        if isinstance(suffix, Times):
+        if isinstance(suffix, TimesNode):
             _set_times(fields, suffix)
         elif suffix.word == "mark":
             _set_mark(fields, suffix)
@@ -146,7 +152,7 @@ def make_part(
         else:
             field = {"as": "alias", "until": "until", "for": "lasting"}[suffix.word]
             _set(fields, field, suffix.value, suffix.at, f"`{suffix.word}`")
-    part = _unwrapped(PatternPart(core, at=_without(at, within, suffixes), **fields))
+    part = _unwrapped(PatternPartNode(core, at=_without(at, within, suffixes), **fields))
     _check(part)
     return RawPart(part, within, between, at)
 
@@ -160,7 +166,7 @@ def _is_about_the_loop(fields: dict[str, Any], within: Clause | None) -> bool:
     return "times" in fields and not named and within is None
 
 
-def _set_times(fields: dict[str, Any], times: Times) -> None:
+def _set_times(fields: dict[str, Any], times: TimesNode) -> None:
     """Take a number of times; none at the least means one at the least, or that the part is missing."""
     if times.at_least == 0 and times.at_most != 0:
         fields["marks"] = tuple(dict.fromkeys((*fields.get("marks", ()), "optional")))
@@ -211,24 +217,24 @@ def _refuse_second(shown: str, first: Clause | None, second: Clause) -> None:
         raise QuerySyntaxError(f"{shown} is given twice", second.at, "leave out one of them")
 
 
-def _unwrapped(part: PatternPart) -> PatternPart:
+def _unwrapped(part: PatternPartNode) -> PatternPartNode:
     """Take parentheses off a single event: `(A as a){2}` is `A{2} as a`, where nothing is said twice."""
     inner = part.what
-    if not isinstance(inner, Pattern) or inner.connective is not None:
+    if not isinstance(inner, PatternNode) or inner.connective is not None:
         return part
     if inner.within is not None or inner.gaps is not None:
         return part
     return _merged(part, inner.parts[0]) or part
 
 
-def _merged(outer: PatternPart, inner: PatternPart) -> PatternPart | None:
+def _merged(outer: PatternPartNode, inner: PatternPartNode) -> PatternPartNode | None:
     # Only `as` is looked through: `(A{2}){3}` and `(not A) as b` mean something else, or nothing.
-    if inner != PatternPart(inner.what, alias=inner.alias) or (inner.alias and outer.alias):
+    if inner != PatternPartNode(inner.what, alias=inner.alias) or (inner.alias and outer.alias):
         return None
     return replace(outer, what=inner.what, alias=inner.alias or outer.alias)
 
 
-def _check(part: PatternPart) -> None:
+def _check(part: PatternPartNode) -> None:
     if part.negated:
         _check_absent(part)
     elif part.lasting is not None:
@@ -243,7 +249,7 @@ def _check(part: PatternPart) -> None:
         )
 
 
-def _check_absent(part: PatternPart) -> None:
+def _check_absent(part: PatternPartNode) -> None:
     wrong = None
     if part.select is not None:
         wrong = part.select
@@ -261,5 +267,5 @@ def _check_absent(part: PatternPart) -> None:
         )
 
 
-def _place(amount: Amount, part: PatternPart) -> Span | None:
+def _place(amount: Amount, part: PatternPartNode) -> Span | None:
     return amount.at or part.at

@@ -1,7 +1,8 @@
 """A pattern with its names bound: what stands where, before it becomes operators.
 
-The nodes mirror the operators (`Leaf` a filtered source, `Joined` a match, `Repeated`, `Merged`), but
-their conditions are still open lists: `conditions.py` fills them, `emit.py` reads them.
+The nodes mirror the operators (`Occurring` a filtered source, `Joined` a match, `Repeated`,
+`Alternatives`), but their conditions are still open lists: `conditions.py` fills them, `emit.py` reads
+them.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from dataclasses import dataclass, field
 from whimbrel.errors import Span
 from whimbrel.graph.expressions import Expr
 from whimbrel.graph.policies import Select
-from whimbrel.lang.wbl.tree import Occurrence, Times
+from whimbrel.lang.wbl.tree import Occurrence, TimesNode
 from whimbrel.model.schema import Type
 
 
@@ -25,7 +26,7 @@ class TypeInfo:
 
 
 @dataclass(eq=False, slots=True)
-class Leaf:
+class Occurring:
     """One occurrence of an event type. The conditions read it by its name, and nothing else."""
 
     occurrence: Occurrence
@@ -41,14 +42,14 @@ class Repeated:
 
     body: Node
     name: str | None
-    times: Times
-    until: Leaf | None
+    times: TimesNode
+    until: Occurring | None
     at: Span | None
     within: int | None = None
 
 
 @dataclass(eq=False, slots=True)
-class Merged:
+class Alternatives:
     """Alternatives. `name` is set where one name stands for whichever came."""
 
     branches: list[Node]
@@ -57,7 +58,7 @@ class Merged:
 
 
 @dataclass(eq=False, slots=True)
-class Slot:
+class RequiredPart:
     """A part of a `Joined` that must occur."""
 
     node: Node
@@ -85,14 +86,14 @@ class Joined:
     is_sequence: bool
     at: Span | None
     within: int | None = None
-    slots: list[Slot] = field(default_factory=list)
+    slots: list[RequiredPart] = field(default_factory=list)
     absent: list[AbsentSlot] = field(default_factory=list)
     gaps: list[tuple[int, int, int]] = field(default_factory=list)
     """(first slot, second slot, microseconds)."""
     conditions: list[Expr] = field(default_factory=list)
 
 
-Node = Leaf | Repeated | Merged | Joined
+Node = Occurring | Repeated | Alternatives | Joined
 
 
 @dataclass(eq=False, slots=True)
@@ -146,7 +147,7 @@ class PartName:
     info: TypeInfo
     scope: Scope
     """Where the part stands; inside its own repetition, if it is a repeated one."""
-    leaves: list[Leaf]
+    leaves: list[Occurring]
     """Every leaf that binds the name; more than one for `(A or B) as x`."""
     at: Span | None
 
@@ -164,5 +165,5 @@ class BoundPattern:
 
     root: Node
     parts: dict[str, PartName]
-    leaves: list[Leaf]
+    leaves: list[Occurring]
     """All leaves, `until` ones included."""

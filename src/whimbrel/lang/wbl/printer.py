@@ -17,7 +17,7 @@ _INFIX = {"+": _SUM, "-": _SUM, "*": _PRODUCT, "/": _PRODUCT, "%": _PRODUCT}
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class PrintedText:
     """A stretch of text that is never broken, and where it came from."""
 
     text: str
@@ -25,11 +25,11 @@ class Piece:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class PrintedClause:
     """A clause: pieces that stand on one line if they fit, or else one under the other."""
 
     indent: int
-    pieces: tuple[Piece, ...]
+    pieces: tuple[PrintedText, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class Block:
     """A statement as lines."""
 
     kind: type
-    lines: tuple[Line, ...]
+    lines: tuple[PrintedClause, ...]
 
 
 # Expressions ---------------------------------------------------------------------------------------
@@ -65,7 +65,7 @@ def _expression(node: t.Expression) -> tuple[str, int]:
         case t.Infix(operator, left, right):
             level = _INFIX[operator]
             return f"{_inside(left, level)} {operator} {_inside(right, level + 1)}", level
-        case t.Compare() | t.Among() | t.Between() | t.IsNull() | t.InRegion() | t.Relation():
+        case t.Compare() | t.Among() | t.BetweenNode() | t.IsNull() | t.InRegion() | t.Relation():
             return _test(node), _COMPARISON
     return _atom(node), _ATOM
 
@@ -81,7 +81,7 @@ def _test(node: t.Expression) -> str:
         case t.Among(value, choices, negated):
             listed = ", ".join(print_expression(choice) for choice in choices)
             return f"{side(value)}{_not(negated)} in ({listed})"
-        case t.Between(value, low, high, negated):
+        case t.BetweenNode(value, low, high, negated):
             return f"{side(value)}{_not(negated)} between {side(low)} and {side(high)}"
         case t.IsNull(value, negated):
             return f"{side(value)} is{_not(negated)} null"
@@ -100,9 +100,9 @@ def _atom(node: t.Expression) -> str:
     match node:
         case t.Constant(value):
             return _constant(value)
-        case t.Quantity():
+        case t.QuantityNode():
             return print_amount(node)
-        case t.Instant(text):
+        case t.InstantNode(text):
             return f"timestamp {_quoted(text)}"
         case t.Name(name):
             return name
@@ -136,7 +136,7 @@ def _list(arguments: tuple[t.Expression, ...]) -> str:
     return ", ".join(print_expression(argument) for argument in arguments)
 
 
-def print_shape(shape: t.Shape) -> str:
+def print_shape(shape: t.ShapeNode) -> str:
     """Write a region."""
     if shape.text is not None:
         return _quoted(shape.text)
@@ -146,7 +146,7 @@ def print_shape(shape: t.Shape) -> str:
 def print_amount(amount: t.Amount) -> str:
     """Write an amount of time, of length or of events."""
     match amount:
-        case t.Quantity(amounts):
+        case t.QuantityNode(amounts):
             # Units follow decimals, never exponents: 1e-05 s is no quantity.
             return " ".join(f"{_decimal(number)} {unit}" for number, unit in amounts)
         case t.NamedAmount(name, unit):
@@ -166,36 +166,36 @@ def _decimal(value: int | float) -> str:
 # Patterns ------------------------------------------------------------------------------------------
 
 
-def print_pattern(pattern: t.Pattern) -> str:
+def print_pattern(pattern: t.PatternNode) -> str:
     """Write a pattern on one line."""
     return " ".join(piece.text for piece in pattern_pieces(pattern))
 
 
-def pattern_pieces(pattern: t.Pattern) -> tuple[Piece, ...]:
+def pattern_pieces(pattern: t.PatternNode) -> tuple[PrintedText, ...]:
     """Write a pattern so that it can be broken before each connective and before `within`."""
     pieces = []
     for index, part in enumerate(pattern.parts):
         joint = part.follows if pattern.connective == t.STEPS else pattern.connective
         before = f"{joint} " if index else ""
-        pieces.append(Piece(before + print_part(part), part.at))
+        pieces.append(PrintedText(before + print_part(part), part.at))
     if pattern.within is not None:
-        pieces.append(Piece(f"within {print_amount(pattern.within)}", pattern.within.at))
+        pieces.append(PrintedText(f"within {print_amount(pattern.within)}", pattern.within.at))
     if pattern.gaps is not None:
         if pattern.within is None and _ends_with_a_loop(pattern):
             # Straight behind a loop, it would be about the events of the loop alone.
-            pieces[0] = Piece(f"({pieces[0].text}", pieces[0].at)
-            pieces[-1] = Piece(f"{pieces[-1].text})", pieces[-1].at)
-        pieces.append(Piece(f"within {print_amount(pattern.gaps)} between events", pattern.gaps.at))
+            pieces[0] = PrintedText(f"({pieces[0].text}", pieces[0].at)
+            pieces[-1] = PrintedText(f"{pieces[-1].text})", pieces[-1].at)
+        pieces.append(PrintedText(f"within {print_amount(pattern.gaps)} between events", pattern.gaps.at))
     return tuple(pieces)
 
 
-def _ends_with_a_loop(pattern: t.Pattern) -> bool:
+def _ends_with_a_loop(pattern: t.PatternNode) -> bool:
     """Tell whether the last words of a pattern say how often, and no name or bound stands behind them."""
     last = pattern.parts[-1]
     return last.times is not None and last.alias is None and not last.gaps
 
 
-def print_part(part: t.PatternPart) -> str:
+def print_part(part: t.PatternPartNode) -> str:
     """Write one part of a pattern."""
     words = ["not"] if part.negated else []
     words += ["outer"] if part.outer else []
@@ -210,27 +210,27 @@ def print_part(part: t.PatternPart) -> str:
     return " ".join(words)
 
 
-def _detected(detect: t.Pattern | t.Motion) -> tuple[Piece, ...]:
-    return pattern_pieces(detect) if isinstance(detect, t.Pattern) else motion_pieces(detect)
+def _detected(detect: t.PatternNode | t.MotionNode) -> tuple[PrintedText, ...]:
+    return pattern_pieces(detect) if isinstance(detect, t.PatternNode) else motion_pieces(detect)
 
 
-def print_motion(motion: t.Motion) -> str:
+def print_motion(motion: t.MotionNode) -> str:
     """Write how something moves on one line."""
     return " ".join(piece.text for piece in motion_pieces(motion))
 
 
-def motion_pieces(motion: t.Motion) -> tuple[Piece, ...]:
+def motion_pieces(motion: t.MotionNode) -> tuple[PrintedText, ...]:
     """Write how something moves so that it can be broken before each detail."""
     words = [_occurrence(motion.mover)]
     words += [f"as {motion.alias}"] if motion.alias else []
     words.append(motion.verb)
     words += [f"{print_amount(motion.near)} of"] if motion.near is not None else []
     words += [_target(motion.target)] if motion.target is not None else []
-    details = (Piece(_detail(detail), detail.at) for detail in motion.details)
-    return (Piece(" ".join(words), motion.at), *details)
+    details = (PrintedText(_detail(detail), detail.at) for detail in motion.details)
+    return (PrintedText(" ".join(words), motion.at), *details)
 
 
-def _target(target: t.Target) -> str:
+def _target(target: t.TargetNode) -> str:
     if target.text is not None:
         return _quoted(target.text)
     arguments = "" if target.arguments is None else f"({_list(target.arguments)})"
@@ -245,7 +245,7 @@ def _detail(detail: t.Detail) -> str:
     return f"{detail.word} {shown}"
 
 
-def _core(what: t.Occurrence | t.Pattern) -> str:
+def _core(what: t.Occurrence | t.PatternNode) -> str:
     return _occurrence(what) if isinstance(what, t.Occurrence) else f"({print_pattern(what)})"
 
 
@@ -255,19 +255,19 @@ def _occurrence(what: t.Occurrence) -> str:
     return f"{what.type}({_list(what.conditions)})" if what.conditions else what.type
 
 
-def _quantity(part: t.PatternPart) -> str:
+def _quantity(part: t.PatternPartNode) -> str:
     if "optional" in part.marks and not _says_optional(part):
         return "?" if part.times is None else "*"
     return _times(part.times) if part.times else ""
 
 
-def _says_optional(part: t.PatternPart) -> bool:
+def _says_optional(part: t.PatternPartNode) -> bool:
     """Tell whether no sign stands for its being optional together with its number of times."""
     times = part.times
     return times is not None and (times.at_least, times.at_most) != (1, None)
 
 
-def _times(times: t.Times) -> str:
+def _times(times: t.TimesNode) -> str:
     if times.at_most == times.at_least:
         return f"{{{times.at_least}}}"
     if times.at_most is None:
@@ -280,32 +280,32 @@ def _times(times: t.Times) -> str:
 
 def print_statement(statement: t.Statement) -> Block:
     """Lay out a statement as lines."""
-    lines: tuple[Line, ...]
+    lines: tuple[PrintedClause, ...]
     match statement:
         case t.CoordinatesStatement(name):
             lines = (_line(0, f"coordinates {name}", statement.at),)
-        case t.Param(name, value):
+        case t.ParamNode(name, value):
             lines = (_line(0, f"param {name} = {print_expression(value)}", statement.at),)
-        case t.Event(name, attributes, columns):
+        case t.EventNode(name, attributes, columns):
             lines = (_line(0, f"event {name}({_declared(attributes)})", statement.at), *_mapped(columns))
-        case t.Region(name, shape):
+        case t.RegionNode(name, shape):
             lines = (_line(0, f"region {name} = {print_shape(shape)}", statement.at),)
         case t.Definition():
             lines = (_line(0, _header(statement), statement.at), *_cases(statement.cases))
-        case t.Subscription():
+        case t.SubscriptionNode():
             lines = (_line(0, _subscription_header(statement), statement.at), *_cases(statement.cases))
     return Block(type(statement), lines)
 
 
-def _line(indent: int, text: str, at: Span | None) -> Line:
-    return Line(indent, (Piece(text, at),))
+def _line(indent: int, text: str, at: Span | None) -> PrintedClause:
+    return PrintedClause(indent, (PrintedText(text, at),))
 
 
 def _declared(attributes: tuple[t.Declared, ...]) -> str:
     return ", ".join(item.name if item.type is None else f"{item.name}: {item.type}" for item in attributes)
 
 
-def _mapped(columns: tuple[t.Mapped, ...]) -> tuple[Line, ...]:
+def _mapped(columns: tuple[t.Mapped, ...]) -> tuple[PrintedClause, ...]:
     if not columns:
         return ()
     pairs = ", ".join(f"{item.name} = {' + '.join(map(_column, item.columns))}" for item in columns)
@@ -329,55 +329,55 @@ def _header(statement: t.Definition) -> str:
     return " ".join(words)
 
 
-def _subscription_header(statement: t.Subscription) -> str:
+def _subscription_header(statement: t.SubscriptionNode) -> str:
     name = f" {statement.name}" if statement.name else ""
     return f"Subscription{name} seq {statement.sequence} from {statement.subscriber} to {statement.actor}"
 
 
-def _cases(cases: tuple[t.Case, ...]) -> list[Line]:
+def _cases(cases: tuple[t.CaseNode, ...]) -> list[PrintedClause]:
     return [line for case in cases for line in _case(case)]
 
 
-def _case(case: t.Case) -> list[Line]:
-    lines: list[Line] = []
+def _case(case: t.CaseNode) -> list[PrintedClause]:
+    lines: list[PrintedClause] = []
     indent = 2
     if case.label is not None:
         lines.append(_line(2, f"case {case.label}:", case.at))
         indent = 4
     if case.pre:
         lines.append(_line(indent, "<pre>", case.detect.at))
-    lines.append(Line(indent, _started("detect", _detected(case.detect))))
+    lines.append(PrintedClause(indent, _started("detect", _detected(case.detect))))
     if case.where is not None:
-        lines.append(Line(indent, _started("where", _condition(case.where))))
+        lines.append(PrintedClause(indent, _started("where", _condition(case.where))))
     if case.assign:
-        lines.append(Line(indent, _started("assign", _assignments(case.assign))))
+        lines.append(PrintedClause(indent, _started("assign", _assignments(case.assign))))
     return lines + _ending(case, indent)
 
 
-def _ending(case: t.Case, indent: int) -> list[Line]:
-    lines: list[Line] = []
+def _ending(case: t.CaseNode, indent: int) -> list[PrintedClause]:
+    lines: list[PrintedClause] = []
     if case.post:
-        lines.append(Line(indent, (Piece("<post>", case.post[0].at),)))
-        lines.append(Line(indent, _started("where", _assignments(case.post))))
+        lines.append(PrintedClause(indent, (PrintedText("<post>", case.post[0].at),)))
+        lines.append(PrintedClause(indent, _started("where", _assignments(case.post))))
     if case.having is not None:
-        lines.append(Line(indent, _started("having", _condition(case.having))))
+        lines.append(PrintedClause(indent, _started("having", _condition(case.having))))
     if case.consuming:
-        pieces = tuple(Piece(item.name, item.at) for item in case.consuming)
-        lines.append(Line(indent, _started("consuming", _separated(pieces))))
+        pieces = tuple(PrintedText(item.name, item.at) for item in case.consuming)
+        lines.append(PrintedClause(indent, _started("consuming", _separated(pieces))))
     if case.group_by:
-        pieces = tuple(Piece(_key(item), item.at) for item in case.group_by)
-        lines.append(Line(indent, _started("group by", _separated(pieces))))
+        pieces = tuple(PrintedText(_key(item), item.at) for item in case.group_by)
+        lines.append(PrintedClause(indent, _started("group by", _separated(pieces))))
     if case.context is not None:
         lines.append(_line(indent, f"context {case.context.name}", case.context.at))
     return lines + _walk(case, indent)
 
 
-def _walk(case: t.Case, indent: int) -> list[Line]:
+def _walk(case: t.CaseNode, indent: int) -> list[PrintedClause]:
     """Write the clauses of a sequence of steps."""
-    lines: list[Line] = []
+    lines: list[PrintedClause] = []
     if case.among:
-        pieces = tuple(Piece(item.name, item.at) for item in case.among)
-        lines.append(Line(indent, _started("among", _separated(pieces))))
+        pieces = tuple(PrintedText(item.name, item.at) for item in case.among)
+        lines.append(PrintedClause(indent, _started("among", _separated(pieces))))
     if case.skip is not None:
         words = ["skip", case.skip.strategy, case.skip.step or "", "or fail" if case.skip.or_fail else ""]
         lines.append(_line(indent, " ".join(word for word in words if word), case.skip.at))
@@ -391,28 +391,28 @@ def _walk(case: t.Case, indent: int) -> list[Line]:
     return lines
 
 
-def _started(word: str, pieces: tuple[Piece, ...]) -> tuple[Piece, ...]:
+def _started(word: str, pieces: tuple[PrintedText, ...]) -> tuple[PrintedText, ...]:
     first = pieces[0]
-    return (Piece(f"{word} {first.text}", first.at), *pieces[1:])
+    return (PrintedText(f"{word} {first.text}", first.at), *pieces[1:])
 
 
-def _condition(node: t.Expression) -> tuple[Piece, ...]:
+def _condition(node: t.Expression) -> tuple[PrintedText, ...]:
     if not isinstance(node, t.Logic):
-        return (Piece(print_expression(node), node.at),)
+        return (PrintedText(print_expression(node), node.at),)
     level = _OR if node.operator == "or" else _AND
     texts = [_inside(operand, level + 1) for operand in node.operands]
     joined = [texts[0], *(f"{node.operator} {text}" for text in texts[1:])]
-    return tuple(Piece(text, operand.at) for text, operand in zip(joined, node.operands, strict=True))
+    return tuple(PrintedText(text, operand.at) for text, operand in zip(joined, node.operands, strict=True))
 
 
-def _assignments(items: tuple[t.Assignment, ...]) -> tuple[Piece, ...]:
+def _assignments(items: tuple[t.Assignment, ...]) -> tuple[PrintedText, ...]:
     return _separated(
-        tuple(Piece(f"{item.name} = {print_expression(item.value)}", item.at) for item in items)
+        tuple(PrintedText(f"{item.name} = {print_expression(item.value)}", item.at) for item in items)
     )
 
 
-def _separated(pieces: tuple[Piece, ...]) -> tuple[Piece, ...]:
-    return (*(Piece(f"{piece.text},", piece.at) for piece in pieces[:-1]), pieces[-1])
+def _separated(pieces: tuple[PrintedText, ...]) -> tuple[PrintedText, ...]:
+    return (*(PrintedText(f"{piece.text},", piece.at) for piece in pieces[:-1]), pieces[-1])
 
 
 def _key(item: t.GroupKey) -> str:

@@ -23,7 +23,7 @@ _EXAMPLE = "write 'POLYGON ((0 0, 10 0, 10 10, 0 0))'"
 
 
 @dataclass(slots=True)
-class Regions:
+class NamedRegions:
     """The regions of a query, by name, as WKT."""
 
     params: Params
@@ -33,7 +33,7 @@ class Regions:
     """Where the query file is: layers are looked up from there."""
     layers: dict[str, tuple[NamedRegion, ...]] = field(default_factory=dict)
 
-    def declare(self, statement: t.Region) -> None:
+    def declare(self, statement: t.RegionNode) -> None:
         """Add a named region."""
         if statement.name in self.named:
             raise QueryError(f"the region {statement.name!r} is declared twice", statement.at)
@@ -43,7 +43,7 @@ class Regions:
         else:
             self.named[statement.name] = self.wkt(statement.shape)
 
-    def wkt(self, shape: t.Shape) -> str:
+    def wkt(self, shape: t.ShapeNode) -> str:
         """Work out a region: look it up, check its WKT, or compute it."""
         if shape.name is not None:
             return self._known(shape.name, shape.at)
@@ -64,7 +64,7 @@ class Regions:
             "write circle(x, y, 500 m), box(x1, y1, x2, y2), or WKT in quotes",
         )
 
-    def place(self, shape: t.Shape) -> str:
+    def place(self, shape: t.ShapeNode) -> str:
         """Work out a place that is a region or a point."""
         if shape.function == "point" and len(shape.arguments) == 2:
             x, y = (_number(argument, self.params) for argument in shape.arguments)
@@ -73,13 +73,13 @@ class Regions:
             return self._checked(shape.text, shape.at, _PLACES)
         return self.wkt(shape)
 
-    def named_regions(self, shape: t.Shape) -> tuple[NamedRegion, ...]:
+    def named_regions(self, shape: t.ShapeNode) -> tuple[NamedRegion, ...]:
         """Give a region with its name, or all those of a layer, so that a detection can tell which one."""
         if shape.function == LAYER:
             return self._layer(shape)
         return self.layers.get(shape.name or "") or (NamedRegion(shape.name, self.wkt(shape)),)
 
-    def _layer(self, shape: t.Shape) -> tuple[NamedRegion, ...]:
+    def _layer(self, shape: t.ShapeNode) -> tuple[NamedRegion, ...]:
         """Read `layer('shops.geojson', name = 'shop')`."""
         from whimbrel.io.layers import read_layer
 
@@ -217,7 +217,7 @@ def _number(node: t.Expression, params: Params) -> float:
             return float(value)
         case t.Negative(operand):
             return -_number(operand, params)
-        case t.Quantity() if node.amounts[0][1] in LENGTHS:
+        case t.QuantityNode() if node.amounts[0][1] in LENGTHS:
             return float(quantity(node).value or 0)
         case t.Name(name):
             given = params.value(name, node.at).value

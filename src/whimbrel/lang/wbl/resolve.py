@@ -17,7 +17,7 @@ from whimbrel.graph.expressions import (
     Call,
     Expr,
     Literal,
-    Part,
+    PartRef,
     Unary,
     parts_of,
 )
@@ -25,8 +25,8 @@ from whimbrel.graph.functions import BUILT_IN, Function
 from whimbrel.graph.policies import Key
 from whimbrel.lang.types import BUILT_IN_ATTRIBUTES, a_kind, common_type, infer
 from whimbrel.lang.wbl import tree as t
-from whimbrel.lang.wbl.pattern import Leaf, PartName, Scope, TypeInfo
-from whimbrel.lang.wbl.regions import Regions
+from whimbrel.lang.wbl.pattern import Occurring, PartName, Scope, TypeInfo
+from whimbrel.lang.wbl.regions import NamedRegions
 from whimbrel.lang.wbl.values import Params, constant, instant_literal, joined, quantity
 from whimbrel.model.schema import RESERVED_COLUMNS, Type
 
@@ -40,7 +40,7 @@ MATCHES = "matches"
 """How the number of matches is read where they are counted."""
 
 
-class Place(Enum):
+class ExpressionSite(Enum):
     """Where an expression stands, which decides what it may read."""
 
     PLAIN = "a condition or assignment about single events"
@@ -50,24 +50,24 @@ class Place(Enum):
 
 
 @dataclass(slots=True)
-class Surroundings:
+class QueryScope:
     """What does not change within one query text."""
 
     params: Params
-    regions: Regions
+    regions: NamedRegions
     functions: Mapping[str, Function]
     warnings: list[str] = field(default_factory=list)
 
 
 @dataclass(slots=True)
-class Names:
+class VisibleNames:
     """The names an expression may use at one place of a definition."""
 
-    around: Surroundings
+    scope: QueryScope
     parts: Mapping[str, PartName]
     keys: dict[str, Key]
-    place: Place = Place.PLAIN
-    own: Leaf | None = None
+    place: ExpressionSite = ExpressionSite.PLAIN
+    own: Occurring | None = None
     """The event whose parentheses the expression stands in."""
     results: Mapping[str, Type | None] = field(default_factory=dict)
     """What was assigned before, in POST and HAVING."""
@@ -94,7 +94,7 @@ class Names:
     def value(self, node: t.Expression) -> tuple[Expr, Type | None]:
         """Resolve an expression and tell its type."""
         expr = self.resolve(node)
-        return expr, infer(expr, self.type_of, self.around.functions)
+        return expr, infer(expr, self.type_of, self.scope.functions)
 
     def type_of(self, attribute: Attribute) -> Type | None:
         """Tell the type of an attribute, as far as it is known."""
@@ -123,9 +123,9 @@ class Names:
         match node:
             case t.Constant(value):
                 return constant(value, at)
-            case t.Quantity():
+            case t.QuantityNode():
                 return quantity(node)
-            case t.Instant():
+            case t.InstantNode():
                 return instant_literal(node)
             case t.Name(name):
                 return self._name(name, at)
@@ -153,7 +153,7 @@ class Names:
                 return Call(relation, sides, at=at)
             case t.Among(value, choices, negated):
                 return self._call("in", (value, *choices), negated, at)
-            case t.Between(value, low, high, negated):
+            case t.BetweenNode(value, low, high, negated):
                 return self._call("between", (value, low, high), negated, at)
             case t.IsNull(value, negated):
                 return self._call("is_null", (value,), negated, at)
@@ -171,7 +171,7 @@ class Names:
 
     def _in_region(self, node: t.InRegion) -> Expr:
         outer = self._part_named_like(node.region)
-        region = outer or constant(self.around.regions.wkt(node.region), node.region.at)
+        region = outer or constant(self.scope.regions.wkt(node.region), node.region.at)
         part = self._whole_part(node.value)
         if part is None:
             raise QueryTypeError(
@@ -182,9 +182,9 @@ class Names:
         function = "within_region" if outer is None else "lies_in"
         return _maybe_not(Call(function, (part, region), at=node.at), node.negated)
 
-    def _part_named_like(self, shape: t.Shape) -> Part | None:
+    def _part_named_like(self, shape: t.ShapeNode) -> PartRef | None:
         """Give the part that a name stands for where no region has it."""
-        if shape.name is None or shape.name in self.around.regions.named:
+        if shape.name is None or shape.name in self.scope.regions.named:
             return None
         return self._whole_part(t.Name(shape.name, at=shape.at))
 
@@ -217,19 +217,21 @@ class Names:
             part = self._whole_part(node)
             if part is not None:
                 return part
-        regions = self.around.regions
+        regions = self.scope.regions
         match node:
             case t.Constant(str() as text):
-                return constant(regions.place(t.Shape(text=text, at=node.at)), node.at)
+                return constant(regions.place(t.ShapeNode(text=text, at=node.at)), node.at)
             case t.Apply(made, numbers):
-                return constant(regions.place(t.Shape(function=made, arguments=numbers, at=node.at)), node.at)
+                return constant(
+                    regions.place(t.ShapeNode(function=made, arguments=numbers, at=node.at)), node.at
+                )
             case t.Name(name) if name in regions.named:
                 return constant(regions.named[name], node.at)
             case t.Name(name) if self._is_param(node):
-                value = self.around.params.value(name, node.at).value
+                value = self.scope.params.value(name, node.at).value
                 if isinstance(value, str):
-                    return constant(regions.place(t.Shape(text=value, at=node.at)), node.at)
-            case t.Name(name) if self.place in (Place.POST, Place.HAVING):
+                    return constant(regions.place(t.ShapeNode(text=value, at=node.at)), node.at)
+            case t.Name(name) if self.place in (ExpressionSite.POST, ExpressionSite.HAVING):
                 self._result(name, node.at)
             case t.Name(name):
                 raise UnknownNameError("part or region", name, [*self.parts, *regions.named], node.at)
@@ -251,31 +253,31 @@ class Names:
             f"write for example 'a {relation} b'",
         )
 
-    def _whole_part(self, node: t.Expression) -> Part | None:
-        if not isinstance(node, t.Name) or self.place in (Place.POST, Place.HAVING):
+    def _whole_part(self, node: t.Expression) -> PartRef | None:
+        if not isinstance(node, t.Name) or self.place in (ExpressionSite.POST, ExpressionSite.HAVING):
             return None
         if node.name == "this":
-            return Part(self._sole_name("this", node.at), at=node.at)
+            return PartRef(self._sole_name("this", node.at), at=node.at)
         if node.name in self.parts or (self.own is not None and node.name == self.own.name):
             self._check_readable(node.name, node.at)
             self._check_aggregated(
                 f"{node.name!r}", f"aggregate it, as in count({node.name}) or avg({node.name}.x)", node.at
             )
-            return Part(node.name, at=node.at)
+            return PartRef(node.name, at=node.at)
         return None
 
     # Names
 
     def _name(self, name: str, at: Span | None) -> Expr:
         if name == "this":
-            return Part(self._sole_name("this", at), at=at)
+            return PartRef(self._sole_name("this", at), at=at)
         if name == MATCHES and self.counted:
             return Call(MATCHES, (), at=at)
-        if name in self.around.params.literals:
+        if name in self.scope.params.literals:
             return self._param(name, at)
-        if self.place in (Place.POST, Place.HAVING):
+        if self.place in (ExpressionSite.POST, ExpressionSite.HAVING):
             return self._result(name, at)
-        if self.place is Place.AGGREGATE and self.inside is None and name in self.keys:
+        if self.place is ExpressionSite.AGGREGATE and self.inside is None and name in self.keys:
             return Attribute(GROUP, name, at=at)
         if self.own is None and len(self.parts) != 1:
             raise self._ambiguous(name, at)
@@ -289,13 +291,13 @@ class Names:
                 at,
                 f"write this.{name} for the attribute, or rename the parameter",
             )
-        literal = self.around.params.value(name, at)
+        literal = self.scope.params.value(name, at)
         return Literal(literal.value, literal.type, at=at)
 
     def _result(self, name: str, at: Span | None) -> Expr:
         if name not in self.results:
             raise UnknownNameError("assigned attribute", name, self.results, at)
-        if self.place is Place.POST and self.inside is None:
+        if self.place is ExpressionSite.POST and self.inside is None:
             raise QueryError(
                 f"{name!r} has one value for each partial result",
                 at,
@@ -306,7 +308,7 @@ class Names:
     def _sole_name(self, name: str, at: Span | None) -> str:
         if self.own is not None:
             return self.own.name
-        if len(self.parts) == 1 and self.place in (Place.PLAIN, Place.AGGREGATE):
+        if len(self.parts) == 1 and self.place in (ExpressionSite.PLAIN, ExpressionSite.AGGREGATE):
             return next(iter(self.parts))
         raise QueryError(
             f"{name!r} does not say which event is meant", at, f"name a part: {', '.join(sorted(self.parts))}"
@@ -328,7 +330,7 @@ class Names:
             if name not in self.keys:
                 raise _no_key(name, self.keys, at)
             return Attribute(GROUP, name, at=at)
-        if self.place in (Place.POST, Place.HAVING):
+        if self.place in (ExpressionSite.POST, ExpressionSite.HAVING):
             raise QueryError(
                 f"events cannot be read here, only what was assigned: {', '.join(self.results)}",
                 at,
@@ -344,7 +346,7 @@ class Names:
         near = [known for known in self.parts if _one_letter_apart(name, known)]
         if self.lenient and len(near) == 1:
             place = f"{at}: " if at else ""
-            self.around.warnings.append(f"{place}no part is named {name!r}; read as {near[0]!r}")
+            self.scope.warnings.append(f"{place}no part is named {name!r}; read as {near[0]!r}")
             return near[0]
         for part in self.parts.values():
             if any(leaf.occurrence.type == name for leaf in part.leaves):
@@ -364,7 +366,7 @@ class Names:
         return Attribute(part, name, at=at)
 
     def _check_aggregated(self, shown: str, hint: str, at: Span | None) -> None:
-        if self.place is Place.AGGREGATE and self.inside is None:
+        if self.place is ExpressionSite.AGGREGATE and self.inside is None:
             raise QueryError(f"{shown} has one value for each event of the window", at, hint)
 
     def _check_readable(self, part: str, at: Span | None) -> None:
@@ -382,13 +384,13 @@ class Names:
                 "only its own conditions and 'where' can read an absent part",
             )
         repeated = found.barrier_seen_from(viewpoint, "repeat") is not None
-        if repeated and self.inside is None and self.place is Place.PLAIN:
+        if repeated and self.inside is None and self.place is ExpressionSite.PLAIN:
             raise QueryError(
                 f"{part!r} stands for several events",
                 at,
                 f"use an aggregate: count({part}), avg({part}.x), last({part}.x), ...",
             )
-        if not repeated and self.inside is not None and self.place is Place.PLAIN:
+        if not repeated and self.inside is not None and self.place is ExpressionSite.PLAIN:
             raise QueryError(
                 f"{self.inside} needs several events; {part!r} is one",
                 at,
@@ -421,7 +423,7 @@ class Names:
             return self._aggregate(function, arguments, at)
         if function in _OF_PLACES:
             return self._of_places(function, arguments, at)
-        takes_parts = function in RELATIONS or function in self.around.functions
+        takes_parts = function in RELATIONS or function in self.scope.functions
         if not takes_parts and (function not in BUILT_IN or function in _HIDDEN_FUNCTIONS):
             raise self._no_function(function, at)
         return Call(function, tuple(self._argument(argument, takes_parts) for argument in arguments), at=at)
@@ -432,20 +434,20 @@ class Names:
         step = arguments[0] if len(arguments) == 1 else None
         if not isinstance(step, t.Name) or step.name not in self.parts:
             raise QueryError("ids(step) takes the name of a step", at, f"one of {', '.join(self.parts)}")
-        return Call("ids", (Part(step.name, at=step.at),), at=at)
+        return Call("ids", (PartRef(step.name, at=step.at),), at=at)
 
     def _is_user_aggregate(self, function: str) -> bool:
-        return function in self.around.functions and self.around.functions[function].aggregate
+        return function in self.scope.functions and self.scope.functions[function].aggregate
 
     def _argument(self, node: t.Expression, takes_parts: bool) -> Expr:
         part = self._whole_part(node) if takes_parts and not self._is_param(node) else None
         return part if part is not None else self.resolve(node)
 
     def _is_param(self, node: t.Expression) -> bool:
-        return isinstance(node, t.Name) and node.name in self.around.params.literals
+        return isinstance(node, t.Name) and node.name in self.scope.params.literals
 
     def _no_function(self, name: str, at: Span | None) -> UnknownNameError:
-        known = (BUILT_IN - _HIDDEN_FUNCTIONS - frozenset(RELATIONS)) | set(self.around.functions)
+        known = (BUILT_IN - _HIDDEN_FUNCTIONS - frozenset(RELATIONS)) | set(self.scope.functions)
         error = UnknownNameError("function", name, known, at)
         if not (error.hint or "").startswith("did you"):
             error.hint = (
@@ -458,7 +460,7 @@ class Names:
             raise QueryError(
                 f"{function} stands inside {self.inside}", at, "assign the inner one, and use it in <post>"
             )
-        if self.place is Place.HAVING:
+        if self.place is ExpressionSite.HAVING:
             raise QueryError("`having` reads results", at, f"assign n = {function}(...) and test n")
         self.inside = function
         try:
@@ -470,7 +472,7 @@ class Names:
 
     def _check_one_part(self, function: str, arguments: tuple[Expr, ...], at: Span | None) -> None:
         read = {name for argument in arguments for name in parts_of(argument)} - {GROUP}
-        if not read and self.place is not Place.POST:
+        if not read and self.place is not ExpressionSite.POST:
             raise QueryError(
                 f"{function} reads no event", at, f"write {function}(part) or {function}(part.attribute)"
             )

@@ -12,7 +12,7 @@ from whimbrel.graph.expressions import (
     Binary,
     Call,
     Expr,
-    Part,
+    PartRef,
     Unary,
     conjunction,
     conjuncts,
@@ -22,24 +22,24 @@ from whimbrel.graph.operators import ANY
 from whimbrel.graph.policies import Key, Partitioning
 from whimbrel.graph.sequence import (
     NO_SKIP,
-    Bound,
     Contiguity,
     Dropped,
     Element,
-    Group,
     Inner,
+    PatternStep,
     Quantifier,
-    Sequence,
-    Skip,
-    Step,
+    SkipPolicy,
+    StepBound,
+    StepGroup,
+    StepPattern,
+    StepTest,
     Strategy,
-    Test,
     check_sequence,
 )
 from whimbrel.lang.wbl import tree as t
 from whimbrel.lang.wbl.emit import Operators
-from whimbrel.lang.wbl.pattern import Leaf, PartName, Scope, TypeInfo
-from whimbrel.lang.wbl.resolve import Names, Surroundings
+from whimbrel.lang.wbl.pattern import Occurring, PartName, Scope, TypeInfo
+from whimbrel.lang.wbl.resolve import QueryScope, VisibleNames
 
 PREVIOUS = "previous"
 _CONTIGUITY = {
@@ -59,17 +59,17 @@ _DROPPED: dict[str, Dropped] = {"oldest": "oldest", "newest": "newest"}
 ONLY_FOR_STEPS = ("among", "skip", "counting", "limit", "timing_out")
 
 
-def is_walked(case: t.Case) -> bool:
+def is_walked(case: t.CaseNode) -> bool:
     """Tell whether a case is a sequence of steps rather than a combination of parts."""
-    steps = isinstance(case.detect, t.Pattern) and _has_steps(case.detect)
+    steps = isinstance(case.detect, t.PatternNode) and _has_steps(case.detect)
     return steps or any(getattr(case, name) for name in ONLY_FOR_STEPS)
 
 
-def _has_steps(pattern: t.Pattern) -> bool:
+def _has_steps(pattern: t.PatternNode) -> bool:
     if pattern.connective == t.STEPS or pattern.gaps is not None:
         return True
     return any(
-        part.marks or part.window or (isinstance(part.what, t.Pattern) and _has_steps(part.what))
+        part.marks or part.window or (isinstance(part.what, t.PatternNode) and _has_steps(part.what))
         for part in pattern.parts
     )
 
@@ -79,15 +79,15 @@ class SequenceLowering:
     """Make the operators of one sequence of steps."""
 
     name: str
-    case: t.Case
-    pattern: t.Pattern
-    around: Surroundings
+    case: t.CaseNode
+    pattern: t.PatternNode
+    scope: QueryScope
     operators: Operators
     use: Callable[[str, Span | None], TypeInfo]
     stream_of: Callable[[str], str]
     horizon: int | None
     parts: dict[str, PartName] = field(default_factory=dict)
-    leaves: list[Leaf] = field(default_factory=list)
+    leaves: list[Occurring] = field(default_factory=list)
     repeated: dict[str, bool] = field(default_factory=dict)
     """The steps so far, and whether each may take several events."""
     types: dict[str, None] = field(default_factory=dict)
@@ -98,13 +98,13 @@ class SequenceLowering:
         self._refuse_clauses()
         self._bind(self.pattern, repeated=False)
 
-    def lower(self, keys: dict[str, Key]) -> Sequence:
+    def lower(self, keys: dict[str, Key]) -> StepPattern:
         """Add the operator and all that it reads; give it."""
         pattern = self.pattern
         steps = self._elements(pattern, keys)
-        within = None if pattern.within is None else self.around.params.duration(pattern.within)
-        gap = None if pattern.gaps is None else self.around.params.duration(pattern.gaps)
-        made = Sequence(
+        within = None if pattern.within is None else self.scope.params.duration(pattern.within)
+        gap = None if pattern.gaps is None else self.scope.params.duration(pattern.gaps)
+        made = StepPattern(
             self.operators.free_name(f"{self.name}.sequence"),
             self._streams(),
             steps,
@@ -133,11 +133,11 @@ class SequenceLowering:
 
     # -- names ---------------------------------------------------------------------------------------------
 
-    def _bind(self, pattern: t.Pattern, *, repeated: bool) -> None:
+    def _bind(self, pattern: t.PatternNode, *, repeated: bool) -> None:
         for part in pattern.parts:
             self._refuse(part)
             often = repeated or (part.times is not None and part.times.at_most != 1)
-            if isinstance(part.what, t.Pattern):
+            if isinstance(part.what, t.PatternNode):
                 if part.alias is not None:
                     raise QueryError(
                         f"a group of steps cannot be named {part.alias!r}",
@@ -148,7 +148,7 @@ class SequenceLowering:
             else:
                 self._bind_step(part, part.what, often)
 
-    def _bind_step(self, part: t.PatternPart, what: t.Occurrence, often: bool) -> None:
+    def _bind_step(self, part: t.PatternPartNode, what: t.Occurrence, often: bool) -> None:
         name = part.alias or what.type
         if name == ANY:
             raise QueryError("a step for any event needs a name", part.at, "write '* as x'")
@@ -164,18 +164,18 @@ class SequenceLowering:
         self.parts[name] = PartName(name, leaf.info, Scope(), [leaf], part.at)
         self.repeated[name] = often
 
-    def _leaf(self, what: t.Occurrence, name: str) -> Leaf:
+    def _leaf(self, what: t.Occurrence, name: str) -> Occurring:
         if isinstance(what, t.TimePoint):
             raise QueryError(
                 "a time point is no step", what.at, "use it in a pattern with 'then', and steps beside it"
             )
         info = TypeInfo("any event") if what.type == ANY else self.use(what.type, what.at)
         self.types.setdefault(what.type)
-        leaf = Leaf(what, name, info, Scope())
+        leaf = Occurring(what, name, info, Scope())
         self.leaves.append(leaf)
         return leaf
 
-    def _refuse(self, part: t.PatternPart) -> None:
+    def _refuse(self, part: t.PatternPartNode) -> None:
         wrong = (
             "not"
             if part.negated
@@ -192,7 +192,7 @@ class SequenceLowering:
 
     # -- elements ------------------------------------------------------------------------------------------
 
-    def _elements(self, pattern: t.Pattern, keys: dict[str, Key]) -> tuple[Element, ...]:
+    def _elements(self, pattern: t.PatternNode, keys: dict[str, Key]) -> tuple[Element, ...]:
         if pattern.connective in ("then", "and"):
             raise QueryError(
                 f"`{pattern.connective}` does not go with a sequence of steps",
@@ -203,25 +203,25 @@ class SequenceLowering:
             return (self._choice(pattern, keys),)
         return tuple(self._element(part, keys) for part in pattern.parts)
 
-    def _choice(self, pattern: t.Pattern, keys: dict[str, Key]) -> Group:
+    def _choice(self, pattern: t.PatternNode, keys: dict[str, Key]) -> StepGroup:
         branches = []
         for part in pattern.parts:
             inner = part.what
-            plain = isinstance(inner, t.Pattern) and part == t.PatternPart(inner)
-            if isinstance(inner, t.Pattern) and plain and inner.connective != "or":
+            plain = isinstance(inner, t.PatternNode) and part == t.PatternPartNode(inner)
+            if isinstance(inner, t.PatternNode) and plain and inner.connective != "or":
                 branches.append(self._elements(inner, keys))
             else:
                 branches.append((self._element(part, keys),))
-        return Group(tuple(branches), at=pattern.at)
+        return StepGroup(tuple(branches), at=pattern.at)
 
-    def _element(self, part: t.PatternPart, keys: dict[str, Key]) -> Element:
+    def _element(self, part: t.PatternPartNode, keys: dict[str, Key]) -> Element:
         contiguity = None if part.follows is None else _CONTIGUITY[part.follows]
         quantifier = self._quantifier(part, keys)
         if isinstance(part.what, t.Occurrence):
             name = part.alias or part.what.type
             leaf = self.parts[name].leaves[0]
             gap = self._gap(part)
-            return Step(name, self._test(leaf, keys), contiguity, quantifier, gap, part.at)
+            return PatternStep(name, self._test(leaf, keys), contiguity, quantifier, gap, part.at)
         if part.gaps:
             raise QueryError(
                 "`within ... from previous` belongs to a single step",
@@ -230,11 +230,11 @@ class SequenceLowering:
             )
         self._refuse_inner_within(part.what)
         inner = self._elements(part.what, keys)
-        if part.what.connective == "or" and isinstance(inner[0], Group):
+        if part.what.connective == "or" and isinstance(inner[0], StepGroup):
             return replace(inner[0], contiguity=contiguity, quantifier=quantifier, at=part.at)
-        return Group((inner,), contiguity, quantifier, part.at)
+        return StepGroup((inner,), contiguity, quantifier, part.at)
 
-    def _refuse_inner_within(self, pattern: t.Pattern) -> None:
+    def _refuse_inner_within(self, pattern: t.PatternNode) -> None:
         amount = pattern.within or pattern.gaps
         if amount is not None:
             raise QueryError(
@@ -243,7 +243,7 @@ class SequenceLowering:
                 "write it behind the last step, outside the group",
             )
 
-    def _gap(self, part: t.PatternPart) -> int | None:
+    def _gap(self, part: t.PatternPartNode) -> int | None:
         if not part.gaps:
             return None
         gap = part.gaps[0]
@@ -253,9 +253,9 @@ class SequenceLowering:
                 gap.at,
                 "write 'within 5 s from previous', or 'within 5 s between events' behind the last step",
             )
-        return self.around.params.duration(gap.duration)
+        return self.scope.params.duration(gap.duration)
 
-    def _quantifier(self, part: t.PatternPart, keys: dict[str, Key]) -> Quantifier:
+    def _quantifier(self, part: t.PatternPartNode, keys: dict[str, Key]) -> Quantifier:
         marks = set(part.marks)
         both = {"consecutive", "combinations"} <= marks
         if both:
@@ -265,18 +265,18 @@ class SequenceLowering:
         inner = next(
             (Inner(mark) for mark in ("consecutive", "combinations") if mark in marks), Inner.RELAXED
         )
-        times = part.times or t.Times(1, 1)
+        times = part.times or t.TimesNode(1, 1)
         until = None
         if part.until is not None:
             own = part.alias or (part.what.type if isinstance(part.what, t.Occurrence) else "")
             until = self._test(self._leaf(part.until, f"until {own}"), keys)
             self._refuse_until(part, times)
-        window = None if part.window is None else self.around.params.duration(part.window)
+        window = None if part.window is None else self.scope.params.duration(part.window)
         return Quantifier(
             times.at_least, times.at_most, "optional" in marks, "greedy" in marks, inner, until, window
         )
 
-    def _refuse_until(self, part: t.PatternPart, times: t.Times) -> None:
+    def _refuse_until(self, part: t.PatternPartNode, times: t.TimesNode) -> None:
         """Refuse `until` where there is no loop to end."""
         if times.at_most is None:
             return
@@ -292,9 +292,9 @@ class SequenceLowering:
 
     # -- tests ---------------------------------------------------------------------------------------------
 
-    def _test(self, leaf: Leaf, keys: dict[str, Key]) -> Test:
+    def _test(self, leaf: Occurring, keys: dict[str, Key]) -> StepTest:
         """Part the conditions of a step: about the event alone, and about what was taken before."""
-        names = Names(self.around, self.parts, keys, own=leaf, walked=self.repeated)
+        names = VisibleNames(self.scope, self.parts, keys, own=leaf, walked=self.repeated)
         own: list[Expr] = []
         others: list[Expr] = []
         for condition in leaf.occurrence.conditions:
@@ -303,7 +303,7 @@ class SequenceLowering:
                 reads = parts_of(expr) - {None}
                 (others if reads else own).append(expr)
         stream = self.operators.filtered(self.stream_of(leaf.occurrence.type), tuple(own))
-        return Test(stream, conjunction(tuple(others)))
+        return StepTest(stream, conjunction(tuple(others)))
 
     # -- what is walked along ------------------------------------------------------------------------------
 
@@ -329,32 +329,32 @@ class SequenceLowering:
 
         return isinstance(self.operators.made.get(self.stream_of(name)), Source)
 
-    def _skip(self) -> Skip:
+    def _skip(self) -> SkipPolicy:
         skip = self.case.skip
         if skip is None:
             return NO_SKIP
         if skip.step is not None and skip.step not in self.parts:
             raise UnknownNameError("step", skip.step, self.parts, skip.at)
-        return Skip(_SKIPS[skip.strategy], skip.step, skip.or_fail)
+        return SkipPolicy(_SKIPS[skip.strategy], skip.step, skip.or_fail)
 
-    def _bound(self) -> Bound:
+    def _bound(self) -> StepBound:
         limit = self.case.limit
         if limit is None:
-            return Bound()
+            return StepBound()
         if limit.runs < 1:
             raise QueryError("at least one run is needed", limit.at, "write for example 'limit 1000 runs'")
         drop = limit.drop or "oldest"
         if drop not in _DROPPED:
             raise UnknownNameError("choice of what is dropped", drop, _DROPPED, limit.at)
-        return Bound(limit.runs, _DROPPED[drop])
+        return StepBound(limit.runs, _DROPPED[drop])
 
 
 def about_event(expr: Expr, name: str) -> Expr:
     """Rewrite what reads the event under test; aggregates keep reading the events taken before."""
     if isinstance(expr, Attribute) and expr.part == name:
         return Attribute(None, expr.name, at=expr.at)
-    if isinstance(expr, Part) and expr.name == name:
-        return Part(None, at=expr.at)
+    if isinstance(expr, PartRef) and expr.name == name:
+        return PartRef(None, at=expr.at)
     if isinstance(expr, Call):
         if expr.function in AGGREGATES:
             return expr

@@ -12,7 +12,7 @@ from whimbrel.errors import Span
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class WblNode:
     """Base of all nodes."""
 
     at: Span | None = field(default=None, compare=False, repr=False, kw_only=True)
@@ -22,7 +22,7 @@ class Node:
 
 
 @dataclass(frozen=True, slots=True)
-class Constant(Node):
+class Constant(WblNode):
     """A number, a text, `true`, `false` or `null`."""
 
     value: bool | int | float | str | None
@@ -36,28 +36,28 @@ class Constant(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Quantity(Node):
+class QuantityNode(WblNode):
     """Numbers with units, as in `1 h 30 min` or `500 m`; units in their short form."""
 
     amounts: tuple[tuple[int | float, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Instant(Node):
+class InstantNode(WblNode):
     """`timestamp '2024-05-01T12:00:00Z'`."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
-class Name(Node):
+class Name(WblNode):
     """A bare name: an attribute, a part, a parameter or a region."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
-class Dotted(Node):
+class Dotted(WblNode):
     """`part.name`."""
 
     part: str
@@ -65,21 +65,21 @@ class Dotted(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Not(Node):
+class Not(WblNode):
     """`not operand`."""
 
     operand: Expression
 
 
 @dataclass(frozen=True, slots=True)
-class Negative(Node):
+class Negative(WblNode):
     """`-operand`."""
 
     operand: Expression
 
 
 @dataclass(frozen=True, slots=True)
-class Logic(Node):
+class Logic(WblNode):
     """Two or more conditions joined by `and` or by `or`."""
 
     operator: str
@@ -87,7 +87,7 @@ class Logic(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Infix(Node):
+class Infix(WblNode):
     """`left operator right` with + - * / %."""
 
     operator: str
@@ -96,7 +96,7 @@ class Infix(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Compare(Node):
+class Compare(WblNode):
     """`first < second <= third`: every neighbouring pair must hold."""
 
     operands: tuple[Expression, ...]
@@ -104,7 +104,7 @@ class Compare(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Among(Node):
+class Among(WblNode):
     """`value in (a, b, c)`."""
 
     value: Expression
@@ -113,7 +113,7 @@ class Among(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Between(Node):
+class BetweenNode(WblNode):
     """`value between low and high`, both included."""
 
     value: Expression
@@ -123,7 +123,7 @@ class Between(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class IsNull(Node):
+class IsNull(WblNode):
     """`value is null`."""
 
     value: Expression
@@ -131,16 +131,16 @@ class IsNull(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class InRegion(Node):
+class InRegion(WblNode):
     """`value in region`."""
 
     value: Expression
-    region: Shape
+    region: ShapeNode
     negated: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Relation(Node):
+class Relation(WblNode):
     """`left before right` and its kin."""
 
     left: Expression
@@ -149,7 +149,7 @@ class Relation(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Apply(Node):
+class Apply(WblNode):
     """A function or an aggregate with its arguments; the name in lower case."""
 
     function: str
@@ -158,8 +158,8 @@ class Apply(Node):
 
 Expression = (
     Constant
-    | Quantity
-    | Instant
+    | QuantityNode
+    | InstantNode
     | Name
     | Dotted
     | Not
@@ -168,7 +168,7 @@ Expression = (
     | Infix
     | Compare
     | Among
-    | Between
+    | BetweenNode
     | IsNull
     | InRegion
     | Relation
@@ -177,7 +177,7 @@ Expression = (
 
 
 @dataclass(frozen=True, slots=True)
-class Shape(Node):
+class ShapeNode(WblNode):
     """A region: `name` of a declared one, `text` in WKT, or made by `function` from numbers."""
 
     name: str | None = None
@@ -187,7 +187,7 @@ class Shape(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class NamedAmount(Node):
+class NamedAmount(WblNode):
     """A parameter where an amount of time or a count stands: `x secs`, or `x` alone."""
 
     name: str
@@ -195,20 +195,20 @@ class NamedAmount(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Count(Node):
+class Count(WblNode):
     """`100 events`."""
 
     count: int
 
 
-Amount = Quantity | NamedAmount | Count
+Amount = QuantityNode | NamedAmount | Count
 
 
 # Patterns ------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
-class Occurrence(Node):
+class Occurrence(WblNode):
     """`Type(condition, condition)`."""
 
     type: str
@@ -221,7 +221,7 @@ class TimePoint(Occurrence):
 
 
 @dataclass(frozen=True, slots=True)
-class Times(Node):
+class TimesNode(WblNode):
     """`{at_least,at_most}`; no `at_most`: any number."""
 
     at_least: int
@@ -229,7 +229,7 @@ class Times(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Gap(Node):
+class Gap(WblNode):
     """`within duration from other`."""
 
     duration: Amount
@@ -237,14 +237,14 @@ class Gap(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class PatternPart(Node):
+class PatternPartNode(WblNode):
     """One part: an event or a pattern in parentheses, with everything said about it."""
 
-    what: Occurrence | Pattern
+    what: Occurrence | PatternNode
     negated: bool = False
     outer: bool = False
     select: str | None = None
-    times: Times | None = None
+    times: TimesNode | None = None
     until: Occurrence | None = None
     alias: str | None = None
     gaps: tuple[Gap, ...] = ()
@@ -262,11 +262,11 @@ STEPS = "steps"
 
 
 @dataclass(frozen=True, slots=True)
-class Pattern(Node):
+class PatternNode(WblNode):
     """Parts joined by one connective (None where there is one part only), and the span of the whole."""
 
     connective: str | None
-    parts: tuple[PatternPart, ...]
+    parts: tuple[PatternPartNode, ...]
     within: Amount | None = None
     gaps: Amount | None = None
     """In a sequence of steps: how far an event may lie from the one taken before."""
@@ -276,8 +276,8 @@ class Pattern(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Target(Node):
-    """What a mover is judged by: a region as a `Shape` is, or `Type(condition) as alias`, another mover.
+class TargetNode(WblNode):
+    """What a mover is judged by: a region as a `ShapeNode` is, or `Type(condition) as alias`, another mover.
 
     Which of the two a name stands for is not known before the declarations are.
     """
@@ -289,7 +289,7 @@ class Target(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Detail(Node):
+class Detail(WblNode):
     """`for 10 min`, `margin 20 m`, `accuracy hdop`, `between samples`."""
 
     word: str
@@ -297,13 +297,13 @@ class Detail(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Motion(Node):
+class MotionNode(WblNode):
     """`Truck(speed > 5) as t enters Depot margin 20 m`: how something moves."""
 
     mover: Occurrence
     alias: str | None
     verb: str
-    target: Target | None = None
+    target: TargetNode | None = None
     near: Amount | None = None
     """The distance of `comes within`."""
     details: tuple[Detail, ...] = ()
@@ -313,7 +313,7 @@ class Motion(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Declared(Node):
+class Declared(WblNode):
     """`name: type` of an event or a definition; the type in lower case."""
 
     name: str
@@ -321,7 +321,7 @@ class Declared(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Mapped(Node):
+class Mapped(WblNode):
     """`name = column` of `from columns`: what events call a column of the input.
 
     A time may stand in several columns: `time = date + clock`.
@@ -332,7 +332,7 @@ class Mapped(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Assignment(Node):
+class Assignment(WblNode):
     """`name = value`."""
 
     name: str
@@ -340,7 +340,7 @@ class Assignment(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class GroupKey(Node):
+class GroupKey(WblNode):
     """A key of `group by`: an attribute, `source`, or `cell(500 m)`."""
 
     name: str
@@ -348,21 +348,21 @@ class GroupKey(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Consuming(Node):
+class Consuming(WblNode):
     """A part that a detection uses up; `all` stands for every part."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen(Node):
+class Chosen(WblNode):
     """`context name`."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
-class Skip(Node):
+class SkipNode(WblNode):
     """`skip past last event`, `skip to next`, `skip to first b or fail`."""
 
     strategy: str
@@ -371,7 +371,7 @@ class Skip(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Limit(Node):
+class LimitNode(WblNode):
     """`limit 1000 runs dropping newest`."""
 
     runs: int
@@ -379,10 +379,10 @@ class Limit(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Case(Node):
+class CaseNode(WblNode):
     """One way of detecting: the clauses from one `detect` to the next."""
 
-    detect: Pattern | Motion
+    detect: PatternNode | MotionNode
     label: str | None = None
     where: Expression | None = None
     assign: tuple[Assignment, ...] = ()
@@ -393,14 +393,14 @@ class Case(Node):
     post: tuple[Assignment, ...] = ()
     having: Expression | None = None
     among: tuple[Name, ...] = ()
-    skip: Skip | None = None
+    skip: SkipNode | None = None
     counting: bool = False
-    limit: Limit | None = None
+    limit: LimitNode | None = None
     timing_out: Name | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class WindowClause(Node):
+class WindowClause(WblNode):
     """`every D`, `over W`, or `over W every D`; where it counts events, `within D` bounds their age."""
 
     over: Amount | None
@@ -409,14 +409,14 @@ class WindowClause(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class CoordinatesStatement(Node):
+class CoordinatesStatement(WblNode):
     """`coordinates plane`."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
-class Param(Node):
+class ParamNode(WblNode):
     """`param name = value`."""
 
     name: str
@@ -424,7 +424,7 @@ class Param(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Event(Node):
+class EventNode(WblNode):
     """`event Name(attribute: type, ...) from columns name = column, ...`."""
 
     name: str
@@ -433,40 +433,40 @@ class Event(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Region(Node):
+class RegionNode(WblNode):
     """`region Name = shape`."""
 
     name: str
-    shape: Shape
+    shape: ShapeNode
 
 
 @dataclass(frozen=True, slots=True)
-class Definition(Node):
+class Definition(WblNode):
     """`define Name(attributes) window` and its cases."""
 
     name: str
-    cases: tuple[Case, ...]
+    cases: tuple[CaseNode, ...]
     attributes: tuple[Declared, ...] | None = None
     aggr: bool = False
     window: WindowClause | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Subscription(Node):
+class SubscriptionNode(WblNode):
     """`Subscription Name seq 1 from User1 to Actor` and its cases."""
 
     name: str | None
     sequence: int
     subscriber: str
     actor: str
-    cases: tuple[Case, ...]
+    cases: tuple[CaseNode, ...]
 
 
-Statement = CoordinatesStatement | Param | Event | Region | Definition | Subscription
+Statement = CoordinatesStatement | ParamNode | EventNode | RegionNode | Definition | SubscriptionNode
 
 
 @dataclass(frozen=True, slots=True)
-class File(Node):
+class WblFile(WblNode):
     """A whole query text."""
 
     statements: tuple[Statement, ...]

@@ -23,7 +23,7 @@ def constant(value: bool | int | float | str | None, at: Span | None = None) -> 
     return Literal(value, None if value is None else kinds[type(value)], at=at)
 
 
-def quantity(node: t.Quantity) -> Literal:
+def quantity(node: t.QuantityNode) -> Literal:
     """Make a literal of a number with a unit: microseconds, or metres as a float."""
     if node.amounts[0][1] in LENGTHS:
         metres = sum(float(amount) * LENGTHS[unit] for amount, unit in node.amounts)
@@ -37,7 +37,7 @@ def quantity(node: t.Quantity) -> Literal:
     return Literal(total, Type.DURATION, at=node.at)
 
 
-def instant_literal(node: t.Instant) -> Literal:
+def instant_literal(node: t.InstantNode) -> Literal:
     """Make a literal of `timestamp '...'`."""
     return Literal(instant(node.text), Type.TIMESTAMP, at=node.at)
 
@@ -68,7 +68,7 @@ class Params:
     """Given when compiling, but not declared, and not used so far."""
 
     @classmethod
-    def read(cls, declared: list[t.Param], given: Mapping[str, ParamValue] | None) -> Params:
+    def read(cls, declared: list[t.ParamNode], given: Mapping[str, ParamValue] | None) -> Params:
         """Take declared values, each replaced by the given one of that name."""
         params, rest = cls(), dict(given or {})
         for param in declared:
@@ -122,7 +122,7 @@ class Params:
         match amount:
             case t.Count(count):
                 return constant(count)
-            case t.Quantity():
+            case t.QuantityNode():
                 return quantity(amount)
             case t.NamedAmount(name, unit):
                 return _with_unit(self.value(name, amount.at), unit, amount.at)
@@ -158,17 +158,17 @@ def _with_unit(value: Literal, unit: str | None, at: Span | None) -> Literal:
         raise QueryTypeError(f"the parameter must be a number, because {unit!r} follows", at)
     if unit == "events":
         return constant(int(value.value))
-    return quantity(t.Quantity(((value.value, unit),), at=at))
+    return quantity(t.QuantityNode(((value.value, unit),), at=at))
 
 
-def _declared_value(param: t.Param) -> Literal:
+def _declared_value(param: t.ParamNode) -> Literal:
     value = param.value
     match value:
         case t.Constant(inner) if inner is not None:
             return constant(inner, value.at)
-        case t.Quantity():
+        case t.QuantityNode():
             return quantity(value)
-        case t.Instant():
+        case t.InstantNode():
             return instant_literal(value)
         case t.Negative(t.Constant(int() | float() as number)) if not isinstance(number, bool):
             return constant(-number, value.at)

@@ -23,18 +23,18 @@ from whimbrel.graph.motion import Encounter, Motion
 from whimbrel.graph.operators import (
     ANY,
     Aggregate,
-    Clock,
     Custom,
     Derive,
-    Match,
+    JoinPattern,
     Merge,
     Operator,
     Repeat,
     Source,
+    TimePoints,
 )
 from whimbrel.graph.policies import Context, Select
 from whimbrel.graph.scope import selection
-from whimbrel.graph.sequence import Sequence, TimedOut
+from whimbrel.graph.sequence import StepPattern, TimedOut
 from whimbrel.model.time import DAY, SECOND
 from whimbrel.plan.network import Network
 from whimbrel.plan.pushpull.composite import Composite, Part
@@ -48,13 +48,13 @@ LONGEST = 10_000 * DAY
 _WHY_NOT: dict[type[Operator], str] = {
     Aggregate: "it aggregates",
     Repeat: "it looks for repetitions",
-    Sequence: "it goes from event to event",
+    StepPattern: "it goes from event to event",
     TimedOut: "it goes from event to event",
     Custom: "it runs a function of its own",
     Motion: "it follows movements",
     Encounter: "it follows movements",
-    Clock: "it waits for a time",
-    Match: "it has a pattern inside of a pattern",
+    TimePoints: "it waits for a time",
+    JoinPattern: "it has a pattern inside of a pattern",
     Merge: "it has alternatives inside of alternatives",
 }
 
@@ -156,7 +156,7 @@ class _Extractor:
     def _pattern(self, definition: str, name: str) -> _Pattern:
         root, _ = selection(self.graph, name)
         operator = self.graph[name]
-        if isinstance(operator, Match):
+        if isinstance(operator, JoinPattern):
             return self._match(definition, operator)
         if isinstance(operator, Merge) or isinstance(root, Source):
             # All alternatives are parts: any of them is a detection, and the window does not matter.
@@ -164,7 +164,7 @@ class _Extractor:
             return _Pattern("or", (streams,), (), 1.0)
         raise _refused(definition, self._why_not(root))
 
-    def _match(self, definition: str, match: Match) -> _Pattern:
+    def _match(self, definition: str, match: JoinPattern) -> _Pattern:
         if match.context is not Context.EACH or match.consuming:
             raise _refused(
                 definition, f"which combinations count depends on others (context {match.context.value})"
@@ -187,7 +187,7 @@ class _Extractor:
         )
         return _Pattern("seq" if in_order else "and", parts, absent, self._window_s(definition, match))
 
-    def _window_s(self, definition: str, match: Match) -> float:
+    def _window_s(self, definition: str, match: JoinPattern) -> float:
         """Give how far apart events of a match can lie: those that occur, and those that must not."""
         longest = max((each.duration or 0 for each in match.absent), default=0)
         waits = any(each.duration is None for each in match.absent)
@@ -202,7 +202,7 @@ class _Extractor:
         names = [each.input for each in operator.branches] if isinstance(operator, Merge) else [name]
         for each in names:
             root, _ = selection(self.graph, each)
-            if not isinstance(root, Source) or isinstance(root, Clock):
+            if not isinstance(root, Source) or isinstance(root, TimePoints):
                 raise _refused(definition, self._why_not(root))
         return tuple(dict.fromkeys(names))
 

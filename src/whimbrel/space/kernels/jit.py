@@ -65,7 +65,7 @@ class Allowance:
 ALLOWED = Allowance.from_environment()
 
 
-class Trial:
+class TrialRun:
     """A run whose results nobody wants: it shows which kernels are called, and compiles some of them.
 
     The others run plainly. One trial at a time, in a process that does nothing else meanwhile.
@@ -77,7 +77,7 @@ class Trial:
         self._compiles = compiles
         self._meet = meet
 
-    def __enter__(self) -> Trial:
+    def __enter__(self) -> TrialRun:
         _TRIALS.append(self)
         return self
 
@@ -91,7 +91,7 @@ class Trial:
         return result
 
 
-_TRIALS: list[Trial] = []
+_TRIALS: list[TrialRun] = []
 
 
 class Kernel(Generic[P, R]):

@@ -14,7 +14,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from whimbrel.errors import DataError
 from whimbrel.spark.checkpoints import settle_shards, without_shards
 from whimbrel.spark.errors import plain_errors
-from whimbrel.spark.sinks._form import Form
+from whimbrel.spark.sinks._form import DetectionForm
 from whimbrel.spark.sinks.console import ConsoleSink
 from whimbrel.spark.sinks.folder import FolderSink
 from whimbrel.spark.sinks.kafka import KafkaSink
@@ -24,8 +24,8 @@ from whimbrel.spark.sources._spec import Spec, address, parse_spec
 
 __all__ = [
     "ConsoleSink",
+    "DetectionForm",
     "FolderSink",
-    "Form",
     "KafkaSink",
     "Sink",
     "TableSink",
@@ -123,7 +123,7 @@ def _writing(sinks: Sequence[Sink]) -> Callable[[DataFrame, int], None]:
     return write
 
 
-def open_sink(text: str, *, form: Form | None = None) -> Sink:
+def open_sink(text: str, *, form: DetectionForm | None = None) -> Sink:
     """Open a sink that is given as one line of text: `kind:place?option=value&option=value`.
 
     The kinds are `console:`, `folder:PATH`, `table:NAME`, `kafka://SERVER:PORT/TOPIC` and `webhook:URL`; the
@@ -140,17 +140,17 @@ def open_sink(text: str, *, form: Form | None = None) -> Sink:
         If the text names no sink, or an option is unknown or wrong; the message says what would do.
     """
     spec = parse_spec(text, SINKS)
-    return _OPENERS[spec.kind](spec, form or Form())
+    return _OPENERS[spec.kind](spec, form or DetectionForm())
 
 
-def _console(spec: Spec, form: Form) -> Sink:
+def _console(spec: Spec, form: DetectionForm) -> Sink:
     spec.check_options(("rows",))
     if spec.place:
         raise spec.fail("the console has no place", "write console: or console:?rows=10")
     return ConsoleSink(spec.whole("rows", 100), form)
 
 
-def _folder(spec: Spec, form: Form) -> Sink:
+def _folder(spec: Spec, form: DetectionForm) -> Sink:
     spec.check_options(("format",))
     path = unquote(spec.place)
     if "://" not in path:
@@ -158,18 +158,18 @@ def _folder(spec: Spec, form: Form) -> Sink:
     return FolderSink(path, spec.options.get("format", "parquet"), form)
 
 
-def _table(spec: Spec, _form: Form) -> Sink:
+def _table(spec: Spec, _form: DetectionForm) -> Sink:
     spec.check_options(("format",))
     return TableSink(unquote(spec.place), spec.options.get("format", "parquet"))
 
 
-def _kafka(spec: Spec, form: Form) -> Sink:
+def _kafka(spec: Spec, form: DetectionForm) -> Sink:
     spec.check_options((), prefix="kafka.")
     place = address(spec)
     return KafkaSink(place.servers, place.topic, dict(spec.options), form)
 
 
-def _webhook(spec: Spec, form: Form) -> Sink:
+def _webhook(spec: Spec, form: DetectionForm) -> Sink:
     spec.check_options(("size", "retries", "wait", "timeout", "token_variable"))
     return WebhookSink(
         spec.place,
@@ -182,7 +182,7 @@ def _webhook(spec: Spec, form: Form) -> Sink:
     )
 
 
-_OPENERS: dict[str, Callable[[Spec, Form], Sink]] = {
+_OPENERS: dict[str, Callable[[Spec, DetectionForm], Sink]] = {
     "console": _console,
     "folder": _folder,
     "table": _table,

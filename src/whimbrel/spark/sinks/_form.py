@@ -16,7 +16,7 @@ from whimbrel.model.schema import Coordinates
 
 
 @dataclass(frozen=True)
-class Form:
+class DetectionForm:
     """What a frame of detections does not say about itself.
 
     Parameters

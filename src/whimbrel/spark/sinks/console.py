@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pyspark.sql import DataFrame
 
 from whimbrel.io.detections import sorted_detections
-from whimbrel.spark.sinks._form import Form
+from whimbrel.spark.sinks._form import DetectionForm
 
 _FIXED = ("id", "type", "start", "end", "geometry", "events")
 
@@ -26,7 +26,7 @@ class ConsoleSink:
     """
 
     rows: int = 100
-    form: Form = field(default_factory=Form)
+    form: DetectionForm = field(default_factory=DetectionForm)
 
     def write(self, frame: DataFrame, batch_id: int) -> None:
         """Show a micro-batch."""
@@ -41,7 +41,7 @@ class ConsoleSink:
         sys.stdout.flush()
 
 
-def _line(row: Mapping[str, object], form: Form) -> str:
+def _line(row: Mapping[str, object], form: DetectionForm) -> str:
     names = [name for name in row if name not in _FIXED]
     own = (form.attributes or {}).get(str(row["type"]), names)
     attributes = [f"{name}={_shown(row[name])}" for name in own if row.get(name) is not None]

@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame
 
 from whimbrel.errors import DataError, did_you_mean
 from whimbrel.io import write_detections
-from whimbrel.spark.sinks._form import Form
+from whimbrel.spark.sinks._form import DetectionForm
 
 _ENDINGS = {"parquet": "parquet", "json": "jsonl", "jsonl": "jsonl", "csv": "csv", "geojson": "geojson"}
 FORMATS = tuple(_ENDINGS)
@@ -38,7 +38,7 @@ class FolderSink:
 
     path: str
     format: str = "parquet"
-    form: Form = field(default_factory=Form)
+    form: DetectionForm = field(default_factory=DetectionForm)
     _checked: list[bool] = field(default_factory=list, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -82,7 +82,7 @@ def _write_file(
     batches: Iterator[pa.RecordBatch],
     target: str,
     format: str,  # noqa: A002 - the name that users of every writer know
-    form: Form,
+    form: DetectionForm,
 ) -> Iterator[pa.RecordBatch]:
     table = form.table(batches)
     if table is not None:

@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame
 
-from whimbrel.spark.sinks._form import Form, json_texts
+from whimbrel.spark.sinks._form import DetectionForm, json_texts
 from whimbrel.spark.sources.kafka import missing_connector
 
 
@@ -30,7 +30,7 @@ class KafkaSink:
     servers: str
     topic: str
     options: Mapping[str, str] = field(default_factory=dict)
-    form: Form = field(default_factory=Form)
+    form: DetectionForm = field(default_factory=DetectionForm)
 
     def write(self, frame: DataFrame, batch_id: int) -> None:  # noqa: ARG002 - the keys do its work
         """Send a micro-batch."""
@@ -42,7 +42,7 @@ class KafkaSink:
             raise missing_connector(error) from error
 
 
-def _messages(batches: Iterator[pa.RecordBatch], form: Form) -> Iterator[pa.RecordBatch]:
+def _messages(batches: Iterator[pa.RecordBatch], form: DetectionForm) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         table = form.table([batch])
         if table is not None:

@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame
 
 from whimbrel.errors import DataError, WhimbrelError
 from whimbrel.io.detections import sorted_detections
-from whimbrel.spark.sinks._form import Form, json_texts
+from whimbrel.spark.sinks._form import DetectionForm, json_texts
 
 _LONGEST_WAIT = 60.0
 _WORTH_A_RETRY = frozenset({408, 425, 429})
@@ -50,7 +50,7 @@ class WebhookSink:
     wait: float = 0.5
     timeout: float = 10
     token_variable: str | None = None
-    form: Form = field(default_factory=Form)
+    form: DetectionForm = field(default_factory=DetectionForm)
 
     def __post_init__(self) -> None:
         if urlsplit(self.url).scheme not in ("http", "https") or not urlsplit(self.url).netloc:

@@ -8,7 +8,7 @@ from pyspark.sql import functions as fn
 from pyspark.sql.types import StringType, StructField, StructType
 
 from whimbrel.errors import DataError
-from whimbrel.spark.sources._tape import RAW
+from whimbrel.spark.sources._replay_cache import RAW
 from whimbrel.spark.types import quoted
 
 __all__ = ["RAW", "events_from_json", "read_schema", "set_misfits_aside", "with_raw"]

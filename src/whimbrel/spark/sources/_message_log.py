@@ -41,7 +41,7 @@ INSERT INTO counter SELECT 0 WHERE NOT EXISTS (SELECT * FROM counter);
 
 
 @dataclass(frozen=True)
-class Message:
+class LoggedMessage:
     """What came, where, and when (microseconds UTC)."""
 
     topic: str
@@ -87,7 +87,7 @@ class MessageLog:
             self.next = max(self.next, least)
         self.first = self.next if oldest is None else oldest
 
-    def append(self, messages: Sequence[Message]) -> None:
+    def append(self, messages: Sequence[LoggedMessage]) -> None:
         """Keep messages; when this returns they are on the disk."""
         rows = [
             (number, message.topic, message.received, message.payload)

@@ -20,7 +20,7 @@ from whimbrel.io.files import FORMATS as READ_FORMATS
 from whimbrel.io.files import find_files, is_event_file, read_events
 from whimbrel.model.columns import ARROW_TYPES
 from whimbrel.spark.lines import line_field
-from whimbrel.spark.reading import Target, check_case, look_at_files, rows_of
+from whimbrel.spark.reading import CommonColumns, check_case, look_at_files, rows_of
 from whimbrel.spark.sources._json import read_schema
 from whimbrel.spark.types import type_of
 from whimbrel.spark.worker import Batches, spare_modules
@@ -81,7 +81,7 @@ def read_folder(
     return wanted.mapInArrow(_reading(target, format), made)
 
 
-def _declared(schema: sql.StructType) -> Target:
+def _declared(schema: sql.StructType) -> CommonColumns:
     """Give the columns of a schema, in the types in which they travel."""
     columns: dict[str, pa.DataType] = {}
     for field in schema.fields:
@@ -92,10 +92,10 @@ def _declared(schema: sql.StructType) -> Target:
                 "an event can have; leave it out of the schema"
             )
         columns[field.name] = pa.binary() if kind is None else ARROW_TYPES[kind]
-    return Target(columns, columns)
+    return CommonColumns(columns, columns)
 
 
-def _found(path: str, format: str | None) -> tuple[Target, str | None]:  # noqa: A002
+def _found(path: str, format: str | None) -> tuple[CommonColumns, str | None]:  # noqa: A002
     """Find the columns and the coordinates from the files that are there."""
     try:
         if "://" in path:
@@ -109,7 +109,7 @@ def _found(path: str, format: str | None) -> tuple[Target, str | None]:  # noqa:
         ) from error
 
 
-def _reading(target: Target, format: str | None) -> Callable[[Batches], Batches]:  # noqa: A002
+def _reading(target: CommonColumns, format: str | None) -> Callable[[Batches], Batches]:  # noqa: A002
     def run(batches: Batches) -> Batches:
         for batch in batches:
             contents = batch.column("content") if "content" in batch.schema.names else None
@@ -126,7 +126,7 @@ def _reading(target: Target, format: str | None) -> Callable[[Batches], Batches]
     return run
 
 
-def _rows(path: Path, shown: str, target: Target, format: str | None) -> Iterator[pa.RecordBatch]:  # noqa: A002
+def _rows(path: Path, shown: str, target: CommonColumns, format: str | None) -> Iterator[pa.RecordBatch]:  # noqa: A002
     for piece in read_events(path, format=format).pieces():
         yield from rows_of(piece, target, shown)
 
@@ -135,7 +135,7 @@ def _rows_of_content(
     content: bytes,
     name: Path,
     address: str,
-    target: Target,
+    target: CommonColumns,
     format: str | None,  # noqa: A002
 ) -> Iterator[pa.RecordBatch]:
     """Read a file of another file system, which Spark has brought here whole."""

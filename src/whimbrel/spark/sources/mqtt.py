@@ -33,7 +33,7 @@ from pyspark.sql.types import StructType
 
 from whimbrel.errors import DataError, MissingDependency, WhimbrelError, did_you_mean
 from whimbrel.spark.sources._json import events_from_json, read_schema
-from whimbrel.spark.sources._message_log import Message, MessageLog, unpack
+from whimbrel.spark.sources._message_log import LoggedMessage, MessageLog, unpack
 
 if TYPE_CHECKING:
     from paho.mqtt.client import Client
@@ -105,7 +105,7 @@ def read_mqtt(
         If an option is wrong. That the broker cannot be reached shows when the query starts.
     """
     given = {"host": host, "topic": topic, "spool": spool, "port": str(port), **(options or {})}
-    settings = Settings.of(given)
+    settings = MqttOptions.of(given)
     spark.dataSource.register(MqttSource)
     raw = spark.readStream.format(NAME).options(**given).load()
     text = fn.make_valid_utf8(fn.col("payload").cast("string"))
@@ -120,7 +120,7 @@ def read_mqtt(
 
 
 @dataclass(frozen=True)
-class Settings:
+class MqttOptions:
     """The options of the source, checked."""
 
     host: str
@@ -138,7 +138,7 @@ class Settings:
     settle: float
 
     @classmethod
-    def of(cls, options: Mapping[str, str]) -> Settings:
+    def of(cls, options: Mapping[str, str]) -> MqttOptions:
         """Read options as Spark gives them: text, with names in any case."""
         given = {name.lower(): text for name, text in options.items()}
         for name in given:
@@ -194,16 +194,16 @@ class MqttSource(DataSource):
         return "topic STRING, received TIMESTAMP, payload BINARY"
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: ARG002, N802 - Spark's
-        return MqttReader(Settings.of(self.options))
+        return MqttReader(MqttOptions.of(self.options))
 
 
 class MqttReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Give out the messages of a spool, which a link to the broker fills meanwhile."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: MqttOptions) -> None:
         # Spark also makes readers that it only sends to workers, so nothing is opened here.
         self._settings = settings
-        self._link: Link | None = None
+        self._link: BrokerLink | None = None
         self._target: int | None = None
 
     def initialOffset(self) -> dict[str, int]:  # noqa: N802 - Spark's name
@@ -246,9 +246,9 @@ class MqttReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._link.close()
             self._link = None
 
-    def _linked(self, least: int) -> Link:
+    def _linked(self, least: int) -> BrokerLink:
         if self._link is None:
-            self._link = Link(self._settings, least)
+            self._link = BrokerLink(self._settings, least)
         return self._link
 
 
@@ -256,7 +256,7 @@ def _rows(limit: ReadLimit) -> int:
     return int(limit.max_rows) if isinstance(limit, ReadMaxRows) else 2**62
 
 
-class Link:
+class BrokerLink:
     """A connection to the broker that fills a spool; acknowledges what is on the disk, and nothing else.
 
     Messages wait in a queue for a thread that writes all that have gathered with one sync. Beyond
@@ -264,10 +264,10 @@ class Link:
     stops sending after its window of unacknowledged messages, and queues what comes itself.
     """
 
-    def __init__(self, settings: Settings, least: int) -> None:
+    def __init__(self, settings: MqttOptions, least: int) -> None:
         self._settings = settings
         self.log = MessageLog(settings.spool, least)
-        self._arrived: queue.SimpleQueue[tuple[int, int, Message] | None] = queue.SimpleQueue()
+        self._arrived: queue.SimpleQueue[tuple[int, int, LoggedMessage] | None] = queue.SimpleQueue()
         self._unsent: deque[tuple[int, int]] = deque()
         self._lock = Lock()
         self._processed = max(self.log.first, least)
@@ -379,7 +379,7 @@ class Link:
 
     def _on_message(self, _client: Client, _data: object, message: Any) -> None:
         self._last_arrival = time.monotonic()
-        received = Message(message.topic, bytes(message.payload), time.time_ns() // 1000)
+        received = LoggedMessage(message.topic, bytes(message.payload), time.time_ns() // 1000)
         self._arrived.put((self._connection, message.mid if message.qos else 0, received))
 
     def _fail(self, problem: str) -> None:

@@ -31,7 +31,7 @@ from whimbrel.errors import DataError, did_you_mean
 from whimbrel.model.naming import carried
 from whimbrel.model.reading import Reading, ReadSettings
 from whimbrel.model.schema import EventSchema
-from whimbrel.spark.sources._tape import PIECE_ROWS, Instants, Recording, Tape, open_tape
+from whimbrel.spark.sources._replay_cache import PIECE_ROWS, Instants, ReplayFiles, Tape, open_tape
 
 NAME = "whimbrel-replay"
 OPTIONS = (
@@ -88,7 +88,7 @@ def read_replay(
     given |= {"format": format, "cache": cache} | _told(how)
     given |= {"said": json.dumps(carried(schemas.values()))} if schemas else {}
     options = {name: str(value) for name, value in given.items() if value is not None}
-    settings = Settings.of(options)
+    settings = ReplayOptions.of(options)
     if not is_remote():
         # Opened here too, because an error of a data source comes wrapped in one of Spark's.
         open_tape(settings.recording)
@@ -107,16 +107,16 @@ def _told(how: ReadSettings) -> dict[str, str | None]:
 
 
 @dataclass(frozen=True)
-class Settings:
+class ReplayOptions:
     """The options of a replay, checked."""
 
-    recording: Recording
+    recording: ReplayFiles
     speed: float = 0
     rows_per_batch: int = ROWS_PER_BATCH
     tick: float = 1
 
     @classmethod
-    def of(cls, options: Mapping[str, str]) -> Settings:
+    def of(cls, options: Mapping[str, str]) -> ReplayOptions:
         """Read options as Spark gives them: text, with names in any case."""
         given = {name.lower(): text for name, text in options.items()}
         for name in given:
@@ -124,7 +124,7 @@ class Settings:
                 raise DataError(f"replay has no option {name!r}; {did_you_mean(name, OPTIONS)}")
         if not given.get("path"):
             raise DataError("replay needs the option 'path': a file, a folder or a pattern")
-        recording = Recording(
+        recording = ReplayFiles(
             given["path"],
             given.get("format"),
             given.get("order", "time"),
@@ -181,17 +181,17 @@ class ReplaySource(DataSource):
         return NAME
 
     def schema(self) -> StructType:
-        return from_arrow_schema(open_tape(Settings.of(self.options).recording).schema)
+        return from_arrow_schema(open_tape(ReplayOptions.of(self.options).recording).schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
-        return ReplayReader(Settings.of(self.options), schema.fieldNames())
+        return ReplayReader(ReplayOptions.of(self.options), schema.fieldNames())
 
 
 class ReplayReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Give out a recording; an offset is a row number, with the name of the recording that it counts in."""
 
     def __init__(
-        self, settings: Settings, columns: Sequence[str], clock: Callable[[], float] = time.monotonic
+        self, settings: ReplayOptions, columns: Sequence[str], clock: Callable[[], float] = time.monotonic
     ) -> None:
         # Spark also makes readers that it only sends to workers, so nothing is opened here.
         self._settings = settings

@@ -1,0 +1,155 @@
+"""Detection over a bounded input: files, tables, data frames."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import timedelta
+from typing import Any, Unpack
+
+import pyarrow as pa
+
+from whimbrel.engine.report import together
+from whimbrel.engine.result import Detections, set_aside
+from whimbrel.engine.session import Session, run_bounded
+from whimbrel.errors import DataError, WhimbrelError
+from whimbrel.graph.query import Compilable, Query, compiled
+from whimbrel.io.files import read_events
+from whimbrel.io.rejected import RejectedWriter
+from whimbrel.model.frames import batches
+from whimbrel.model.reading import Reading, ReadSettings
+from whimbrel.model.schema import Coordinates
+from whimbrel.model.time import END_OF_TIME
+
+Progress = Callable[[int, int | None], None]
+"""Called with what has been read so far and, if known, the whole (bytes of files, rows of tables)."""
+
+
+Outcome = Detections
+"""What `run` gave before it gave the same as `detect`; kept for those who import it."""
+
+
+def run(
+    query: Query | Compilable,
+    events: Any,
+    *,
+    lateness: timedelta | str | int | None = None,
+    coordinates: Coordinates | str | None = None,
+    rejected: str | os.PathLike[str] | None = None,
+    progress: Progress | None = None,
+    ready: Callable[[], None] | None = None,
+    reading: Reading | None = None,
+    **how: Unpack[ReadSettings],
+) -> Detections:
+    """Find all detections of a query in a bounded input, and count what became of the events.
+
+    The result has the columns `id`, `type`, `start`, `end`, `geometry` (WKB), the
+    attributes, and `events` (the ids of the atomic events each depends on), in the order (end, start, type,
+    events).
+
+    Parameters
+    ----------
+    events
+        A path or several (CSV, JSON lines, Parquet, GeoParquet, GeoJSON; folders and globs too), an Arrow
+        table, a pandas or polars data frame, or a list of dicts.
+    lateness
+        None sorts the whole input, so that nothing is late. Otherwise events are taken in the order
+        they stand in, as a live stream would, and those that come later than this are set aside.
+    rejected
+        A file for rows that are no events, each with its reason (JSON lines); made only if there are any.
+    ready
+        Called before detecting begins: after a bounded input has been read, or before a replay.
+    reading, columns, time_unit, time_format, day_first, time_zone, default_type
+        How events are read, as for `Session`; what came of it is in `columns_taken`, `notes` and `warnings`.
+    """
+    if isinstance(query, str | os.PathLike):
+        raise WhimbrelError("this is no query yet; compile it first: wb.compile(text) or wb.read(path)")
+    query = compiled(query)
+    session = Session(query, lateness=lateness, coordinates=coordinates, reading=reading, **how)
+    session.reads_once = True
+    with RejectedWriter(rejected) as writer:
+        source = normalised_batches(session, events, writer, progress)
+        if lateness is None:
+            table = run_bounded(session, _then(source, ready))
+        else:
+            table = _replay(session, _then(iter(()), ready, source))
+        rows = writer.table()
+    found = together([table], session.coordinates, query.attributes)
+    return Detections(
+        found,
+        session.counts,
+        session.notes,
+        session.warnings(found.num_rows),
+        session.columns_taken,
+        read_as={"schemas": query.schemas, **how},
+        rejected=rows,
+        **set_aside(session.look_aside(), session.coordinates),
+    )
+
+
+def normalised_batches(
+    session: Session, events: Any, writer: RejectedWriter, progress: Progress | None = None
+) -> Iterator[pa.RecordBatch]:
+    """Bring files, tables, data frames or rows into the common form; what is no event goes to the writer."""
+    read = _files if _is_path(events) else _rows
+    return read(session, events, writer, progress)
+
+
+def _then(
+    source: Iterator[pa.RecordBatch], call: Callable[[], None] | None, more: Iterable[pa.RecordBatch] = ()
+) -> Iterator[pa.RecordBatch]:
+    yield from source
+    if call is not None:
+        call()
+    yield from more
+
+
+def _replay(session: Session, source: Iterator[pa.RecordBatch]) -> pa.Table:
+    """Push batches as they come, as a live stream would."""
+    found = [table for batch in source for table in session.feed(batch)]
+    found += session.feed(None, END_OF_TIME)
+    return together(found, session.coordinates)
+
+
+def _is_path(events: Any) -> bool:
+    if isinstance(events, str | os.PathLike):
+        return True
+    return (
+        isinstance(events, Sequence)
+        and bool(events)
+        and all(isinstance(e, str | os.PathLike) for e in events)
+    )
+
+
+def _files(
+    session: Session, events: Any, writer: RejectedWriter, progress: Progress | None
+) -> Iterator[pa.RecordBatch]:
+    paths = [events] if isinstance(events, str | os.PathLike) else list(events)
+    files = read_events(paths, schemas=session.schemas, reading=session.reading)
+    for piece in files.pieces():
+        before = session.counts.received
+        try:
+            normalised = session.normalise(piece.batch)
+        except DataError as error:
+            raise DataError(f"{piece.file}: {error}") from error
+        if piece.rejected is not None and piece.rejected.num_rows:
+            session.count_rejected(piece.rejected)
+            writer.write(piece.rejected, piece.file)
+        writer.write(piece.numbered(normalised.rejected, before), piece.file)
+        if progress is not None:
+            progress(files.bytes_read, files.bytes_total)
+        yield normalised.events
+
+
+def _rows(
+    session: Session, events: Any, writer: RejectedWriter, progress: Progress | None
+) -> Iterator[pa.RecordBatch]:
+    from whimbrel.model.frames import row_count
+
+    total = row_count(events) if progress is not None else None
+    for batch in batches(events, rows=session.slice_rows):
+        normalised = session.normalise(batch)
+        writer.write(normalised.rejected, "")
+        if progress is not None:
+            progress(session.counts.received, total)
+        yield normalised.events

@@ -1,0 +1,286 @@
+"""Queries that differ only in what they ask of single events, run as one.
+
+Such queries are the members of a *family*. The index finds for each of them the events that pass its tests;
+from there on the family has one set of operators. An event that passes the tests of several members comes
+in several copies, one for each, and the member is one more key by which all patterns are parted. So members
+never meet, each finds what it would find by itself, and what a step costs follows the events that passed.
+Members come and go at any time: a new one has a number that nobody had before, and so no past.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Set
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from whimbrel.engine.deriver import DeriveOperator
+from whimbrel.engine.identity import HashArray, hashes
+from whimbrel.engine.pipeline import Pipeline, RunningOperator
+from whimbrel.engine.required_columns import ColumnSet, RequiredColumns
+from whimbrel.engine.row_store import Lineage, RowStore
+from whimbrel.engine.source_events import Selector, SourceEvents
+from whimbrel.engine.streams import MEMBER, OperatorStream, RowsFrame, SharedWatermark, members_of
+from whimbrel.engine.values import Column, Int64Array
+from whimbrel.graph.expressions import GROUP, Attribute, Expr
+from whimbrel.graph.operators import Derive, Graph, JoinPattern, Operator, Source
+from whimbrel.graph.policies import Partitioning
+from whimbrel.graph.query import Query
+from whimbrel.graph.template import GraphTemplate
+from whimbrel.model.schema import Type
+
+BITS = 20
+"""Of the number of a copy, so many tell the member; the others tell the event."""
+MOST_MEMBERS = 1 << BITS
+_MEMBER = MOST_MEMBERS - 1
+ROWS = 1 << 20
+"""Copies that are processed at once."""
+
+_MEMBER_OF_EVENT = Attribute(None, MEMBER.name)
+_MEMBER_OF_MATCH = Attribute(GROUP, MEMBER.name)
+
+
+class InstanceRows(RowStore):
+    """The atomic events as a family sees them: a copy for each member that an event concerns.
+
+    Nothing is copied: the number of a copy is made of those of the event and of the member.
+    """
+
+    def __init__(self, events: RowStore) -> None:
+        super().__init__()
+        self.events = events
+
+    @property
+    def first(self) -> int:
+        """The number of the oldest copy still here."""
+        return self.events.first << BITS
+
+    def column(self, key: Expr, rows: Int64Array) -> Column:
+        """Give a column's values at some copies."""
+        if key == _MEMBER_OF_EVENT:
+            return Column(Type.INT, rows & _MEMBER)
+        return self.events.column(key, rows >> BITS)
+
+    def spans(self, rows: Int64Array) -> tuple[Int64Array, Int64Array]:
+        """Give the starts and ends of some copies."""
+        return self.events.spans(rows >> BITS)
+
+    def lineage(self, rows: Int64Array) -> Lineage:
+        """Give the atomic events below some copies: themselves."""
+        return Lineage.single(rows)
+
+    def names(self, part: str | None = None) -> list[str]:
+        """Name the attributes that any remembered event has."""
+        return self.events.names(part)
+
+    def has_any(self, keys: Set[Expr]) -> bool:
+        """Tell whether any remembered event has one of some columns."""
+        return self.events.has_any(keys)
+
+
+@dataclass(eq=False, slots=True)
+class TemplateInput:
+    """One selection of atomic events, for all members of a family."""
+
+    stream: OperatorStream
+    rows: list[Int64Array] = field(default_factory=list)
+    members: list[int] = field(default_factory=list)
+
+    def take(self) -> Int64Array:
+        """Give the copies that came since it was last asked, in order."""
+        if not self.rows:
+            return np.zeros(0, np.int64)
+        lengths = [len(rows) for rows in self.rows]
+        copies = (np.concatenate(self.rows) << BITS) | np.repeat(np.array(self.members, np.int64), lengths)
+        copies.sort()
+        self.rows, self.members = [], []
+        return copies
+
+
+@dataclass(eq=False, frozen=True, slots=True)
+class InstanceSubscriber:
+    """Where one member of a family gets the events of one selection."""
+
+    family: str
+    slot: TemplateInput
+    member: int
+
+    def add(self, rows: Int64Array) -> None:
+        """Take new events."""
+        self.slot.rows.append(rows)
+        self.slot.members.append(self.member)
+
+
+@dataclass(slots=True)
+class InstanceTypeNames:
+    """What the events of one definition are called, member by member, and the hashes of these names."""
+
+    assigned: Collection[str]
+    names: list[str] = field(default_factory=list)
+    _hashes: tuple[HashArray, HashArray] = field(
+        default_factory=lambda: (np.zeros(0, np.uint64), np.zeros(0, np.uint64))
+    )
+
+    def hashes(self, members: Int64Array) -> tuple[HashArray, HashArray]:
+        """Give the hash of the name for each of some members."""
+        if len(self._hashes[0]) < len(self.names):
+            self._hashes = hashes(pa.array(self.names))
+        high, low = self._hashes
+        return high[members], low[members]
+
+
+class TemplateDeriveOperator(DeriveOperator):
+    """A `Derive` for all members of a family."""
+
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
+        self.names = InstanceTypeNames({assign.name for case in self.op.cases for assign in case.assign})
+        self.stream.kinds = self.names
+
+    def _kind(self, frame: RowsFrame) -> tuple[HashArray, HashArray]:
+        return self.names.hashes(frame.key(MEMBER).values)
+
+    def _marks(self, frame: RowsFrame) -> dict[Expr, Column]:
+        return {_MEMBER_OF_EVENT: frame.key(MEMBER)}
+
+
+@dataclass(slots=True)
+class QueryInstance:
+    """A query that runs as a member of a family, or may, once it is known how many there are."""
+
+    query: Query
+    name: str
+    outline: GraphTemplate
+    reach: int
+    required: ColumnSet
+    used: tuple[Selector, ...]
+    streams: tuple[OperatorStream, ...]
+    """The selections of atomic events that it reads."""
+    family: QueryTemplate | None = None
+    subscribers: tuple[InstanceSubscriber, ...] = ()
+
+
+class QueryTemplate(Pipeline):
+    """Queries of one outline at run time."""
+
+    def __init__(self, drawn: GraphTemplate, atoms: SourceEvents, name: str) -> None:
+        self._copies = OperatorStream(
+            "events", InstanceRows(atoms.stream.store), clock=SharedWatermark(atoms.stream.watermark)
+        )
+        self.slots: list[TemplateInput] = []
+        self.members: list[str | None] = []
+        """Names of the queries by number; None for those that are gone."""
+        self.size = 0
+        super().__init__(Query(_parted(drawn.model())), atoms, name, ())
+
+    def _events(self) -> OperatorStream:
+        return self._copies
+
+    def _needs(self) -> RequiredColumns:
+        matches = [each.name for each in self.graph.operators if isinstance(each, JoinPattern)]
+        return RequiredColumns(self.graph, {}, asked={name: {_MEMBER_OF_MATCH} for name in matches})
+
+    def _deploy(self, operator: Operator) -> None:
+        if isinstance(operator, Source):
+            known = operator.event_type
+            stream = OperatorStream(
+                operator.name, self._copies.store, event_type=known, clock=self._copies.clock
+            )
+            self.slots.append(TemplateInput(stream))
+            self.streams[operator.name] = stream
+        else:
+            super()._deploy(operator)
+
+    def _runtime(self, operator: Operator) -> RunningOperator:
+        if isinstance(operator, Derive):
+            return TemplateDeriveOperator(self.graph, operator, self.streams, self.context)
+        return super()._runtime(operator)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether it has no number left for another member."""
+        return len(self.members) >= MOST_MEMBERS
+
+    def join(self, member: QueryInstance) -> None:
+        """Take in a member: it gets the events that come from now on."""
+        number = len(self.members)
+        self.enter(member.name, member.outline.types)
+        self.attach(member, number)
+
+    def enter(self, name: str | None, types: Iterable[str]) -> None:
+        """Give the next number to a member, or to one that is gone."""
+        self.members.append(name)
+        self.size += name is not None
+        for definition, kind in zip(self._definitions(), types, strict=True):
+            definition.names.names.append(kind)
+
+    def _definitions(self) -> list[TemplateDeriveOperator]:
+        return [each for each in self.runtimes.values() if isinstance(each, TemplateDeriveOperator)]
+
+    def attach(self, member: QueryInstance, number: int) -> None:
+        """Let a member have the events that pass its tests."""
+        member.family = self
+        member.subscribers = tuple(InstanceSubscriber(self.name, slot, number) for slot in self.slots)
+        for stream, subscriber in zip(member.streams, member.subscribers, strict=True):
+            del stream.users[member.name]
+            stream.subscribers[subscriber] = None
+        self.required.atoms |= member.required.atoms
+        self.required.all_atoms |= member.required.all_atoms
+
+    def leave(self, member: QueryInstance) -> None:
+        """Let a member go. What its events began is found by nobody, and forgotten in time."""
+        for atom, subscriber in zip(member.used, member.subscribers, strict=True):
+            self.atoms.unsubscribe(atom, subscriber)
+        self.members[member.subscribers[0].member] = None
+        self.size -= 1
+        member.family, member.subscribers = None, ()
+
+    def rounds(self) -> Iterator[None]:
+        """Process what is new, a stretch of time after the other if it is much."""
+        found = [slot.take() for slot in self.slots]
+        for row in self._cuts(found):
+            stop = row << BITS
+            end = int(self.atoms.stream.store.spans(np.array([row]))[1][0])
+            self._step([copies[: np.searchsorted(copies, stop)] for copies in found], end - 1)
+            yield
+            found = [copies[np.searchsorted(copies, stop) :] for copies in found]
+        self._step(found, self.atoms.stream.watermark)
+        yield
+
+    def _cuts(self, found: list[Int64Array]) -> list[int]:
+        """Give the events at which a new round begins."""
+        if sum(map(len, found)) <= ROWS:
+            return []
+        copies = np.sort(np.concatenate(found))
+        cuts: list[int] = np.unique(copies[ROWS::ROWS] >> BITS).tolist()
+        return cuts
+
+    def _step(self, found: list[Int64Array], watermark: int) -> None:
+        self._copies.clock.watermark = max(self._copies.clock.watermark, watermark)
+        for slot, copies in zip(self.slots, found, strict=True):
+            slot.stream.new = copies
+        self.step()
+        for slot in self.slots:
+            slot.stream.new = np.zeros(0, np.int64)
+
+    def reported(self, stream: OperatorStream) -> Int64Array:
+        """Give the new rows of an output that belong to a member, and not to one that is gone."""
+        there = np.array([name is not None for name in self.members], np.bool_)
+        return stream.new[there[members_of(stream, stream.new)]]
+
+    def queries(self, stream: OperatorStream, rows: Int64Array) -> pa.Array:
+        """Name the query that found each of some rows of an output."""
+        return pa.array(self.members, pa.string()).take(pa.array(members_of(stream, rows)))
+
+
+def _parted(graph: Graph) -> Graph:
+    """Part all patterns of a graph by member."""
+    return replace(graph, operators=tuple(_with_member(operator) for operator in graph.operators))
+
+
+def _with_member(operator: Operator) -> Operator:
+    if isinstance(operator, JoinPattern):
+        return replace(operator, partitioning=Partitioning((*operator.partitioning.keys, MEMBER)))
+    return operator

@@ -1,0 +1,94 @@
+"""Taking events back: a session goes on as if they had never come."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from whimbrel.engine.report import together
+from whimbrel.errors import QueryError
+from whimbrel.graph.motion import Encounter, Motion
+from whimbrel.graph.operators import Custom, Graph, JoinPattern
+from whimbrel.graph.policies import Context
+from whimbrel.graph.sequence import NO_SKIP, StepPattern
+from whimbrel.model.time import format_instant
+
+if TYPE_CHECKING:
+    from whimbrel.engine.session import Session
+
+
+@dataclass(frozen=True, slots=True)
+class Retraction:
+    """What changed when events were taken back."""
+
+    events: int
+    """How many of them the session knew."""
+    detections: pa.Table
+    """Detections that hold now that the events are gone, and did not before."""
+    withdrawn: pa.Table
+    """Detections that had been given, and hold no longer."""
+
+
+def replayed(session: Session, ids: Collection[str]) -> tuple[Retraction, Session | None]:
+    """Find out what the events that a session remembers give without some of them.
+
+    Gives the difference, and the session that has never seen them; None if none of them is remembered.
+    """
+    events = session.remembered()
+    gone = _named(events, ids)
+    known = int(pc.sum(gone).as_py() or 0)
+    if not known:
+        nothing = together([], session.coordinates)
+        return Retraction(0, nothing, nothing), None
+    _check_memory(session)
+    with_them, without = session.twin(), session.twin()
+    before, after = _run(with_them, events, session), _run(without, events.filter(pc.invert(gone)), session)
+    new = after.filter(pc.invert(pc.is_in(after.column("id"), before.column("id"))))
+    withdrawn = before.filter(pc.invert(pc.is_in(before.column("id"), after.column("id"))))
+    return Retraction(known, new, withdrawn), without
+
+
+def _named(events: pa.Table, ids: Collection[str]) -> pa.Array:
+    if "id" not in events.column_names:
+        return pa.array([False] * events.num_rows, pa.bool_())
+    texts = events.column("id").combine_chunks().cast(pa.string())
+    return pc.is_in(texts, pa.array(sorted(ids), pa.string()))
+
+
+def _run(twin: Session, events: pa.Table, session: Session) -> pa.Table:
+    found = twin.feed(events.combine_chunks().to_batches())
+    found += twin.feed(None, session.watermark)
+    return together(found, session.coordinates)
+
+
+def _check_memory(session: Session) -> None:
+    """Refuse where what was forgotten may decide what becomes of events that are still remembered."""
+    since = session.remembers_since
+    if since is None:
+        return
+    for name in session.queries:
+        why = _reaches_farther(session.query(name).graph)
+        if why is not None:
+            raise QueryError(
+                f"{name!r} {why}, and what happened before {format_instant(since)} is forgotten",
+                hint="open the session with a longer memory: Session(query, remember='1 d')",
+            )
+
+
+def _reaches_farther(graph: Graph) -> str | None:
+    """Say why a query depends on more than the events that it remembers; None if it does not."""
+    for operator in graph.operators:
+        match operator:
+            case JoinPattern() if operator.context is not Context.EACH or operator.consuming:
+                return "uses events up"
+            case StepPattern() if operator.skip != NO_SKIP:
+                return "uses events up"
+            case Custom():
+                return "uses events up"
+            case Motion() | Encounter():
+                return "knows where movers were"
+    return None

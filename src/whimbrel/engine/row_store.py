@@ -1,0 +1,283 @@
+"""What the engine still remembers of a stream: rows by number, columns by the expression they hold.
+
+A stream of plain events keeps its attributes as `Attribute(None, name)`; a stream of composites keeps
+what later operators read of its parts, as `Attribute("a", "speed")` or `avg(a.speed)`. The *lineage* of a
+row lists the atomic events it was made of, as row numbers of the stream of all atomic events.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Set
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from whimbrel.engine.values import Column, Int64Array, concat, nothing
+from whimbrel.graph.expressions import Attribute, Expr
+
+SMALL = 16_384
+"""Neighbouring chunks up to this many rows are merged, so that single events do not pile up as chunks."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lineage:
+    """For every row the atomic events below it, in the order of the parts."""
+
+    offsets: Int64Array
+    refs: Int64Array
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    @property
+    def oldest(self) -> Int64Array:
+        """The first atomic event below each row: they are numbered in order."""
+        return np.minimum.reduceat(self.refs, self.offsets[:-1])
+
+    @staticmethod
+    def single(refs: Int64Array) -> Lineage:
+        """Make the lineage of rows that are atomic events themselves."""
+        return Lineage(np.arange(len(refs) + 1, dtype=np.int64), refs)
+
+    def take(self, rows: Int64Array) -> Lineage:
+        """Give the lineage of some rows."""
+        lengths = self.offsets[rows + 1] - self.offsets[rows]
+        return Lineage(offsets_of(lengths), self.refs[ranges(self.offsets[rows], lengths)])
+
+    @staticmethod
+    def concat(parts: list[Lineage]) -> Lineage:
+        """Put the rows of several lineages one after the other."""
+        lengths = np.concatenate([np.diff(part.offsets) for part in parts])
+        return Lineage(offsets_of(lengths), np.concatenate([part.refs for part in parts]))
+
+    @staticmethod
+    def zip(parts: list[Lineage]) -> Lineage:
+        """Join several lineages row by row."""
+        if len(parts) == 1:
+            return parts[0]
+        lengths = np.stack([np.diff(part.offsets) for part in parts], axis=1)
+        joined = Lineage.concat(parts)
+        rows = len(lengths)
+        # Row r of part p is row p * rows + r of the concatenation.
+        order = (np.arange(len(parts))[None, :] * rows + np.arange(rows)[:, None]).reshape(-1)
+        return Lineage(offsets_of(lengths.sum(axis=1)), joined.take(order).refs)
+
+
+def offsets_of(lengths: Int64Array) -> Int64Array:
+    """Turn the lengths of segments into where each begins and the last one ends."""
+    offsets = np.zeros(len(lengths) + 1, np.int64)
+    np.cumsum(lengths, out=offsets[1:])
+    return offsets
+
+
+def ranges(starts: Int64Array, lengths: Int64Array) -> Int64Array:
+    """Give starts[0], starts[0] + 1, ... for `lengths[0]` numbers, then the same for the next."""
+    total = int(lengths.sum())
+    if total == 0:
+        return np.zeros(0, np.int64)
+    offsets = offsets_of(lengths)[:-1]
+    return np.repeat(starts - offsets, lengths) + np.arange(total)
+
+
+def different(numbers: Int64Array) -> tuple[Int64Array, Int64Array]:
+    """Give the different numbers in order, and for each number its place among them."""
+    if not len(numbers):
+        return numbers, numbers
+    low = int(numbers.min())
+    span = int(numbers.max()) - low + 1
+    if span > 16 * len(numbers) + 1024:
+        found, inverse = np.unique(numbers, return_inverse=True)
+        return found, inverse
+    # They lie close together: mark them on a line instead of sorting.
+    marked = np.zeros(span, np.bool_)
+    marked[numbers - low] = True
+    return np.nonzero(marked)[0] + low, (np.cumsum(marked) - 1)[numbers - low]
+
+
+@dataclass(slots=True)
+class Chunk:
+    """Successive rows of a stream."""
+
+    first: int
+    start: Int64Array
+    end: Int64Array
+    columns: dict[Expr, Column]
+    lineage: Lineage | None
+    """None for atomic events: each is its own lineage."""
+    last: int
+    """The largest end of its rows."""
+
+    def __len__(self) -> int:
+        return len(self.end)
+
+    def without_first(self, count: int) -> Chunk:
+        """Copy all rows but the first so many."""
+        rows = np.arange(count, len(self))
+        return Chunk(
+            self.first + count,
+            self.start[rows],
+            self.end[rows],
+            {key: column.take(rows) for key, column in self.columns.items()},
+            None if self.lineage is None else self.lineage.take(rows),
+            self.last,
+        )
+
+
+@dataclass(slots=True)
+class RowStore:
+    """The remembered rows of one stream, numbered from 0 since the beginning."""
+
+    chunks: list[Chunk] = field(default_factory=list)
+    total: int = 0
+
+    @property
+    def first(self) -> int:
+        """The number of the oldest row still here."""
+        return self.chunks[0].first if self.chunks else self.total
+
+    def __len__(self) -> int:
+        return self.total - self.first
+
+    def append(
+        self,
+        start: Int64Array,
+        end: Int64Array,
+        columns: Mapping[Expr, Column],
+        lineage: Lineage | None,
+    ) -> Int64Array:
+        """Add rows; give their numbers."""
+        rows = np.arange(self.total, self.total + len(end))
+        if len(end):
+            self.chunks.append(Chunk(self.total, start, end, dict(columns), lineage, int(end.max())))
+            self.total += len(end)
+            self._merge_small()
+        return rows
+
+    def _merge_small(self) -> None:
+        while len(self.chunks) > 1:
+            older, newer = self.chunks[-2:]
+            if len(older) > SMALL or len(older) > 2 * len(newer):
+                return
+            self.chunks[-2:] = [_merged(older, newer)]
+
+    def forget_before(self, time: int) -> bool:
+        """Drop the oldest rows, which end before `time`, where that is worth it; tell whether it was."""
+        keep = 0
+        while keep < len(self.chunks) and self.chunks[keep].last < time:
+            keep += 1
+        del self.chunks[:keep]
+        if not self.chunks:
+            return keep > 0
+        oldest = self.chunks[0]
+        if oldest.end[(len(oldest) - 1) // 2] >= time:
+            return keep > 0  # so does all that follows, which is more than half
+        over = int(np.searchsorted(np.maximum.accumulate(oldest.end), time))
+        if 2 * over < len(oldest):  # copying the others would cost more than it saves
+            return keep > 0
+        self.chunks[0] = oldest.without_first(over)
+        return True
+
+    def forget_all(self) -> None:
+        """Drop all rows; new ones get the next numbers."""
+        self.chunks.clear()
+
+    def column(self, key: Expr, rows: Int64Array) -> Column:
+        """Give a column's values at some rows; nulls of unknown type if there is no such column."""
+        pieces = [
+            chunk.columns[key].take(local) if key in chunk.columns else nothing(len(local))
+            for chunk, local, _ in self._located(rows)
+        ]
+        return self._reassemble(pieces, rows)
+
+    def spans(self, rows: Int64Array) -> tuple[Int64Array, Int64Array]:
+        """Give the starts and ends of some rows."""
+        start, end = np.empty(len(rows), np.int64), np.empty(len(rows), np.int64)
+        for chunk, local, at in self._located(rows):
+            start[at], end[at] = chunk.start[local], chunk.end[local]
+        return start, end
+
+    def lineage(self, rows: Int64Array) -> Lineage:
+        """Give the atomic events below some rows."""
+        if not self.chunks or self.chunks[0].lineage is None:
+            return Lineage.single(np.asarray(rows, np.int64))
+        pieces, places = [], []
+        for chunk, local, at in self._located(rows):
+            assert chunk.lineage is not None
+            pieces.append(chunk.lineage.take(local))
+            places.append(np.arange(len(rows))[at])
+        if not pieces:
+            return Lineage(np.zeros(1, np.int64), np.zeros(0, np.int64))
+        if len(pieces) == 1:
+            return pieces[0]
+        return Lineage.concat(pieces).take(np.argsort(np.concatenate(places), kind="stable"))
+
+    def names(self, part: str | None = None) -> list[str]:
+        """Name the attributes that any remembered row has of its own, or of a part."""
+        found: dict[str, None] = {}
+        for chunk in self.chunks:
+            for key in chunk.columns:
+                if isinstance(key, Attribute) and key.part == part:
+                    found.setdefault(key.name)
+        return list(found)
+
+    def has_any(self, keys: Set[Expr]) -> bool:
+        """Tell whether any remembered row has one of some columns."""
+        return any(keys & chunk.columns.keys() for chunk in self.chunks)
+
+    def _located(self, rows: Int64Array) -> Iterable[tuple[Chunk, Int64Array, Int64Array | slice]]:
+        """Part row numbers by chunk: the chunk, the places inside it, the places in `rows`."""
+        if not len(rows):
+            return
+        if len(self.chunks) == 1 or int(rows.min()) >= self.chunks[-1].first:
+            chunk = self.chunks[-1]
+            yield chunk, rows - chunk.first, slice(None)
+            return
+        if bool((rows[1:] >= rows[:-1]).all()):
+            yield from self._located_in_order(rows)
+            return
+        firsts = np.array([chunk.first for chunk in self.chunks])
+        owner = np.searchsorted(firsts, rows, side="right") - 1
+        for number in range(int(owner.min()), int(owner.max()) + 1):
+            at = np.nonzero(owner == number)[0]
+            if len(at):
+                yield self.chunks[number], rows[at] - self.chunks[number].first, at
+
+    def _located_in_order(self, rows: Int64Array) -> Iterable[tuple[Chunk, Int64Array, slice]]:
+        begin = 0
+        for number, chunk in enumerate(self.chunks):
+            is_last = number + 1 == len(self.chunks)
+            stop = len(rows) if is_last else int(np.searchsorted(rows, self.chunks[number + 1].first))
+            if stop > begin:
+                yield chunk, rows[begin:stop] - chunk.first, slice(begin, stop)
+            begin = stop
+
+    def _reassemble(self, pieces: list[Column], rows: Int64Array) -> Column:
+        if not pieces:
+            return nothing(len(rows))
+        if len(pieces) == 1:
+            return pieces[0]
+        located = [at for _, _, at in self._located(rows)]
+        whole = concat(pieces)
+        if isinstance(located[0], slice):
+            return whole
+        places = np.concatenate([np.arange(len(rows))[at] for at in located])
+        return whole.take(np.argsort(places, kind="stable"))
+
+
+def _merged(older: Chunk, newer: Chunk) -> Chunk:
+    keys = dict.fromkeys([*older.columns, *newer.columns])
+    columns = {
+        key: concat([chunk.columns.get(key) or nothing(len(chunk)) for chunk in (older, newer)])
+        for key in keys
+    }
+    lineage = None
+    if older.lineage is not None and newer.lineage is not None:
+        lineage = Lineage.concat([older.lineage, newer.lineage])
+    return Chunk(
+        older.first,
+        np.concatenate([older.start, newer.start]),
+        np.concatenate([older.end, newer.end]),
+        columns,
+        lineage,
+        max(older.last, newer.last),
+    )

@@ -1,0 +1,166 @@
+"""The atomic events, and which of them each deployed query asked for.
+
+Everything that reads a single event (its type and the conditions on it) is tested here, once for all
+queries: equal tests are shared, all of them are found through one index, and queries only see the rows
+that passed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+
+import numpy as np
+import pyarrow as pa
+
+from whimbrel.engine.condition_index import TypeIndex
+from whimbrel.engine.identity import NUMBER
+from whimbrel.engine.ingest import Released, of_types
+from whimbrel.engine.shapes import SHAPE, shape_texts
+from whimbrel.engine.streams import ARRIVAL, ExecutionContext, OperatorStream, Subscriber
+from whimbrel.engine.values import Column, Int64Array, decoded, from_arrow, nothing
+from whimbrel.graph.expressions import Attribute, Expr
+from whimbrel.graph.operators import ANY
+from whimbrel.model.schema import Coordinates, Type
+from whimbrel.model.time import TIME_POINT
+
+Selector = tuple[str, Expr | None]
+"""A type, and a condition on one event of it."""
+
+_NONE = np.zeros(0, np.int64)
+MOST = 0.75
+"""If more of the events than this are read, the others are not worth leaving out."""
+
+
+class SourceEvents:
+    """The stream of all atomic events, and its selections."""
+
+    def __init__(self, context: ExecutionContext) -> None:
+        self.context = context
+        self.stream = context.atoms
+        self._types: dict[str, TypeIndex] = {}
+        self._touched: list[OperatorStream] = []
+
+    @property
+    def types(self) -> Collection[str]:
+        """The types that any query reads, now and whenever it is looked at."""
+        return self._types.keys()
+
+    def select(self, atom: Selector, user: str) -> OperatorStream:
+        """Give a query the stream of the events that pass a test; equal tests share one."""
+        event_type, condition = atom
+        index = self._types.setdefault(event_type, TypeIndex())
+        if condition not in index.streams:
+            known = None if event_type == ANY else event_type
+            selection = OperatorStream(
+                event_type, self.stream.store, event_type=known, clock=self.stream.clock
+            )
+            index.add(condition, selection)
+        selection = index.streams[condition]
+        selection.users[user] = None
+        return selection
+
+    def release(self, atom: Selector, user: str) -> None:
+        """Say that a query no longer needs a test."""
+        event_type, condition = atom
+        index = self._types.get(event_type)
+        if index is None or condition not in index.streams:
+            return
+        selection = index.streams[condition]
+        selection.users.pop(user, None)
+        self._drop_unread(index, atom, selection)
+
+    def unsubscribe(self, atom: Selector, subscriber: Subscriber) -> None:
+        """Say that a member of a family no longer needs a test."""
+        index = self._types[atom[0]]
+        selection = index.streams[atom[1]]
+        del selection.subscribers[subscriber]
+        self._drop_unread(index, atom, selection)
+
+    def _drop_unread(self, index: TypeIndex, atom: Selector, selection: OperatorStream) -> None:
+        if not selection.users and not selection.subscribers:
+            index.remove(atom[1])
+            if not index.streams:
+                del self._types[atom[0]]
+
+    def feed(self, released: Released, columns: Iterable[str] | None) -> list[OperatorStream]:
+        """Append released events and find out which tests they pass; give the selections that have any."""
+        self.clear()
+        released = self._of_types_read(released)
+        held = columns_of(released, columns, self.context.coordinates)
+        rows = self.stream.store.append(released.start, released.end, held, None)
+        for event_type, of_type in self._by_type(released.batch, rows):
+            self._touched += self._types[event_type].feed(of_type, self.context)
+        return self._touched
+
+    def _of_types_read(self, released: Released) -> Released:
+        """Leave out events of types that no query reads, so that they need not be remembered."""
+        types = released.batch.column("type")
+        kept = np.flatnonzero(of_types(types, self._types))
+        if len(kept) > MOST * len(types):
+            return released  # copying would cost more than remembering
+        return released.filtered(kept)
+
+    def advance(self, watermark: int) -> None:
+        """Let time pass for all selections: they have one clock."""
+        self.stream.watermark = watermark
+
+    def clear(self) -> None:
+        """Say that nothing is new."""
+        for selection in self._touched:
+            selection.new = _NONE
+        self._touched = []
+
+    def _by_type(self, batch: pa.RecordBatch, rows: Int64Array) -> Iterable[tuple[str, Int64Array]]:
+        types = batch.column("type")
+        if not pa.types.is_dictionary(types.type):
+            types = types.dictionary_encode()
+        codes = types.indices.to_numpy(zero_copy_only=False)
+        names = decoded(types.dictionary).to_pylist()
+        if ANY in self._types and len(rows):
+            points = [code for code, name in enumerate(names) if name.startswith(TIME_POINT)]
+            yield ANY, rows[~np.isin(codes, points)] if points else rows
+        for code, name in enumerate(names):
+            if name in self._types:
+                of_type = rows[codes == code]
+                if len(of_type):
+                    yield name, of_type
+
+
+def columns_of(
+    released: Released, wanted: Iterable[str] | None, coordinates: Coordinates | None
+) -> dict[Expr, Column]:
+    """Read the columns of a batch that any query needs."""
+    batch = released.batch
+    always = ("id", "type", "source", "x", "y")
+    names = (
+        batch.schema.names
+        if wanted is None
+        else [n for n in batch.schema.names if n in always or n in wanted]
+    )
+    columns: dict[Expr, Column] = {}
+    for name in names:
+        if name not in ("start", "end", "geometry"):
+            columns[Attribute(None, name)] = from_arrow(batch.column(name))
+    if released.number is not None:
+        columns[NUMBER] = Column(Type.INT, released.number)
+    if released.arrival is not None:
+        columns[ARRIVAL] = Column(Type.INT, released.arrival)
+    if "geometry" in batch.schema.names:
+        columns |= _polygons(columns, batch.column("geometry"), coordinates)
+    return columns
+
+
+def _polygons(
+    points: dict[Expr, Column], geometry: pa.Array, coordinates: Coordinates | None
+) -> dict[Expr, Column]:
+    """Give the shapes of events that are no points, and the centres of all."""
+    from whimbrel.space.geometry import centres
+
+    wkb = geometry.to_numpy(zero_copy_only=False)
+    found: dict[Expr, Column] = {SHAPE: from_arrow(shape_texts(wkb))}
+    for axis, middle in zip(("x", "y"), centres(wkb, coordinates), strict=True):
+        own = points.get(Attribute(None, axis)) or nothing(len(middle))
+        values = middle if own.type is None else np.where(own.nulls, middle, own.values)
+        null = np.isnan(values)
+        found[Attribute(None, axis)] = Column(Type.FLOAT, values, null if null.any() else None)
+    return found

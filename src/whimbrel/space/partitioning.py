@@ -1,0 +1,114 @@
+"""Dealing out events to shards so that whatever lies close together meets in one of them.
+
+The plane or the globe is cut into cells, and every cell belongs to a shard. An event goes to the shard of its
+own cell, its *home*, and as a copy to every other shard that has a cell within reach. So the home of an event
+knows everything that lies within reach of it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from whimbrel.model.schema import Coordinates
+from whimbrel.space.geometry import METRES_PER_DEGREE, Floats
+
+Ints = npt.NDArray[np.int64]
+
+CELLS_PER_REACH = 8.0
+"""A cell is so many times as wide as the reach: wider cells mean fewer copies and fewer cells."""
+MARGIN = 1.001
+"""Rounding must not keep from a shard what lies at the very edge of its reach."""
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionedRows:
+    """Copies of events: which event, for which shard, and whether it is at home there."""
+
+    row: Ints
+    shard: Ints
+    home: npt.NDArray[np.bool_]
+
+
+def deal(
+    x: Floats, y: Floats, reach_m: float, shards: int, coordinates: Coordinates | None
+) -> PartitionedRows:
+    """Deal out events at points (NaN: nowhere) to shards; every copy comes once."""
+    cells = _Globe(reach_m) if coordinates is Coordinates.LONLAT else _Plane(reach_m)
+    nowhere = np.isnan(x) | np.isnan(y)
+    x, y = np.where(nowhere, 0.0, x), np.where(nowhere, 0.0, y)
+    numbers = np.stack([cells.at(x, y), *cells.corners(x, y)])
+    numbers[:, nowhere] = 0  # what lies nowhere is near nothing: any home will do
+    of_cell = (_scrambled(numbers) % np.uint64(shards)).astype(np.int64)
+    new = np.ones(of_cell.shape, np.bool_)
+    for place in range(1, len(of_cell)):
+        new[place] = (of_cell[:place] != of_cell[place]).all(axis=0)
+    corner, row = np.nonzero(new)
+    order = np.argsort(row, kind="stable")
+    corner, row = corner[order], row[order]
+    return PartitionedRows(row, of_cell[corner, row], corner == 0)
+
+
+class _Plane:
+    def __init__(self, reach_m: float) -> None:
+        self.reach = max(reach_m, 1e-3) * MARGIN
+        self.size = self.reach * CELLS_PER_REACH
+
+    def at(self, x: Floats, y: Floats) -> Ints:
+        return _number(np.floor(y / self.size), np.floor(x / self.size))
+
+    def corners(self, x: Floats, y: Floats) -> list[Ints]:
+        """Give the cells at the corners of the square within reach: it is smaller than a cell."""
+        steps = (-self.reach, self.reach)
+        return [self.at(x + dx, y + dy) for dx in steps for dy in steps]
+
+
+class _Globe:
+    def __init__(self, reach_m: float) -> None:
+        self.reach = max(reach_m, 1e-3) * MARGIN / METRES_PER_DEGREE
+        self.size = self.reach * CELLS_PER_REACH
+
+    def at(self, lon: Floats, lat: Floats) -> Ints:
+        row = np.floor(lat / self.size)
+        return self._cell(row, lon)
+
+    def _cell(self, row: Floats, lon: Floats) -> Ints:
+        columns = self._columns(row)
+        column = np.floor(((lon + 180.0) % 360.0) / 360.0 * columns)
+        return _number(row, np.minimum(column, columns - 1))
+
+    def _columns(self, row: Floats) -> Floats:
+        """Give the number of cells in rows: fewer towards the poles, so that each is wide enough."""
+        far = np.maximum(np.abs(row), np.abs(row + 1)) * self.size
+        narrowest = self._half_width(far + self.size)
+        return np.maximum(1.0, np.floor(360.0 / (CELLS_PER_REACH * narrowest)))
+
+    def _half_width(self, lat: Floats) -> Floats:
+        """Give the reach in degrees of longitude, for events up to a latitude."""
+        nearest_pole = np.minimum(np.abs(lat) + self.reach, 90.0)
+        with np.errstate(divide="ignore", over="ignore"):
+            return np.minimum(self.reach / np.maximum(np.cos(np.radians(nearest_pole)), 1e-12), 180.0)
+
+    def corners(self, lon: Floats, lat: Floats) -> list[Ints]:
+        half = self._half_width(lat)
+        found = []
+        for dy in (-self.reach, self.reach):
+            row = np.floor((lat + dy) / self.size)
+            found += [self._cell(row, lon - half), self._cell(row, lon + half)]
+        return found
+
+
+def _number(row: Floats, column: Floats) -> Ints:
+    """Give cells numbers; two that share one go to one shard, which harms nothing."""
+    return row.astype(np.int64) * np.int64(1_000_003) + column.astype(np.int64)
+
+
+def _scrambled(numbers: Ints) -> npt.NDArray[np.uint64]:
+    """Spread neighbouring numbers over all shards."""
+    bits = numbers.astype(np.uint64)
+    with np.errstate(over="ignore"):
+        bits = (bits ^ (bits >> np.uint64(33))) * np.uint64(0xFF51AFD7ED558CCD)
+        bits = (bits ^ (bits >> np.uint64(33))) * np.uint64(0xC4CEB9FE1A85EC53)
+    return bits ^ (bits >> np.uint64(33))
