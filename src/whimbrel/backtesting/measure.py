@@ -32,7 +32,7 @@ from whimbrel.plan.counted import MULTIPLES, Bursts, Origin, Part, Statistics
 
 WEIGHED = 1_000
 """How many events of each stream are weighed."""
-TimePoints = Callable[[], float]
+Clock = Callable[[], float]
 """Seconds, from any beginning: `time.process_time` for one."""
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -42,7 +42,7 @@ def measure(
     query: Query | Compilable,
     events: Any,
     *,
-    clock: TimePoints | None = None,
+    clock: Clock | None = None,
     rejected: RejectedWriter | None = None,
     **settings: Any,
 ) -> Statistics:
@@ -79,7 +79,7 @@ class _Measuring(Session):
 
     shares_work = False
 
-    def __init__(self, query: Query, clock: TimePoints | None, **settings: Any) -> None:
+    def __init__(self, query: Query, clock: Clock | None, **settings: Any) -> None:
         super().__init__(query, lateness=None, name="measured", **settings)
         self._clock = clock
         self._made: dict[str, int] = {}
