@@ -17,7 +17,7 @@ define Late
 """
 
 
-class Desk:
+class QueryFolder:
     """A folder in which queries are tested."""
 
     def __init__(self, folder: Path) -> None:
@@ -52,6 +52,6 @@ class Desk:
 
 
 @pytest.fixture
-def desk(tmp_path: Path) -> Desk:
+def queries(tmp_path: Path) -> QueryFolder:
     """A folder in which queries are tested."""
-    return Desk(tmp_path)
+    return QueryFolder(tmp_path)

@@ -21,12 +21,7 @@ from whimbrel.graph.functions import Function
 from whimbrel.graph.query import Query
 from whimbrel.lang.reading import read
 from whimbrel.model.time import END_OF_TIME
-from whimbrel.testing.checking import (
-    Problem,
-    check_agreement,
-    check_expectations,
-    check_side_outputs,
-)
+from whimbrel.testing.checking import Problem, check_agreement, check_expectations, check_side_outputs
 from whimbrel.testing.observed import ObservedDetection, observed_detections
 from whimbrel.testing.parsing import ENDING, SIDE_OUTPUTS, read_tests
 from whimbrel.testing.scenario import Advance, Check, End, InputEvent, InputFile, Scenario
@@ -274,11 +269,10 @@ def compile_for(scenario: Scenario, ready: Query | None, functions: Sequence[Fun
 def _as_it_is(scenario: Scenario, query: Query) -> Query:
     settings = scenario.settings
     if settings.params or settings.horizon is not None or settings.emit is not None:
-        raise ScenarioError(
+        raise scenario.error(
             "params, horizon and emit are for queries in files; this one is compiled already",
-            scenario.at,
             "compile it with them: wb.compile(text, params=..., horizon=..., emit=...)",
-        ).located_in(scenario.text, str(scenario.file))
+        )
     return query
 
 
@@ -309,20 +303,19 @@ def query_file(scenario: Scenario) -> Path:
     for file in (beside, beside.with_suffix(".cpsl")):
         if file.exists():
             return file
-    raise ScenarioError(
+    raise scenario.error(
         "which query is tested?",
-        scenario.at,
         f"there is no {beside.name} beside the test file; name the query at the top: query NAME.wbl",
-    ).located_in(scenario.text, str(scenario.file))
+    )
 
 
 def _refuse_unknown_params(scenario: Scenario, query: Query) -> None:
     """Refuse values for parameters that the query does not have: the test would not test what it says."""
     for name, param in scenario.settings.params.items():
         if any(warning.startswith(f"the query has no parameter {name!r}") for warning in query.warnings):
-            raise ScenarioError(
-                f"the query has no parameter {name!r}", param.at, "declare it there: param NAME = ..."
-            ).located_in(scenario.text, str(scenario.file))
+            raise scenario.error(
+                f"the query has no parameter {name!r}", "declare it there: param NAME = ...", param.at
+            )
 
 
 def detect_whole(scenario: Scenario, query: Query, inputs: ScenarioInput) -> pa.Table:

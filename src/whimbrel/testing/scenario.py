@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 
-from whimbrel.errors import Span
+from whimbrel.errors import ScenarioError, Span
 from whimbrel.graph.policies import Context
 from whimbrel.model.schema import Coordinates, Type
 
@@ -171,3 +171,9 @@ class Scenario:
     def title(self) -> str:
         """The file and the name, as reports show them."""
         return f"{self.file}: {self.name}"
+
+    def error(self, message: str, hint: str, at: Span | None = None) -> ScenarioError:
+        """Make an error that shows a line of the file; where none is named, the one that begins the test."""
+        error = ScenarioError(message, at or self.at, hint)
+        error.located_in(self.text, str(self.file))
+        return error

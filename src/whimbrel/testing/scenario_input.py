@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from whimbrel.engine.input_notes import types_named
 from whimbrel.engine.required_columns import RequiredColumns
-from whimbrel.errors import DataError, ScenarioError
+from whimbrel.errors import DataError
 from whimbrel.graph.operators import Source
 from whimbrel.graph.query import Query
 from whimbrel.io.files import read_events
@@ -74,11 +74,10 @@ def _joined(tables: list[pa.Table], coordinates: Coordinates | None, scenario: S
     try:
         whole = pa.concat_tables(tables, promote_options="permissive")
     except pa.ArrowException as error:
-        raise ScenarioError(
+        raise scenario.error(
             f"the events of this test do not fit together: {error}",
-            scenario.at,
             "give an attribute values of one type, or declare its type in the query",
-        ).located_in(scenario.text, str(scenario.file)) from None
+        ) from None
     if coordinates is Coordinates.LONLAT:
         whole = whole.rename_columns(
             [{"x": "lon", "y": "lat"}.get(name, name) for name in whole.column_names]
