@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 
@@ -18,10 +19,18 @@ from whimbrel.model.batch import Normalised, normalise
 from whimbrel.model.columns import decoded
 from whimbrel.model.reading import Reading
 from whimbrel.model.schema import Coordinates, Type
-from whimbrel.testing.scenario import InputEvent, InputFile, Scenario, WrittenValue
+from whimbrel.testing.scenario import InputEvent, InputFile, Scenario
 
 INSTANT = pa.timestamp("us", "UTC")
-_ARROW = {Type.BOOL: pa.bool_(), Type.INT: pa.int64(), Type.FLOAT: pa.float64(), Type.TIMESTAMP: INSTANT}
+_FIXED = {"id": pa.string(), "type": pa.string(), "start": INSTANT, "end": INSTANT}
+_COLUMNS = _FIXED | {"source": pa.string(), "geometry": pa.binary(), "x": pa.float64(), "y": pa.float64()}
+_ARROW = {
+    Type.BOOL: pa.bool_(),
+    Type.INT: pa.int64(),
+    Type.FLOAT: pa.float64(),
+    Type.STRING: pa.string(),
+    Type.TIMESTAMP: INSTANT,
+}
 
 
 @dataclass(frozen=True)
@@ -68,9 +77,7 @@ def gather(scenario: Scenario, query: Query) -> ScenarioInput:
 
 def _joined(tables: list[pa.Table], coordinates: Coordinates | None, scenario: Scenario) -> pa.Table:
     if not tables:
-        return pa.table({"id": [], "type": [], "start": [], "end": []}).cast(
-            pa.schema([("id", pa.string()), ("type", pa.string()), ("start", INSTANT), ("end", INSTANT)])
-        )
+        return pa.schema(_FIXED).empty_table()
     try:
         whole = pa.concat_tables(tables, promote_options="permissive")
     except pa.ArrowException as error:
@@ -104,30 +111,19 @@ def _common(kinds: set[Type]) -> Type:
 
 
 def _table(event: InputEvent, kinds: Mapping[str, Type]) -> pa.Table:
-    columns: dict[str, pa.Array] = {
-        "id": pa.array([event.id], pa.string()),
-        "type": pa.array([event.type], pa.string()),
-        "start": pa.array([event.start], pa.int64()).cast(INSTANT),
-        "end": pa.array([event.end], pa.int64()).cast(INSTANT),
-    }
+    values: dict[str, Any] = {"id": event.id, "type": event.type, "start": event.start, "end": event.end}
     if event.source is not None:
-        columns["source"] = pa.array([event.source], pa.string())
+        values["source"] = event.source
     if isinstance(event.location, bytes):
-        columns["geometry"] = pa.array([event.location], pa.binary())
+        values["geometry"] = event.location
     elif event.location is not None:
-        columns["x"], columns["y"] = (pa.array([number], pa.float64()) for number in event.location)
+        values["x"], values["y"] = event.location
     for name, value in event.attributes.items():
-        columns[name] = _column(value, kinds[name])
-    return pa.table(columns)
-
-
-def _column(value: WrittenValue, kind: Type) -> pa.Array:
-    if kind is Type.STRING:
         # `truck=1` beside `truck=T2` is a text, as it would be in a CSV file.
-        return pa.array([None if value.value is None else value.text], pa.string())
-    if kind is Type.TIMESTAMP:
-        return pa.array([value.value], pa.int64()).cast(INSTANT)
-    return pa.array([value.value], _ARROW[kind])
+        is_text = kinds[name] is Type.STRING and value.value is not None
+        values[name] = value.text if is_text else value.value
+    types = _COLUMNS | {name: _ARROW[kind] for name, kind in kinds.items()}
+    return pa.table({name: pa.array([value], types[name]) for name, value in values.items()})
 
 
 # Event files ------------------------------------------------------------------------------------------------
