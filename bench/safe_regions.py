@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow.parquet as pq
 
 import whimbrel as wb
-from whimbrel.devices import SafeRegion
+from whimbrel.safe_regions import SafeRegion
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs" / "safe-regions.md"

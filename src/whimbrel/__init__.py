@@ -29,8 +29,8 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from whimbrel.api import detect
-    from whimbrel.devices.client import SafeRegionFilter
-    from whimbrel.devices.regions import SafeRegions
+    from whimbrel.backtesting.backtest import Backtest, backtest
+    from whimbrel.backtesting.shadow import Shadow
     from whimbrel.engine.bounded import Outcome, run
     from whimbrel.engine.result import Detections
     from whimbrel.engine.session import Session
@@ -45,15 +45,15 @@ if TYPE_CHECKING:
     from whimbrel.lang.reading import read
     from whimbrel.lang.steps import Pattern, either
     from whimbrel.lang.wbl.compile import compile_text as compile
+    from whimbrel.safe_regions.client import SafeRegionFilter
+    from whimbrel.safe_regions.regions import SafeRegions
     from whimbrel.space.places import box, circle
     from whimbrel.subscriptions import Subscriptions
-    from whimbrel.trial.backtest import Backtest, backtest
-    from whimbrel.trial.shadow import Shadow
     from whimbrel.warming import warm
     from whimbrel.whynot import Explanation, why
 
 _HOMES = {
-    "Backtest": "whimbrel.trial.backtest",
+    "Backtest": "whimbrel.backtesting.backtest",
     "CustomOperator": "whimbrel.graph.custom",
     "DataError": "whimbrel.errors",
     "Detections": "whimbrel.engine.result",
@@ -63,13 +63,13 @@ _HOMES = {
     "Pattern": "whimbrel.lang.steps",
     "Query": "whimbrel.graph.query",
     "QueryError": "whimbrel.errors",
-    "SafeRegionFilter": "whimbrel.devices.client",
-    "SafeRegions": "whimbrel.devices.regions",
+    "SafeRegionFilter": "whimbrel.safe_regions.client",
+    "SafeRegions": "whimbrel.safe_regions.regions",
     "Session": "whimbrel.engine.session",
-    "Shadow": "whimbrel.trial.shadow",
+    "Shadow": "whimbrel.backtesting.shadow",
     "Subscriptions": "whimbrel.subscriptions",
     "WhimbrelError": "whimbrel.errors",
-    "backtest": "whimbrel.trial.backtest",
+    "backtest": "whimbrel.backtesting.backtest",
     "box": "whimbrel.space.places",
     "circle": "whimbrel.space.places",
     "compile": "whimbrel.lang.wbl.compile:compile_text",

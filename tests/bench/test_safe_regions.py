@@ -9,7 +9,7 @@ from types import ModuleType
 
 import pytest
 
-from whimbrel.devices import SafeRegion
+from whimbrel.safe_regions import SafeRegion
 
 BENCH = Path(__file__).parents[2] / "bench"
 SHAPES = {"yard": ("box", 10.0, -5.0, 20.0, 5.0)}

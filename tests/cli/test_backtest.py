@@ -6,7 +6,7 @@ import json
 from xml.etree import ElementTree as ET
 
 import pytest
-from tests.trial.trips import trips
+from tests.backtesting.truck_trips import trips
 
 QUERY = """\
 param patience = 1 h

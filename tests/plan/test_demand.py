@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 import whimbrel as wb
+from whimbrel.backtesting.measure import measure
 from whimbrel.errors import DataError, NetworkError
 from whimbrel.plan.demand import graph_to_plan, workload_of
 from whimbrel.plan.network import Broker, Consumer, Link, Mover, Network, Source
-from whimbrel.trial.measure import measure
 
 TEXT = """
 define Stopped(vehicle)

@@ -11,6 +11,7 @@ import pytest
 
 import whimbrel as wb
 from experiments.networks import nursing_home
+from whimbrel.backtesting.measure import measure
 from whimbrel.errors import NetworkError
 from whimbrel.plan.cost import Objective
 from whimbrel.plan.demand import workload_of
@@ -19,7 +20,6 @@ from whimbrel.plan.network import Broker, Link, Network
 from whimbrel.plan.picture import spread
 from whimbrel.plan.planners import plan_centralised, plan_exact, plan_greedy
 from whimbrel.plan.workload import Delivery, Feed, Task, Workload
-from whimbrel.trial.measure import measure
 
 GOLDEN = Path(__file__).parent / "golden"
 EXAMPLE = Path(__file__).parents[2] / "examples" / "planning"

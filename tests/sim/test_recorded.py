@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import whimbrel as wb
+from whimbrel.backtesting.measure import measure
 from whimbrel.lang.wbl import compile_text
 from whimbrel.plan.contacts import ALWAYS, ByTurns
 from whimbrel.plan.cost import Objective, evaluate
@@ -21,7 +22,6 @@ from whimbrel.plan.reading import Plan, plan_of
 from whimbrel.sim.estimates import against_plan
 from whimbrel.sim.planned import carry_out
 from whimbrel.sim.running import Settings
-from whimbrel.trial.measure import measure
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "planning"
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from whimbrel.testing import Results, run_tests
-from whimbrel.testing.running import Result
+from whimbrel.testing import ScenarioResults, run_tests
+from whimbrel.testing.running import ScenarioResult
 
 LATE = """\
 define Late
@@ -17,7 +17,7 @@ define Late
 """
 
 
-class Desk:
+class QueryFolder:
     """A folder in which queries are tested."""
 
     def __init__(self, folder: Path) -> None:
@@ -28,12 +28,12 @@ class Desk:
         file.write_text(text, encoding="utf-8")
         return file
 
-    def run(self, text: str, query: str = LATE, **settings: Any) -> Results:
+    def run(self, text: str, query: str = LATE, **settings: Any) -> ScenarioResults:
         """Run tests of a query."""
         self.write("late.wbl", query)
         return run_tests(self.write("late.wbt", text), **settings)
 
-    def one(self, text: str, query: str = LATE, **settings: Any) -> Result:
+    def one(self, text: str, query: str = LATE, **settings: Any) -> ScenarioResult:
         """Run the only test."""
         (result,) = self.run(f"test t\n{text}", query, **settings).results
         return result
@@ -52,6 +52,6 @@ class Desk:
 
 
 @pytest.fixture
-def desk(tmp_path: Path) -> Desk:
+def queries(tmp_path: Path) -> QueryFolder:
     """A folder in which queries are tested."""
-    return Desk(tmp_path)
+    return QueryFolder(tmp_path)

@@ -21,10 +21,10 @@ test three
 """
 
 
-def test_a_suite_for_each_file_and_a_case_for_each_test(desk):
+def test_a_suite_for_each_file_and_a_case_for_each_test(queries):
     ticks = count()
-    results = desk.run(TEXT, clock=lambda: float(next(ticks)))
-    written = desk.folder / "results.xml"
+    results = queries.run(TEXT, clock=lambda: float(next(ticks)))
+    written = queries.folder / "results.xml"
     write_junit(results, written)
     root = ET.fromstring(written.read_text(encoding="utf-8"))  # noqa: S314 - our own
     assert (root.tag, root.attrib["tests"], root.attrib["time"]) == ("testsuites", "3", "3.000")
@@ -40,8 +40,8 @@ def test_a_suite_for_each_file_and_a_case_for_each_test(desk):
     assert [child.tag for case in cases for child in case] == ["failure", "error"]
 
 
-def test_a_failure_has_the_report_as_its_text(desk):
-    root = ET.fromstring(junit(desk.run(TEXT)))  # noqa: S314 - our own
+def test_a_failure_has_the_report_as_its_text(queries):
+    root = ET.fromstring(junit(queries.run(TEXT)))  # noqa: S314 - our own
     failure = root.find(".//failure")
     assert failure is not None
     assert failure.attrib["message"] == "1 unexpected"

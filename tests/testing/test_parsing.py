@@ -22,8 +22,8 @@ from whimbrel.testing.scenario import (
     Expect,
     ExpectNothing,
     Forbid,
-    GivenEvent,
-    GivenFile,
+    InputEvent,
+    InputFile,
 )
 
 
@@ -33,9 +33,9 @@ def one(text: str):
     return scenario
 
 
-def events(text: str) -> list[GivenEvent]:
+def events(text: str) -> list[InputEvent]:
     scenario = one(f"test t\n{text}\nexpect nothing")
-    return [step for step in scenario.steps if isinstance(step, GivenEvent)]
+    return [step for step in scenario.steps if isinstance(step, InputEvent)]
 
 
 def description(line: str) -> Description:
@@ -84,7 +84,7 @@ def test_an_event_has_attributes_a_place_a_source_and_a_name():
     (event,) = events("+1s Position speed=50 at (10, -2.5) source bus-4 as e1 lane = 2")
     values = {name: value.value for name, value in event.attributes.items()}
     assert (event.type, values) == ("Position", {"speed": 50, "lane": 2})
-    assert (event.place, event.source, event.id) == ((10.0, -2.5), "bus-4", "e1")
+    assert (event.location, event.source, event.id) == ((10.0, -2.5), "bus-4", "e1")
 
 
 def test_an_event_without_a_name_is_called_after_its_line():
@@ -104,6 +104,14 @@ def test_values_are_typed_by_how_they_look():
     assert [type(values[name]) for name in "ifg"] == [int, float, float]
 
 
+def test_words_of_the_format_may_name_attributes_types_and_events():
+    (event,) = events("+0s at at=1 from=2 as = 3 as events")
+    assert {name: value.value for name, value in event.attributes.items()} == {"at": 1, "from": 2, "as": 3}
+    assert (event.type, event.id) == ("at", "events")
+    what = description("expect nothing to=1 at +1s events at +1s")
+    assert (what.type, what.tests[0].name, what.end, what.events) == ("nothing", "to", SECOND, {"at", "+1s"})
+
+
 def test_a_quote_may_stand_inside_quotes():
     (event,) = events(r"+0s A k='it\'s' l='a\\b\tc'")
     assert [value.value for value in event.attributes.values()] == ["it's", "a\\b\tc"]
@@ -111,7 +119,7 @@ def test_a_quote_may_stand_inside_quotes():
 
 def test_a_place_may_be_a_polygon():
     (event,) = events("+0s A at 'POLYGON ((0 0, 1 0, 1 1, 0 0))'")
-    assert isinstance(event.place, bytes)
+    assert isinstance(event.location, bytes)
 
 
 def test_comments_begin_at_a_word():
@@ -121,7 +129,7 @@ def test_comments_begin_at_a_word():
 
 def test_event_files_are_found_from_the_test_file():
     (scenario,) = parse_tests("test t\nevents data/trips.csv\nexpect nothing", Path("queries/late.wbt"))
-    (step,) = (step for step in scenario.steps if isinstance(step, GivenFile))
+    (step,) = (step for step in scenario.steps if isinstance(step, InputFile))
     assert step.path == Path("queries/data/trips.csv")
 
 
@@ -168,7 +176,7 @@ def test_settings_inside_a_test_hold_for_that_test():
 
 def test_an_expectation_names_what_matters():
     what = description("expect Late truck=T1 load>=2.5 from +0s to +1h at (3, 4) events e1 e2")
-    assert (what.type, what.start, what.end, what.place) == ("Late", 0, HOUR, (3.0, 4.0))
+    assert (what.type, what.start, what.end, what.location) == ("Late", 0, HOUR, (3.0, 4.0))
     assert [(test.name, test.operator, test.value.value) for test in what.tests] == [
         ("truck", "=", "T1"),
         ("load", ">=", 2.5),
@@ -188,7 +196,7 @@ def test_so_many_of_them():
 
 def test_events_that_are_set_aside_are_counted():
     scenario = one("test t\nexpect 1 late event\nexpect 2 duplicate events\nexpect 0 rejected events")
-    assert [(line.what, line.count) for line in scenario.set_aside] == [
+    assert [(line.what, line.count) for line in scenario.side_outputs] == [
         ("late", 1),
         ("duplicate", 2),
         ("rejected", 0),
@@ -206,19 +214,19 @@ def test_expectations_that_stand_together_are_one_check():
 
 def test_the_input_ends_before_the_last_expectations():
     assert kinds("test t\n+1s A\nexpect A\n+2s A\nexpect A") == [
-        "GivenEvent", "Check", "GivenEvent", "End", "Check",
+        "InputEvent", "Check", "InputEvent", "End", "Check",
     ]  # fmt: skip
 
 
 def test_behind_an_advance_the_input_ends_after_the_expectations():
     text = "test t\n+1s A\nadvance to +5s\nexpect A"
-    assert kinds(text) == ["GivenEvent", "Advance", "Check", "End", "Check"]
+    assert kinds(text) == ["InputEvent", "Advance", "Check", "End", "Check"]
     assert one(text).steps[1] == Advance(one(text).steps[1].at, 5 * SECOND)
 
 
 def test_the_input_may_be_ended_by_hand():
     text = "test t\n+1s A\nadvance +5s\nexpect nothing\nend\nexpect A"
-    assert kinds(text) == ["GivenEvent", "Advance", "Check", "End", "Check"]
+    assert kinds(text) == ["InputEvent", "Advance", "Check", "End", "Check"]
     assert one(text).steps[3] == End()
 
 
@@ -253,6 +261,11 @@ def test_what_is_allowed_at_the_top_is_allowed_everywhere():
         ("test a\n+5s..+1s A", "line 2, col 1", "+5s..+1s ends before it starts", "earlier time first"),
         ("test a\n+1 h A", "line 2, col 4", "'h' stands apart from its number", "without blanks: +1h30min"),
         ("test a\n+5s", "line 2, col 4", "the type of the event is missing here", "+5s Position vehicle=A"),
+        ("test a\n+5s (", "line 2, col 5", "'(' does not fit here", "+5s Position vehicle=A"),
+        ("test a\nexpect ,", "line 2, col 8", "',' does not fit here", "expect Brake vehicle=A"),
+        ("test a\nexpect A events e1, e2", "line 2, col 19", "',' does not fit here", "named with `as`"),
+        ("test a # why", "line 1, col 1", "the test 'a' expects nothing at all", "`expect nothing`"),
+        ("test # why", "line 1, col 5", "a test needs a name", "write for example"),
         ("test a\n+5s A v", "line 2, col 7", "'v' does not fit here", "write name=value, or one of: at,"),
         ("test a\n+5s A v=", "line 2, col 9", "a value is missing here", "null stands for no value"),
         ("test a\n+5s A v=(", "line 2, col 9", "'(' is no value", "in quotes"),

@@ -16,10 +16,10 @@ def pytest_in(folder, *args: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.fixture
-def queries(desk):
-    desk.write("late.wbl", "define Late detect Leave then not Arrive for 1 h group by truck\n")
-    desk.write("late.wbt", TEXT)
-    return desk
+def queries(queries):
+    queries.write("late.wbl", "define Late detect Leave then not Arrive for 1 h group by truck\n")
+    queries.write("late.wbt", TEXT)
+    return queries
 
 
 @pytest.mark.slow

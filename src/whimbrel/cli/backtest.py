@@ -34,8 +34,8 @@ from whimbrel.cli.summary import summary
 from whimbrel.errors import DataError
 
 if TYPE_CHECKING:
+    from whimbrel.backtesting.backtest import Backtest
     from whimbrel.graph.query import Query
-    from whimbrel.trial.backtest import Backtest
 
 REPORTS = (".html", ".json")
 PLOTS = (".svg",)
@@ -131,7 +131,7 @@ def backtest(
     refused = Path(rejected) if rejected else default_rejected(out or STDOUT, events)
     old, new = read_both(query, against, new_params, compiling)
     written = {"--out": out, "--rejected": str(refused), "--plot": plot}
-    written |= {f"--report ({number})" if number else "--report": each for number, each in enumerate(reports)}
+    written |= {f"--report ({number})" if number else "--report": path for number, path in enumerate(reports)}
     refuse_overwriting(query, events, written)
     if against not in (None, STDIN):
         refuse_overwriting(str(against), (), written)
@@ -146,7 +146,7 @@ def backtest(
         events,
         refused,
         quiet=quiet,
-        by=[name.strip() for each in by for name in each.split(",") if name.strip()] or None,
+        by=[name.strip() for names in by for name in names.split(",") if name.strip()] or None,
         timezone=timezone,
         coordinates=coordinates,
         lateness=lateness,
@@ -212,7 +212,7 @@ def _run(
     **settings: Any,
 ) -> Backtest:
     """Run the queries; rejected rows of an earlier run are not kept."""
-    from whimbrel.trial.backtest import backtest as run
+    from whimbrel.backtesting.backtest import backtest as run
 
     rejected.unlink(missing_ok=True)
     with nullcontext() if quiet else ProgressBar() as bar:
@@ -231,9 +231,9 @@ def write(
     texts = {path: result.to_html if path.lower().endswith(".html") else result.to_json for path in reports}
     if plot is not None:
         texts[plot] = result.to_svg
-    for path, made in texts.items():
+    for path, write_text in texts.items():
         with writing(path) as file:
-            file.write(made().encode())
+            file.write(write_text().encode())
 
 
 def tell(result: Backtest, rejected: Path, *, to_error: bool) -> None:

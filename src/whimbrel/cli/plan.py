@@ -185,8 +185,8 @@ def _measured(
     settings: dict[str, Any],
 ) -> Statistics:
     """Count the events of a recording, and say which rows of it are none, also where too few are left."""
+    from whimbrel.backtesting.measure import measure
     from whimbrel.io.rejected import RejectedWriter
-    from whimbrel.trial.measure import measure
 
     if rejected is not None:
         Path(rejected).unlink(missing_ok=True)

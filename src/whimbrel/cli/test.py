@@ -13,7 +13,7 @@ from whimbrel.cli.spark import log_option, spark_session
 from whimbrel.errors import DataError
 
 if TYPE_CHECKING:
-    from whimbrel.testing.running import Result, Results
+    from whimbrel.testing.running import ScenarioResult, ScenarioResults
 
 
 @click.command("test", cls=Command, short_help="Run the tests of queries.")
@@ -103,7 +103,7 @@ class Marks:
         self.quiet = quiet
         self.file: Path | None = None
 
-    def __call__(self, result: Result) -> None:
+    def __call__(self, result: ScenarioResult) -> None:
         """Print the mark of one more test."""
         from whimbrel.testing.reporting import MARKS
 
@@ -122,7 +122,7 @@ class Marks:
         self.file = None
 
 
-def finish(ctx: click.Context, results: Results, junit: str | None, fail_under: float | None) -> None:
+def finish(ctx: click.Context, results: ScenarioResults, junit: str | None, fail_under: float | None) -> None:
     """Print what is to be said in the end, write the report, and set the exit status."""
     from whimbrel.testing.junit import write_junit
     from whimbrel.testing.reporting import after_marks

@@ -68,11 +68,7 @@ def run(
     session = Session(query, lateness=lateness, coordinates=coordinates, reading=reading, **how)
     session.reads_once = True
     with RejectedWriter(rejected) as writer:
-        source = (
-            _files(session, events, writer, progress)
-            if _is_path(events)
-            else _rows(session, events, writer, progress)
-        )
+        source = normalised_batches(session, events, writer, progress)
         if lateness is None:
             table = run_bounded(session, _then(source, ready))
         else:
@@ -89,6 +85,14 @@ def run(
         rejected=rows,
         **set_aside(session.look_aside(), session.coordinates),
     )
+
+
+def normalised_batches(
+    session: Session, events: Any, writer: RejectedWriter, progress: Progress | None = None
+) -> Iterator[pa.RecordBatch]:
+    """Bring files, tables, data frames or rows into the common form; what is no event goes to the writer."""
+    read = _files if _is_path(events) else _rows
+    return read(session, events, writer, progress)
 
 
 def _then(

@@ -6,8 +6,8 @@ What several definitions need and cannot travel, such as combinations of events,
 condition on single events is a task of its own, one for each source of the network that sends such events, so
 that it can run where they come from.
 
-Rates, sizes and how many events pass come from recorded events, if there are any (`whimbrel.trial.measure`
-makes the `Statistics`); else they are estimated from the query alone.
+Rates, sizes and how many events pass come from recorded events, if there are any
+(`whimbrel.backtesting.measure` makes the `Statistics`); else they are estimated from the query alone.
 """
 
 from __future__ import annotations

@@ -20,6 +20,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 from pyspark.sql import types as sql
 
+from whimbrel.backtesting.compare import difference_texts
+from whimbrel.backtesting.shadow import CANDIDATE, Shadow
 from whimbrel.engine.required_columns import RequiredColumns
 from whimbrel.engine.session import Session
 from whimbrel.errors import DataError
@@ -45,8 +47,6 @@ from whimbrel.spark.rows import OutcomeRows
 from whimbrel.spark.stream import default_shards, heartbeats, run_packed, types_read
 from whimbrel.spark.types import quoted
 from whimbrel.spark.worker import HOME, Batches, larger
-from whimbrel.trial.compare import difference_texts
-from whimbrel.trial.shadow import CANDIDATE, Shadow
 
 DIFFERENCE = "difference"
 """The kind of a row that says what the candidate finds otherwise: the change in `reason`, all in `event`."""

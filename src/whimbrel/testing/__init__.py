@@ -10,11 +10,11 @@ from whimbrel.testing.events import detections, events, table
 if TYPE_CHECKING:
     from whimbrel.testing.junit import write_junit
     from whimbrel.testing.parsing import parse_tests, read_tests
-    from whimbrel.testing.running import Result, Results, run_tests
+    from whimbrel.testing.running import ScenarioResult, ScenarioResults, run_tests
 
 _HOMES = {
-    "Result": "whimbrel.testing.running",
-    "Results": "whimbrel.testing.running",
+    "ScenarioResult": "whimbrel.testing.running",
+    "ScenarioResults": "whimbrel.testing.running",
     "parse_tests": "whimbrel.testing.parsing",
     "read_tests": "whimbrel.testing.parsing",
     "run_tests": "whimbrel.testing.running",
@@ -22,8 +22,8 @@ _HOMES = {
 }
 
 __all__ = [
-    "Result",
-    "Results",
+    "ScenarioResult",
+    "ScenarioResults",
     "detections",
     "events",
     "parse_tests",

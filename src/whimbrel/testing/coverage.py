@@ -51,9 +51,9 @@ from whimbrel.graph.query import Query
 from whimbrel.graph.scope import scope
 from whimbrel.graph.sequence import NO_SKIP, PatternStep, StepPattern, TimedOut, is_absent
 from whimbrel.model.schema import Type
-from whimbrel.testing.given import Given
-from whimbrel.testing.places import Places
+from whimbrel.testing.positions import QueryPositions
 from whimbrel.testing.scenario import Scenario
+from whimbrel.testing.scenario_input import ScenarioInput
 
 PREFIX = "covered by tests: "
 """How the names of the added operators begin; no query can name one so."""
@@ -84,7 +84,7 @@ class Probe:
     """The operators of a query, those that are added, and which streams are counted."""
 
     query: Query
-    places: Places
+    positions: QueryPositions
     added: dict[str, Operator] = field(default_factory=dict)
     counted: dict[str, None] = field(default_factory=dict)
 
@@ -113,7 +113,7 @@ class Probe:
         return name
 
     def to_query(self) -> Query:
-        """Give a query that reports each event of every counted stream, under the name of the stream."""
+        """Make a query that reports each event of every counted stream, under the name of the stream."""
         one = (Assign("one", Literal(1, Type.INT)),)
         outputs = [
             Derive(f"{PREFIX}{stream}", stream, (DeriveCase(stream, None, one),)) for stream in self.counted
@@ -128,13 +128,13 @@ class Probe:
 
 @singledispatch
 def goals_of(operator: Operator, probe: Probe) -> Iterable[Goal]:
-    """Give the branches of one operator; of one that nothing is known about, that it gave a result."""
+    """List the branches of one operator; of one that nothing is known about, that it gave a result."""
     yield Goal(f"{operator.name} gave a result", None, probe.some(operator.name))
 
 
 @goals_of.register
 def _(operator: Source, probe: Probe) -> Iterable[Goal]:
-    at = probe.places.of_type(operator.event_type)
+    at = probe.positions.types.get(operator.event_type)
     yield Goal(f"an event of type {operator.event_type} came", at, probe.some(operator.name))
 
 
@@ -145,21 +145,21 @@ def _(operator: TimePoints, probe: Probe) -> Iterable[Goal]:  # noqa: ARG001, it
 
 @goals_of.register
 def _(operator: Filter, probe: Probe) -> Iterable[Goal]:
-    tested, at = _text(operator.condition), place_of(operator.condition)
+    tested, at = _text(operator.condition), span_of(operator.condition)
     yield Goal(f"an event passed the condition {tested}", at, probe.some(operator.name))
     for condition in conjuncts(operator.condition):
         # Each of several conditions has to refuse one by itself.
-        others = [each for each in conjuncts(operator.condition) if each is not condition]
+        others = [other for other in conjuncts(operator.condition) if other is not condition]
         without = operator.input if not others else probe.add(Filter("", operator.input, _all(others)))
         text = f"an event was refused by the condition {_text(condition)}"
-        yield Goal(text, place_of(condition) or at, probe.more(without, operator.name))
+        yield Goal(text, span_of(condition) or at, probe.more(without, operator.name))
 
 
 @goals_of.register
 def _(operator: Merge, probe: Probe) -> Iterable[Goal]:
     owner = _definition_of(operator.name)
     users = [
-        each for each in probe.graph.operators if isinstance(each, JoinPattern) and _uses(each, operator.name)
+        user for user in probe.graph.operators if isinstance(user, JoinPattern) and _uses(user, operator.name)
     ]
     for number, branch in enumerate(operator.branches):
         names = [branch.alias] if branch.alias else list(scope(probe.graph, branch.input))
@@ -167,13 +167,13 @@ def _(operator: Merge, probe: Probe) -> Iterable[Goal]:
         shown = names[0] if names else branch.input
         text = f"{owner}: the alternative {shown} was taken"
         stream = branch.input if not users or own is None else probe.add(_having_taken(users[0], own))
-        yield Goal(text, probe.places.of_part(owner, shown), probe.some(stream))
+        yield Goal(text, probe.positions.parts.get((owner, shown)), probe.some(stream))
 
 
 @goals_of.register
 def _(operator: Repeat, probe: Probe) -> Iterable[Goal]:
     owner, name = _definition_of(operator.name), operator.alias or operator.name
-    at = probe.places.of_part(owner, name)
+    at = probe.positions.parts.get((owner, name))
     yield Goal(f"{owner}: {name} was repeated as often as asked", at, probe.some(operator.name))
     if operator.until is not None:
         without = probe.add(replace(operator, until=None))
@@ -189,12 +189,12 @@ def _(operator: JoinPattern, probe: Probe) -> Iterable[Goal]:
     yield from _goals_of_parts(operator, probe, owner)
     for number, absent in enumerate(operator.absent):
         name = _shown(absent, probe.graph)
-        at = probe.places.of_part(owner, name)
+        at = probe.positions.parts.get((owner, name))
         without = probe.add(replace(plain, absent=_but(plain.absent, number)))
         yield Goal(f"{owner}: `not {name}` let something pass", at, probe.some(held))
         yield Goal(f"{owner}: `not {name}` prevented something", at, probe.more(without, held))
     for number, condition in enumerate(operator.conditions):
-        text, at = _text(condition), place_of(condition)
+        text, at = _text(condition), span_of(condition)
         without = probe.add(replace(plain, conditions=_but(plain.conditions, number)))
         yield Goal(f"{owner}: the condition {text} held", at, probe.some(held))
         yield Goal(f"{owner}: the condition {text} refused something", at, probe.more(without, held))
@@ -206,7 +206,7 @@ def _(operator: StepPattern, probe: Probe) -> Iterable[Goal]:
     plain = replace(operator, skip=NO_SKIP, counted=False)
     held = operator.name if plain == operator else probe.add(plain)
     for step in operator.taken():
-        at = step.at or probe.places.of_part(owner, step.name)
+        at = step.at or probe.positions.parts.get((owner, step.name))
         for text, test in _ways_to_take(step):
             yield Goal(f"{owner}: the step {step.name} was {text}", at, probe.some(_with(probe, held, test)))
     for number, element in enumerate(operator.steps):
@@ -218,19 +218,19 @@ def _(operator: StepPattern, probe: Probe) -> Iterable[Goal]:
 @goals_of.register(Encounter)
 def _(operator: Motion | Encounter, probe: Probe) -> Iterable[Goal]:
     owner = _definition_of(operator.name)
-    at = probe.places.of_part(owner, operator.alias)
+    at = probe.positions.parts.get((owner, operator.alias))
     yield Goal(f"{owner}: {operator.alias} {operator.verb} was found", at, probe.some(operator.name))
 
 
 @goals_of.register
 def _(operator: TimedOut, probe: Probe) -> Iterable[Goal]:
     owner = _definition_of(operator.name)
-    at = probe.places.of_definition(owner)
+    at = probe.positions.definitions.get(owner)
     yield Goal(f"{owner}: a match ran out of time", at, probe.some(operator.name))
 
 
 def _ways_to_take(step: PatternStep) -> Iterable[tuple[str, Expr]]:
-    """Give what can become of a step in a match, each with the test that tells."""
+    """List what can become of a step in a match, each with the test that tells."""
     count = Call("count", (PartRef(step.name),))
     least = step.quantifier.at_least
     yield "taken", Binary(">", count, Literal(0, Type.INT))
@@ -251,7 +251,7 @@ def _goals_of_step(
     step: PatternStep, probe: Probe, owner: str, plain: StepPattern, number: int, held: str
 ) -> Iterable[Goal]:
     """Ask whether the absence of a step, or its condition on earlier ones, ever mattered."""
-    at = step.at or probe.places.of_part(owner, step.name)
+    at = step.at or probe.positions.parts.get((owner, step.name))
     if is_absent(step):
         without = probe.add(replace(plain, steps=_but(plain.steps, number)))
         yield Goal(f"{owner}: `not` {step.name} prevented something", at, probe.more(without, held))
@@ -260,30 +260,32 @@ def _goals_of_step(
         steps = (*plain.steps[:number], free, *plain.steps[number + 1 :])
         without = probe.add(replace(plain, steps=steps))
         text = f"{owner}: the condition {_text(step.test.condition)} refused something"
-        yield Goal(text, place_of(step.test.condition) or at, probe.more(without, held))
+        yield Goal(text, span_of(step.test.condition) or at, probe.more(without, held))
 
 
 @goals_of.register
 def _(operator: Aggregate, probe: Probe) -> Iterable[Goal]:
     owner = _definition_of(operator.name)
-    at = probe.places.of_definition(owner)
+    at = probe.positions.definitions.get(owner)
     if operator.having is None:
         yield Goal(f"{owner}: a window gave a result", at, probe.some(operator.name))
         return
-    text, at = _text(operator.having), place_of(operator.having) or at
+    text, at = _text(operator.having), span_of(operator.having) or at
     without = probe.add(replace(operator, having=None))
-    yield Goal(f"{owner}: a window gave a result", probe.places.of_definition(owner), probe.some(without))
+    yield Goal(
+        f"{owner}: a window gave a result", probe.positions.definitions.get(owner), probe.some(without)
+    )
     yield Goal(f"{owner}: `having {text}` held", at, probe.some(operator.name))
     yield Goal(f"{owner}: `having {text}` refused a window", at, probe.more(without, operator.name))
 
 
 @goals_of.register
 def _(operator: Derive, probe: Probe) -> Iterable[Goal]:
-    at = probe.places.of_definition(operator.name)
+    at = probe.positions.definitions.get(operator.name)
     if len(operator.cases) > 1:
         for number, case in enumerate(operator.cases):
             label = case.label or str(number)
-            where = probe.places.of_case(operator.name, number) or at
+            where = probe.positions.cases.get((operator.name, number)) or at
             yield Goal(f"{operator.name}: case {label} was detected", where, probe.some(case.input))
     yield Goal(f"{operator.name} was detected", at, probe.some(operator.name))
 
@@ -292,7 +294,7 @@ def _goals_of_parts(operator: JoinPattern, probe: Probe, owner: str) -> Iterable
     """Ask of a sequence how far it got, of a conjunction which of its parts came."""
     for number, part in enumerate(operator.parts):
         name = _shown(part, probe.graph)
-        at = probe.places.of_part(owner, name)
+        at = probe.positions.parts.get((owner, name))
         in_order = number > 0 and _is_sequence(operator)
         stream = probe.add(_beginning(operator, number + 1, probe.graph)) if in_order else part.input
         yield Goal(f"{owner}: the part {name} was filled", at, probe.some(stream))
@@ -304,7 +306,7 @@ def _is_sequence(operator: JoinPattern) -> bool:
 
 
 def _beginning(operator: JoinPattern, count: int, graph: Graph) -> JoinPattern:
-    """Give the match of the first parts alone, with the conditions and absences that they can decide."""
+    """Cut a match down to its first parts, with the conditions and absences that they can decide."""
     names: set[str | None] = {None, GROUP}
     for part in operator.parts[:count]:
         names |= {part.alias, *scope(graph, part.input)}
@@ -321,7 +323,7 @@ def _beginning(operator: JoinPattern, count: int, graph: Graph) -> JoinPattern:
         parts=plain.parts[:count],
         orders=tuple(order for order in plain.orders if max(order.first, order.second) < count),
         absent=tuple(within),
-        conditions=tuple(each for each in plain.conditions if parts_of(each) <= names),
+        conditions=tuple(test for test in plain.conditions if parts_of(test) <= names),
     )
 
 
@@ -330,13 +332,13 @@ def _reads_only(conditions: Sequence[Expr], names: set[str | None], absent: Abse
 
 
 def _plain(operator: JoinPattern) -> JoinPattern:
-    """Give a match that takes every combination and uses nothing up."""
+    """Change a match so that it takes every combination and uses nothing up."""
     parts = tuple(replace(part, select=Select.EACH) for part in operator.parts)
     return replace(operator, parts=parts, context=Context.EACH, consuming=())
 
 
 def _having_taken(user: JoinPattern, part: str) -> JoinPattern:
-    """Give the match with the condition that an alternative was the one taken: its name then has a time."""
+    """Add the condition that an alternative was the one taken: its name then has a time."""
     taken = Unary("not", Call("is_null", (Attribute(part, "start"),)))
     plain = _plain(user)
     return replace(plain, conditions=(*plain.conditions, taken))
@@ -348,7 +350,7 @@ def _only_in(graph: Graph, merge: Merge, number: int) -> str | None:
         scope(graph, branch.input) if branch.alias is None else {branch.alias: False}
         for branch in merge.branches
     ]
-    others = {name for place, names in enumerate(bound) if place != number for name in names}
+    others = {name for branch, names in enumerate(bound) if branch != number for name in names}
     for name, is_repeated in bound[number].items():
         if name not in others and not is_repeated:
             return name
@@ -384,8 +386,8 @@ def _text(condition: Expr) -> str:
     return text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}..."
 
 
-def place_of(expr: Expr) -> Span | None:
-    """Give where a condition stands: its own place, or that of the first thing in it that has one."""
+def span_of(expr: Expr) -> Span | None:
+    """Find where a condition stands: its own place, or that of the first thing in it that has one."""
     return next((node.at for node in walk(expr) if node.at is not None), None)
 
 
@@ -417,15 +419,15 @@ class Coverage:
 
     queries: dict[tuple[str, object], QueryCoverage] = field(default_factory=dict)
 
-    def add(self, scenario: Scenario, query: Query, given: Given, file: Path | None = None) -> None:
+    def add(self, scenario: Scenario, query: Query, inputs: ScenarioInput, file: Path | None = None) -> None:
         """Run one test once more, and count. `file` is that of the query, if it has one."""
         from whimbrel.testing.running import detect_whole
 
-        probe = Probe(query, Places() if file is None else Places.of(file))
+        probe = Probe(query, QueryPositions() if file is None else QueryPositions.of(file))
         goals = [goal for operator in query.graph.operators for goal in goals_of(operator, probe)]
-        counts = Counter(detect_whole(scenario, probe.to_query(), given).column("type").to_pylist())
+        counts = Counter(detect_whole(scenario, probe.to_query(), inputs).column("type").to_pylist())
         # A query compiled with other settings may have other operators; it then has a list of its own.
-        shape = tuple(type(each).__name__ for each in query.graph.operators), len(goals)
+        shape = tuple(type(operator).__name__ for operator in query.graph.operators), len(goals)
         name = "the query" if file is None else str(file)
         known = self.queries.setdefault((name, shape), QueryCoverage(name, goals))
         known.add(goals, counts)
@@ -452,6 +454,6 @@ class Coverage:
             share = f"{len(query.reached)} of {len(query.goals)}"
             lines.append(f"{query.name}: {share}" + ("; never:" if query.missed else ""))
             for goal in query.missed:
-                place = f"line {goal.at.line}" if goal.at else ""
-                lines.append(f"  {place:<9} {goal.text}")
+                line = f"line {goal.at.line}" if goal.at else ""
+                lines.append(f"  {line:<9} {goal.text}")
         return lines

@@ -45,9 +45,9 @@ _SUFFIX = re.compile(
     rf"|\((?P<point>[^)]*)\)|:(?P<attributes>(?:{_QUOTED}|[^\s#!()'])+)"
 )
 _PAIR = re.compile(rf"([A-Za-z_]\w*)=({_QUOTED}|[^,']*)(?:,|$)")
-_WHOLE = re.compile(r"[+-]?\d+")
-_REAL = re.compile(r"[+-]?(\d+\.\d*|\.\d+|\d+(?=[eE]))([eE][+-]?\d+)?")
-_WORDS: dict[str, Value] = {"true": True, "false": False, "null": None}
+WHOLE = re.compile(r"[+-]?\d+")
+REAL = re.compile(r"[+-]?(\d+\.\d*|\.\d+|\d+(?=[eE]))([eE][+-]?\d+)?")
+CONSTANTS: dict[str, Value] = {"true": True, "false": False, "null": None}
 
 
 def events(text: str) -> list[Row]:
@@ -99,10 +99,10 @@ def detections(text: str) -> list[Row]:
 
 
 def _detection(line: str) -> Row:
-    found = _IDS.search(line)  # ids may hold colons themselves
-    if found is None:
+    match = _IDS.search(line)  # ids may hold colons themselves
+    if match is None:
         raise DataError(f"{line!r} is not a detection; write for example 'missing@0m..60m: e1 e2'")
-    head, ids = line[: found.start()], found["ids"]
+    head, ids = line[: match.start()], match["ids"]
     named = "@" in head
     row = _event(head.strip() if named else f"any@{head.strip()}")
     if not named:
@@ -118,24 +118,24 @@ def _event(word: str) -> Row:
     row: Row = {"type": head["type"], "start": start, "end": end}
     position, seen = head.end(), set[str]()
     while position < len(word):
-        found = _SUFFIX.match(word, position)
-        if found is None or found.lastgroup is None:
+        match = _SUFFIX.match(word, position)
+        if match is None or match.lastgroup is None:
             raise DataError(
                 f"{word[position:]!r} in {word!r} is none of '#id', '!source', '(x,y)', ':name=value'"
             )
-        if found.lastgroup in seen:
-            raise DataError(f"{word!r} gives its {found.lastgroup} twice")
-        seen.add(found.lastgroup)
-        row |= _suffix(found.lastgroup, found[found.lastgroup], word)
-        position = found.end()
+        if match.lastgroup in seen:
+            raise DataError(f"{word!r} gives its {match.lastgroup} twice")
+        seen.add(match.lastgroup)
+        row |= _suffix(match.lastgroup, match[match.lastgroup], word)
+        position = match.end()
     return row
 
 
 def _times(text: str, word: str) -> tuple[int, int]:
-    found = _TIMES.fullmatch(text)
-    if found is None:
+    match = _TIMES.fullmatch(text)
+    if match is None:
         raise DataError(f"{text!r} in {word!r} is not a time; write for example '5s' or '1..3s'")
-    first, last = found[1], found[2] or found[1]
+    first, last = match[1], match[2] or match[1]
     unit = last.lstrip("-0123456789.") or "s"
     start, end = _microseconds(first, unit, word), _microseconds(last, unit, word)
     if end < start:
@@ -149,7 +149,7 @@ def _microseconds(text: str, unit: str, word: str) -> int:
     if size is None:
         raise DataError(f"{own or unit!r} in {word!r} is no unit of time; units: {', '.join(_UNITS)}")
     number = text.removesuffix(own) if own else text
-    return int(number) * size if _WHOLE.fullmatch(number) else round(float(number) * size)
+    return int(number) * size if WHOLE.fullmatch(number) else round(float(number) * size)
 
 
 def _suffix(kind: str, text: str, word: str) -> Row:
@@ -167,29 +167,29 @@ def _point(text: str, word: str) -> Row:
 
 
 def _attributes(text: str, word: str) -> Row:
-    found: Row = {}
+    attributes: Row = {}
     position = 0
     while position < len(text):
         pair = _PAIR.match(text, position)
         if pair is None:
             raise DataError(f"{text[position:]!r} in {word!r} is not 'name=value'")
         name = pair[1]
-        if name in _RESERVED or name in found:
+        if name in _RESERVED or name in attributes:
             kind = "is a column of every event" if name in _RESERVED else "is given twice"
             raise DataError(f"the attribute {name!r} in {word!r} {kind}")
-        found[name] = _value(pair[2])
+        attributes[name] = _value(pair[2])
         position = pair.end()
-    return found
+    return attributes
 
 
 def _value(text: str) -> Value:
     if text.startswith("'"):
         return text[1:-1]
-    if _WHOLE.fullmatch(text):
+    if WHOLE.fullmatch(text):
         return int(text)
-    if _REAL.fullmatch(text):
+    if REAL.fullmatch(text):
         return float(text)
-    return _WORDS.get(text, text)
+    return CONSTANTS.get(text, text)
 
 
 def _column(name: str, values: list[Any]) -> pa.Array:

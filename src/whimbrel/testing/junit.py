@@ -8,18 +8,18 @@ from itertools import groupby
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
-from whimbrel.testing.running import Result, Results
+from whimbrel.testing.running import ScenarioResult, ScenarioResults
 
 _ILLEGAL = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """Characters that XML cannot hold, not even escaped."""
 
 
-def write_junit(results: Results, path: str | Path) -> None:
+def write_junit(results: ScenarioResults, path: str | Path) -> None:
     """Write the results of a run to a file."""
     Path(path).write_text(junit(results), encoding="utf-8")
 
 
-def junit(results: Results) -> str:
+def junit(results: ScenarioResults) -> str:
     """Write the results of a run as text.
 
     `failure` stands for a test whose detections are not as expected, `error` for one that could not be run.
@@ -34,7 +34,7 @@ def junit(results: Results) -> str:
     return '<?xml version="1.0" encoding="utf-8"?>\n' + ET.tostring(root, encoding="unicode") + "\n"
 
 
-def _counts(results: Sequence[Result]) -> dict[str, str]:
+def _counts(results: Sequence[ScenarioResult]) -> dict[str, str]:
     statuses = [result.status for result in results]
     return {
         "tests": str(len(results)),
@@ -45,7 +45,7 @@ def _counts(results: Sequence[Result]) -> dict[str, str]:
     }
 
 
-def _case(result: Result) -> ET.Element:
+def _case(result: ScenarioResult) -> ET.Element:
     case = ET.Element(
         "testcase",
         name=_clean(result.name),
@@ -56,8 +56,8 @@ def _case(result: Result) -> ET.Element:
     )
     tag = {"failed": "failure", "error": "error", "skipped": "skipped"}.get(result.status)
     if tag is not None:
-        told = ET.SubElement(case, tag, message=_clean(result.summary))
-        told.text = _clean(result.report)
+        outcome = ET.SubElement(case, tag, message=_clean(result.summary))
+        outcome.text = _clean(result.report)
     return case
 
 

@@ -23,18 +23,23 @@
 Settings before the first test hold for all of them; inside a test they hold for that test.
 """
 
+# ruff: noqa: ARG002 (what a line says is handed to every method in the same two arguments)
+
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
+
+from lark import Token
+from lark.tree import Meta
 
 from whimbrel.errors import DataError, ScenarioError, Span, did_you_mean
 from whimbrel.graph.policies import Context
 from whimbrel.model.schema import RESERVED_COLUMNS, Coordinates
 from whimbrel.model.time import duration, instant
-from whimbrel.testing.drafts import Draft
-from whimbrel.testing.lines import Line, Token
+from whimbrel.testing.builder import ScenarioBuilder
 from whimbrel.testing.scenario import (
     Advance,
     AttributeTest,
@@ -42,21 +47,19 @@ from whimbrel.testing.scenario import (
     End,
     Expect,
     ExpectNothing,
+    ExpectSideOutput,
     Forbid,
-    GivenEvent,
-    GivenFile,
-    Param,
+    InputEvent,
+    InputFile,
+    ParamSetting,
     Point,
     Scenario,
-    SetAside,
-    Settings,
-    Value,
 )
+from whimbrel.testing.syntax import EXAMPLES, parse
 from whimbrel.testing.values import (
+    content,
     format_time,
-    looks_like_time,
     read_param,
-    read_point,
     read_polygon,
     read_time,
     read_times,
@@ -66,9 +69,19 @@ from whimbrel.testing.values import (
 ENDING = ".wbt"
 """How the names of test files end."""
 
-SET_ASIDE = ("late", "duplicate", "rejected")
-_EVENT_EXAMPLE = "write for example: +5s Position vehicle=A speed=50 at (10, 20)"
-_EXPECT_EXAMPLE = "write for example: expect Brake vehicle=A at +5s"
+SIDE_OUTPUTS = ("late", "duplicate", "rejected")
+"""What becomes of events that are not processed."""
+
+_WHERE, _WHEN = "write both together: at (10, 20)", "times are written +5s, or from +5s to +8s"
+_RESERVED = {
+    "id": "name an event with `as`: as e1",
+    "type": "the type stands first",
+    "source": "write it with a blank: source bus-4",
+    "geometry": "write where it is with `at`: at (10, 20)",
+    **dict.fromkeys(("x", "y", "lon", "lat"), _WHERE),
+    **dict.fromkeys(("time", "start", "end"), _WHEN),
+}
+"""What to write instead of an attribute that is a column of every event."""
 
 
 def read_tests(path: str | Path) -> list[Scenario]:
@@ -100,373 +113,222 @@ def parse_tests(text: str, file: Path = Path("tests.wbt")) -> list[Scenario]:
 
 
 class _Reader:
-    """Reads a file line by line; each sentence has a method, found by its first word."""
+    """Carries out a file line by line; the method for a line has the name of its rule."""
 
     def __init__(self, text: str, file: Path) -> None:
-        self.text = text
-        self.file = file
-        self.head = Settings()
-        self.allowed: list[Description] = []
-        self.allows_others = False
-        self.draft: Draft | None = None
+        lines = text.splitlines()
+        self.text, self.file = text, file
+        self.source = "\n".join([*lines, ""])
+        self.width = len(str(len(lines)))
+        self.head = self.current = ScenarioBuilder()
         self.done: list[Scenario] = []
-        self.width = len(str(len(text.splitlines())))
 
     def read(self) -> list[Scenario]:
-        for number, raw in enumerate(self.text.splitlines(), start=1):
-            if raw.strip() and not raw.strip().startswith("#"):
-                self._line(Line(raw, number))
+        line: Any
+        for line in parse(self.source).children:
+            getattr(self, line.data)(line.meta, line.children)
         self._finish_test()
         return self.done
 
-    @property
-    def settings(self) -> Settings:
-        return self.head if self.draft is None else self.draft.settings
-
-    @settings.setter
-    def settings(self, settings: Settings) -> None:
-        if self.draft is None:
-            self.head = settings
-        else:
-            self.draft.settings = settings
-
-    def _line(self, line: Line) -> None:
-        word = line.first_word
-        if looks_like_time(word):
-            self._event(line)
-        elif word in _SENTENCES:
-            _SENTENCES[word](self, line)
-        else:
-            at = Span(line.number, line.at.column, line.number, line.at.column + len(word))
-            near = did_you_mean(word, _SENTENCES) or ""
-            words = f"lines begin with one of: {', '.join(_SENTENCES)}; or with a time, and are events then"
-            hint = near if near.startswith("did you mean") else words
-            raise ScenarioError(f"no line begins with {word!r}", at, hint)
-
-    # -- tests -------------------------------------------------------------------------------------------
-
-    def test_line(self, line: Line) -> None:
+    def test(self, meta: Meta, items: list[Any]) -> None:
         self._finish_test()
-        name, at = line.behind_first_word()
-        if not name:
-            raise ScenarioError("a test needs a name", at, "write for example: test a truck that is late")
+        (name,) = items
         if any(other.name == name for other in self.done):
-            raise ScenarioError(f"there is a test {name!r} already", at, "choose another name")
-        self.draft = Draft(
-            name, line.at, self.head, allowed=list(self.allowed), allows_others=self.allows_others
-        )
+            raise _refused(name, f"there is a test {str(name)!r} already", "choose another name")
+        self.current = self.head.test(str(name), _span(meta))
 
     def _finish_test(self) -> None:
-        draft = self.draft
-        if draft is None:
-            return
-        steps = draft.finish()
-        if not draft.says_something:
-            raise ScenarioError(
-                f"the test {draft.name!r} expects nothing at all",
-                draft.at,
-                "add what it expects: `expect TYPE ...`, `expect nothing` or `not TYPE ...`",
-            )
-        allows_others = draft.allows_others or not draft.expects_something
-        self.done.append(
-            Scenario(
-                draft.name,
-                self.file,
-                draft.at,
-                self.text,
-                draft.settings,
-                steps,
-                tuple(draft.set_aside),
-                tuple(draft.allowed),
-                allows_others,
-            )
-        )
+        if self.current is not self.head:
+            self.done.append(self.current.finish(self.file, self.text))
 
-    def _inside(self, line: Line) -> Draft:
-        if self.draft is None:
-            raise ScenarioError("this belongs into a test", line.at, "begin one above it: test NAME")
-        return self.draft
+    def _inside(self, meta: Meta) -> tuple[ScenarioBuilder, Span]:
+        """Refuse a line that stands before the first test."""
+        if self.current is self.head:
+            raise _refused(meta, "this belongs into a test", "begin one above it: test NAME")
+        return self.current, _span(meta)
+
+    def _text(self, meta: Meta) -> str:
+        return self.source[meta.start_pos : meta.end_pos]
+
+    @property
+    def origin(self) -> int:
+        """What `+0s` stands for."""
+        return self.current.settings.origin
 
     # -- settings ----------------------------------------------------------------------------------------
 
-    def _rest(self, line: Line, example: str) -> tuple[str, Span]:
-        text, at = line.behind_first_word()
-        if not text:
-            raise ScenarioError("something is missing here", at, f"write for example: {example}")
-        return text, at
+    def setting(self, meta: Meta, items: list[Any]) -> None:
+        word, text = items
+        test = self.current
+        change: dict[str, Any]
+        match word:
+            case "query":
+                change = {"query": self._path(text)}
+            case "param":
+                change = {"params": {**test.settings.params, **_param(text)}}
+            case "start":
+                if test.steps or test.expectations:
+                    raise _refused(meta, "`start` comes too late", "put it above the events of the test")
+                change = {"origin": _read(instant, text, "date and time", "2024-05-01T08:00:00Z")}
+            case "lateness" | "horizon":
+                change = {word: _read(duration, text, "length of time", "10 s, 5 min or 1 h 30 min")}
+            case "coordinates":
+                change = {"coordinates": Coordinates(_one_of(text, map(str, Coordinates)))}
+            case "context":
+                change = {"context": Context(_one_of(text, (kind.value for kind in Context)))}
+            case _:
+                names = tuple(text.replace(",", " ").split())
+                change = {"emit": "all" if names == ("all",) else names}
+        test.settings = replace(test.settings, **change)
 
-    def query_line(self, line: Line) -> None:
-        text, _ = self._rest(line, "query late.wbl")
-        self.settings = replace(self.settings, query=self.file.parent / _unquoted(text))
-
-    def param_line(self, line: Line) -> None:
-        text, at = self._rest(line, "param limit = 30")
-        name, equals, value = (part.strip() for part in text.partition("="))
-        if not equals or not name.isidentifier() or not value:
-            raise ScenarioError(f"{text!r} is no parameter", at, "write for example: param limit = 30")
-        params = {**self.settings.params, name: Param(read_param(value), at)}
-        self.settings = replace(self.settings, params=params)
-
-    def _length(self, line: Line) -> int:
-        text, at = self._rest(line, f"{line.first_word} 10 s")
-        try:
-            return duration(text)
-        except DataError:
-            raise ScenarioError(
-                f"{text!r} is no length of time", at, "write for example: 10 s, 5 min or 1 h 30 min"
-            ) from None
-
-    def lateness_line(self, line: Line) -> None:
-        self.settings = replace(self.settings, lateness=self._length(line))
-
-    def horizon_line(self, line: Line) -> None:
-        self.settings = replace(self.settings, horizon=self._length(line))
-
-    def coordinates_line(self, line: Line) -> None:
-        names = [str(kind) for kind in Coordinates]
-        self.settings = replace(self.settings, coordinates=Coordinates(self._one_of(line, names)))
-
-    def context_line(self, line: Line) -> None:
-        names = [context.value for context in Context]
-        self.settings = replace(self.settings, context=Context(self._one_of(line, names)))
-
-    def _one_of(self, line: Line, names: list[str]) -> str:
-        text, at = self._rest(line, f"{line.first_word} {names[0]}")
-        if text not in names:
-            raise ScenarioError(f"{text!r} does not fit here", at, did_you_mean(text, names))
-        return text
-
-    def emit_line(self, line: Line) -> None:
-        text, _ = self._rest(line, "emit all")
-        names = tuple(name for name in text.replace(",", " ").split())
-        self.settings = replace(self.settings, emit="all" if names == ("all",) else names)
-
-    def start_line(self, line: Line) -> None:
-        text, at = self._rest(line, "start 2024-05-01T08:00:00Z")
-        if self.draft is not None and (self.draft.steps or self.draft.expectations):
-            raise ScenarioError("`start` comes too late", line.at, "put it above the events of the test")
-        try:
-            self.settings = replace(self.settings, origin=instant(text))
-        except DataError:
-            raise ScenarioError(
-                f"{text!r} is no date and time", at, "write for example: 2024-05-01T08:00:00Z"
-            ) from None
+    def _path(self, text: Token) -> Path:
+        return self.file.parent / _unquoted(text)
 
     # -- what happens ------------------------------------------------------------------------------------
 
-    def _event(self, line: Line) -> None:
-        draft = self._inside(line)
-        line.split()
-        start, end = read_times(line.take("a time"), self.settings.origin)
-        kind = line.take("the type of the event", _EVENT_EXAMPLE)
-        if kind.kind == "word" and kind.text in _UNITS:
-            raise ScenarioError(
-                f"{kind.text!r} stands apart from its number", kind.at, "write times without blanks: +1h30min"
-            )
-        event = GivenEvent(line.at, kind.content, start, end, f"L{line.number:0{self.width}}")
-        while line.peek() is not None:
-            event = self._about_event(line, event)
-        if draft.passed is not None and end <= draft.passed[0]:
-            passed = format_time(draft.passed[0], self.settings.origin)
-            raise ScenarioError(
-                f"this event is too late: line {draft.passed[1].line} says that everything up to {passed} "
+    def event(self, meta: Meta, items: list[Any]) -> None:
+        test, at = self._inside(meta)
+        times, kind, *said = items
+        start, end = read_times(times, self.origin)
+        event = InputEvent(at, content(kind), start, end, f"L{at.line:0{self.width}}")
+        for part in said:
+            event = self._with(event, part)
+        if test.passed is not None and end <= test.passed[0]:
+            passed = format_time(test.passed[0], self.origin)
+            raise _refused(
+                meta,
+                f"this event is too late: line {test.passed[1].line} says that everything up to {passed} "
                 "has been seen",
-                line.at,
                 "put it above that line, or let it end later",
             )
-        draft.add(event, line.at)
+        test.add(event, at)
 
-    def _about_event(self, line: Line, event: GivenEvent) -> GivenEvent:
-        token = line.take("an attribute")
-        if _is_compared(line):
-            return self._with_attribute(line, token, event)
-        match token.text:
-            case "at":
-                place: Point | bytes
-                following = line.peek()
-                if following is not None and following.kind == "text":
-                    place = read_polygon(line.take("a place"))
-                else:
-                    place = read_point(line)
-                return replace(event, place=place)
+    def _with(self, event: InputEvent, part: Any) -> InputEvent:
+        token = part.children[0]
+        match part.data:
+            case "attribute":
+                attribute, compare = self._attribute(part), part.children[1]
+                if compare != "=":
+                    raise _refused(compare, "an event has values: name=value", "write '='")
+                if attribute.name in event.attributes:
+                    raise _refused(token, f"{attribute.name!r} is given twice", "leave one of them out")
+                return replace(event, attributes={**event.attributes, attribute.name: attribute.value})
+            case "point":
+                return replace(event, location=_point(part))
+            case "polygon":
+                return replace(event, location=read_polygon(token))
             case "source":
-                return replace(
-                    event, source=line.take("the source", "write for example: source bus-4").content
-                )
-            case "as":
-                return replace(
-                    event, id=line.take("the name of the event", "write for example: as e1").content
-                )
-        raise _no_attribute(token, ("at", "source", "as"))
+                return replace(event, source=content(token))
+        return replace(event, id=content(token))
 
-    def _with_attribute(self, line: Line, name: Token, event: GivenEvent) -> GivenEvent:
-        compare = line.take("'='")
-        if compare.text != "=":
-            raise ScenarioError("an event has values: name=value", compare.at, "write '='")
-        _refuse_reserved(name)
-        if name.content in event.attributes:
-            raise ScenarioError(f"{name.content!r} is given twice", name.at, "leave one of them out")
-        value = self._value(line)
-        return replace(event, attributes={**event.attributes, name.content: value})
+    def _attribute(self, part: Any) -> AttributeTest:
+        name, compare, value = part.children
+        if not name.isidentifier():
+            raise _refused(name, f"{name} is no name of an attribute", "write name=value")
+        if name in RESERVED_COLUMNS:
+            raise _refused(name, f"{str(name)!r} is no attribute", _RESERVED[name])
+        return AttributeTest(str(name), str(compare), read_value(value, self.origin))
 
-    def _value(self, line: Line) -> Value:
-        token = line.take("a value", "text with blanks goes in quotes; null stands for no value")
-        return read_value(token, self.settings.origin)
+    def event_file(self, meta: Meta, items: list[Any]) -> None:
+        test, at = self._inside(meta)
+        (path,) = items
+        test.add(InputFile(_span(path), self._path(path)), at)
 
-    def events_line(self, line: Line) -> None:
-        text, at = self._rest(line, "events trips.csv")
-        self._inside(line).add(GivenFile(at, self.file.parent / _unquoted(text)), line.at)
+    def advance(self, meta: Meta, items: list[Any]) -> None:
+        test, at = self._inside(meta)
+        time = read_time(items[0], self.origin)
+        if test.passed is not None and time <= test.passed[0]:
+            message = f"time does not go back: line {test.passed[1].line} has advanced it already"
+            raise _refused(meta, message, "name a later time")
+        test.add(Advance(at, time), at)
+        test.passed = (time, at)
 
-    def advance_line(self, line: Line) -> None:
-        draft = self._inside(line)
-        line.split().take("advance")
-        if line.next_is("to"):
-            line.take("to")
-        time = read_time(line, self.settings.origin)
-        line.finish()
-        if draft.passed is not None and time <= draft.passed[0]:
-            raise ScenarioError(
-                f"time does not go back: line {draft.passed[1].line} has advanced it already",
-                line.at,
-                "name a later time",
-            )
-        draft.add(Advance(line.at, time), line.at)
-        draft.passed = (time, line.at)
-
-    def end_line(self, line: Line) -> None:
-        draft = self._inside(line)
-        line.split().take("end")
-        line.finish()
-        draft.add(End(), line.at)
+    def end(self, meta: Meta, items: list[Any]) -> None:
+        test, at = self._inside(meta)
+        test.add(End(), at)
 
     # -- what is expected --------------------------------------------------------------------------------
 
-    def expect_line(self, line: Line) -> None:
-        draft = self._inside(line)
-        line.split().take("expect")
-        first = line.peek()
-        if first is not None and first.text == "nothing" and line.peek(1) is None:
-            draft.expectations.append(ExpectNothing(line.at, line.text))
-            return
-        count = 1
-        if first is not None and first.kind == "word" and first.text.isdigit():
-            count = int(line.take("a number").text)
-        kind, behind = line.peek(), line.peek(1)
-        if kind is not None and kind.text in SET_ASIDE and behind is not None and behind.text in _EVENT_WORDS:
-            self._set_aside(line, kind.text, count, draft)
-            return
-        if count == 0:
-            raise ScenarioError(
-                "none of them is expected", line.at, "write `not TYPE ...`, or `expect nothing`"
-            )
-        draft.expectations.append(Expect(line.at, line.text, self._description(line), count))
+    def expect(self, meta: Meta, items: list[Any]) -> None:
+        test, at = self._inside(meta)
+        count, said = items
+        if count is not None and int(count) == 0:
+            raise _refused(meta, "none of them is expected", "write `not TYPE ...`, or `expect nothing`")
+        test.expectations.append(Expect(at, self._text(meta), self._description(said), int(count or 1)))
 
-    def _set_aside(self, line: Line, what: str, count: int, draft: Draft) -> None:
-        line.place += 2
-        line.finish()
-        if any(other.what == what for other in draft.set_aside):
-            raise ScenarioError(f"{what} events are counted twice", line.at, "say it once for the whole test")
-        draft.set_aside.append(SetAside(line.at, line.text, what, count))
+    def expect_nothing(self, meta: Meta, items: list[Any]) -> None:
+        test, at = self._inside(meta)
+        test.expectations.append(ExpectNothing(at, self._text(meta)))
 
-    def not_line(self, line: Line) -> None:
-        draft = self._inside(line)
-        line.split().take("not")
-        draft.expectations.append(Forbid(line.at, line.text, self._description(line)))
+    def expect_side_output(self, meta: Meta, items: list[Any]) -> None:
+        test, at = self._inside(meta)
+        count, what = items
+        if any(other.what == what for other in test.side_outputs):
+            raise _refused(meta, f"{what} events are counted twice", "say it once for the whole test")
+        test.side_outputs.append(ExpectSideOutput(at, self._text(meta), str(what), int(count or 1)))
 
-    def allow_line(self, line: Line) -> None:
-        line.split().take("allow")
-        is_others = line.next_is("others") and line.peek(1) is None
-        if self.draft is None:
-            self.allows_others |= is_others
-            self.allowed += [] if is_others else [self._description(line)]
-        else:
-            self.draft.allows_others |= is_others
-            self.draft.allowed += [] if is_others else [self._description(line)]
+    def forbid(self, meta: Meta, items: list[Any]) -> None:
+        test, at = self._inside(meta)
+        test.expectations.append(Forbid(at, self._text(meta), self._description(items[0])))
 
-    def _description(self, line: Line) -> Description:
-        kind = line.take("the type of the detection", _EXPECT_EXAMPLE)
-        found = Description(kind.content)
-        while line.peek() is not None:
-            found = self._about_detection(line, found)
-        return found
+    def allow(self, meta: Meta, items: list[Any]) -> None:
+        self.current.allowed.append(self._description(items[0]))
 
-    def _about_detection(self, line: Line, found: Description) -> Description:
-        token = line.take("an attribute")
-        if _is_compared(line):
-            compare = line.take("a comparison").text
-            _refuse_reserved(token)
-            return replace(
-                found, tests=(*found.tests, AttributeTest(token.content, compare, self._value(line)))
-            )
-        match token.text:
-            case "at" if line.next_is("("):
-                return replace(found, place=read_point(line))
-            case "at" | "to":
-                return replace(found, end=read_time(line, self.settings.origin))
-            case "from":
-                return replace(found, start=read_time(line, self.settings.origin))
-            case "events":
-                return replace(found, events=self._names(line))
-        raise _no_attribute(token, ("at", "from", "to", "events"))
+    def allow_others(self, meta: Meta, items: list[Any]) -> None:
+        self.current.allows_others = True
 
-    def _names(self, line: Line) -> frozenset[str]:
-        names = [line.take("the name of an event", "events are named with `as`: +5s Position as e1").content]
-        while line.peek() is not None:
-            names.append(line.take("a name").content)
-        return frozenset(names)
+    def _description(self, said: Any) -> Description:
+        kind, *parts, constituents = said.children
+        what = Description(content(kind))
+        for part in parts:
+            match part.data:
+                case "attribute":
+                    what = replace(what, tests=(*what.tests, self._attribute(part)))
+                case "point":
+                    what = replace(what, location=_point(part))
+                case "starts":
+                    what = replace(what, start=read_time(part.children[0], self.origin))
+                case "ends":
+                    what = replace(what, end=read_time(part.children[0], self.origin))
+        if constituents is not None:
+            what = replace(what, events=frozenset(map(content, constituents.children)))
+        return what
 
 
-_SENTENCES: dict[str, Callable[[_Reader, Line], None]] = {
-    "query": _Reader.query_line,
-    "param": _Reader.param_line,
-    "start": _Reader.start_line,
-    "lateness": _Reader.lateness_line,
-    "horizon": _Reader.horizon_line,
-    "coordinates": _Reader.coordinates_line,
-    "context": _Reader.context_line,
-    "emit": _Reader.emit_line,
-    "test": _Reader.test_line,
-    "events": _Reader.events_line,
-    "advance": _Reader.advance_line,
-    "end": _Reader.end_line,
-    "expect": _Reader.expect_line,
-    "not": _Reader.not_line,
-    "allow": _Reader.allow_line,
-}
-_EVENT_WORDS = ("event", "events")
-_UNITS = frozenset({"us", "ms", "s", "sec", "min", "h", "d", "w"})
+def _span(where: Any) -> Span:
+    """Tell where a token or a line stands."""
+    return Span(where.line, where.column, where.end_line, where.end_column)
 
 
-def _is_compared(line: Line) -> bool:
-    token = line.peek()
-    return token is not None and token.kind == "compare"
+def _refused(where: Any, message: str, hint: str | None) -> ScenarioError:
+    return ScenarioError(message, _span(where), hint)
+
+
+def _param(text: Token) -> dict[str, ParamSetting]:
+    name, equals, value = (part.strip() for part in text.partition("="))
+    if not equals or not name.isidentifier() or not value:
+        raise _refused(text, f"{str(text)!r} is no parameter", f"write for example: {EXAMPLES['param']}")
+    return {name: ParamSetting(read_param(value), _span(text))}
+
+
+def _read(reader: Callable[[str], int], text: Token, what: str, example: str) -> int:
+    try:
+        return reader(str(text))
+    except DataError:
+        raise _refused(text, f"{str(text)!r} is no {what}", f"write for example: {example}") from None
+
+
+def _one_of(text: Token, names: Iterable[str]) -> str:
+    known = list(names)
+    if text not in known:
+        raise _refused(text, f"{str(text)!r} does not fit here", did_you_mean(text, known))
+    return str(text)
 
 
 def _unquoted(text: str) -> str:
-    return text[1:-1] if len(text) > 1 and text[0] == text[-1] and text[0] in "'\"" else text
+    return text[1:-1] if len(text) > 1 and text[0] == text[-1] and text[0] in "'\"" else str(text)
 
 
-def _refuse_reserved(name: Token) -> None:
-    if name.kind != "word" or not name.text.isidentifier():
-        raise ScenarioError(f"{name.text} is no name of an attribute", name.at, "write name=value")
-    if name.text not in RESERVED_COLUMNS:
-        return
-    hints = {
-        "id": "name an event with `as`: as e1",
-        "type": "the type stands first",
-        "source": "write it with a blank: source bus-4",
-        "geometry": "write where it is with `at`: at (10, 20)",
-    }
-    places = dict.fromkeys(("x", "y", "lon", "lat"), "write both together: at (10, 20)")
-    times = dict.fromkeys(("time", "start", "end"), "times are written +5s, or from +5s to +8s")
-    raise ScenarioError(f"{name.text!r} is no attribute", name.at, (hints | places | times)[name.text])
-
-
-def _no_attribute(token: Token, words: tuple[str, ...]) -> ScenarioError:
-    near = did_you_mean(token.text, words)
-    hint = (
-        near
-        if near and near.startswith("did you mean")
-        else f"write name=value, or one of: {', '.join(words)}"
-    )
-    return ScenarioError(f"{token.text!r} does not fit here", token.at, hint)
+def _point(part: Any) -> Point:
+    x, y = part.children
+    return float(x), float(y)

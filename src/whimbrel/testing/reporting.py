@@ -8,7 +8,7 @@ from itertools import groupby
 from pathlib import Path
 
 from whimbrel.testing.checking import Problem
-from whimbrel.testing.running import Result, Results
+from whimbrel.testing.running import ScenarioResult, ScenarioResults
 
 MARKS = {"passed": ".", "failed": "F", "error": "E", "skipped": "s"}
 """One character a test, as long as they run."""
@@ -16,7 +16,7 @@ MARKS = {"passed": ".", "failed": "F", "error": "E", "skipped": "s"}
 _WIDTH = 79
 
 
-def report(results: Results) -> str:
+def report(results: ScenarioResults) -> str:
     """Write everything: a mark for each test, what failed and why, coverage, and the numbers."""
     marks = [
         f"{file} {''.join(MARKS[result.status] for result in of_file)}"
@@ -25,7 +25,7 @@ def report(results: Results) -> str:
     return "\n".join([*marks, *after_marks(results)])
 
 
-def after_marks(results: Results) -> list[str]:
+def after_marks(results: ScenarioResults) -> list[str]:
     """Write what follows once every test has its mark."""
     lines: list[str] = []
     for result in results.results:
@@ -37,16 +37,16 @@ def after_marks(results: Results) -> list[str]:
     return lines
 
 
-def _file(result: Result) -> Path:
+def _file(result: ScenarioResult) -> Path:
     return result.file
 
 
-def _headline(result: Result) -> str:
+def _headline(result: ScenarioResult) -> str:
     title = f" {result.file}: line {result.line}: {result.name} "
     return title.center(_WIDTH, "_")
 
 
-def short_summary(results: Sequence[Result]) -> list[str]:
+def short_summary(results: Sequence[ScenarioResult]) -> list[str]:
     """Write one line for each test that did not pass."""
     words = {"failed": "FAILED", "error": "ERROR", "skipped": "SKIPPED"}
     return [
@@ -56,11 +56,11 @@ def short_summary(results: Sequence[Result]) -> list[str]:
     ]
 
 
-def numbers(results: Results) -> str:
+def numbers(results: ScenarioResults) -> str:
     """Write how many tests passed, failed, could not be run or were left out."""
     names = {"failed": "failed", "passed": "passed", "error": "errors", "skipped": "skipped"}
-    told = [f"{count} {name}" for status, name in names.items() if (count := results.count(status))]
-    return ", ".join(told).replace("1 errors", "1 error") if told else "no tests"
+    counted = [f"{count} {name}" for status, name in names.items() if (count := results.count(status))]
+    return ", ".join(counted).replace("1 errors", "1 error") if counted else "no tests"
 
 
 def in_short(problems: Iterable[Problem]) -> str:

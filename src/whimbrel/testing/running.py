@@ -1,4 +1,4 @@
-"""Run tests: each over the whole input at once and event by event, which must find the same."""
+"""Run tests: each over the whole input at once and event by event, which must detect the same."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,16 +21,11 @@ from whimbrel.graph.functions import Function
 from whimbrel.graph.query import Query
 from whimbrel.lang.reading import read
 from whimbrel.model.time import END_OF_TIME
-from whimbrel.testing.checking import (
-    Problem,
-    check_agreement,
-    check_set_aside,
-    check_told,
-)
-from whimbrel.testing.found import Found, found_in
-from whimbrel.testing.given import Given, gather
-from whimbrel.testing.parsing import ENDING, SET_ASIDE, read_tests
-from whimbrel.testing.scenario import Advance, Check, End, GivenEvent, GivenFile, Scenario
+from whimbrel.testing.checking import Problem, check_agreement, check_expectations, check_side_outputs
+from whimbrel.testing.observed import ObservedDetection, observed_detections
+from whimbrel.testing.parsing import ENDING, SIDE_OUTPUTS, read_tests
+from whimbrel.testing.scenario import Advance, Check, End, InputEvent, InputFile, Scenario
+from whimbrel.testing.scenario_input import ScenarioInput, gather
 
 if TYPE_CHECKING:
     from whimbrel.testing.coverage import Coverage
@@ -38,13 +34,13 @@ MOST_PUSHES = 2_000
 """Events that are pushed one by one; longer inputs are cut into so many pieces."""
 
 MOST_SHOWN = 50
-"""Problems of one test that are told; more do not help."""
+"""Problems of one test that are reported; more do not help."""
 
 Clock = Callable[[], float]
 
 
 @dataclass(frozen=True)
-class Result:
+class ScenarioResult:
     """What became of one test, or of a file that could not be read."""
 
     file: Path
@@ -65,10 +61,10 @@ class Result:
 
 
 @dataclass(frozen=True)
-class Results:
+class ScenarioResults:
     """What became of all tests. `str()` is the report that the command line prints."""
 
-    results: tuple[Result, ...]
+    results: tuple[ScenarioResult, ...]
     coverage: Coverage | None = None
 
     @property
@@ -99,12 +95,14 @@ class Runner:
     clock: Clock = time.perf_counter
     warn: Callable[[str], None] = field(default=lambda _text: None)
 
-    def run(self, scenario: Scenario) -> Result:
+    def run(self, scenario: Scenario) -> ScenarioResult:
         """Run one test."""
         began = self.clock()
         status, report, summary = self._outcome(scenario)
         seconds = self.clock() - began
-        return Result(scenario.file, scenario.name, scenario.at.line, status, report, summary, seconds)
+        return ScenarioResult(
+            scenario.file, scenario.name, scenario.at.line, status, report, summary, seconds
+        )
 
     def _outcome(self, scenario: Scenario) -> tuple[str, str, str]:
         from whimbrel.testing.reporting import in_short
@@ -125,36 +123,38 @@ class Runner:
         return "failed" if problems else "passed", "\n".join(lines), in_short(problems)
 
     def problems(self, scenario: Scenario) -> list[Problem]:
-        """Run a test both ways, and give what is not as expected."""
+        """Run a test both ways, and list what is not as expected."""
         query = compile_for(scenario, self.query, self.functions)
         for warning in query.warnings:
             self.warn(f"{scenario.title}: warning: {warning}")
-        given = gather(scenario, query)
-        self._cover(scenario, query, given)
-        told = tell(scenario, query, given)
-        way, whole = self._whole(scenario, query, given)
-        counts = {what: getattr(told.counts, what) for what in SET_ASIDE}
-        counts["rejected"] += len(given.rejected)
-        reasons = (*told.counts.reasons, *given.rejected)
+        inputs = gather(scenario, query)
+        self._cover(scenario, query, inputs)
+        output = run_in_session(scenario, query, inputs)
+        way, whole = self._whole(scenario, query, inputs)
+        counts = {what: getattr(output.counts, what) for what in SIDE_OUTPUTS}
+        counts["rejected"] += len(inputs.rejected)
+        reasons = (*output.counts.reasons, *inputs.rejected)
         return [
-            *check_told(scenario, told.phases),
-            *check_set_aside(scenario.set_aside, counts, reasons),
-            *check_agreement((way, "event by event"), whole, [found for new in told.phases for found in new]),
+            *check_expectations(scenario, output.phases),
+            *check_side_outputs(scenario.side_outputs, counts, reasons),
+            *check_agreement((way, "event by event"), whole, list(chain.from_iterable(output.phases))),
         ]
 
-    def _cover(self, scenario: Scenario, query: Query, given: Given) -> None:
+    def _cover(self, scenario: Scenario, query: Query, inputs: ScenarioInput) -> None:
         if self.coverage is None:
             return
         try:
             file = None if self.query is not None else query_file(scenario)
-            self.coverage.add(scenario, query, given, file)
+            self.coverage.add(scenario, query, inputs, file)
         except WhimbrelError as error:
             self.warn(f"{scenario.title}: warning: its coverage cannot be measured: {error}")
 
-    def _whole(self, scenario: Scenario, query: Query, given: Given) -> tuple[str, list[Found]]:
+    def _whole(
+        self, scenario: Scenario, query: Query, inputs: ScenarioInput
+    ) -> tuple[str, list[ObservedDetection]]:
         if self.spark is not None:
-            return "Spark", on_spark(self.spark, query, given)
-        return "the whole input", found_in(detect_whole(scenario, query, given))
+            return "Spark", on_spark(self.spark, query, inputs)
+        return "the whole input", observed_detections(detect_whole(scenario, query, inputs))
 
 
 def run_tests(
@@ -165,10 +165,10 @@ def run_tests(
     functions: Sequence[Function] = (),
     spark: Any = None,
     coverage: bool = False,
-    on_result: Callable[[Result], None] | None = None,
+    on_result: Callable[[ScenarioResult], None] | None = None,
     warn: Callable[[str], None] | None = None,
     clock: Clock = time.perf_counter,
-) -> Results:
+) -> ScenarioResults:
     """Run the tests of files, or of all test files in folders.
 
     Parameters
@@ -197,7 +197,7 @@ def run_tests(
 
     measured = Coverage() if coverage else None
     runner = Runner(query, functions, spark, measured, clock, warn or (lambda _text: None))
-    results: list[Result] = []
+    results: list[ScenarioResult] = []
     for file in find_tests(paths):
         for result in _run_file(file, runner, select):
             results.append(result)
@@ -207,15 +207,15 @@ def run_tests(
         raise DataError(
             f"no test is named like {select!r}" if select else "there are no tests in these files"
         )
-    return Results(tuple(results), measured)
+    return ScenarioResults(tuple(results), measured)
 
 
-def _run_file(file: Path, runner: Runner, select: str | None) -> Iterable[Result]:
+def _run_file(file: Path, runner: Runner, select: str | None) -> Iterable[ScenarioResult]:
     try:
         scenarios = read_tests(file)
     except WhimbrelError as error:
         line = error.at.line if isinstance(error, ScenarioError) and error.at else 1
-        yield Result(file, "(reading)", line, "error", str(error), str(error).splitlines()[0])
+        yield ScenarioResult(file, "(reading)", line, "error", str(error), str(error).splitlines()[0])
         return
     for scenario in scenarios:
         if select is None or select.lower() in scenario.title.lower():
@@ -223,7 +223,7 @@ def _run_file(file: Path, runner: Runner, select: str | None) -> Iterable[Result
 
 
 def find_tests(paths: str | Path | Iterable[str | Path]) -> list[Path]:
-    """Give the test files that paths stand for: files themselves, folders with everything in them.
+    """List the test files that paths stand for: files themselves, folders with everything in them.
 
     Raises
     ------
@@ -231,10 +231,10 @@ def find_tests(paths: str | Path | Iterable[str | Path]) -> list[Path]:
         If there is nothing at a path, or no test file in a folder.
     """
     listed = [paths] if isinstance(paths, str | Path) else list(paths)
-    found: dict[Path, None] = {}
+    files: dict[Path, None] = {}
     for path in map(Path, listed):
-        found |= dict.fromkeys(_files_at(path))
-    return list(found)
+        files |= dict.fromkeys(_files_at(path))
+    return list(files)
 
 
 def _files_at(path: Path) -> list[Path]:
@@ -269,11 +269,10 @@ def compile_for(scenario: Scenario, ready: Query | None, functions: Sequence[Fun
 def _as_it_is(scenario: Scenario, query: Query) -> Query:
     settings = scenario.settings
     if settings.params or settings.horizon is not None or settings.emit is not None:
-        raise ScenarioError(
+        raise scenario.error(
             "params, horizon and emit are for queries in files; this one is compiled already",
-            scenario.at,
             "compile it with them: wb.compile(text, params=..., horizon=..., emit=...)",
-        ).located_in(scenario.text, str(scenario.file))
+        )
     return query
 
 
@@ -291,7 +290,7 @@ def _compiled(scenario: Scenario, functions: Sequence[Function]) -> Query:
 
 
 def query_file(scenario: Scenario) -> Path:
-    """Give the query that a test names, or the one beside the file that has its name.
+    """Find the query that a test names, or the one beside the file that has its name.
 
     Raises
     ------
@@ -301,95 +300,94 @@ def query_file(scenario: Scenario) -> Path:
     if scenario.settings.query is not None:
         return scenario.settings.query
     beside = scenario.file.with_suffix(".wbl")
-    for each in (beside, beside.with_suffix(".cpsl")):
-        if each.exists():
-            return each
-    raise ScenarioError(
+    for file in (beside, beside.with_suffix(".cpsl")):
+        if file.exists():
+            return file
+    raise scenario.error(
         "which query is tested?",
-        scenario.at,
         f"there is no {beside.name} beside the test file; name the query at the top: query NAME.wbl",
-    ).located_in(scenario.text, str(scenario.file))
+    )
 
 
 def _refuse_unknown_params(scenario: Scenario, query: Query) -> None:
     """Refuse values for parameters that the query does not have: the test would not test what it says."""
     for name, param in scenario.settings.params.items():
         if any(warning.startswith(f"the query has no parameter {name!r}") for warning in query.warnings):
-            raise ScenarioError(
-                f"the query has no parameter {name!r}", param.at, "declare it there: param NAME = ..."
-            ).located_in(scenario.text, str(scenario.file))
+            raise scenario.error(
+                f"the query has no parameter {name!r}", "declare it there: param NAME = ...", param.at
+            )
 
 
-def detect_whole(scenario: Scenario, query: Query, given: Given) -> pa.Table:
+def detect_whole(scenario: Scenario, query: Query, inputs: ScenarioInput) -> pa.Table:
     """Find the detections in the whole input at once."""
     lateness = scenario.settings.lateness
-    events: Any = given.events
+    events: Any = inputs.events
     if lateness is not None:
         # Whether an event is late shows when it comes, so each has to come for itself.
-        single = given.events.to_batches(max_chunksize=1)
-        events = pa.RecordBatchReader.from_batches(given.events.schema, single)
-    return run(query, events, lateness=lateness, coordinates=given.coordinates).detections
+        single = inputs.events.to_batches(max_chunksize=1)
+        events = pa.RecordBatchReader.from_batches(inputs.events.schema, single)
+    return run(query, events, lateness=lateness, coordinates=inputs.coordinates).detections
 
 
-def on_spark(spark: Any, query: Query, given: Given) -> list[Found]:
+def on_spark(spark: Any, query: Query, inputs: ScenarioInput) -> list[ObservedDetection]:
     """Find the detections on Spark, in a static frame."""
     from whimbrel.spark.running import run as run_on_spark
 
-    frame = spark.createDataFrame(given.events)
-    return found_in(run_on_spark(query, frame, coordinates=given.coordinates).detections)
+    frame = spark.createDataFrame(inputs.events)
+    return observed_detections(run_on_spark(query, frame, coordinates=inputs.coordinates).detections)
 
 
 @dataclass
-class Told:
-    """What a session told before each check of a test."""
+class SessionOutput:
+    """What a session reported before each check of a test."""
 
-    phases: list[list[Found]]
+    phases: list[list[ObservedDetection]]
     counts: Counts
 
 
-def tell(scenario: Scenario, query: Query, given: Given) -> Told:
+def run_in_session(scenario: Scenario, query: Query, inputs: ScenarioInput) -> SessionOutput:
     """Push the events of a test one by one into a session, and let time pass as the test says.
 
     Without a lateness, time goes on to just before the earliest event that is still to come, but not past an
     `advance` that a check follows.
     """
     lateness = scenario.settings.lateness
-    session = Session(query, lateness=lateness, coordinates=given.coordinates)
-    following = _following(given.events) if lateness is None else None
-    size = max(1, -(-given.events.num_rows // MOST_PUSHES))
-    phases: list[list[Found]] = []
-    new: list[Found] = []
+    session = Session(query, lateness=lateness, coordinates=inputs.coordinates)
+    following = _following(inputs.events) if lateness is None else None
+    size = max(1, -(-inputs.events.num_rows // MOST_PUSHES))
+    phases: list[list[ObservedDetection]] = []
+    new: list[ObservedDetection] = []
     done = 0
     for number, step in enumerate(scenario.steps):
         match step:
-            case GivenEvent() | GivenFile():
-                for start in range(*given.rows[number], size):
-                    stop = min(start + size, given.rows[number][1])
+            case InputEvent() | InputFile():
+                for start in range(*inputs.rows[number], size):
+                    stop = min(start + size, inputs.rows[number][1])
                     new += _wait(session, following, start)
-                    new += found_in(session.push(given.events.slice(start, stop - start)))
-                done = given.rows[number][1]
+                    new += observed_detections(session.push(inputs.events.slice(start, stop - start)))
+                done = inputs.rows[number][1]
             case Advance():
-                new += found_in(session.advance(step.time))
+                new += observed_detections(session.advance(step.time))
             case End():
-                new += found_in(session.close())
+                new += observed_detections(session.close())
                 following = None
             case Check():
                 if not isinstance(scenario.steps[number - 1], Advance):
                     new += _wait(session, following, done)
                 phases.append(new)
                 new = []
-    return Told(phases, session.counts)
+    return SessionOutput(phases, session.counts)
 
 
-def _wait(session: Session, following: np.ndarray | None, row: int) -> list[Found]:
+def _wait(session: Session, following: np.ndarray | None, row: int) -> list[ObservedDetection]:
     """Let time pass to just before the earliest of the events from `row` on."""
     if following is None or row >= len(following):
         return []
-    return found_in(session.advance(int(following[row]) - 1))
+    return observed_detections(session.advance(int(following[row]) - 1))
 
 
 def _following(events: pa.Table) -> np.ndarray:
-    """Give, for each row, the least end of it and all rows behind it."""
+    """Compute, for each row, the least end of it and all rows behind it."""
     ends = events.column("end").cast(pa.int64()).to_numpy()
     if not len(ends):
         return np.full(0, END_OF_TIME, np.int64)

@@ -1,4 +1,4 @@
-"""What a test of a query says: a timeline of events, and what is to be told of them. Plain frozen data."""
+"""What a test of a query says: a timeline of events, and what is expected of them. Plain frozen data."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 
-from whimbrel.errors import Span
+from whimbrel.errors import ScenarioError, Span
 from whimbrel.graph.policies import Context
 from whimbrel.model.schema import Coordinates, Type
 
@@ -16,7 +16,7 @@ ParamValue = bool | int | float | str | timedelta
 
 
 @dataclass(frozen=True, slots=True)
-class Value:
+class WrittenValue:
     """A value as it was written, and what it stands for. Instants are microseconds with their type."""
 
     text: str
@@ -26,7 +26,7 @@ class Value:
 
 
 @dataclass(frozen=True, slots=True)
-class Param:
+class ParamSetting:
     """`param NAME = VALUE`."""
 
     value: ParamValue
@@ -34,11 +34,11 @@ class Param:
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class ScenarioSettings:
     """Which query is tested, and how it is compiled and run."""
 
     query: Path | None = None
-    params: Mapping[str, Param] = field(default_factory=dict)
+    params: Mapping[str, ParamSetting] = field(default_factory=dict)
     lateness: int | None = None
     coordinates: Coordinates | None = None
     horizon: int | None = None
@@ -49,21 +49,21 @@ class Settings:
 
 
 @dataclass(frozen=True, slots=True)
-class GivenEvent:
-    """An event of the timeline. A place is a point, or a polygon as WKB."""
+class InputEvent:
+    """An event of the timeline. A location is a point, or a polygon as WKB."""
 
     at: Span
     type: str
     start: int
     end: int
     id: str
-    attributes: Mapping[str, Value] = field(default_factory=dict)
+    attributes: Mapping[str, WrittenValue] = field(default_factory=dict)
     source: str | None = None
-    place: Point | bytes | None = None
+    location: Point | bytes | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class GivenFile:
+class InputFile:
     """`events FILE`: all events of a file, in the order they stand in."""
 
     at: Span
@@ -89,7 +89,7 @@ class AttributeTest:
 
     name: str
     operator: str
-    value: Value
+    value: WrittenValue
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,13 +100,13 @@ class Description:
     tests: tuple[AttributeTest, ...] = ()
     start: int | None = None
     end: int | None = None
-    place: Point | None = None
+    location: Point | None = None
     events: frozenset[str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Expect:
-    """`expect COUNT TYPE ...`: so many detections that fit are told."""
+    """`expect COUNT TYPE ...`: so many detections that fit are reported."""
 
     at: Span
     text: str
@@ -124,7 +124,7 @@ class ExpectNothing:
 
 @dataclass(frozen=True, slots=True)
 class Forbid:
-    """`not TYPE ...`: no detection that has been told up to here fits."""
+    """`not TYPE ...`: no detection that has been reported up to here fits."""
 
     at: Span
     text: str
@@ -132,7 +132,7 @@ class Forbid:
 
 
 @dataclass(frozen=True, slots=True)
-class SetAside:
+class ExpectSideOutput:
     """`expect COUNT late events`, or duplicate, or rejected ones."""
 
     at: Span
@@ -143,12 +143,12 @@ class SetAside:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """Expectations that stand together: what is told between the check before and here."""
+    """Expectations that stand together: what is reported between the check before and here."""
 
     expectations: tuple[Expect | ExpectNothing | Forbid, ...] = ()
 
 
-Step = GivenEvent | GivenFile | Advance | End | Check
+Step = InputEvent | InputFile | Advance | End | Check
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,9 +160,9 @@ class Scenario:
     at: Span
     text: str = field(repr=False)
     """The whole file, so that errors can show the line."""
-    settings: Settings
+    settings: ScenarioSettings
     steps: tuple[Step, ...]
-    set_aside: tuple[SetAside, ...] = ()
+    side_outputs: tuple[ExpectSideOutput, ...] = ()
     allowed: tuple[Description, ...] = ()
     allows_others: bool = False
     """Whether detections that no line speaks of are fine."""
@@ -171,3 +171,9 @@ class Scenario:
     def title(self) -> str:
         """The file and the name, as reports show them."""
         return f"{self.file}: {self.name}"
+
+    def error(self, message: str, hint: str, at: Span | None = None) -> ScenarioError:
+        """Make an error that shows a line of the file; where none is named, the one that begins the test."""
+        error = ScenarioError(message, at or self.at, hint)
+        error.located_in(self.text, str(self.file))
+        return error

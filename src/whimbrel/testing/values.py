@@ -1,53 +1,51 @@
-"""Times, values and places as test files write them."""
+"""What the words of a test file stand for: times, values, polygons and parameters."""
 
 from __future__ import annotations
 
 import re
 from datetime import timedelta
 
+from lark import Token
+
 from whimbrel.errors import DataError, ScenarioError
+from whimbrel.lang.wbl.literals import token_span, unquote
 from whimbrel.model.columns import FIRST_INSTANT, LAST_INSTANT
 from whimbrel.model.schema import Type
 from whimbrel.model.time import DAY, SECOND, duration, format_duration, format_instant, instant
-from whimbrel.testing.lines import Line, Token
-from whimbrel.testing.scenario import ParamValue, Point, Value
+from whimbrel.testing.events import CONSTANTS, REAL, WHOLE
+from whimbrel.testing.scenario import ParamValue, WrittenValue
+from whimbrel.testing.syntax import TIME_EXAMPLE
 
 FAR = 366 * DAY
 """How far from the origin a time is still shown as `+5min`; beyond, the date says more."""
 
-_WHOLE = re.compile(r"[+-]?\d+")
-_REAL = re.compile(r"[+-]?(\d+\.\d*|\.\d+|\d+(?=[eE]))([eE][+-]?\d+)?")
 _RELATIVE = re.compile(r"[+-](\d+(\.\d+)?[A-Za-z]+)+")
 _ABSOLUTE = re.compile(r"\d{4}-\d\d-\d\d[T_]\d\d:\d\d\S*")
-_WORDS = {"true": True, "false": False, "null": None}
-_EXAMPLE = "write for example +5s, +1h30min or 2024-05-01T12:00:00Z"
 
 
-def looks_like_time(text: str) -> bool:
-    """Tell whether a line that begins with this word begins with a time."""
-    return text[0] in "+-" or text[0].isdigit()
+def content(token: Token) -> str:
+    """Read a text in quotes as what it holds, any other word as it is."""
+    return unquote(token) if token.type == "STRING" else str(token)
 
 
 def read_times(token: Token, origin: int) -> tuple[int, int]:
     """Read `TIME` or `TIME..TIME`."""
-    first, dots, last = token.text.partition("..")
+    first, dots, last = token.partition("..")
     if not dots:
-        time = _time(token.text, token, origin)
+        time = read_time(token, origin)
         return time, time
     start, end = _time(first, token, origin), _time(last, token, origin)
     if end < start:
-        raise ScenarioError(f"{token.text} ends before it starts", token.at, "put the earlier time first")
+        raise ScenarioError(f"{token} ends before it starts", token_span(token), "put the earlier time first")
     return start, end
 
 
-def read_time(line: Line, origin: int) -> int:
-    """Read the next word of a line as a time."""
-    token = line.take("a time", _EXAMPLE)
-    return _time(token.content, token, origin)
+def read_time(token: Token, origin: int) -> int:
+    """Read a time: relative to the origin with a sign, a date without."""
+    return _time(str(token), token, origin)
 
 
 def _time(text: str, token: Token, origin: int) -> int:
-    """Read a time: relative to the origin with a sign, a date without."""
     try:
         if text[:1] in ("+", "-") and text[1:]:
             size = round(float(text[1:]) * SECOND) if _is_number(text[1:]) else duration(text[1:])
@@ -55,11 +53,11 @@ def _time(text: str, token: Token, origin: int) -> int:
         else:
             time = instant(text)
     except DataError:
-        raise ScenarioError(f"{text!r} is not a time", token.at, _time_hint(text)) from None
+        raise ScenarioError(f"{text!r} is not a time", token_span(token), _time_hint(text)) from None
     except OverflowError:
         time = LAST_INSTANT + 1
     if not FIRST_INSTANT <= time <= LAST_INSTANT:
-        raise ScenarioError(f"{text!r} lies outside the years 1 to 9999", token.at, _EXAMPLE)
+        raise ScenarioError(f"{text!r} lies outside the years 1 to 9999", token_span(token), TIME_EXAMPLE)
     return time
 
 
@@ -68,11 +66,11 @@ def _time_hint(text: str) -> str:
         return f"'m' stands for metres; write {text}in for minutes, {text}s for milliseconds"
     if _is_number(text) or re.fullmatch(r"\d+[a-z]+", text):
         return f"times behind the origin have a sign: +{text}"
-    return _EXAMPLE
+    return TIME_EXAMPLE
 
 
 def _is_number(text: str) -> bool:
-    return bool(_WHOLE.fullmatch(text) or _REAL.fullmatch(text))
+    return bool(WHOLE.fullmatch(text) or REAL.fullmatch(text))
 
 
 def format_time(time: int, origin: int) -> str:
@@ -89,57 +87,27 @@ def format_time(time: int, origin: int) -> str:
     return ("-" if distance < 0 else "+") + format_duration(abs(distance)).replace(" ", "")
 
 
-def read_value(token: Token, origin: int) -> Value:
+def read_value(token: Token, origin: int) -> WrittenValue:
     """Read a value: a number, `true`, `false`, `null`, a time, else text; in quotes it is always text."""
-    text = token.content
-    if token.kind == "text":
-        return Value(text, text, Type.STRING, is_quoted=True)
-    if token.kind != "word":
-        raise ScenarioError(
-            f"{token.text!r} is no value", token.at, "put texts with such characters in quotes"
-        )
-    if text in _WORDS:
-        return Value(text, _WORDS[text], None if text == "null" else Type.BOOL)
-    if _WHOLE.fullmatch(text):
-        return Value(text, _int64(token), Type.INT)
-    if _REAL.fullmatch(text):
-        return Value(text, float(text), Type.FLOAT)
+    text = content(token)
+    if token.type == "STRING":
+        return WrittenValue(text, text, Type.STRING, is_quoted=True)
+    if text in CONSTANTS:
+        return WrittenValue(text, CONSTANTS[text], None if text == "null" else Type.BOOL)
+    if WHOLE.fullmatch(text):
+        return WrittenValue(text, _int64(token), Type.INT)
+    if REAL.fullmatch(text):
+        return WrittenValue(text, float(text), Type.FLOAT)
     if _RELATIVE.fullmatch(text) or _ABSOLUTE.fullmatch(text):
-        return Value(text, _time(text, token, origin), Type.TIMESTAMP)
-    return Value(text, text, Type.STRING)
+        return WrittenValue(text, read_time(token, origin), Type.TIMESTAMP)
+    return WrittenValue(text, text, Type.STRING)
 
 
 def _int64(token: Token) -> int:
-    if len(token.text) > 20 or not -(2**63) <= int(token.text) < 2**63:
-        raise ScenarioError(
-            f"{token.text} does not fit in 64 bits", token.at, "write it with a dot, as a float, or in quotes"
-        )
-    return int(token.text)
-
-
-def read_point(line: Line) -> Point:
-    """Read `(x, y)`."""
-    hint = "write for example (2.5, -1)"
-    opening = line.take("a place", hint)
-    if opening.text != "(":
-        raise ScenarioError(f"{opening.text!r} is not a place", opening.at, hint)
-    x = _number(line, hint)
-    if not line.next_is(","):
-        token = line.take("a comma", hint)
-        raise ScenarioError(f"{token.text!r} does not fit here", token.at, hint)
-    line.take(",")
-    y = _number(line, hint)
-    closing = line.take("')'", hint)
-    if closing.text != ")":
-        raise ScenarioError(f"{closing.text!r} does not fit here", closing.at, hint)
-    return x, y
-
-
-def _number(line: Line, hint: str) -> float:
-    token = line.take("a number", hint)
-    if token.kind != "word" or not _is_number(token.text):
-        raise ScenarioError(f"{token.text!r} is no number", token.at, hint)
-    return float(token.text)
+    if len(token) > 20 or not -(2**63) <= int(token) < 2**63:
+        hint = "write it with a dot, as a float, or in quotes"
+        raise ScenarioError(f"{token} does not fit in 64 bits", token_span(token), hint)
+    return int(token)
 
 
 def read_polygon(token: Token) -> bytes:
@@ -147,10 +115,10 @@ def read_polygon(token: Token) -> bytes:
     import shapely
 
     try:
-        shape = shapely.from_wkt(token.content)
+        shape = shapely.from_wkt(content(token))
     except shapely.errors.GEOSException:
         raise ScenarioError(
-            "this is no WKT", token.at, "write for example 'POLYGON ((0 0, 10 0, 10 10, 0 0))'"
+            "this is no WKT", token_span(token), "write for example 'POLYGON ((0 0, 10 0, 10 10, 0 0))'"
         ) from None
     return bytes(shapely.to_wkb(shape))
 
@@ -162,7 +130,7 @@ def read_param(text: str) -> ParamValue:
     if text in ("true", "false"):
         return text == "true"
     if _is_number(text):
-        return int(text) if _WHOLE.fullmatch(text) else float(text)
+        return int(text) if WHOLE.fullmatch(text) else float(text)
     try:
         return timedelta(microseconds=duration(text))
     except DataError:

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from tests.plan.worlds import random_network, random_workload
 
 import whimbrel as wb
+from whimbrel.backtesting.measure import measure
 from whimbrel.errors import NetworkError, NoPlanError
 from whimbrel.plan.cost import Objective, evaluate, violations
 from whimbrel.plan.demand import workload_of
@@ -24,7 +25,6 @@ from whimbrel.plan.network import Broker, Link, Mover, Network
 from whimbrel.plan.placement import Placement
 from whimbrel.plan.planners import plan_exact, planner_named
 from whimbrel.plan.workload import Delivery, Feed, Task, Workload
-from whimbrel.trial.measure import measure
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 EXAMPLE = Path(__file__).parents[3] / "examples" / "planning"
