@@ -82,7 +82,7 @@ def test_as_html(query):
 
 @pytest.mark.parametrize("at", ["1970-01-01T00:00:03Z", datetime(1970, 1, 1, 0, 0, 3, tzinfo=UTC), 3_000_000])
 def test_times_as_people_have_them(query, at):
-    assert wb.why(query, ROWS, at=at, context="1 s").at == 3_000_000
+    assert wb.why(query, ROWS, at=at, around="1 s").at == 3_000_000
 
 
 def test_events_from_files_and_tables(query, tmp_path):

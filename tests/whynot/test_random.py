@@ -49,12 +49,12 @@ def test_a_key_leaves_out_what_is_not_of_it(graph, events, wanted):
 
 @given(graphs(), event_lists(), st.integers(0, 9))
 def test_a_time_leaves_out_what_lies_elsewhere(graph, events, second):
-    at, context = second * SECOND, SECOND
-    explanation = wb.why(Query(graph), event_table(events), at=at, context=context, limit=50)
-    Checker(graph, events, since=at - context, until=at + context).check(explanation)
+    at, around = second * SECOND, SECOND
+    explanation = wb.why(Query(graph), event_table(events), at=at, around=around, limit=50)
+    Checker(graph, events, since=at - around, until=at + around).check(explanation)
     for miss in explanation.misses:
         seen = [event for _, event in miss.parts if event is not None]
-        assert not seen or any(s.start <= at + context and s.end >= at - context for s in seen), miss
+        assert not seen or any(s.start <= at + around and s.end >= at - around for s in seen), miss
 
 
 @FEW

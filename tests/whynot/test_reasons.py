@@ -421,7 +421,7 @@ def test_only_what_lies_around_the_time_is_told():
     found = explained(BRAKE, events, at="1970-01-01T00:01:01Z")
     assert not found.matched
     assert [miss.parts[0][1].events for miss in found.misses] == [("p3",)]
-    assert explained(BRAKE, events, at="1970-01-01T00:01:01Z", context="2 min").matched
+    assert explained(BRAKE, events, at="1970-01-01T00:01:01Z", around="2 min").matched
 
 
 def test_a_key_that_no_event_has():
@@ -459,7 +459,7 @@ def test_a_key_that_the_query_does_not_have(query, key, message):
 
 def test_around_needs_a_time():
     with pytest.raises(wb.QueryError, match="say which time"):
-        explained(BRAKE, "P@0s:speed=1", context="1 min")
+        explained(BRAKE, "P@0s:speed=1", around="1 min")
 
 
 def test_a_text_is_no_query():

@@ -576,7 +576,7 @@ class Session:
         key, at
             Of which group and around which time, as for `whimbrel.why`.
         settings
-            `context`, `limit` and `effort` as there; `name`, where several queries are running.
+            `around`, `limit` and `effort` as there; `name`, where several queries are running.
         """
         # The explanations stand above the engine, which knows them by name only, and only when it is asked.
         return import_module("whimbrel.whynot").why_of_session(self, key=key, at=at, **settings)
