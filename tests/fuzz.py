@@ -1,4 +1,4 @@
-"""Throw random and damaged input at everything that reads: the language and the event files.
+"""Throw random and damaged input at everything that reads: queries, tests of queries and event files.
 
 Run it with `make fuzz`, or `make fuzz ARGS="5000 7"` for 5,000 examples of each kind from seed 7. It stops by
 itself; anything but one of the project's own errors is a failure.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 import sys
 import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
@@ -17,6 +18,7 @@ from tests.io.fuzz_readers import fuzz as fuzz_readers
 
 from whimbrel.errors import WhimbrelError
 from whimbrel.lang.wbl import compile_text, format_text
+from whimbrel.testing import parse_tests
 
 WORDS = """
 define detect where assign group by within then and or not as first last each every over aggr consuming
@@ -26,15 +28,31 @@ between A B C Position speed a b 1 5 s min km 0.5 'x' ( ) { } , . : = < > <= != 
 """.split()  # noqa: SIM905 (a list of quoted words could not be read)
 
 
-def fuzz_language(examples: int, seed: int) -> None:
-    """Compile and format random texts and damaged queries."""
+SCENARIO = """\
+query late.wbl  # the query
+param limit = 30 min
+start 2024-05-01T08:00:00Z
+test a truck is late
+  +5s..+8s  Leave  truck=A load=2 k='it\\'s' at (3, -4.5) source bus-4 as e1
+  advance to +1h
+  expect 3 Late truck=A at (3, 4) from +0s to +1h events e1 e2
+  expect 1 late event
+  end
+  not Early at +5s
+  allow others
+"""
+
+
+def fuzz_texts(
+    what: str, valid: list[str], readers: Sequence[Callable[[str], object]], examples: int, seed: int
+) -> None:
+    """Read random texts and damaged ones."""
     rng = random.Random(seed)
-    valid = [path.read_text(encoding="utf-8") for path in Path(__file__).parents[1].rglob("*.wbl")]
     slowest = 0.0
     for number in range(examples):
         text = _random_text(rng) if number % 2 else _damaged(rng, rng.choice(valid))
         begin = time.perf_counter()
-        for read in (compile_text, format_text):
+        for read in readers:
             try:
                 read(text)
             except WhimbrelError:
@@ -43,7 +61,7 @@ def fuzz_language(examples: int, seed: int) -> None:
                 sys.stderr.write(f"example {number} of seed {seed}:\n{text!r}\n")
                 raise
         slowest = max(slowest, time.perf_counter() - begin)
-    sys.stdout.write(f"language: {examples:,} texts, only our own errors; the slowest took {slowest:.2f} s\n")
+    sys.stdout.write(f"{what}: {examples:,} texts, only our own errors; the slowest took {slowest:.2f} s\n")
 
 
 def _random_text(rng: random.Random) -> str:
@@ -71,7 +89,9 @@ def main() -> None:
     """Fuzz with the number of examples and the seed given, or 2,000 and 1."""
     examples = int(sys.argv[1]) if len(sys.argv) > 1 else 2_000
     seed = int(sys.argv[2]) if len(sys.argv) > 2 else 1
-    fuzz_language(examples, seed)
+    queries = [path.read_text(encoding="utf-8") for path in Path(__file__).parents[1].rglob("*.wbl")]
+    fuzz_texts("language", queries, (compile_text, format_text), examples, seed)
+    fuzz_texts("tests of queries", [SCENARIO], (parse_tests,), examples, seed)
     readable = fuzz_readers(examples, seed)
     sys.stdout.write(
         f"event files: {examples:,} damaged ones, only our own errors; {readable:,} could be read\n"

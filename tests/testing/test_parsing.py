@@ -108,6 +108,7 @@ def test_words_of_the_format_may_name_attributes_types_and_events():
     (event,) = events("+0s at at=1 from=2 as = 3 as events")
     assert {name: value.value for name, value in event.attributes.items()} == {"at": 1, "from": 2, "as": 3}
     assert (event.type, event.id) == ("at", "events")
+    assert description("expect nothing#1") == Description("nothing#1")
     what = description("expect nothing to=1 at +1s events at +1s")
     assert (what.type, what.tests[0].name, what.end, what.events) == ("nothing", "to", SECOND, {"at", "+1s"})
 
@@ -281,11 +282,16 @@ def test_what_is_allowed_at_the_top_is_allowed_everywhere():
         ("test a\n+5s A at depot", "line 2, col 10", "'depot' is not a place", "write for example (2.5, -1)"),
         ("test a\n+5s A at 'POLYGON'", "line 2, col 10", "this is no WKT", "POLYGON ((0 0"),
         ("test a\n+5s A k='x", "line 2, col 9", "this text has no closing quote", "end it with '"),
+        ("test a\n+5s A k='it's' # x", "line 2, col 14", "this text has no closing quote", "end it with '"),
+        ("test a\n+5s A k ok # it's", "line 2, col 7", "'k' does not fit here", "write name=value"),
+        ("test( a", "line 1, col 1", "no line begins with 'test('", "did you mean 'test'?"),
         ("test a\n+5s A k!x", "line 2, col 8", "'!' does not fit here", "in quotes"),
         ("test a\nexpect", "line 2, col 7", "the type of the detection is missing here", "expect Brake"),
         ("test a\nexpect 0 A", "line 2, col 1", "none of them is expected", "write `not TYPE ...`"),
         ("test a\nexpect A att +5s", "line 2, col 10", "'att' does not fit here", "did you mean 'at'?"),
         ("test a\nexpect A events", "line 2, col 16", "the name of an event is missing here", "`as`"),
+        ("test a\nadvance tto +1h", "line 2, col 9", "'tto' is not a time", "write for example +5s"),
+        ("test a\nexpect A at noon k=1", "line 2, col 13", "'noon' is not a time", "write for example +5s"),
         ("test a\nexpect A from", "line 2, col 14", "a time is missing here", "write for example +5s"),
         ("test a\nexpect 1 late event too", "line 2, col 21", "'too' does not fit here", "could end here"),
         (

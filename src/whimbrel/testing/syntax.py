@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from functools import cache
 from importlib.resources import files
+from itertools import takewhile
 from typing import cast
 
 from lark import Lark, Token, Tree
@@ -113,10 +114,13 @@ def _missing(expected: set[str], text: str, position: int) -> ScenarioError:
 
 
 def _misfit(expected: set[str], text: str, position: int) -> ScenarioError:
-    shown = _SHOWN.match(text, position)[0]  # type: ignore[index] # it matches anything
+    rest = [*_SHOWN.finditer(text, position, text.index("\n", position))]
+    for token in takewhile(lambda token: not token[0].startswith("#"), rest):
+        if token[0] in ("'", '"'):  # the likely slip, even if something before it is what does not fit
+            at, hint = _span(text, token.start(), 1), f"end it with {token[0]} on the same line"
+            return ScenarioError("this text has no closing quote", at, hint)
+    shown = rest[0][0]
     at, name = _span(text, position, len(shown)), _first_of(expected)
-    if shown in ("'", '"'):
-        return ScenarioError("this text has no closing quote", at, f"end it with {shown} on the same line")
     if name == "EVENT_TYPE" and shown.isidentifier():
         hint = "write times without blanks: +1h30min"
         return ScenarioError(f"{shown!r} stands apart from its number", at, hint)
