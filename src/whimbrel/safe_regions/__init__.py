@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from whimbrel.safe_regions.client import MessageError, SafeRegion, SafeRegionFilter
     from whimbrel.safe_regions.regions import SafeRegions
 
-_HOMES = {
+_MODULES = {
     "MessageError": "client",
     "SafeRegion": "client",
     "SafeRegionFilter": "client",
@@ -20,10 +20,10 @@ __all__ = ["MessageError", "SafeRegion", "SafeRegionFilter", "SafeRegions"]
 
 
 def __getattr__(name: str) -> object:
-    home = _HOMES.get(name)
-    if home is None:
+    module = _MODULES.get(name)
+    if module is None:
         raise AttributeError(f"module 'whimbrel.safe_regions' has no attribute {name!r}")
-    member: object = getattr(import_module(f"whimbrel.safe_regions.{home}"), name)
+    member: object = getattr(import_module(f"whimbrel.safe_regions.{module}"), name)
     globals()[name] = member
     return member
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from whimbrel.testing.parsing import parse_tests, read_tests
     from whimbrel.testing.running import ScenarioResult, ScenarioResults, run_tests
 
-_HOMES = {
+_MODULES = {
     "ScenarioResult": "whimbrel.testing.running",
     "ScenarioResults": "whimbrel.testing.running",
     "parse_tests": "whimbrel.testing.parsing",
@@ -36,6 +36,6 @@ __all__ = [
 
 def __getattr__(name: str) -> object:
     # What runs queries loads the engine, which who only writes events down does not need.
-    if name not in _HOMES:
+    if name not in _MODULES:
         raise AttributeError(f"module 'whimbrel.testing' has no attribute {name!r}")
-    return getattr(import_module(_HOMES[name]), name)
+    return getattr(import_module(_MODULES[name]), name)
