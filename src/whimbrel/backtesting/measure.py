@@ -1,8 +1,8 @@
 """Count what every stream of a query has in a recording of events, for planning where its parts run.
 
 The query runs over the recording as it would for detections; what each operator makes is counted, and what
-can travel is weighed as Arrow would send it. Events as they come in, and those that pass a condition on single
-ones, are counted for each source of events.
+can travel is weighed as Arrow would send it. Events as they come in, and those that pass a condition on
+single ones, are counted for each source of events.
 """
 
 from __future__ import annotations
