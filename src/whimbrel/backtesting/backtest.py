@@ -5,9 +5,10 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from functools import cached_property
 from os import PathLike
-from typing import Any
+from typing import Any, Unpack
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -20,8 +21,19 @@ from whimbrel.engine.ingest import Counts
 from whimbrel.engine.result import Detections
 from whimbrel.errors import WhimbrelError
 from whimbrel.graph.query import Query
+from whimbrel.model.reading import ReadSettings
+from whimbrel.model.schema import Coordinates
 
 Runner = Callable[[Query], Detections]
+
+
+class BacktestSettings(ReadSettings, total=False):
+    """How events are taken and read; each may be left out."""
+
+    lateness: timedelta | str | int | None
+    coordinates: Coordinates | str | None
+    since: datetime | str | int | None
+    until: datetime | str | int | None
 
 
 def backtest(
@@ -33,7 +45,7 @@ def backtest(
     timezone: str = "UTC",
     progress: Progress | None = None,
     rejected: str | PathLike[str] | None = None,
-    **settings: Any,
+    **settings: Unpack[BacktestSettings],
 ) -> Backtest:
     """Find what a query would have detected in recorded events, and count it.
 
@@ -54,9 +66,10 @@ def backtest(
         In which days and hours are counted, such as "Europe/Berlin".
     rejected
         A file for rows that are no events, each with its reason.
-    settings
-        `lateness`, `coordinates` and how events are read (`columns`, `time_unit`, ...) as for
-        `whimbrel.run`; those of `whimbrel.store.Store.run` for a store.
+    lateness, coordinates, columns, time_unit, time_format, day_first, time_zone, default_type
+        As for `whimbrel.run`.
+    since, until
+        Of an event store, as for `whimbrel.store.Store.run`.
 
     Examples
     --------

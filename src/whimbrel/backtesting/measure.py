@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +27,8 @@ from whimbrel.graph.operators import ANY, Derive, Filter, Source, TimePoints
 from whimbrel.graph.query import Compilable, Query, compiled
 from whimbrel.graph.scope import selection
 from whimbrel.io.rejected import RejectedWriter
+from whimbrel.model.reading import ReadSettings
+from whimbrel.model.schema import Coordinates
 from whimbrel.model.time import SECOND
 from whimbrel.plan.counted import MULTIPLES, Bursts, Origin, Part, Statistics
 
@@ -44,7 +46,8 @@ def measure(
     *,
     clock: Clock | None = None,
     rejected: RejectedWriter | None = None,
-    **settings: Any,
+    coordinates: Coordinates | str | None = None,
+    **how: Unpack[ReadSettings],
 ) -> Statistics:
     """Count the events of every stream of a query in a recording.
 
@@ -56,15 +59,15 @@ def measure(
         Times the operators, if given. Without it planners estimate their work, which is the same every time.
     rejected
         Is told the rows that are no events, and why.
-    settings
-        `coordinates` and how events are read (`columns`, `time_unit`, ...) as for `whimbrel.run`.
+    coordinates, columns, time_unit, time_format, day_first, time_zone, default_type
+        As for `whimbrel.run`.
 
     Raises
     ------
     DataError
         If the recording has no events, or all at one time, so that it says nothing about rates.
     """
-    session = _Measuring(compiled(query), clock, **settings)
+    session = _Measuring(compiled(query), clock, coordinates, **how)
     source = normalised_batches(session, events, rejected or RejectedWriter())
     run_bounded(session, session.tallied(source))
     return session.statistics()
@@ -79,8 +82,14 @@ class _Measuring(Session):
 
     shares_work = False
 
-    def __init__(self, query: Query, clock: Clock | None, **settings: Any) -> None:
-        super().__init__(query, lateness=None, name="measured", **settings)
+    def __init__(
+        self,
+        query: Query,
+        clock: Clock | None,
+        coordinates: Coordinates | str | None,
+        **how: Unpack[ReadSettings],
+    ) -> None:
+        super().__init__(query, lateness=None, name="measured", coordinates=coordinates, **how)
         self._clock = clock
         self._made: dict[str, int] = {}
         self._weights: dict[str, list[float]] = {}
