@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -25,7 +25,7 @@ from whimbrel.space.geometry import (
 if TYPE_CHECKING:
     import shapely
 
-ShapeLike = Any
+ShapeLike: TypeAlias = "str | bytes | shapely.Geometry | tuple[str | float, ...]"
 """WKT, WKB or a shapely polygon; ("circle", x, y, radius in metres); ("box", x1, y1, x2, y2)."""
 Bounds = tuple[float, float, float, float]
 """Left, low, right, high."""
