@@ -48,7 +48,7 @@ class TimeZone:
     def written(self, moment: int) -> str:
         """Write an instant in local time, to the second.
 
-        >>> Zone("Europe/Berlin").written(0)
+        >>> TimeZone("Europe/Berlin").written(0)
         '1970-01-01 01:00:00'
         """
         local = self.local(pa.chunked_array([pa.array([moment], pa.timestamp("us", "UTC"))]))
