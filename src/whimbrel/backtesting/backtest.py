@@ -5,9 +5,10 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from functools import cached_property
 from os import PathLike
-from typing import Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -20,20 +21,36 @@ from whimbrel.engine.ingest import Counts
 from whimbrel.engine.result import Detections
 from whimbrel.errors import WhimbrelError
 from whimbrel.graph.query import Query
+from whimbrel.model.frames import EventPaths, EventTable
+from whimbrel.model.reading import Reading, ReadSettings, check_settings
+from whimbrel.model.schema import Coordinates
+
+if TYPE_CHECKING:
+    from whimbrel.store import Store
 
 Runner = Callable[[Query], Detections]
 
 
+class BacktestSettings(ReadSettings, total=False):
+    """The settings of `backtest` that it passes on to `whimbrel.run` or `whimbrel.store.Store.run`."""
+
+    lateness: timedelta | str | int | None
+    coordinates: Coordinates | str | None
+    reading: Reading | None
+    since: datetime | str | int | None
+    until: datetime | str | int | None
+
+
 def backtest(
     query: Query,
-    events: Any,
+    events: EventTable | EventPaths | Store,
     *,
     against: Query | None = None,
     by: str | Sequence[str] | None = None,
     timezone: str = "UTC",
     progress: Progress | None = None,
     rejected: str | PathLike[str] | None = None,
-    **settings: Any,
+    **settings: Unpack[BacktestSettings],
 ) -> Backtest:
     """Find what a query would have detected in recorded events, and count it.
 
@@ -70,6 +87,7 @@ def backtest(
     >>> result.by_key().select(["key", "old", "new", "added"]).to_pylist()
     [{'key': 'room=b', 'old': 1, 'new': 2, 'added': 1}, {'key': 'room=a', 'old': 2, 'new': 2, 'added': 0}]
     """
+    check_settings(settings, BacktestSettings, "backtest()")
     if isinstance(events, pa.RecordBatchReader) and against is not None:
         events = events.read_all()  # it can be read once, and two queries run over it
     first = _runner(events, {**settings, "progress": progress, "rejected": rejected})
