@@ -22,10 +22,13 @@ Heavy parts load when they are first used.
 
 from __future__ import annotations
 
+import logging
 from importlib import import_module
 from typing import TYPE_CHECKING
 
 __version__ = "0.1.0"
+
+logging.getLogger(__name__).addHandler(logging.NullHandler())  # quiet until someone listens
 
 if TYPE_CHECKING:
     from whimbrel.api import detect

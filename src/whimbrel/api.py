@@ -3,11 +3,32 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any, Unpack, overload
 
-from whimbrel.engine.bounded import run
+from whimbrel.engine.bounded import RunSettings, run
+from whimbrel.engine.result import Detections
 from whimbrel.graph.query import Compilable, Query, compiled
-from whimbrel.model.frames import is_spark_frame
+from whimbrel.model.frames import EventPaths, EventTable, is_spark_frame
+from whimbrel.model.reading import check_settings
+
+if TYPE_CHECKING:
+    from whimbrel.spark.detecting import DataFrame
+    from whimbrel.spark.settings import DetectSettings
+    from whimbrel.store import Store
+    from whimbrel.store.event_store import StoreRunSettings
+
+
+# A frame of Spark can be a stream of Arrow, too: the first signature that fits is meant.
+@overload
+def detect(  # type: ignore[overload-overlap]
+    query: Query | Compilable, events: DataFrame, **settings: Unpack[DetectSettings]
+) -> DataFrame: ...
+@overload
+def detect(query: Query | Compilable, events: Store, **settings: Unpack[StoreRunSettings]) -> Detections: ...
+@overload
+def detect(
+    query: Query | Compilable, events: EventTable | EventPaths, **settings: Unpack[RunSettings]
+) -> Detections: ...
 
 
 def detect(query: Query | Compilable, events: Any, **settings: Any) -> Any:
@@ -40,4 +61,5 @@ def detect(query: Query | Compilable, events: Any, **settings: Any) -> Any:
         return events.detect(compiled(query), **settings)
     from whimbrel.warming import compile_meanwhile
 
+    check_settings(settings, RunSettings, "detect()")
     return run(query, events, ready=compile_meanwhile(query, events), **settings)

@@ -30,7 +30,7 @@ from whimbrel.graph.policies import Context, Select
 from whimbrel.graph.query import Compilable, Query, compiled
 from whimbrel.graph.sequence import StepPattern
 from whimbrel.lang.wbl.compile import compile_text
-from whimbrel.model.frames import row_count
+from whimbrel.model.frames import EventPaths, EventTable, are_files, listed_paths, row_count
 from whimbrel.space.kernels.jit import ALLOWED, Kernel, TrialRun
 
 Report = Callable[[int, int], None]
@@ -158,14 +158,12 @@ def _kind(patterns: list[JoinPattern]) -> str:
     return "absence" if any(pattern.absent for pattern in patterns) else "match"
 
 
-def is_much(events: Any) -> bool:
+def is_much(events: EventTable | EventPaths) -> bool:
     """Tell whether an input is so large that it pays to compile, or of unknown size."""
-    if isinstance(events, str | os.PathLike):
-        events = [events]
-    if isinstance(events, list | tuple) and events and isinstance(events[0], str | os.PathLike):
+    if are_files(events):
         from whimbrel.io.files import find_files
 
-        files = [file for path in events for file in find_files(Path(path))]
+        files = [file for path in listed_paths(events) for file in find_files(Path(path))]
         return sum(file.stat().st_size for file in files) > LITTLE_BYTES
     rows = row_count(events)
     return rows is None or rows > LITTLE_ROWS

@@ -15,7 +15,7 @@ from whimbrel.errors import DataError
 from whimbrel.graph.policies import Key
 from whimbrel.graph.sharding import SOURCE, AnyPartition, ByKeys, ByMeetings, BySpace, SinglePartition
 from whimbrel.io.detections import sorted_detections
-from whimbrel.spark import Routed, SetAside, differences, outcomes, outcomes_shadow
+from whimbrel.spark import Routed, SideOutputFiles, differences, outcomes, outcomes_shadow
 from whimbrel.spark.shadow import suits_both
 from whimbrel.spark.sinks import start
 
@@ -68,7 +68,7 @@ def test_a_stream_with_a_shadow_gives_what_it_gave_before_and_the_differences(sp
     old, new = wb.compile(OLD), wb.compile(NEW)
     folder, rows = Folder(spark, tmp_path / "events", EVENTS), driving(0, 150)
     sink = Beheld()
-    routed = Routed([sink], set_aside=SetAside(str(tmp_path / "aside")))
+    routed = Routed([sink], set_aside=SideOutputFiles(str(tmp_path / "aside")))
     for piece in cut(rows, [40, 60]):
         folder.put(piece)
         # Started again for every piece: what the shadow had settled is not told twice.

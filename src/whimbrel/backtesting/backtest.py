@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import cached_property
 from os import PathLike
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -21,24 +21,29 @@ from whimbrel.engine.ingest import Counts
 from whimbrel.engine.result import Detections
 from whimbrel.errors import WhimbrelError
 from whimbrel.graph.query import Query
-from whimbrel.model.reading import ReadSettings
+from whimbrel.model.frames import EventPaths, EventTable
+from whimbrel.model.reading import Reading, ReadSettings, check_settings
 from whimbrel.model.schema import Coordinates
+
+if TYPE_CHECKING:
+    from whimbrel.store import Store
 
 Runner = Callable[[Query], Detections]
 
 
 class BacktestSettings(ReadSettings, total=False):
-    """How events are taken and read; each may be left out."""
+    """The settings of `backtest` that it passes on to `whimbrel.run` or `whimbrel.store.Store.run`."""
 
     lateness: timedelta | str | int | None
     coordinates: Coordinates | str | None
+    reading: Reading | None
     since: datetime | str | int | None
     until: datetime | str | int | None
 
 
 def backtest(
     query: Query,
-    events: Any,
+    events: EventTable | EventPaths | Store,
     *,
     against: Query | None = None,
     by: str | Sequence[str] | None = None,
@@ -66,7 +71,7 @@ def backtest(
         In which days and hours are counted, such as "Europe/Berlin".
     rejected
         A file for rows that are no events, each with its reason.
-    lateness, coordinates, columns, time_unit, time_format, day_first, time_zone, default_type
+    lateness, coordinates, reading, columns, time_unit, time_format, day_first, time_zone, default_type
         As for `whimbrel.run`.
     since, until
         Of an event store, as for `whimbrel.store.Store.run`.
@@ -83,6 +88,7 @@ def backtest(
     >>> result.by_key().select(["key", "old", "new", "added"]).to_pylist()
     [{'key': 'room=b', 'old': 1, 'new': 2, 'added': 1}, {'key': 'room=a', 'old': 2, 'new': 2, 'added': 0}]
     """
+    check_settings(settings, BacktestSettings, "backtest()")
     if isinstance(events, pa.RecordBatchReader) and against is not None:
         events = events.read_all()  # it can be read once, and two queries run over it
     first = _runner(events, {**settings, "progress": progress, "rejected": rejected})

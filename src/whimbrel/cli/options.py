@@ -11,6 +11,7 @@ import click
 
 from whimbrel.errors import DataError
 from whimbrel.graph.policies import Context
+from whimbrel.logs import LEVELS, listen
 from whimbrel.model.time import duration
 
 if TYPE_CHECKING:
@@ -81,11 +82,36 @@ class Rate(Pair):
 
 
 class Command(click.Command):
-    """A command in whose help the indented paragraphs (examples, output) stay as they are written."""
+    """A command that can tell what it does, in whose help indented paragraphs stay as they are written."""
 
     def __init__(self, *args: Any, **settings: Any) -> None:
         settings["help"] = keep_indented(settings.get("help") or "")
         super().__init__(*args, **settings)
+        self.params += log_options()
+
+
+def log_options() -> list[click.Parameter]:
+    """Make the options that say how much a command tells of its work, for every command."""
+    return [
+        click.Option(
+            ["-v", "--verbose"], count=True, expose_value=False, callback=_verbose,
+            help="Tell on standard error what happens; twice (-vv): every detail.",
+        ),
+        click.Option(
+            ["--log-level"], type=click.Choice(LEVELS, case_sensitive=False), expose_value=False,
+            callback=_log_level, help="The same by name: which messages to show.",
+        ),
+    ]  # fmt: skip
+
+
+def _verbose(_ctx: click.Context, _param: click.Parameter, times: int) -> None:
+    if times:
+        listen("info" if times == 1 else "debug")
+
+
+def _log_level(_ctx: click.Context, _param: click.Parameter, level: str | None) -> None:
+    if level is not None:
+        listen(level)
 
 
 def keep_indented(text: str) -> str:

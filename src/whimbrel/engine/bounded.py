@@ -2,27 +2,40 @@
 
 from __future__ import annotations
 
+import logging
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from datetime import timedelta
 from typing import Any, Unpack
 
 import pyarrow as pa
 
 from whimbrel.engine.report import together
-from whimbrel.engine.result import Detections, set_aside
+from whimbrel.engine.result import Detections, account, set_aside
 from whimbrel.engine.session import Session, run_bounded
 from whimbrel.errors import DataError, WhimbrelError
 from whimbrel.graph.query import Compilable, Query, compiled
 from whimbrel.io.files import read_events
 from whimbrel.io.rejected import RejectedWriter
-from whimbrel.model.frames import batches
+from whimbrel.model.frames import EventPaths, EventTable, are_files, batches, listed_paths, row_count
 from whimbrel.model.reading import Reading, ReadSettings
 from whimbrel.model.schema import Coordinates
 from whimbrel.model.time import END_OF_TIME
 
+_LOG = logging.getLogger(__name__)
 Progress = Callable[[int, int | None], None]
 """Called with what has been read so far and, if known, the whole (bytes of files, rows of tables)."""
+
+
+class RunSettings(ReadSettings, total=False):
+    """The settings of `run`; each may be left out."""
+
+    lateness: timedelta | str | int | None
+    coordinates: Coordinates | str | None
+    rejected: str | os.PathLike[str] | None
+    progress: Progress | None
+    ready: Callable[[], None] | None
+    reading: Reading | None
 
 
 Outcome = Detections
@@ -31,7 +44,7 @@ Outcome = Detections
 
 def run(
     query: Query | Compilable,
-    events: Any,
+    events: EventTable | EventPaths,
     *,
     lateness: timedelta | str | int | None = None,
     coordinates: Coordinates | str | None = None,
@@ -75,6 +88,7 @@ def run(
             table = _replay(session, _then(iter(()), ready, source))
         rows = writer.table()
     found = together([table], session.coordinates, query.attributes)
+    _LOG.info("%s: %s", ", ".join(query.types), account(found.num_rows, session.counts))
     return Detections(
         found,
         session.counts,
@@ -88,11 +102,15 @@ def run(
 
 
 def normalised_batches(
-    session: Session, events: Any, writer: RejectedWriter, progress: Progress | None = None
+    session: Session,
+    events: EventTable | EventPaths,
+    writer: RejectedWriter,
+    progress: Progress | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Bring files, tables, data frames or rows into the common form; what is no event goes to the writer."""
-    read = _files if _is_path(events) else _rows
-    return read(session, events, writer, progress)
+    if are_files(events):
+        return _files(session, events, writer, progress)
+    return _rows(session, events, writer, progress)
 
 
 def _then(
@@ -111,21 +129,10 @@ def _replay(session: Session, source: Iterator[pa.RecordBatch]) -> pa.Table:
     return together(found, session.coordinates)
 
 
-def _is_path(events: Any) -> bool:
-    if isinstance(events, str | os.PathLike):
-        return True
-    return (
-        isinstance(events, Sequence)
-        and bool(events)
-        and all(isinstance(e, str | os.PathLike) for e in events)
-    )
-
-
 def _files(
-    session: Session, events: Any, writer: RejectedWriter, progress: Progress | None
+    session: Session, events: EventPaths, writer: RejectedWriter, progress: Progress | None
 ) -> Iterator[pa.RecordBatch]:
-    paths = [events] if isinstance(events, str | os.PathLike) else list(events)
-    files = read_events(paths, schemas=session.schemas, reading=session.reading)
+    files = read_events(listed_paths(events), schemas=session.schemas, reading=session.reading)
     for piece in files.pieces():
         before = session.counts.received
         try:
@@ -144,8 +151,6 @@ def _files(
 def _rows(
     session: Session, events: Any, writer: RejectedWriter, progress: Progress | None
 ) -> Iterator[pa.RecordBatch]:
-    from whimbrel.model.frames import row_count
-
     total = row_count(events) if progress is not None else None
     for batch in batches(events, rows=session.slice_rows):
         normalised = session.normalise(batch)

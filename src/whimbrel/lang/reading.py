@@ -3,16 +3,29 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import TypedDict, Unpack
 
 from whimbrel.errors import DataError, QueryError, did_you_mean
+from whimbrel.graph.functions import Function
 from whimbrel.graph.query import Query
+from whimbrel.lang.wbl.values import ParamValue
 
 LANGUAGES = {".wbl": "the Whimbrel language", ".cpsl": "CPSL", ".json": "a pattern of steps as JSON"}
 
 
-def read(path: str | os.PathLike[str], **settings: Any) -> Query:
+class CompileSettings(TypedDict, total=False):
+    """The settings of `compile`; each may be left out."""
+
+    params: Mapping[str, ParamValue] | None
+    functions: Iterable[Function]
+    horizon: timedelta | str | int | None
+    emit: Sequence[str] | str | None
+
+
+def read(path: str | os.PathLike[str], **settings: Unpack[CompileSettings]) -> Query:
     """Read and compile a query file; the settings are those of `compile`.
 
     Raises
@@ -26,7 +39,7 @@ def read(path: str | os.PathLike[str], **settings: Any) -> Query:
     return compile_file(read_text(file), str(path), **settings)
 
 
-def compile_file(text: str, file: str, **settings: Any) -> Query:
+def compile_file(text: str, file: str, **settings: Unpack[CompileSettings]) -> Query:
     """Compile the text of a query file in the language that its name tells."""
     if not text.strip():
         raise QueryError(f"{file}: the file is empty", hint="write a query into it: define D detect A")
@@ -39,17 +52,16 @@ def compile_file(text: str, file: str, **settings: Any) -> Query:
     return compile_text(text, file=file, **settings)
 
 
-def _compile_cpsl(text: str, file: str, **settings: Any) -> Query:
+def _compile_cpsl(text: str, file: str, **settings: Unpack[CompileSettings]) -> Query:
     """Compile subscriptions."""
     from whimbrel.lang.cpsl.compile import compile_text
 
-    kept = {"horizon", "emit"}
-    for key in (key for key, value in settings.items() if value and key not in kept):
+    for key in (key for key, value in settings.items() if value and key not in ("horizon", "emit")):
         raise QueryError(f"{file}: {key!r} does not go with CPSL")
-    return compile_text(text, file=file, **{key: settings.get(key) for key in kept})
+    return compile_text(text, file=file, horizon=settings.get("horizon"), emit=settings.get("emit"))
 
 
-def _compile_json(text: str, file: str, **settings: Any) -> Query:
+def _compile_json(text: str, file: str, **settings: Unpack[CompileSettings]) -> Query:
     """Compile a pattern of steps; its detections have the type that the file is named after."""
     from whimbrel.lang.steps_json import read_pattern
 

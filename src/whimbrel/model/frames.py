@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from os import PathLike
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeGuard
 
 import pyarrow as pa
 
@@ -12,10 +13,41 @@ from whimbrel.errors import DataError
 from whimbrel.model.batch import COORDINATES_KEY
 from whimbrel.model.schema import Coordinates
 
+if TYPE_CHECKING:
+    from polars import LazyFrame
+
 ACCEPTED = (
     "a pyarrow Table, RecordBatch or RecordBatchReader, a pandas or GeoPandas DataFrame, "
     "a polars DataFrame or LazyFrame, a list of dicts, or any object with __arrow_c_stream__"
 )
+
+
+class ArrowStream(Protocol):
+    """Whatever gives its rows as a stream of Arrow: pyarrow, pandas and polars tables, DuckDB, ..."""
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """Open the stream."""
+        ...
+
+
+EventTable: TypeAlias = "ArrowStream | LazyFrame | Sequence[Mapping[str, Any]]"
+"""Events in memory."""
+EventPaths: TypeAlias = str | PathLike[str] | Sequence[str | PathLike[str]]
+"""Events in files: a path or several, folders and globs too."""
+
+
+def are_files(events: Any) -> TypeGuard[EventPaths]:
+    """Tell whether events are given by the paths of their files."""
+    if isinstance(events, str | PathLike):
+        return True
+    return (
+        isinstance(events, Sequence) and bool(events) and all(isinstance(e, str | PathLike) for e in events)
+    )
+
+
+def listed_paths(events: EventPaths) -> list[str | PathLike[str]]:
+    """List the paths that events are given by."""
+    return [events] if isinstance(events, str | PathLike) else list(events)
 
 
 def batches(data: Any, *, rows: int = 262_144) -> Iterator[pa.RecordBatch]:
@@ -69,12 +101,12 @@ def arrow_table(data: Any) -> pa.Table:
     return data if isinstance(data, pa.Table) else pa.table(data)
 
 
-def is_spark_frame(data: Any) -> bool:
+def is_spark_frame(data: object) -> bool:
     """Tell whether `data` is a Spark DataFrame, of a local session or over Spark Connect."""
     return _is_of(data, "pyspark", "DataFrame")
 
 
-def _is_of(data: Any, package: str, *names: str) -> bool:
+def _is_of(data: object, package: str, *names: str) -> bool:
     """Tell whether `data` is of a class of a package, looking at names only: nothing is imported."""
     return any(
         kind.__name__ in names and kind.__module__.split(".")[0] == package for kind in type(data).__mro__

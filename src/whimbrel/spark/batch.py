@@ -20,7 +20,7 @@ from whimbrel.graph.policies import Key
 from whimbrel.graph.query import Query
 from whimbrel.graph.sharding import AnyPartition, ByKeys, ByMeetings, BySpace, SinglePartition
 from whimbrel.model.batch import normalise
-from whimbrel.model.reading import Reading, ReadSettings
+from whimbrel.model.reading import Reading, ReadSettings, check_settings
 from whimbrel.model.schema import Coordinates, Type
 from whimbrel.space.geometry import METRES_PER_DEGREE
 from whimbrel.space.partitioning import deal
@@ -28,6 +28,7 @@ from whimbrel.spark.contents import columns_of_equals
 from whimbrel.spark.frames import Prepared, place_of, prepare
 from whimbrel.spark.meetings import events_of_meetings, first_query, query_of_shard
 from whimbrel.spark.rows import DETECTION, HIDDEN, outcome_schema
+from whimbrel.spark.settings import BatchSettings
 from whimbrel.spark.types import detection_schema, quoted
 from whimbrel.spark.warming import begin
 from whimbrel.spark.worker import HOME, IS_EVENT, SHARD, Batches, WorkerJob, run_partition
@@ -37,12 +38,13 @@ class OnePartition(UserWarning):
     """All events go to one worker, because the query compares all of them."""
 
 
-def detect(query: Query, frame: DataFrame, **settings: Any) -> DataFrame:
+def detect(query: Query, frame: DataFrame, **settings: Unpack[BatchSettings]) -> DataFrame:
     """Find all detections of a query in a static DataFrame; see `outcomes` for the settings."""
+    check_settings(settings, BatchSettings, "detect() on a static DataFrame")
     return _run(query, frame, whole=False, **settings)
 
 
-def outcomes(query: Query, frame: DataFrame, **settings: Any) -> DataFrame:
+def outcomes(query: Query, frame: DataFrame, **settings: Unpack[BatchSettings]) -> DataFrame:
     """Find all detections, and also give the events that were set aside, and counts.
 
     The column `kind` says what a row is: `detection`; `duplicate` or `rejected` with the event as JSON in
@@ -59,6 +61,7 @@ def outcomes(query: Query, frame: DataFrame, **settings: Any) -> DataFrame:
     coordinates, time_unit, time_format, day_first, time_zone, default_type
         As for `whimbrel.run`.
     """
+    check_settings(settings, BatchSettings, "outcomes() on a static DataFrame")
     return _run(query, frame, whole=True, **settings)
 
 

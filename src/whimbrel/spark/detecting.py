@@ -2,29 +2,35 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Unpack, cast
 
 from pyspark.sql import DataFrame
 
 from whimbrel.graph.query import Query
 from whimbrel.spark import batch, stream
+from whimbrel.spark.settings import BatchSettings, DetectSettings, StreamSettings
+
+__all__ = ["DataFrame", "detect", "outcomes"]
 
 
-def detect(query: Query, frame: DataFrame, **settings: Any) -> DataFrame:
+def detect(query: Query, frame: DataFrame, **settings: Unpack[DetectSettings]) -> DataFrame:
     """Find all detections of a query in a DataFrame of events.
 
     A static frame gives a static one, a streaming frame a streaming one, with the columns `id`, `type`,
     `start`, `end`, `geometry` (WKB), the attributes of the detections, and `events` (ids). The settings are
-    those of `whimbrel.spark.batch.outcomes` or `whimbrel.spark.stream.outcomes`.
+    `whimbrel.spark.settings.BatchSettings` or `StreamSettings`.
     """
-    return (stream if frame.isStreaming else batch).detect(query, frame, **settings)
+    if frame.isStreaming:
+        return stream.detect(query, frame, **cast("StreamSettings", settings))
+    return batch.detect(query, frame, **cast("BatchSettings", settings))
 
 
-def outcomes(query: Query, frame: DataFrame, **settings: Any) -> DataFrame:
+def outcomes(query: Query, frame: DataFrame, **settings: Unpack[DetectSettings]) -> DataFrame:
     """Find all detections, and also give the events that were set aside, and counts.
 
     The column `kind` says what a row is: `detection`; `late`, `duplicate` or `rejected` with the event as
-    JSON in `event` and a `reason`; `progress` with counts in `progress`. The settings are those of
-    `whimbrel.spark.batch.outcomes` or `whimbrel.spark.stream.outcomes`.
+    JSON in `event` and a `reason`; `progress` with counts in `progress`. The settings are those of `detect`.
     """
-    return (stream if frame.isStreaming else batch).outcomes(query, frame, **settings)
+    if frame.isStreaming:
+        return stream.outcomes(query, frame, **cast("StreamSettings", settings))
+    return batch.outcomes(query, frame, **cast("BatchSettings", settings))

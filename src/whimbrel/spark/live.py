@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from datetime import timedelta
 from typing import Any, Unpack
 
 import pandas as pd
@@ -26,13 +25,13 @@ from whimbrel.graph.query import Query
 from whimbrel.graph.sharding import AnyPartition, ByKeys, SinglePartition, sharding
 from whimbrel.io.detections import attribute_texts
 from whimbrel.lang.wbl.compile import compile_text
-from whimbrel.model.reading import ReadSettings
 from whimbrel.model.schema import MADE_OF_SEVERAL, Coordinates, Type
-from whimbrel.model.time import BEGINNING_OF_TIME, duration
+from whimbrel.model.time import BEGINNING_OF_TIME
 from whimbrel.spark.frames import coordinates_of, is_simple, named
 from whimbrel.spark.packing import PACKED_SPARK, Packing, pack_partition, to_packed
 from whimbrel.spark.processor import ShardProcessor, StreamJob, value_of
 from whimbrel.spark.rows import DETECTION
+from whimbrel.spark.settings import StreamPlan, StreamSettings
 from whimbrel.spark.stream import default_shards, heartbeats, run_packed
 from whimbrel.spark.types import quoted
 from whimbrel.spark.worker import Batches
@@ -63,7 +62,14 @@ class QueryChange:
         return cls(**json.loads(text))
 
 
-def detect_live(frame: DataFrame, control: DataFrame, **settings: Any) -> DataFrame:
+class LiveSettings(StreamSettings, total=False):
+    """The settings of `detect_live`; each may be left out."""
+
+    by: str | Sequence[str] | None
+    """The attributes by which events are dealt out to the shards; see `outcomes_live`."""
+
+
+def detect_live(frame: DataFrame, control: DataFrame, **settings: Unpack[LiveSettings]) -> DataFrame:
     """Find detections of queries that are added, replaced and removed while the stream runs.
 
     Gives the columns `query` (its name), `id`, `type`, `start`, `end`, `geometry`, `attributes` (a JSON
@@ -80,11 +86,7 @@ def outcomes_live(
     control: DataFrame,
     *,
     by: str | Sequence[str] | None = "source",
-    lateness: timedelta | str | int = 0,
-    shards: int | None = None,
-    heartbeat: timedelta | str | int | None = None,
-    coordinates: Coordinates | str | None = None,
-    **how: Unpack[ReadSettings],
+    **settings: Unpack[StreamSettings],
 ) -> DataFrame:
     """Do the same as `detect_live`, and give everything that comes of events and orders.
 
@@ -103,17 +105,18 @@ def outcomes_live(
         them (or look at single events); others are refused. None puts all events into one shard, which allows
         any query.
     """
+    plan = StreamPlan.of(settings, "outcomes_live")
     names = [by] if isinstance(by, str) else list(by or ())
     keys = tuple(Key("source" if name == "source" else "attribute", name) for name in names)
-    frame, reading, _ = named(frame, **how)
+    frame, reading, _ = named(frame, **plan.read)
     usable = [f.name for f in frame.schema.fields if f.name in MADE_OF_SEVERAL or is_simple(f.dataType)]
     frame = frame.select(*(fn.col(quoted(name)) for name in usable))
     _check(frame, control, keys)
-    place = coordinates_of(frame) if coordinates is None else Coordinates(coordinates)
+    place = coordinates_of(frame) if plan.coordinates is None else Coordinates(plan.coordinates)
     packing = Packing(
         ByKeys(keys) if keys else SinglePartition("all queries are allowed"),
-        default_shards(frame, shards) if keys else 1,
-        duration(lateness),
+        default_shards(frame, plan.shards) if keys else 1,
+        plan.lateness,
         coordinates=place,
         reading=reading,
         numbered=True,
@@ -122,8 +125,8 @@ def outcomes_live(
     events = frame.mapInArrow(pack_partition(packing), PACKED_SPARK)
     orders = _orders(control).mapInArrow(pack_orders(packing.shards), PACKED_SPARK)
     packed = events.unionByName(orders)
-    if heartbeat is not None:
-        packed = packed.unionByName(heartbeats(frame, duration(heartbeat), packing.shards))
+    if plan.heartbeat is not None:
+        packed = packed.unionByName(heartbeats(frame, plan.heartbeat, packing.shards))
     return run_packed(packed, job, LiveProcessor(job))
 
 
@@ -209,11 +212,10 @@ class LiveProcessor(ShardProcessor):
         super().init(handle)
         self._queries = handle.getValueState("queries", "queries string")
 
-    def _restored(self) -> Session:
+    def _open(self) -> Session:
         session = self.job.session()
         for name, text in json.loads(value_of(self._queries)):
             session.add(compile_text(text), name=name)
-        session.restore(bytes(value_of(self._snapshot)))
         return session
 
     def _run(self, shard: int, session: Session, packed: pd.DataFrame) -> Iterator[pa.RecordBatch]:

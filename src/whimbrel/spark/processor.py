@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import OrderedDict
 from collections.abc import Iterator
 from copy import deepcopy
@@ -20,11 +21,13 @@ from pyspark.sql.streaming.stateful_processor import (
     ValueState,
 )
 
+from whimbrel import logs
 from whimbrel.engine.report import together
 from whimbrel.engine.session import Session
 from whimbrel.graph.query import Query
 from whimbrel.lang.outputs import Types
 from whimbrel.model.schema import Coordinates
+from whimbrel.model.time import format_duration, format_instant
 from whimbrel.spark.checkpoints import other_shards
 from whimbrel.spark.packing import blocks_to_batches, from_block, to_block
 from whimbrel.spark.rows import OutcomeRows, counts_since
@@ -32,6 +35,12 @@ from whimbrel.spark.worker import HOME, spare_modules
 
 ANSWER = sql.StructType([sql.StructField("block", sql.BinaryType())])
 """What a shard gives for a micro-batch: outcomes as Arrow blocks."""
+
+_DATED = 2**57
+"""Times farther from 1970 than this stand for the beginning and the end of time."""
+
+LATE_BURST, LATE_SHARE = 10, 0.01
+"""From how many late events on, and which share of a micro-batch, a warning is logged."""
 
 KEPT_ALIVE = 256
 """Sessions that a Python worker remembers between micro-batches; others are restored from their state."""
@@ -47,6 +56,8 @@ class StreamJob:
     shards: int
     by_space: bool = False
     coordinates: Coordinates | None = None
+    log_level: int = field(default_factory=logs.level)
+    """From which level on the workers log."""
     key: str = field(default_factory=lambda: uuid4().hex)
     """Tells the sessions of this job from those of others in the same worker."""
 
@@ -69,6 +80,10 @@ class StreamJob:
 _alive: OrderedDict[tuple[str, int], tuple[str, Session]] = OrderedDict()
 """Sessions as they were after the micro-batch whose mark goes with them."""
 
+_dropped: dict[tuple[str, int], int] = {}
+"""How many matches in the making the log has told of as given up."""
+_LOG = logging.getLogger(__name__)
+
 
 class ShardProcessor(StatefulProcessor):
     """Runs the session of each shard, and keeps its snapshot in Spark's state store.
@@ -83,6 +98,7 @@ class ShardProcessor(StatefulProcessor):
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Open the state."""
+        logs.follow(self.job.log_level)
         self._mark = handle.getValueState("mark", "mark string")
         self._snapshot = handle.getValueState("snapshot", "snapshot binary")
 
@@ -111,7 +127,7 @@ class ShardProcessor(StatefulProcessor):
             known = _alive.get((self.job.key, shard))
             if known is not None and known[0] == mark[0]:
                 return known[1]
-            return self._restored()
+            return self._restored(shard)
         return self.job.session()
 
     def _check(self, mark: str) -> None:
@@ -119,11 +135,17 @@ class ShardProcessor(StatefulProcessor):
         if shards != self.job.shards:
             raise other_shards(shards, self.job.shards)
 
-    def _restored(self) -> Session:
+    def _restored(self, shard: int) -> Session:
         """Open a session where its last snapshot left off."""
-        session = self.job.session()
-        session.restore(bytes(value_of(self._snapshot)))
+        session, snapshot = self._open(), bytes(value_of(self._snapshot))
+        session.restore(snapshot)
+        moment = _moment(session)
+        _LOG.info("shard %d: restored from %d bytes of state, time %s", shard, len(snapshot), moment)
         return session
+
+    def _open(self) -> Session:
+        """Open a session with the queries that ran when the snapshot was taken."""
+        return self.job.session()
 
     def _keep(self, shard: int, session: Session) -> None:
         mark = f"{self.job.shards}:{uuid4().hex}"
@@ -151,14 +173,42 @@ class ShardProcessor(StatefulProcessor):
             "watermark": session.watermark,
             "engine_us": int((perf_counter() - began) * 1e6),
         }
+        self._log(session, progress)
         rows = self.job.rows
         yield from rows.detections(self._written(found))
         yield from rows.set_aside(session)
         yield from rows.progress(progress)
 
+    def _log(self, session: Session, progress: dict[str, int]) -> None:
+        """Say what a micro-batch did, and what must be known: events that come too late, lost matches."""
+        shard = progress["shard"]
+        _LOG.debug(
+            "shard %d: %d events, %d detections, %d bytes of state, time %s, %d us",
+            shard, progress["received"], progress["detections"], progress["state_bytes"],
+            _moment(session), progress["engine_us"],
+        )  # fmt: skip
+        late, received = progress["late"], progress["received"]
+        if late >= LATE_BURST and late > received * LATE_SHARE:
+            _LOG.warning(
+                "shard %d: %d of %d events came later than the lateness of %s allows, and are set aside",
+                shard, late, received, format_duration(self.job.lateness),
+            )  # fmt: skip
+        dropped, known = sum(session.dropped.values()), _dropped.get((self.job.key, shard), 0)
+        if dropped > known:
+            _dropped[self.job.key, shard] = dropped
+            _LOG.warning(
+                "shard %d: %d matches in the making were given up, %d in all: a partition had too many",
+                shard, dropped - known, dropped,
+            )  # fmt: skip
+
     def _written(self, found: pa.Table) -> pa.Table:
         """Give detections the columns that the job has for them."""
         return found
+
+
+def _moment(session: Session) -> str:
+    """Write how far time has come; before the first event and after the last there is no date for it."""
+    return format_instant(session.watermark) if abs(session.watermark) < _DATED else "none"
 
 
 def value_of(state: ValueState) -> Any:

@@ -6,7 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Unpack, cast
 from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
@@ -31,13 +31,16 @@ from whimbrel.spark.frames import coordinates_of, named, place_of
 from whimbrel.spark.lines import PLACED_SCHEMA, arrow_type_said, file_said, write_placed
 from whimbrel.spark.pushdown import selections
 from whimbrel.spark.rows import COUNTED, DETECTION, DUPLICATE, HIDDEN, PROGRESS, REJECTED
+from whimbrel.spark.settings import BatchSettings
 from whimbrel.spark.types import attributes_of
 
 _TIMESTAMPS = (sql.TimestampType, sql.TimestampNTZType)
 
 
 @plain_errors()
-def run(query: Query, frame: DataFrame, *, rejected: Path | None = None, **settings: Any) -> Detections:
+def run(
+    query: Query, frame: DataFrame, *, rejected: Path | None = None, **settings: Unpack[BatchSettings]
+) -> Detections:
     """Run a query over a static frame and bring everything that comes of it here, as `whimbrel.run` gives it.
 
     The detections are in the order (end, start, type, events). `rejected` is a file for rows that are no
@@ -55,7 +58,7 @@ def run(query: Query, frame: DataFrame, *, rejected: Path | None = None, **setti
     names = [name for name in found.column_names if name not in HIDDEN]
     detections = sorted_detections(found.filter(pc.equal(kinds, DETECTION)).select(names))
     how = {name: value for name, value in settings.items() if name in ReadSettings.__annotations__}
-    renamed, reading, noticed = named(frame, query, **how)
+    renamed, reading, noticed = named(frame, query, **cast("ReadSettings", how))
     _take_seen(noticed, progress.column("event").to_pylist(), renamed)
     metadata = _metadata(query, renamed, settings)
     types = frozenset(selections(query.graph))
@@ -124,7 +127,7 @@ def _naming(frame: DataFrame) -> Callable[[str], str]:
     return named
 
 
-def _metadata(query: Query, frame: DataFrame, settings: dict[str, Any]) -> dict[bytes, bytes]:
+def _metadata(query: Query, frame: DataFrame, settings: BatchSettings) -> dict[bytes, bytes]:
     """Say which type has which attributes, and in which coordinates places are, as the engine does."""
     types = output_types(query, attributes_of(frame.schema))
     owned = {kind: list(attributes) for kind, attributes in types.items()}

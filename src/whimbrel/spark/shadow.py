@@ -11,7 +11,6 @@ import json
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from datetime import timedelta
 from typing import Any, Unpack, cast
 
 import pandas as pd
@@ -28,9 +27,8 @@ from whimbrel.errors import DataError
 from whimbrel.graph.query import Query
 from whimbrel.graph.sequence import walks
 from whimbrel.graph.sharding import AnyPartition, ByKeys, ByMeetings, BySpace, Sharding, SinglePartition
-from whimbrel.model.reading import ReadSettings
 from whimbrel.model.schema import Coordinates
-from whimbrel.model.time import BEGINNING_OF_TIME, duration
+from whimbrel.model.time import BEGINNING_OF_TIME
 from whimbrel.spark.batch import OnePartition
 from whimbrel.spark.checkpoints import shards_of, with_shards
 from whimbrel.spark.frames import Prepared, coordinates_of, named, prepare
@@ -44,6 +42,7 @@ from whimbrel.spark.packing import (
 )
 from whimbrel.spark.processor import ShardProcessor, StreamJob
 from whimbrel.spark.rows import OutcomeRows
+from whimbrel.spark.settings import StreamPlan, StreamSettings
 from whimbrel.spark.stream import default_shards, heartbeats, run_packed, types_read
 from whimbrel.spark.types import quoted
 from whimbrel.spark.worker import HOME, Batches, larger
@@ -66,7 +65,9 @@ _DIFFERENCE = sql.StructType(
 )
 
 
-def differences(live: Query, candidate: Query, frame: DataFrame, **settings: Any) -> DataFrame:
+def differences(
+    live: Query, candidate: Query, frame: DataFrame, **settings: Unpack[StreamSettings]
+) -> DataFrame:
     """Tell what a candidate finds otherwise than the live query in a streaming DataFrame, as it is settled.
 
     Gives the columns `change` (added, dropped or changed), `id`, `type`, `start`, `end`, `geometry` (WKT),
@@ -82,12 +83,7 @@ def outcomes_shadow(
     live: Query,
     candidate: Query,
     frame: DataFrame,
-    *,
-    lateness: timedelta | str | int = 0,
-    shards: int | None = None,
-    heartbeat: timedelta | str | int | None = None,
-    coordinates: Coordinates | str | None = None,
-    **how: Unpack[ReadSettings],
+    **settings: Unpack[StreamSettings],
 ) -> DataFrame:
     """Run a live query on a stream as `whimbrel.spark.outcomes` does, with a candidate in its shadow.
 
@@ -106,20 +102,21 @@ def outcomes_shadow(
     """
     if not frame.isStreaming:
         raise DataError("this frame is static; over history, whimbrel.backtest compares two queries")
-    frame, reading, _ = named(frame, live, **how)
-    place = coordinates_of(frame) if coordinates is None else Coordinates(coordinates)
-    said = None if coordinates is None else Coordinates(coordinates).value
+    plan = StreamPlan.of(settings, "outcomes_shadow")
+    frame, reading, _ = named(frame, live, **plan.read)
+    said = None if plan.coordinates is None else Coordinates(plan.coordinates)
+    place = said or coordinates_of(frame)
     prepared = [
-        prepare(query, frame, coordinates=said, filtered=False, reading=reading)
+        prepare(query, frame, coordinates=said and said.value, filtered=False, reading=reading)
         for query in (live, candidate)
     ]
     dealt = suits_both(prepared[0].sharding, prepared[1].sharding)
-    count = _shards(frame, dealt, shards)
+    count = _shards(frame, dealt, plan.shards)
     packings = [
         Packing(
             dealt,
             count,
-            duration(lateness),
+            plan.lateness,
             schemas=query.schemas,
             coordinates=query.graph.coordinates or place,
             columns=_columns_read(each, query),
@@ -132,15 +129,15 @@ def outcomes_shadow(
     job = ShadowJob(
         live,
         prepared[0].attributes,
-        duration(lateness),
+        plan.lateness,
         count,
         by_space=isinstance(dealt, BySpace),
         coordinates=live.graph.coordinates or place,
         candidate=candidate,
     )
     packed = _of_both(frame, prepared).mapInArrow(pack_for_both(*packings), PACKED_SPARK)
-    if heartbeat is not None:
-        beats = heartbeats(frame, duration(heartbeat), count)
+    if plan.heartbeat is not None:
+        beats = heartbeats(frame, plan.heartbeat, count)
         packed = packed.unionByName(beats).unionByName(beats.withColumn("control", fn.lit(CANDIDATE)))
     return run_packed(packed, job, ShadowProcessor(job))
 

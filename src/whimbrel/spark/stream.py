@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
+import logging
 import warnings
 from dataclasses import replace
-from datetime import timedelta
 from typing import Any, Unpack
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 
 from whimbrel.engine.required_columns import RequiredColumns
-from whimbrel.errors import WhimbrelError
 from whimbrel.graph.operators import ANY, Graph
 from whimbrel.graph.policies import Key
 from whimbrel.graph.query import Query
 from whimbrel.graph.sequence import walks
-from whimbrel.graph.sharding import ByKeys, ByMeetings, BySpace, SinglePartition
-from whimbrel.model.reading import ReadSettings
+from whimbrel.graph.sharding import ByKeys, ByMeetings, BySpace, SinglePartition, sharding_words
 from whimbrel.model.schema import Coordinates
-from whimbrel.model.time import duration
+from whimbrel.model.time import format_duration
 from whimbrel.spark.batch import OnePartition
 from whimbrel.spark.checkpoints import with_shards
 from whimbrel.spark.frames import Prepared, coordinates_of, place_of, prepare
@@ -28,52 +26,32 @@ from whimbrel.spark.processor import ANSWER, ShardProcessor, StreamJob, unpack_p
 from whimbrel.spark.pushdown import selections
 from whimbrel.spark.rows import COUNTED, DETECTION, HIDDEN, outcome_schema
 from whimbrel.spark.session import ROCKSDB
+from whimbrel.spark.settings import StreamPlan, StreamSettings
 from whimbrel.spark.types import quoted
 from whimbrel.spark.warming import begin
 
 STATE_STORE = "spark.sql.streaming.stateStore.providerClass"
+_LOG = logging.getLogger(__name__)
 METRICS = "whimbrel"
 """The name under which counts stand in the progress of a streaming query (`observedMetrics`)."""
 
 
-def detect(query: Query, frame: DataFrame, **settings: Any) -> DataFrame:
+def detect(query: Query, frame: DataFrame, **settings: Unpack[StreamSettings]) -> DataFrame:
     """Find detections of a query in a streaming DataFrame as events come; see `outcomes` for the settings."""
     found = outcomes(query, frame, **settings).where(fn.col("kind") == DETECTION)
     return found.select([fn.col(quoted(name)) for name in found.columns if name not in HIDDEN])
 
 
-def outcomes(
-    query: Query,
-    frame: DataFrame,
-    *,
-    lateness: timedelta | str | int = 0,
-    shards: int | None = None,
-    heartbeat: timedelta | str | int | None = None,
-    coordinates: Coordinates | str | None = None,
-    **how: Unpack[ReadSettings],
-) -> DataFrame:
+def outcomes(query: Query, frame: DataFrame, **settings: Unpack[StreamSettings]) -> DataFrame:
     """Find detections as events come, and also give the events that were set aside, and counts.
 
-    Parameters
-    ----------
-    columns
-        Which column is what, in frames that name them otherwise: `{"source": "vehicle_id", "time": "ts"}`; a
-        value may be an expression over columns. Usual names are known.
-    coordinates, time_unit, time_format, day_first, time_zone, default_type
-        As for `whimbrel.run`.
-    lateness
-        How long to wait for events that are out of order. Events that come later are set aside.
-    shards
-        Into how many parts the events and the state are dealt out, for good: a query that has state can only
-        go on with the same number. Several for each core of the cluster is right.
-    heartbeat
-        Let time follow the clock on the wall, this far behind, so that absences are noticed and windows close
-        even while no events come. None: time follows the events alone.
+    The settings are `whimbrel.spark.settings.StreamSettings`: `lateness`, `shards`, `heartbeat`,
+    `coordinates`, and how events are read (`columns`, `time_unit`, ...).
     """
+    plan = StreamPlan.of(settings, "outcomes")
     begun = begin(query, frame)
-    wait = duration(lateness)
-    place = place_of(frame, coordinates)
-    prepared = prepare(query, frame, coordinates=place, filtered=False, **how)
+    place = place_of(frame, plan.coordinates)
+    prepared = prepare(query, frame, coordinates=place, filtered=False, **plan.read)
     if isinstance(prepared.sharding, ByMeetings):
         why = f"what {', '.join(prepared.sharding.streams)} finds is followed in one place on a stream"
         prepared = replace(prepared, sharding=SinglePartition(why))
@@ -81,8 +59,8 @@ def outcomes(
     told = Coordinates(place) if place else query.graph.coordinates or coordinates_of(prepared.frame)
     packing = Packing(
         prepared.sharding,
-        _shards(prepared, shards),
-        wait,
+        _shards(prepared, plan.shards),
+        plan.lateness,
         schemas=query.schemas,
         coordinates=told,
         reading=prepared.reading,
@@ -93,14 +71,19 @@ def outcomes(
     job = StreamJob(
         query,
         prepared.attributes,
-        wait,
+        plan.lateness,
         packing.shards,
         by_space=isinstance(prepared.sharding, BySpace),
         coordinates=told,
     )
+    _LOG.info(
+        "%s: %s; %d shards, lateness %s, heartbeat %s",
+        ", ".join(query.types), sharding_words(prepared.sharding), packing.shards,
+        format_duration(plan.lateness), "none" if plan.heartbeat is None else format_duration(plan.heartbeat),
+    )  # fmt: skip
     packed = prepared.frame.mapInArrow(pack_partition(packing), PACKED_SPARK)
-    if heartbeat is not None:
-        packed = packed.unionByName(heartbeats(frame, duration(heartbeat), packing.shards))
+    if plan.heartbeat is not None:
+        packed = packed.unionByName(heartbeats(frame, plan.heartbeat, packing.shards))
     if begun is not None:
         begun.wait()  # so that the first micro-batch is as fast as the others
     return run_packed(packed, job, ShardProcessor(job))
@@ -166,8 +149,6 @@ def _has_key(key: Key, prepared: Prepared) -> bool:
 
 def default_shards(frame: DataFrame, shards: int | None) -> int:
     """Give the number of shards: what was asked for, or a few for each partition of Spark's."""
-    if shards is not None and shards < 1:
-        raise WhimbrelError(f"shards is {shards}; it must be at least 1")
     if shards is not None:
         return shards
     partitions = int(frame.sparkSession.conf.get("spark.sql.shuffle.partitions") or 8)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import logging
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -14,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 from pyspark import TaskContext
 
+from whimbrel import logs
 from whimbrel.engine.ingest import Counts
 from whimbrel.engine.session import SLICE, Session, run_bounded
 from whimbrel.graph.query import Query
@@ -30,6 +32,7 @@ IS_EVENT = "@is_event"
 """The column that tells events from a row that is there so that a worker starts."""
 
 Batches = Iterator[pa.RecordBatch]
+_LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -50,6 +53,8 @@ class WorkerJob:
     """The query that a shard runs, where each runs another."""
     whole: bool = False
     """Whether to give everything that comes of the events, or detections only."""
+    log_level: int = field(default_factory=logs.level)
+    """From which level on the workers log."""
 
     @property
     def rows(self) -> OutcomeRows:
@@ -68,6 +73,7 @@ def run_partition(job: WorkerJob) -> Callable[[Batches], Batches]:
     """Give the function that detects in one partition of a DataFrame."""
 
     def run(batches: Batches) -> Batches:
+        logs.follow(job.log_level)
         alone = [(0, (_events(batch) for batch in batches))]
         for number, shard in _shards(batches) if job.is_sharded else alone:
             yield from _run_shard(job, number, shard)
@@ -110,6 +116,7 @@ def _run_shard(job: WorkerJob, shard: int, batches: Iterable[pa.RecordBatch]) ->
             yield from rows.detections(table)
         yield from rows.set_aside(session, gate.take_rejected())
     progress = counts_since(session.counts, Counts())
+    _LOG.info("shard %d: %d events, %d detections", shard, session.counts.received, found)
     yield from rows.progress({**progress, "detections": found, "shard": shard}, session.noticed.seen())
 
 

@@ -24,7 +24,8 @@ from whimbrel.graph.passes import rewrite
 from whimbrel.graph.query import Query
 from whimbrel.io.atomic import writing
 from whimbrel.io.rejected import RejectedWriter
-from whimbrel.model.reading import Reading, ReadSettings
+from whimbrel.model.frames import EventPaths, EventTable
+from whimbrel.model.reading import Reading, ReadSettings, check_settings
 from whimbrel.model.schema import Coordinates
 from whimbrel.model.time import BEGINNING_OF_TIME, END_OF_TIME, duration, instant
 from whimbrel.space.geometry import invalid_reason
@@ -45,6 +46,16 @@ _WRITING, _COMPACTING = "_lock", "_compacting"
 _BATCH = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 Moment = datetime | str | int
+
+
+class StoreRunSettings(ReadSettings, total=False):
+    """The settings of `Store.run`; each may be left out."""
+
+    since: Moment | None
+    until: Moment | None
+    progress: Progress | None
+    rejected: str | PathLike[str] | None
+    ready: Callable[[], None] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +198,7 @@ class Store:
 
     def append(
         self,
-        events: Any,
+        events: EventTable | EventPaths,
         *,
         batch: str | int | None = None,
         rejected: str | PathLike[str] | None = None,
@@ -361,7 +372,7 @@ class Store:
         """Give all events to whoever takes Arrow: `pa.table(store)`, `pl.DataFrame(store)`."""
         return self.scan().__arrow_c_stream__(requested_schema)
 
-    def detect(self, query: Query, **settings: Any) -> Detections:
+    def detect(self, query: Query, **settings: Unpack[StoreRunSettings]) -> Detections:
         """Find all detections of a query in the stored events; see `run` for the settings."""
         return self.run(query, **settings)
 
@@ -372,7 +383,9 @@ class Store:
         since: Moment | None = None,
         until: Moment | None = None,
         progress: Progress | None = None,
-        **settings: Any,
+        rejected: str | PathLike[str] | None = None,
+        ready: Callable[[], None] | None = None,
+        **how: Unpack[ReadSettings],
     ) -> Detections:
         """Find all detections of a query in the stored events, reading only what the query can use.
 
@@ -380,19 +393,27 @@ class Store:
 
         Parameters
         ----------
-        settings
-            Passed on to `whimbrel.run`, except `lateness`: stored events are in order, and none is late.
+        rejected, ready, time_unit, ...
+            As for `whimbrel.run`. There is no lateness: stored events are in order, and none is late.
         """
-        if "lateness" in settings:
+        if "lateness" in how:
             raise WhimbrelError("stored events are in order, and none is late; leave lateness out")
+        check_settings(how, StoreRunSettings, "run() of a store")
         selection = self._select(self._bounds(query, since, until, None, None), query, None, None)
         rows = read.batches(self.root, selection, self.coordinates)
         total = sum(file.rows for file in selection.files)
         told = None if progress is None else lambda done, _: progress(done, total)
         reader = pa.RecordBatchReader.from_batches(selection.shown, rows)
-        how = {name: settings.pop(name) for name in ReadSettings.__annotations__ if name in settings}
         reading = replace(Reading.of(**how), is_settled=True)
-        return run(query, reader, coordinates=self.coordinates, progress=told, reading=reading, **settings)
+        return run(
+            query,
+            reader,
+            coordinates=self.coordinates,
+            progress=told,
+            reading=reading,
+            rejected=rejected,
+            ready=ready,
+        )
 
     def bounds_of(self, query: Query) -> tuple[Bounds, ...]:
         """Give the types, times and places, in one of which every event lies that the query can use."""

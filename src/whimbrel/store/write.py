@@ -22,7 +22,7 @@ from whimbrel.io.files import read_events
 from whimbrel.io.rejected import RejectedWriter
 from whimbrel.model.batch import COORDINATES_KEY, Normalised
 from whimbrel.model.columns import INSTANT, decoded
-from whimbrel.model.frames import batches, row_count
+from whimbrel.model.frames import EventPaths, EventTable, are_files, batches, listed_paths, row_count
 from whimbrel.model.reading import Reading
 from whimbrel.model.schema import RESERVED_COLUMNS, Coordinates, Type
 from whimbrel.model.time import DAY
@@ -59,10 +59,10 @@ class WriteInput:
 
 
 def normalised(
-    events: Any, how: WriteInput, writer: RejectedWriter, progress: Progress | None = None
+    events: EventTable | EventPaths, how: WriteInput, writer: RejectedWriter, progress: Progress | None = None
 ) -> Iterator[Normalised]:
     """Read events from paths or a table and bring them into the common form; keep what is rejected."""
-    if _is_path(events):
+    if are_files(events):
         yield from _of_files(events, how, writer, progress)
         return
     total, done = row_count(events), 0
@@ -75,17 +75,10 @@ def normalised(
         yield made
 
 
-def _is_path(events: Any) -> bool:
-    if isinstance(events, str | os.PathLike):
-        return True
-    listed = isinstance(events, Sequence) and bool(events)
-    return listed and all(isinstance(each, str | os.PathLike) for each in events)
-
-
 def _of_files(
-    events: Any, how: WriteInput, writer: RejectedWriter, progress: Progress | None
+    events: EventPaths, how: WriteInput, writer: RejectedWriter, progress: Progress | None
 ) -> Iterator[Normalised]:
-    opened = read_events(events, reading=how.reading)
+    opened = read_events(listed_paths(events), reading=how.reading)
     for piece in opened.pieces():
         try:
             made = how.normalise(piece.batch)

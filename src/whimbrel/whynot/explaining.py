@@ -13,17 +13,18 @@ from typing import Any, Unpack
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from whimbrel.engine.bounded import normalised_batches
 from whimbrel.engine.session import Session, run_bounded
 from whimbrel.engine.values import decoded
-from whimbrel.errors import DataError, QueryError, WhimbrelError, did_you_mean
+from whimbrel.errors import QueryError, WhimbrelError, did_you_mean
 from whimbrel.graph.operators import ANY, Graph, Source, TimePoints
 from whimbrel.graph.passes.drop_unused import drop_unused
 from whimbrel.graph.passes.find_joins import find_joins
 from whimbrel.graph.policies import WHOLE
 from whimbrel.graph.query import Query
 from whimbrel.graph.reach import reach
-from whimbrel.io.files import EventFiles, read_events
-from whimbrel.model.frames import batches, is_spark_frame
+from whimbrel.io.rejected import RejectedWriter
+from whimbrel.model.frames import is_spark_frame
 from whimbrel.model.reading import Reading, ReadSettings
 from whimbrel.model.schema import Coordinates
 from whimbrel.model.time import BEGINNING_OF_TIME, END_OF_TIME, MINUTE, duration, instant
@@ -171,44 +172,16 @@ def _explained(
 
 def _source(watched: Watched, events: Any) -> Iterator[pa.RecordBatch]:
     """Read events in the common form, from wherever they are."""
-    if _is_path(events):
-        yield from _files(watched, [events] if isinstance(events, str | os.PathLike) else list(events))
-        return
     if _is_store(events):
         types = _types_read(watched.watched)
         events = events.scan(types=None if ANY in types else sorted(types))
-    for batch in batches(events, rows=watched.slice_rows):
-        yield watched.normalise(batch).events
+    with RejectedWriter(None) as unwritten:
+        yield from normalised_batches(watched, events, unwritten)
 
 
 def _is_store(events: Any) -> bool:
     store = sys.modules.get("whimbrel.store")  # who has a store has loaded this
     return store is not None and isinstance(events, store.Store)
-
-
-def _is_path(events: Any) -> bool:
-    if isinstance(events, str | os.PathLike):
-        return True
-    return (
-        isinstance(events, list | tuple)
-        and bool(events)
-        and all(isinstance(e, str | os.PathLike) for e in events)
-    )
-
-
-def _opened(watched: Watched, paths: list[Any]) -> EventFiles:
-    return read_events(paths, schemas=watched.schemas, reading=watched.reading)
-
-
-def _files(watched: Watched, paths: list[Any]) -> Iterator[pa.RecordBatch]:
-    for piece in _opened(watched, paths).pieces():
-        try:
-            normalised = watched.normalise(piece.batch)
-        except DataError as error:
-            raise DataError(f"{piece.file}: {error}") from error
-        if piece.rejected is not None and piece.rejected.num_rows:
-            watched.count_rejected(piece.rejected)
-        yield normalised.events
 
 
 def _counted(source: Iterable[pa.RecordBatch], types: Counter[str]) -> Iterator[pa.RecordBatch]:

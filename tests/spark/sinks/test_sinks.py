@@ -21,8 +21,8 @@ from whimbrel.io.files import read_events
 from whimbrel.model.schema import Coordinates
 from whimbrel.spark.sinks import (
     ConsoleSink,
+    DetectionForm,
     FolderSink,
-    Form,
     KafkaSink,
     TableSink,
     WebhookSink,
@@ -107,7 +107,7 @@ def test_a_folder_of_another_query_is_refused(detections, tmp_path):
 
 @pytest.mark.slow
 def test_a_folder_has_the_forms_that_whimbrel_writes(detections, tmp_path):
-    form = Form({"Overdue": ["truck", "load"], "Lost": ["truck"]}, Coordinates.PLANE)
+    form = DetectionForm({"Overdue": ["truck", "load"], "Lost": ["truck"]}, Coordinates.PLANE)
     for name in ("json", "csv", "geojson", "parquet"):
         FolderSink(str(tmp_path / name), name, form).write(detections(1, 2), 0)
     lines = (tmp_path / "json" / "batch-000000000000.jsonl").read_text("utf-8").splitlines()
@@ -167,7 +167,7 @@ def test_a_table_holds_each_micro_batch_once(detections, spark, tmp_path):
 
 @pytest.mark.slow
 def test_the_console_shows_a_line_for_each(detections, capsys):
-    ConsoleSink(rows=2, form=Form({"Lost": ["truck"]})).write(detections(1, 2, 3), 9)
+    ConsoleSink(rows=2, form=DetectionForm({"Lost": ["truck"]})).write(detections(1, 2, 3), 9)
     assert capsys.readouterr().out.splitlines() == [
         "2025-03-03 08:01:00Z .. 2025-03-03 08:01:00.000005Z  Overdue  truck=T1  load=1  (2 events)",
         "2025-03-03 08:02:00Z .. 2025-03-03 08:02:00.000005Z  Lost  truck=T2  (2 events)",

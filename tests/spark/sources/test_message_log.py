@@ -19,10 +19,10 @@ from whimbrel.spark.sources._message_log import LoggedMessage, MessageLog, unpac
 APPENDING = """
 import sys
 from pathlib import Path
-from whimbrel.spark.sources._message_log import Message, MessageLog
+from whimbrel.spark.sources._message_log import LoggedMessage, MessageLog
 log = MessageLog(Path(sys.argv[1]))
 for number in range(log.next, 10**9):
-    log.append([Message("t", b"x" * 1000, number)])
+    log.append([LoggedMessage("t", b"x" * 1000, number)])
     print(number, flush=True)
 """
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from os import PathLike, fspath
 from pathlib import Path
+from time import perf_counter
 from typing import Protocol
 from urllib.parse import unquote
 
@@ -12,6 +14,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
 from whimbrel.errors import DataError
+from whimbrel.model.time import SECOND, duration
 from whimbrel.spark.checkpoints import settle_shards, without_shards
 from whimbrel.spark.errors import plain_errors
 from whimbrel.spark.sinks._form import DetectionForm
@@ -33,6 +36,8 @@ __all__ = [
     "open_sink",
     "start",
 ]
+
+_LOG = logging.getLogger(__name__)
 
 SINKS = {
     "console": "console:",
@@ -95,8 +100,11 @@ def start(
     if not opened:
         raise DataError("no sink is given; 'console:' shows the detections")
     settle_shards(frame, checkpoint)
-    writer = frame.writeStream.foreachBatch(_writing(opened)).outputMode(output_mode)
+    writer = frame.writeStream.foreachBatch(_writing(opened, trigger)).outputMode(output_mode)
     writer = writer.option("checkpointLocation", fspath(checkpoint))
+    every = "all there is, then end" if available_now else f"every {trigger}" if trigger else "at once"
+    sinks_named = ", ".join(type(sink).__name__ for sink in opened)
+    _LOG.info("stream starts: checkpoint %s, to %s, micro-batches %s", checkpoint, sinks_named, every)
     if name:
         writer = writer.queryName(name)
     if available_now:
@@ -106,21 +114,40 @@ def start(
     return writer.start()
 
 
-def _writing(sinks: Sequence[Sink]) -> Callable[[DataFrame, int], None]:
+def _writing(sinks: Sequence[Sink], trigger: str | None) -> Callable[[DataFrame, int], None]:
     def write(frame: DataFrame, batch_id: int) -> None:
+        began = perf_counter()
         frame = without_shards(frame)
-        if len(sinks) == 1:
-            sinks[0].write(frame, batch_id)
-            return
-        # Otherwise each sink would run the whole query again.
-        frame.persist()
+        # With several sinks, each would run the whole query again.
+        kept = frame.persist() if len(sinks) > 1 else None
         try:
             for sink in sinks:
                 sink.write(frame, batch_id)
         finally:
-            frame.unpersist()
+            if kept is not None:
+                kept.unpersist()
+        _log_batch(batch_id, perf_counter() - began, trigger)
 
     return write
+
+
+def _log_batch(batch_id: int, took_s: float, trigger: str | None) -> None:
+    """Say how long a micro-batch took, and warn where the next one was due before."""
+    _LOG.debug("micro-batch %d was found and written in %.2f s", batch_id, took_s)
+    due_s = _seconds(trigger)
+    if due_s is not None and took_s > due_s:
+        _LOG.warning(
+            "micro-batch %d took %.1f s, and one is due every %s: events come faster than they are processed",
+            batch_id, took_s, trigger,
+        )  # fmt: skip
+
+
+def _seconds(trigger: str | None) -> float | None:
+    """Read an interval as Spark writes them; None where it is written in another way."""
+    try:
+        return None if trigger is None else duration(trigger.replace(" ", "")) / SECOND
+    except DataError:
+        return None
 
 
 def open_sink(text: str, *, form: DetectionForm | None = None) -> Sink:
