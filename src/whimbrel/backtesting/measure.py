@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
-from typing import Any, NamedTuple, Unpack
+from typing import NamedTuple, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +27,7 @@ from whimbrel.graph.operators import ANY, Derive, Filter, Source, TimePoints
 from whimbrel.graph.query import Compilable, Query, compiled
 from whimbrel.graph.scope import selection
 from whimbrel.io.rejected import RejectedWriter
+from whimbrel.model.frames import EventPaths, EventTable
 from whimbrel.model.reading import ReadSettings
 from whimbrel.model.schema import Coordinates
 from whimbrel.model.time import SECOND
@@ -42,7 +43,7 @@ Ints = npt.NDArray[np.int64]
 
 def measure(
     query: Query | Compilable,
-    events: Any,
+    events: EventTable | EventPaths,
     *,
     clock: Clock | None = None,
     rejected: RejectedWriter | None = None,

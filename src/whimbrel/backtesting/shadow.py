@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any, Unpack
+from typing import Unpack
 
 import numpy as np
 import pyarrow as pa
@@ -19,7 +19,7 @@ from whimbrel.engine.session import Session
 from whimbrel.engine.snapshot import Blocks
 from whimbrel.errors import WhimbrelError
 from whimbrel.graph.query import Query
-from whimbrel.model.frames import batches
+from whimbrel.model.frames import EventTable, batches
 from whimbrel.model.reading import ReadSettings
 from whimbrel.model.schema import Coordinates
 from whimbrel.model.time import BEGINNING_OF_TIME, DAY, END_OF_TIME
@@ -141,7 +141,7 @@ class Shadow:
 
     # -- events ------------------------------------------------------------------------------------------
 
-    def push(self, events: Any) -> pa.Table:
+    def push(self, events: EventTable) -> pa.Table:
         """Take in events as a session does; give the detections of the live query that they complete."""
         pieces = list(batches(events, rows=self.live.slice_rows))  # what can be read once serves both
         if not pieces:
