@@ -103,3 +103,12 @@ def test_no_text_file_has_ragged_whitespace():
         and path.stat().st_size > 0
     ]
     assert ragged == [], "tools/whitespace.py mends these"
+
+
+def test_no_two_public_classes_share_a_name():
+    homes: dict[str, list[str]] = {}
+    for path in sorted((ROOT / "src" / "whimbrel").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                homes.setdefault(node.name, []).append(str(path.relative_to(ROOT)))
+    assert {name: places for name, places in homes.items() if len(places) > 1} == {}
