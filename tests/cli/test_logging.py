@@ -36,9 +36,8 @@ def test_nothing_is_told_unasked(folder: Folder):
 def test_what_a_query_found_is_told_once_with_numbers(folder: Folder, option: list[str]):
     told = folder.run(*DETECT, *option).stderr.splitlines()
     (line,) = [line for line in told if "whimbrel.engine.bounded" in line]
-    assert line.endswith(
-        "INFO whimbrel.engine.bounded: Warm: 1 detection in 2 events: 2 processed, 0 late, 0 duplicate, 0 rejected"
-    )
+    said = "Warm: 1 detection in 2 events: 2 processed, 0 late, 0 duplicate, 0 rejected"
+    assert line.endswith(f"INFO whimbrel.engine.bounded: {said}")
 
 
 def test_a_level_that_there_is_not_is_refused(folder: Folder):
@@ -56,6 +55,9 @@ def test_a_program_that_logs_itself_gets_the_messages(folder: Folder, caplog: py
 
 
 def test_importing_whimbrel_leaves_logging_alone():
-    program = "import logging, whimbrel; logging.getLogger('whimbrel.x').warning('heard?'); print(logging.root.handlers)"
+    program = (
+        "import logging, whimbrel; logging.getLogger('whimbrel.x').warning('heard?'); "
+        "print(logging.root.handlers)"
+    )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert (done.stdout, done.stderr) == ("[]\n", "")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from dataclasses import field as default
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack, cast
 
 import pyarrow as pa
 
@@ -19,6 +19,7 @@ from whimbrel.io.rejected import REJECTED_ROWS
 from whimbrel.model.batch import COORDINATES_KEY
 from whimbrel.model.columns import INSTANT
 from whimbrel.model.faults import kinds_of_reasons
+from whimbrel.model.frames import EventPaths, EventTable
 from whimbrel.model.schema import Coordinates
 
 if TYPE_CHECKING:
@@ -117,7 +118,9 @@ class Detections:
         """Give the detections as a polars data frame, as `whimbrel.to_polars`."""
         return frames.to_polars(self.table)
 
-    def map(self, events: Any = None, **settings: Any) -> frames.Map:
+    def map(
+        self, events: EventTable | EventPaths | None = None, **settings: Unpack[frames.MapSettings]
+    ) -> frames.Map:
         """Draw the detections on a map with a time slider; see `whimbrel.show` for the settings.
 
         Events are read as they were for these detections: the same columns, the same times.
@@ -127,7 +130,8 @@ class Detections:
         events
             What they were found in, to show how the objects moved: paths, Arrow, pandas, polars, dicts.
         """
-        return frames.show(self.table, events, **{**self.read_as, **settings})
+        whole = cast("frames.MapSettings", {**self.read_as, **settings})
+        return frames.show(self.table, events, **whole)
 
     def save(self, path: str | PathLike[str], format: str | None = None) -> Path:  # noqa: A002
         """Write the detections to a file; its ending says how (.jsonl, .csv, .parquet, .geojson, .html).

@@ -15,7 +15,7 @@ from whimbrel.errors import DataError, MissingDependency
 from whimbrel.io.files import read_events
 from whimbrel.io.map import map_snippet, write_map
 from whimbrel.model.batch import COORDINATES_KEY, normalise
-from whimbrel.model.frames import arrow_table, batches
+from whimbrel.model.frames import EventPaths, EventTable, arrow_table, batches
 from whimbrel.model.reading import Reading, ReadSettings
 from whimbrel.model.schema import Coordinates, EventSchema
 
@@ -109,9 +109,19 @@ class Map:
         return write_map(path, detections=self._detections, **self._settings)
 
 
+class MapSettings(ReadSettings, total=False):
+    """The settings of `show`; each may be left out."""
+
+    roads: Mapping[str, Any] | None
+    coordinates: str | None
+    title: str
+    max_points: int | None
+    schemas: Mapping[str, EventSchema] | None
+
+
 def show(
     table: pa.Table,
-    events: Any = None,
+    events: EventTable | EventPaths | None = None,
     *,
     roads: Mapping[str, Any] | None = None,
     coordinates: str | None = None,
