@@ -144,9 +144,10 @@ def _is_same(one: pa.Array, other: pa.Array) -> bool:
 
 def _with_null(column: Column) -> tuple[list[Any], Int64Array]:
     """Give the values of a column, null among them, and for every row which one it has."""
-    if column.type is None:
+    is_table = column.type is Type.STRING and pa.types.is_dictionary(column.values.type)
+    if column.type is None or (is_table and not len(column.values.dictionary)):
         return [None], np.zeros(len(column), np.int64)
-    if column.type is Type.STRING and pa.types.is_dictionary(column.values.type):
+    if is_table:
         indices = column.values.indices.fill_null(0).to_numpy(zero_copy_only=False)
         used, local = different(indices)  # a batch has few of the texts that its table has
         values = column.values.dictionary.take(pa.array(used)).to_pylist()
