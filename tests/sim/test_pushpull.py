@@ -13,7 +13,7 @@ from whimbrel.errors import NetworkError
 from whimbrel.lang.wbl import compile_text
 from whimbrel.plan.contacts import ALWAYS, PeriodicContacts
 from whimbrel.plan.network import Broker, Link, Network
-from whimbrel.sim.pushpull.joining import Asked, Candidates, Part
+from whimbrel.sim.pushpull.joining import Asked, Candidates, PartialMatch
 from whimbrel.sim.pushpull.plan import Input, Junction, Leaf, PushPullPlan
 from whimbrel.sim.pushpull.running import poisson_events, run_plan, run_plans
 
@@ -169,7 +169,7 @@ def test_asked_for_are_all_intervals_that_were_given(given_one_by_one, time):
         new = asked.new(some)
         assert all(any(low <= one and other <= high for low, high in asked.intervals) for one, other in new)
     every = [each for some in given_one_by_one for each in some]
-    event = Part(time, time, ((time, "a", "a0"),))
+    event = PartialMatch(time, time, ((time, "a", "a0"),))
     assert asked.covers(event) == any(low <= time <= high for low, high in every)
     borders = [border for each in asked.intervals for border in each]
     assert borders == sorted(borders)
@@ -183,7 +183,7 @@ def test_a_junction_gives_what_fits_a_candidate_as_a_whole(given_one_by_one, a, 
     candidates = Candidates(6.0, ("a", "b"))
     told = [each for some in given_one_by_one for each in candidates.new(some)]
     every = [each for some in given_one_by_one for each in some]
-    part = Part(min(a, b), max(a, b), ((a, "a", "a0"), (b, "b", "b0")))
+    part = PartialMatch(min(a, b), max(a, b), ((a, "a", "a0"), (b, "b", "b0")))
     fits = [one[0] <= a <= one[1] and other[0] <= b <= other[1] for one, other in every]
     assert candidates.covers(part) == any(fits)
     # What a request of before holds is not asked for again.

@@ -6,7 +6,7 @@ import random
 
 from whimbrel.plan.contacts import PeriodicContacts
 from whimbrel.plan.network import Broker, Link, Network
-from whimbrel.plan.pushpull.composite import Composite, Part
+from whimbrel.plan.pushpull.composite import Composite, PrimitiveEvent
 
 
 def draw_tree(rng: random.Random, brokers: int, spread: int = 4) -> Network:
@@ -28,7 +28,7 @@ def draw_composite(rng: random.Random, network: Network, parts: int, name: str =
     """Draw a composite event that is wanted at v0."""
     places = [broker.name for broker in network.brokers[1:]]
     made = [
-        Part(f"p{n}", rng.choice(places), 0.02 / rng.randint(1, 40), rng.choice([50, 100, 400]))
+        PrimitiveEvent(f"p{n}", rng.choice(places), 0.02 / rng.randint(1, 40), rng.choice([50, 100, 400]))
         for n in range(parts)
     ]
     operator = rng.choice(["and", "and", "seq"])

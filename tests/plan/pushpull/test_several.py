@@ -13,7 +13,7 @@ from tests.plan.pushpull.test_pushpull import BOTH, FORK, OFTEN
 
 from whimbrel.plan.contacts import PeriodicContacts
 from whimbrel.plan.pushpull.best import plan_pushpull
-from whimbrel.plan.pushpull.composite import Composite, Part
+from whimbrel.plan.pushpull.composite import Composite, PrimitiveEvent
 from whimbrel.plan.pushpull.several import (
     cost_of,
     load_of,
@@ -24,7 +24,7 @@ from whimbrel.plan.pushpull.several import (
     replan,
 )
 
-THIRD = Part("third", "b", 0.002, 100)
+THIRD = PrimitiveEvent("third", "b", 0.002, 100)
 OTHER = Composite("other", "and", (OFTEN, THIRD), 10, "sink", 360)
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from whimbrel.graph.operators import Graph
+from whimbrel.graph.operators.step_pattern import RUNS, Contiguity, Inner, StepPattern, TimedOut, every
 from whimbrel.graph.passes.drop_unused import drop_unused
-from whimbrel.graph.sequence import RUNS, Contiguity, Inner, StepPattern, TimedOut, every
 
 _STRICT = (Contiguity.NEXT, Contiguity.NOT_NEXT)
 
