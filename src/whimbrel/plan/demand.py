@@ -13,6 +13,7 @@ Rates, sizes and how many events pass come from recorded events, if there are an
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import NamedTuple
@@ -91,6 +92,16 @@ def workload_of(
         If nobody sends what the query reads, or nobody wants what it detects.
     """
     return _Cutter(graph_to_plan(query), network, statistics, rates or {}).workload()
+
+
+_CLASS = re.compile(r"\b[A-Z]\w+(?=\()")
+_WRITTEN_AS = {
+    "JoinPattern": "Match", "StepPattern": "Sequence", "TimePoints": "Clock", "TimeOrder": "Order",
+    "DeriveCase": "Case", "PatternStep": "Step", "StepTest": "Test", "StepGroup": "Group",
+    "SkipPolicy": "Skip", "StepBound": "Bound", "PartRef": "Part",
+}  # fmt: skip
+"""What the size of a definition counts for a class that has been renamed: a name in the code is no part of a
+plan, so that renaming one may change no plan."""
 
 
 class _Passed(NamedTuple):
@@ -320,7 +331,7 @@ class _Cutter:
             given.rate_hz,
             given.size_b,
             work=share * sum(self._work(each) for each in order),
-            fixed_b=float(sum(len(repr(each)) for each in order)),
+            fixed_b=float(sum(definition_b(each) for each in order)),
             window_b=share * sum(self._state(each) for each in order),
             operators=tuple(each.name for each in order),
             burst_b=None if given.bursts is None else given.bursts[0] * given.size_b,
@@ -423,6 +434,11 @@ class _Cutter:
             return 0.0
         events = state_of(operator, self.rates).events
         return bytes_s * ENDLESS_S if events is None else events * bytes_s / rate
+
+
+def definition_b(operator: Operator) -> int:
+    """Return the bytes that the definition of an operator takes when it moves to another broker."""
+    return len(_CLASS.sub(lambda found: _WRITTEN_AS.get(found[0], found[0]), repr(operator)))
 
 
 def _schema_size(schema: EventSchema | None) -> float:
