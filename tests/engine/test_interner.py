@@ -27,7 +27,9 @@ def test_codes_stay_when_the_same_texts_come_from_another_dictionary() -> None:
 
 
 def test_a_column_of_nulls_is_one_value_whatever_its_type() -> None:
-    empty = from_arrow(pa.DictionaryArray.from_arrays(pa.array([None, None], pa.int32()), pa.array([], pa.string())))
+    empty = from_arrow(
+        pa.DictionaryArray.from_arrays(pa.array([None, None], pa.int32()), pa.array([], pa.string()))
+    )
     interner = Interner()
     assert interner.row_codes([empty, nothing(2)]).tolist() == [0, 0]
     assert interner.row_codes([nothing(1), nothing(1)]).tolist() == [0]

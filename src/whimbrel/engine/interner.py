@@ -64,7 +64,9 @@ class Interner:
     def row_codes(self, columns: list[Column]) -> Int64Array:
         """Give one code for every different row of several columns."""
         encoded = [_with_null(column) for column in columns]
-        rows, inverse = _different_rows([local for _, local in encoded], [len(values) for values, _ in encoded])
+        rows, inverse = _different_rows(
+            [local for _, local in encoded], [len(values) for values, _ in encoded]
+        )
         values = [
             map(values.__getitem__, column.tolist())
             for (values, _), column in zip(encoded, rows, strict=True)
