@@ -13,7 +13,7 @@ from experiments.poisson import poisson_events, run_plan, run_together
 from whimbrel import detect
 from whimbrel.errors import NetworkError
 from whimbrel.lang.wbl import compile_text
-from whimbrel.plan.contacts import ALWAYS, ByTurns
+from whimbrel.plan.contacts import ALWAYS, PeriodicContacts
 from whimbrel.plan.network import Broker, Link, Network
 from whimbrel.plan.pushpull.composite import Composite, PrimitiveEvent
 from whimbrel.plan.pushpull.plans import Estimate, Planned, PushPullPlan, all_pushed
@@ -85,7 +85,7 @@ some_times = st.lists(st.integers(0, 60), max_size=5).map(lambda times: sorted(m
 some_turns = st.tuples(*[st.integers(0, 2)] * 4).filter(
     lambda turns: 0 in turns[:2] and (turns[0] > 0 or 0 in turns[2:])
 )
-schedules = st.sampled_from([ALWAYS, ByTurns(5.0, 2.0), ByTurns(30.0, 10.0, 3.0)])
+schedules = st.sampled_from([ALWAYS, PeriodicContacts(5.0, 2.0), PeriodicContacts(30.0, 10.0, 3.0)])
 
 
 @given(some_times, some_times, some_times, some_turns, schedules, st.sampled_from([None, "abc", "bca"]))
@@ -138,7 +138,7 @@ def test_what_must_not_occur_is_waited_for(a, b, c, turn, contacts, order):
 )
 def test_detections_are_those_of_a_query(order, pattern):
     events = poisson_events({"a": 4.0, "b": 6.0, "c": 8.0}, 600.0, np.random.default_rng(1))
-    network = tree(ByTurns(20.0, 5.0))
+    network = tree(PeriodicContacts(20.0, 5.0))
     found = run_plan(plan((0, 1, 0, 1), order=order, network=network), network, events)
     query = compile_text(f"define X detect {pattern} within 20 s")
     rows = [
@@ -154,7 +154,7 @@ def test_detections_are_those_of_a_query(order, pattern):
 def test_pulling_what_happens_often_costs_less():
     rates = {"a": 0.5, "b": 20.0, "c": 20.0}
     events = poisson_events(rates, 3600.0, np.random.default_rng(2))
-    network = tree(ByTurns(30.0, 10.0))
+    network = tree(PeriodicContacts(30.0, 10.0))
     push, pull = plan(network=network), plan((0, 1, 0, 1), network=network)
     shortings = Shortings(push.root.junction)
     all_push = replace(push, root=all_pushed(shortings.without(shortings.names)))

@@ -18,7 +18,7 @@ from whimbrel.engine.snapshot import Blocks
 from whimbrel.engine.streams import ExecutionContext, OperatorStream, RowsFrame
 from whimbrel.engine.values import Column, FloatArray, Int64Array, from_arrow, nothing
 from whimbrel.graph.expressions import GROUP, Attribute, Expr, format_expr
-from whimbrel.graph.motion import MOTION, Motion, Verb
+from whimbrel.graph.operators.motion import MOTION, Motion, Verb
 from whimbrel.model.schema import Type
 
 FORGET_FROM = 4096

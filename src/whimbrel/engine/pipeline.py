@@ -29,7 +29,6 @@ from whimbrel.engine.values import Int64Array
 from whimbrel.errors import QueryError, StateError
 from whimbrel.graph.expressions import Call, Expr, children
 from whimbrel.graph.functions import Function
-from whimbrel.graph.motion import Encounter, Motion
 from whimbrel.graph.operators import (
     Aggregate,
     Custom,
@@ -42,11 +41,13 @@ from whimbrel.graph.operators import (
     Repeat,
     Source,
 )
+from whimbrel.graph.operators.encounter import Encounter
+from whimbrel.graph.operators.motion import Motion
+from whimbrel.graph.operators.step_pattern import StepPattern, TimedOut
 from whimbrel.graph.passes import PASSES, Pass, rewrite
 from whimbrel.graph.query import Query
 from whimbrel.graph.reach import reach
 from whimbrel.graph.scope import selection
-from whimbrel.graph.sequence import StepPattern, TimedOut
 from whimbrel.graph.template import GraphTemplate
 from whimbrel.graph.wiring import readers
 from whimbrel.model.time import END_OF_TIME

@@ -18,10 +18,10 @@ from whimbrel.graph.fragments import Fragment, cut
 from whimbrel.graph.operators import Derive, Filter, Graph, Source
 from whimbrel.graph.query import Compilable, Query, compiled
 from whimbrel.graph.scope import selection
-from whimbrel.plan.bounds import Sending
 from whimbrel.plan.cost import Costs, evaluate
 from whimbrel.plan.demand import graph_to_plan
 from whimbrel.plan.network import Consumer
+from whimbrel.plan.network_calculus import Sending
 from whimbrel.plan.reading import Plan
 from whimbrel.plan.workload import Task as PlannedTask
 from whimbrel.sim.alone import one_process, same_ids

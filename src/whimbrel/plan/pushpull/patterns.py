@@ -19,7 +19,6 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise, product
 
 from whimbrel.errors import NetworkError, NoPlanError
-from whimbrel.graph.motion import Encounter, Motion
 from whimbrel.graph.operators import (
     ANY,
     Aggregate,
@@ -32,9 +31,11 @@ from whimbrel.graph.operators import (
     Source,
     TimePoints,
 )
+from whimbrel.graph.operators.encounter import Encounter
+from whimbrel.graph.operators.motion import Motion
+from whimbrel.graph.operators.step_pattern import StepPattern, TimedOut
 from whimbrel.graph.policies import Context, Select
 from whimbrel.graph.scope import selection
-from whimbrel.graph.sequence import StepPattern, TimedOut
 from whimbrel.model.time import DAY, SECOND
 from whimbrel.plan.network import Network
 from whimbrel.plan.pushpull.composite import Composite, PrimitiveEvent
