@@ -33,7 +33,7 @@ Types = dict[str, Type | None]
 
 
 def output_types(query: Query, events: Mapping[str, Type]) -> dict[str, Types]:
-    """Give the attributes of every type of detection, in the order in which they are reported.
+    """List the attributes of every type of detection, in the order in which they are reported.
 
     `events` are the attributes of the events and their types; what the query declares outweighs it. None is
     a type that cannot be known before: an attribute that no event has.
@@ -52,7 +52,7 @@ def output_types(query: Query, events: Mapping[str, Type]) -> dict[str, Types]:
 
 
 def merged(outputs: Mapping[str, Types]) -> Types:
-    """Give the attributes of all types of detections together, as the columns of one table."""
+    """List the attributes of all types of detections together, as the columns of one table."""
     together: Types = {}
     for kind, types in outputs.items():
         for name, type_ in types.items():
@@ -75,7 +75,7 @@ class _Outputs:
         self._known: dict[str, Types] = {}
 
     def attributes(self, stream: str) -> Types:
-        """Give the attributes that the rows of a stream have of their own."""
+        """List the attributes that the rows of a stream have of their own."""
         if stream not in self._known:
             self._known[stream] = self._attributes(self.graph[stream])
         return self._known[stream]
@@ -154,7 +154,7 @@ class _Outputs:
     def _read(
         self, stream: str, alias: str | None, partitioning: Partitioning, attribute: Attribute
     ) -> Type | None:
-        """Give the type of what an expression reads of a stream."""
+        """Determine the type of what an expression reads of a stream."""
         if attribute.part == GROUP and alias != GROUP:
             key = next((key for key in partitioning.keys if key.name == attribute.name), None)
             return None if key is None else self._key(stream, key)
@@ -178,7 +178,7 @@ class _Outputs:
         return common_type([self._key(each, key) for each in inner])
 
     def _of_part(self, stream: str, part: str) -> Types:
-        """Give the attributes of the events behind a part name of a composite."""
+        """List the attributes of the events behind a part name of a composite."""
         operator = self.graph[stream]
         if isinstance(operator, TimedOut):
             return self._of_part(operator.input, part)
@@ -194,7 +194,7 @@ class _Outputs:
 
 
 def _members(operator: Operator) -> list[tuple[str, str | None]]:
-    """Give the streams that a composite is made of, and the part names they stand for."""
+    """List the streams that a composite is made of, and the part names they stand for."""
     match operator:
         case JoinPattern():
             return [(each.input, each.alias) for each in operator.parts]
@@ -210,7 +210,7 @@ def _members(operator: Operator) -> list[tuple[str, str | None]]:
 
 
 def _both(one: Types, other: Types) -> Types:
-    """Give the attributes of two sets of events; where both have one, the type that holds both."""
+    """List the attributes of two sets of events; where both have one, the type that holds both."""
     joined = dict(one)
     for name, kind in other.items():
         joined[name] = common_type([one.get(name), kind])

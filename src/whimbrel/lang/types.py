@@ -241,7 +241,7 @@ def a_kind(kind: Type | None) -> str:
 
 
 def common_type(kinds: Sequence[Type | None]) -> Type | None:
-    """Give the one type that all kinds have or can be read as; None if there is none."""
+    """Determine the one type that all kinds have or can be read as; None if there is none."""
     known = {kind for kind in kinds if kind is not None}
     if len(known) == 1:
         return known.pop()

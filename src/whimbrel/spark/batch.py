@@ -188,7 +188,7 @@ def _by(frame: DataFrame, partitions: int | None, columns: list[Column]) -> Data
 
 
 def key_column(key: Key, prepared: Prepared) -> Column | None:
-    """Give a value that is equal wherever a key is; None if the frame has none."""
+    """Compute a value that is equal wherever a key is; None if the frame has none."""
     if key.kind == "cell":
         return _cell_column(key, prepared)
     # Without an attribute of that name, `srcid` is the source.
@@ -212,7 +212,7 @@ def _is_declared_otherwise(name: str, graph: Graph) -> bool:
 
 
 def _cell_column(key: Key, prepared: Prepared) -> Column | None:
-    """Give the row of cells an event lies in: coarser than the cell, but the same for all its events."""
+    """Tell the row of cells an event lies in: coarser than the cell, but the same for all its events."""
     y = "lat" if prepared.kind("lat") is not None else "y"
     if prepared.kind("geometry") is not None or prepared.types.get(y, Type.FLOAT) is not Type.FLOAT:
         return None
@@ -266,7 +266,7 @@ def _meetings_and_all_else(
     partitions: int | None,
     settings: dict[str, Any],
 ) -> DataFrame:
-    """Give the detections, and the account of all events that the search for meetings gives."""
+    """Select the detections, and the account of all events that the search for meetings gives."""
     found = _run(query, frame, whole=False, partitions=partitions, **settings)
     first = _run(first_query(query, plan), frame, whole=True, partitions=partitions, **settings)
     account = first.where(fn.col("kind") != DETECTION).select(*HIDDEN)
@@ -282,7 +282,7 @@ def _default_partitions(prepared: Prepared, partitions: int | None) -> int:
 
 
 def copy_to_shards(job: WorkerJob, reach_m: float, shards: int) -> Callable[[Batches], Batches]:
-    """Give the function that adds to every event the shards it is for."""
+    """Make the function that adds to every event the shards it is for."""
 
     def run(batches: Batches) -> Batches:
         for batch in batches:
@@ -296,7 +296,7 @@ def copy_to_shards(job: WorkerJob, reach_m: float, shards: int) -> Callable[[Bat
 
 
 def places(batch: pa.RecordBatch, job: WorkerJob) -> tuple[np.ndarray, np.ndarray, Coordinates | None]:
-    """Give the points of a batch of raw events, NaN where a row has none or is no event."""
+    """Read the points of a batch of raw events, NaN where a row has none or is no event."""
     point = ("lon", "lat") if "lon" in batch.schema.names else ("x", "y")
     plain = batch.select([name for name in point if name in batch.schema.names])
     times = pa.array(np.zeros(batch.num_rows, np.int64))

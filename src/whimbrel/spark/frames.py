@@ -59,7 +59,7 @@ class Prepared:
         return "id" in self.frame.columns
 
     def kind(self, name: str) -> sql.DataType | None:
-        """Give the Spark type of a column; None if there is none."""
+        """Determine the Spark type of a column; None if there is none."""
         return next((each.dataType for each in self.frame.schema.fields if each.name == name), None)
 
 
@@ -116,7 +116,7 @@ def _dealt(graph: Graph, frame: DataFrame) -> Sharding:
 
 
 def place_of(frame: DataFrame, coordinates: Coordinates | str | None) -> str | None:
-    """Give the coordinates that were asked for, or else those that the files of a frame say they have."""
+    """Choose the coordinates that were asked for, or else those that the files of a frame say they have."""
     found = coordinates_said(frame.schema) if coordinates is None else Coordinates(coordinates)
     return None if found is None else found.value
 
@@ -140,7 +140,7 @@ def _of_columns(frame: DataFrame, names: list[str]) -> DataFrame:
 def named(
     frame: DataFrame, query: Query | None = None, **how: Unpack[ReadSettings]
 ) -> tuple[DataFrame, Reading, InputNotes]:
-    """Give columns the names that events have; say how the engine is to read the rows, and what was taken.
+    """Rename columns to those that events have; say how the engine is to read the rows, and what was taken.
 
     A value of `columns` is the name of a column or an expression over columns. What is not named is taken as
     everywhere else: by what the query says, and by usual names.
@@ -247,7 +247,7 @@ def _check(
 
 
 def empty_batch(frame: DataFrame, coordinates: Coordinates | None = None) -> pa.RecordBatch:
-    """Give a batch without rows that has the columns of a frame, as they were in its files if it has any."""
+    """Make a batch without rows that has the columns of a frame, as they were in its files if it has any."""
     fields = _arrow_fields(frame.schema)
     said = {COORDINATES_KEY: coordinates.value.encode()} if coordinates else None
     schema = pa.schema(fields, metadata=said)

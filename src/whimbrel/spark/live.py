@@ -157,7 +157,7 @@ def _orders(control: DataFrame) -> DataFrame:
 
 
 def pack_orders(shards: int) -> Callable[[Batches], Batches]:
-    """Give the function that sends every order to every shard."""
+    """Make the function that sends every order to every shard."""
 
     def run(batches: Batches) -> Batches:
         for batch in batches:

@@ -90,7 +90,7 @@ class Packing:
 
 
 def pack_partition(packing: Packing) -> Callable[[Batches], Batches]:
-    """Give the function that packs one partition of a DataFrame of events."""
+    """Make the function that packs one partition of a DataFrame of events."""
 
     def run(batches: Batches) -> Batches:
         first = _first_number() if packing.numbered else 0
@@ -103,7 +103,7 @@ def pack_partition(packing: Packing) -> Callable[[Batches], Batches]:
 
 
 def _first_number() -> int:
-    """Give the number of the first event of a task: partitions follow each other as Spark numbers them."""
+    """Count up to the first event of a task: partitions follow each other as Spark numbers them."""
     task = TaskContext.get()
     return 0 if task is None else task.partitionId() << ROWS_OF_A_TASK
 
@@ -195,7 +195,7 @@ def _dealt(
 def shard_numbers(
     events: pa.RecordBatch, sharding: Sharding, shards: int, coordinates: Coordinates | None
 ) -> np.ndarray:
-    """Give every event the number of its shard: the same for all events that belong together."""
+    """Assign every event to its shard: the same for all events that belong together."""
     if shards == 1 or isinstance(sharding, SinglePartition):
         return np.zeros(events.num_rows, np.int64)
     if isinstance(sharding, ByKeys):
@@ -264,7 +264,7 @@ def _value_hashes(column: pa.Array) -> np.ndarray:
 
 
 def centres(events: pa.RecordBatch, coordinates: Coordinates | None) -> tuple[np.ndarray, np.ndarray]:
-    """Give the centres of the locations of events in the common form, NaN for those without one."""
+    """Compute the centres of the locations of events in the common form, NaN for those without one."""
     x, y = (_floats(events, name) for name in ("x", "y"))
     if "geometry" in events.schema.names:
         middle = geometry.centres(events.column("geometry").to_numpy(zero_copy_only=False), coordinates)

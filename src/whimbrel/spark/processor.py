@@ -202,7 +202,7 @@ class ShardProcessor(StatefulProcessor):
             )  # fmt: skip
 
     def _written(self, found: pa.Table) -> pa.Table:
-        """Give detections the columns that the job has for them."""
+        """Bring detections to the columns that the job has for them."""
         return found
 
 
@@ -212,7 +212,7 @@ def _moment(session: Session) -> str:
 
 
 def value_of(state: ValueState) -> Any:
-    """Give the one value of a state that was written before."""
+    """Read the one value of a state that was written before."""
     row = state.get()
     assert row is not None, "the state has lost a value"
     return row[0]

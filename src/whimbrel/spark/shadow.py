@@ -152,7 +152,7 @@ def _shards(frame: DataFrame, dealt: Sharding, shards: int | None) -> int:
 
 
 def suits_both(one: Sharding, other: Sharding) -> Sharding:
-    """Give a way of dealing out events that is right for two queries.
+    """Choose a way of dealing out events that is right for two queries.
 
     >>> from whimbrel.graph.sharding import SOURCE
     >>> str(suits_both(ByKeys((SOURCE,)), AnyPartition()))
@@ -183,13 +183,13 @@ def _columns_read(prepared: Prepared, query: Query) -> frozenset[str] | None:
 
 
 def _of_both(frame: DataFrame, prepared: list[Prepared]) -> DataFrame:
-    """Give the columns that either query reads, and where events have no ids, what tells them apart."""
+    """List the columns that either query reads, and where events have no ids, what tells them apart."""
     names = dict.fromkeys(name for each in prepared for name in each.frame.columns)
     return frame.select([fn.col(quoted(name)) for name in names])
 
 
 def pack_for_both(live: Packing, candidate: Packing) -> Callable[[Batches], Batches]:
-    """Give the function that packs one partition of events for each query."""
+    """Make the function that packs one partition of events for each query."""
 
     def run(batches: Batches) -> Batches:
         for batch in larger(batches, ROWS_AT_ONCE):
@@ -260,7 +260,7 @@ class ShadowedSession:
         return found
 
     def snapshot(self) -> bytes:
-        """Give the state of both."""
+        """Save the state of both."""
         return self.shadow.snapshot()
 
     def restore(self, snapshot: bytes) -> None:

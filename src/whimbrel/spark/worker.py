@@ -70,7 +70,7 @@ class WorkerJob:
 
 
 def run_partition(job: WorkerJob) -> Callable[[Batches], Batches]:
-    """Give the function that detects in one partition of a DataFrame."""
+    """Make the function that detects in one partition of a DataFrame."""
 
     def run(batches: Batches) -> Batches:
         logs.follow(job.log_level)
