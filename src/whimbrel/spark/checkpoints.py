@@ -1,4 +1,4 @@
-"""What a checkpoint is of: the number of shards that its state was dealt out to.
+"""What a checkpoint is of: the number of shards that its state was partitioned into.
 
 The state of each shard knows that number too, but is opened only when events come. A file in the folder of
 the checkpoint lets a stream be refused before it starts, whether there are new events or not.

@@ -84,7 +84,7 @@ def prepare(
             frame, reading, noticed = named(frame, query, **how)
     default_type = reading.default_type
     types = attributes_of(frame.schema)
-    dealt = _dealt(graph, frame)
+    partitioning = _sharding_of(graph, frame)
     with _naming_file(frame):
         read = _read(graph, query, frame)
         _check(frame, read, query, coordinates, reading)
@@ -102,17 +102,17 @@ def prepare(
         frame = frame if wanted is None else frame.where(wanted)
     declared = {name: kind for schema in query.schemas.values() for name, kind in schema.attributes.items()}
     attributes = merged(output_types(query, types | declared))
-    return Prepared(frame, graph, types, attributes, dealt, reading, noticed.lines())
+    return Prepared(frame, graph, types, attributes, partitioning, reading, noticed.lines())
 
 
-def _dealt(graph: Graph, frame: DataFrame) -> Sharding:
-    """Decide how events are dealt out; shapes may reach farther than places that are dealt out by."""
-    dealt = sharding(graph)
-    if isinstance(dealt, BySpace | ByMeetings) and "geometry" in frame.columns:
+def _sharding_of(graph: Graph, frame: DataFrame) -> Sharding:
+    """Decide how events are partitioned; shapes may reach farther than places that are partitioned by."""
+    chosen = sharding(graph)
+    if isinstance(chosen, BySpace | ByMeetings) and "geometry" in frame.columns:
         return SinglePartition(
             "locations in a 'geometry' column may be of any size; give points as x and y instead"
         )
-    return dealt
+    return chosen
 
 
 def place_of(frame: DataFrame, coordinates: Coordinates | str | None) -> str | None:

@@ -1,7 +1,7 @@
 """Queries about what happens between objects: first find which events meet, then follow each meeting.
 
 `two ships within 500 m of each other, ten times in a row` compares all ships, but only those that are close;
-and what it then follows is one pair at a time. So the meetings are found with nearby events dealt out
+and what it then follows is one pair at a time. So the meetings are found with nearby events partitioned
 together; then the events that take part in any go, pair by pair, to where the whole query runs.
 """
 

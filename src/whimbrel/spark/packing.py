@@ -25,9 +25,9 @@ from whimbrel.model.reading import Reading
 from whimbrel.model.schema import Coordinates, EventSchema
 from whimbrel.model.time import BEGINNING_OF_TIME
 from whimbrel.space import geometry
-from whimbrel.space.partitioning import deal
+from whimbrel.space.partitioning import place_copies
 from whimbrel.spark.lines import normalise_lines
-from whimbrel.spark.worker import HOME, Batches, larger, spare_modules
+from whimbrel.spark.worker import PRIMARY, Batches, larger, spare_modules
 
 PACKED = pa.schema(
     [
@@ -62,7 +62,7 @@ ROWS_OF_A_TASK = 33
 
 @dataclass(frozen=True)
 class Packing:
-    """How events are brought into the common form and dealt out: plain data that is sent to the workers."""
+    """How events are brought into the common form and partitioned: plain data that is sent to the workers."""
 
     sharding: Sharding
     shards: int
@@ -128,7 +128,7 @@ def pack(batch: pa.RecordBatch, packing: Packing, first: int = 0) -> pa.RecordBa
             {
                 "shard": shard,
                 "watermark": watermark,
-                "received": _at_home(piece),
+                "received": _count_primary(piece),
                 "unread": 0,
                 "events": None if piece is None else to_block(piece),
                 "rejected": None,
@@ -160,13 +160,13 @@ def to_packed(rows: Sequence[Mapping[str, Any]]) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist(list(rows), schema=PACKED)
 
 
-def _at_home(events: pa.RecordBatch | None) -> int:
+def _count_primary(events: pa.RecordBatch | None) -> int:
     """Count events; a copy for a neighbouring shard does not count."""
     if events is None:
         return 0
-    if HOME not in events.schema.names:
+    if PRIMARY not in events.schema.names:
         return int(events.num_rows)
-    return int(np.count_nonzero(events.column(HOME).to_numpy(zero_copy_only=False)))
+    return int(np.count_nonzero(events.column(PRIMARY).to_numpy(zero_copy_only=False)))
 
 
 def _dealt(
@@ -175,9 +175,9 @@ def _dealt(
     """Part events by shard, those of a shard staying in their order."""
     if isinstance(packing.sharding, BySpace):
         x, y = centres(events, coordinates)
-        dealt = deal(x, y, packing.sharding.reach_m, packing.shards, coordinates)
-        events = events.take(pa.array(dealt.row)).append_column(HOME, pa.array(dealt.home))
-        numbers = dealt.shard
+        placed = place_copies(x, y, packing.sharding.reach_m, packing.shards, coordinates)
+        events = events.take(pa.array(placed.row)).append_column(PRIMARY, pa.array(placed.is_primary))
+        numbers = placed.shard
     else:
         numbers = shard_numbers(events, packing.sharding, packing.shards, coordinates)
     if packing.shards == 1:

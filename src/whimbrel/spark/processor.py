@@ -31,7 +31,7 @@ from whimbrel.model.time import format_duration, format_instant
 from whimbrel.spark.checkpoints import other_shards
 from whimbrel.spark.packing import blocks_to_batches, from_block, to_block
 from whimbrel.spark.rows import OutcomeRows, counts_since
-from whimbrel.spark.worker import HOME, spare_modules
+from whimbrel.spark.worker import PRIMARY, spare_modules
 
 ANSWER = sql.StructType([sql.StructField("block", sql.BinaryType())])
 """What a shard gives for a micro-batch: outcomes as Arrow blocks."""
@@ -72,7 +72,7 @@ class StreamJob:
             self.query,
             lateness=self.lateness,
             follows_events=False,
-            owned=HOME if self.by_space else None,
+            owned=PRIMARY if self.by_space else None,
             coordinates=self.coordinates,
         )
 

@@ -159,7 +159,7 @@ def write_store(
 
     Every task of the frame writes files of its own for the days and cells of its rows, so a frame of few
     partitions makes few files; `Store.compact` joins them later. Rows without an `id` get the ones that
-    detection would make; they are dealt out anew for that, so that equal ones can be numbered.
+    detection would make; they are partitioned anew for that, so that equal ones can be numbered.
 
     Parameters
     ----------

@@ -131,7 +131,7 @@ def _shards(prepared: Prepared, shards: int | None) -> int:
 
 
 def _why_one(prepared: Prepared) -> str | None:
-    """Say why events cannot be dealt out, if that is so."""
+    """Say why events cannot be partitioned, if that is so."""
     match prepared.sharding:
         case SinglePartition(why):
             return why
