@@ -19,7 +19,7 @@ from whimbrel.errors import SimulationError, did_you_mean
 from whimbrel.plan.migration import NOWHERE, Horizon, LeafFinder, LearnedMoves, MigrationPlan, attach
 from whimbrel.plan.migration.attachments import attached, positions
 from whimbrel.plan.migration.plan import Ints
-from whimbrel.plan.migration.predict import dead_reckoning, navigation, route_of
+from whimbrel.plan.migration.prediction import dead_reckoning, navigation, route_of
 from whimbrel.plan.migration.problem import MigrationProblem
 from whimbrel.plan.migration.uncertain import UncertainPlan
 from whimbrel.plan.network import Box, Mover, Network

@@ -19,7 +19,7 @@ from whimbrel.plan.migration import (
     plan_jointly,
     stay,
 )
-from whimbrel.plan.migration.following import POLICIES, Predict, follow_predictions
+from whimbrel.plan.migration.replanning import POLICIES, Predict, replan_with_predictions
 from whimbrel.plan.workload import Delivery, Feed, Task, Workload
 from whimbrel.sim.results import Plot, Published, Results
 
@@ -317,7 +317,7 @@ def run_horizon(parameters: Mapping[str, Any], progress: Progress) -> Results:
 
         def way(problem: MigrationProblem, area: float = area, size: int = size) -> Hosts:
             policy = POLICIES["weighted sum"]
-            return follow_predictions(problem, predict, 20.0, size, policy, range_m=area).hosts
+            return replan_with_predictions(problem, predict, 20.0, size, policy, range_m=area).hosts
 
         found = carry_out(town, some, way)
         rows.append({"steps": size, "range": f"{area:.0f} m", **found, "of greedy": found["B s"] / greedy})
@@ -400,7 +400,7 @@ def run_uncertainty(parameters: Mapping[str, Any], progress: Progress) -> Result
             name, policy = _line(line)
 
             def way(problem: MigrationProblem, name: str = name, policy: str = policy) -> Hosts:
-                return follow_predictions(
+                return replan_with_predictions(
                     problem, predict[name], parameters["every_s"], ahead, POLICIES[policy]
                 ).hosts
 

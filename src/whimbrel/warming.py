@@ -24,11 +24,12 @@ from weakref import WeakSet
 from whimbrel.engine.kernels.relation_address import RelationKernel
 from whimbrel.engine.session import Session
 from whimbrel.graph.expressions import PLACE_RELATIONS, Call, Expr, walk
-from whimbrel.graph.motion import Encounter, Motion
 from whimbrel.graph.operators import Aggregate, JoinPattern, Repeat
+from whimbrel.graph.operators.encounter import Encounter
+from whimbrel.graph.operators.motion import Motion
+from whimbrel.graph.operators.step_pattern import StepPattern
 from whimbrel.graph.policies import Context, Select
 from whimbrel.graph.query import Compilable, Query, compiled
-from whimbrel.graph.sequence import StepPattern
 from whimbrel.lang.wbl.compile import compile_text
 from whimbrel.model.frames import EventPaths, EventTable, are_files, listed_paths, row_count
 from whimbrel.space.kernels.jit import ALLOWED, Kernel, TrialRun

@@ -20,7 +20,7 @@ from tests.reference.tables import event_table
 import whimbrel as wb
 from whimbrel.engine.operators import encounter, motion
 from whimbrel.engine.region_distances import WatchedRegions
-from whimbrel.graph.motion import Encounter
+from whimbrel.graph.operators.encounter import Encounter
 from whimbrel.graph.query import Query
 from whimbrel.lang.wbl import compile_text
 from whimbrel.model.schema import Coordinates

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import whimbrel as wb
-from whimbrel.graph.sequence import StepPattern
+from whimbrel.graph.operators.step_pattern import StepPattern
 from whimbrel.graph.wiring import reading
 
 

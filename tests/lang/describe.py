@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from whimbrel.graph.expressions import format_expr
-from whimbrel.graph.motion import Encounter, Motion, encounter_words, motion_words
 from whimbrel.graph.operators import (
     Absent,
     Aggregate,
@@ -17,9 +16,11 @@ from whimbrel.graph.operators import (
     Repeat,
     Source,
 )
+from whimbrel.graph.operators.encounter import Encounter, encounter_words
+from whimbrel.graph.operators.motion import Motion, motion_words
+from whimbrel.graph.operators.step_pattern import StepPattern
 from whimbrel.graph.policies import Assign, Context, Key, Partitioning, Select
 from whimbrel.graph.query import Query
-from whimbrel.graph.sequence import StepPattern
 from whimbrel.model.time import END_OF_TIME, format_duration
 
 

@@ -10,7 +10,7 @@ import pytest
 
 import whimbrel as wb
 from whimbrel.errors import QueryError
-from whimbrel.graph.sequence import StepPattern, every
+from whimbrel.graph.operators.step_pattern import StepPattern, every
 from whimbrel.lang.steps import Pattern, either
 
 

@@ -11,7 +11,7 @@ from tests.plan.drawing import draw_workload
 
 from whimbrel.plan.graphml import read_graphml
 from whimbrel.plan.network import Broker, Link, Network
-from whimbrel.plan.pushpull.composite import Composite, Part
+from whimbrel.plan.pushpull.composite import Composite, PrimitiveEvent
 from whimbrel.plan.pushpull.plans import PushPullPlan
 from whimbrel.plan.traces import contacts_from
 from whimbrel.plan.workload import Workload
@@ -90,7 +90,9 @@ def gathering(network: Network, tolerance_s: float) -> Composite:
     sink = max(network.number, key=lambda name: len(network.neighbours[name]))
     others = [name for name in network.number if name != sink][:3]
     rates = (1 / 10, 1 / 60, 1 / 120)
-    parts = tuple(Part(f"from {at}", at, rate, 1_000.0) for at, rate in zip(others, rates, strict=True))
+    parts = tuple(
+        PrimitiveEvent(f"from {at}", at, rate, 1_000.0) for at, rate in zip(others, rates, strict=True)
+    )
     return Composite("gathering", "and", parts, 30.0, sink, tolerance_s)
 
 

@@ -6,7 +6,8 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from whimbrel.graph.motion import MOTION, Encounter, Meeting
+from whimbrel.graph.operators.encounter import Encounter, Meeting
+from whimbrel.graph.operators.motion import MOTION
 from whimbrel.graph.policies import Partitioning
 from whimbrel.model.schema import Coordinates
 

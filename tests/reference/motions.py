@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from whimbrel.graph.motion import MOTION, Motion, Verb
+from whimbrel.graph.operators.motion import MOTION, Motion, Verb
 
 from .data import Item, Point, Timestamp, Value, order
 from .expressions import World

@@ -8,7 +8,6 @@ from itertools import product
 from hypothesis import strategies as st
 
 from whimbrel.graph.expressions import GROUP, Attribute, Binary, Call, Literal
-from whimbrel.graph.motion import AT_ONCE, MOTION, Encounter, Meeting, Motion, NamedRegion, Settling, Verb
 from whimbrel.graph.operators import (
     Derive,
     DeriveCase,
@@ -20,6 +19,8 @@ from whimbrel.graph.operators import (
     Source,
     TimeOrder,
 )
+from whimbrel.graph.operators.encounter import Encounter, Meeting
+from whimbrel.graph.operators.motion import AT_ONCE, MOTION, Motion, NamedRegion, Settling, Verb
 from whimbrel.graph.policies import WHOLE, Assign, Key, Partitioning
 from whimbrel.model.schema import Type
 from whimbrel.model.time import END_OF_TIME, SECOND

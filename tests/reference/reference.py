@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from whimbrel.graph.functions import Function
-from whimbrel.graph.motion import Encounter, Motion
 from whimbrel.graph.operators import (
     Aggregate,
     Derive,
@@ -23,6 +22,8 @@ from whimbrel.graph.operators import (
     Source,
     TimePoints,
 )
+from whimbrel.graph.operators.encounter import Encounter
+from whimbrel.graph.operators.motion import Motion
 from whimbrel.model.schema import Coordinates
 
 from .data import Detection, Event, Item, hull, order

@@ -16,10 +16,10 @@ from tests.plan.pushpull.drawing import draw_tree
 
 import whimbrel as wb
 from whimbrel.errors import NetworkError
-from whimbrel.plan.contacts import ALWAYS, ByTurns
+from whimbrel.plan.contacts import ALWAYS, PeriodicContacts
 from whimbrel.plan.demand import workload_of
 from whimbrel.plan.files import network_of, read_network
-from whimbrel.plan.network import Consumer, Network, Source
+from whimbrel.plan.network import Consumer, EventSource, Network
 from whimbrel.plan.pushpull.centralised import star
 from whimbrel.plan.pushpull.patterns import composites_of
 from whimbrel.plan.pushpull.plans import Planned, make_plan
@@ -57,7 +57,7 @@ PATTERNS = (
 def drawn_network(rng: random.Random) -> Network:
     """Draw a tree whose links come and go, with up to two sources of each kind."""
     tree = draw_tree(rng, rng.randrange(2, 6))
-    contacts = [ALWAYS, ByTurns(5.0, 2.0), ByTurns(30.0, 10.0, 3.0)]
+    contacts = [ALWAYS, PeriodicContacts(5.0, 2.0), PeriodicContacts(30.0, 10.0, 3.0)]
     links = tuple(
         replace(
             link,
@@ -68,7 +68,7 @@ def drawn_network(rng: random.Random) -> Network:
     )
     places = [broker.name for broker in tree.brokers]
     sources = tuple(
-        Source(f"{kind.lower()}{n}", kind, rng.choice(places), 0.05, rng.choice([20.0, 50.0]))
+        EventSource(f"{kind.lower()}{n}", kind, rng.choice(places), 0.05, rng.choice([20.0, 50.0]))
         for kind in "ABC"
         for n in range(rng.choice([1, 1, 2]))
     )

@@ -11,9 +11,9 @@ from tests.sim.simple_plans import all_push, push_through, rarest_first
 from whimbrel import detect
 from whimbrel.errors import NetworkError
 from whimbrel.lang.wbl import compile_text
-from whimbrel.plan.contacts import ALWAYS, ByTurns
+from whimbrel.plan.contacts import ALWAYS, PeriodicContacts
 from whimbrel.plan.network import Broker, Link, Network
-from whimbrel.sim.pushpull.joining import Asked, Candidates, Part
+from whimbrel.sim.pushpull.joining import Asked, Candidates, PartialMatch
 from whimbrel.sim.pushpull.plan import Input, Junction, Leaf, PushPullPlan
 from whimbrel.sim.pushpull.running import poisson_events, run_plan, run_plans
 
@@ -58,7 +58,7 @@ some_times = st.lists(st.integers(0, 60), max_size=5).map(lambda times: sorted(m
 some_turns = st.tuples(*[st.integers(0, 2)] * 4).filter(
     lambda turns: 0 in turns[:2] and (turns[0] > 0 or 0 in turns[2:])
 )
-schedules = st.sampled_from([ALWAYS, ByTurns(5.0, 2.0), ByTurns(30.0, 10.0, 3.0)])
+schedules = st.sampled_from([ALWAYS, PeriodicContacts(5.0, 2.0), PeriodicContacts(30.0, 10.0, 3.0)])
 
 
 @given(some_times, some_times, some_times, some_turns, schedules, st.sampled_from([None, "abc", "bca"]))
@@ -108,7 +108,7 @@ def test_what_must_not_occur_is_waited_for(a, b, c, turn, contacts, order):
 )
 def test_detections_are_those_of_a_query(order, pattern):
     events = poisson_events({"a": 4.0, "b": 6.0, "c": 8.0}, 600.0, np.random.default_rng(1))
-    found = run_plan(plan((0, 1, 0, 1), order=order), tree(ByTurns(20.0, 5.0)), events)
+    found = run_plan(plan((0, 1, 0, 1), order=order), tree(PeriodicContacts(20.0, 5.0)), events)
     query = compile_text(f"define X detect {pattern} within 20 s")
     rows = [
         {"id": id_, "type": name, "time": round(time, 6)}
@@ -123,7 +123,7 @@ def test_detections_are_those_of_a_query(order, pattern):
 def test_pulling_what_happens_often_costs_less():
     rates = {"a": 0.5, "b": 20.0, "c": 20.0}
     events = poisson_events(rates, 3600.0, np.random.default_rng(2))
-    network, base = tree(ByTurns(30.0, 10.0)), plan()
+    network, base = tree(PeriodicContacts(30.0, 10.0)), plan()
     costs = {
         name: run_plan(made, network, events)
         for name, made in {
@@ -169,7 +169,7 @@ def test_asked_for_are_all_intervals_that_were_given(given_one_by_one, time):
         new = asked.new(some)
         assert all(any(low <= one and other <= high for low, high in asked.intervals) for one, other in new)
     every = [each for some in given_one_by_one for each in some]
-    event = Part(time, time, ((time, "a", "a0"),))
+    event = PartialMatch(time, time, ((time, "a", "a0"),))
     assert asked.covers(event) == any(low <= time <= high for low, high in every)
     borders = [border for each in asked.intervals for border in each]
     assert borders == sorted(borders)
@@ -183,7 +183,7 @@ def test_a_junction_gives_what_fits_a_candidate_as_a_whole(given_one_by_one, a, 
     candidates = Candidates(6.0, ("a", "b"))
     told = [each for some in given_one_by_one for each in candidates.new(some)]
     every = [each for some in given_one_by_one for each in some]
-    part = Part(min(a, b), max(a, b), ((a, "a", "a0"), (b, "b", "b0")))
+    part = PartialMatch(min(a, b), max(a, b), ((a, "a", "a0"), (b, "b", "b0")))
     fits = [one[0] <= a <= one[1] and other[0] <= b <= other[1] for one, other in every]
     assert candidates.covers(part) == any(fits)
     # What a request of before holds is not asked for again.

@@ -18,7 +18,7 @@ from tests.plan.pushpull.test_pushpull import every_plan
 from whimbrel.plan.pushpull.best import plan_pushpull
 from whimbrel.plan.pushpull.centralised import plan_all_push, plan_centralised, plan_centralised_greedily
 from whimbrel.plan.pushpull.comet import plan_comet
-from whimbrel.plan.pushpull.composite import Composite, Part
+from whimbrel.plan.pushpull.composite import Composite, PrimitiveEvent
 from whimbrel.plan.pushpull.plans import make_plan
 from whimbrel.plan.pushpull.several import plan_several
 from whimbrel.plan.pushpull.tree import detection_tree, is_negated
@@ -39,7 +39,7 @@ def drawn(seed, operator="and", parts=4, *, negated=False):
     often = 3.0 if operator == "seq" else 1.0  # so that they meet in order about as often
     places = [f"v{n}" for n in range(1, 7)]
     made = [
-        Part(
+        PrimitiveEvent(
             f"p{n}",
             rng.choice(places),
             often * rng.choice([0.3, 0.5, 0.9]) / WINDOW_S,
@@ -96,8 +96,8 @@ def test_plans_cost_what_is_estimated_and_take_no_longer(operator, negated, seed
 def test_asking_for_what_must_not_occur_in_the_whole_window_costs_what_is_estimated(seed):
     network, _ = drawn(seed)
     parts = (
-        Part("p0", "v1", 0.2 / WINDOW_S, 200.0),
-        Part("p1", "v6", 1 / WINDOW_S, 1_000.0, is_negated=True),
+        PrimitiveEvent("p0", "v1", 0.2 / WINDOW_S, 200.0),
+        PrimitiveEvent("p1", "v6", 1 / WINDOW_S, 1_000.0, is_negated=True),
     )
     composite = Composite("ce", "and", parts, WINDOW_S, "v0", math.inf, is_amid=False)
     composite, events = with_events(composite, seed)

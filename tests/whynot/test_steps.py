@@ -7,7 +7,7 @@ from tests.steps.engine import compiled, rows, whole
 from tests.steps.test_recorded import recorded
 
 import whimbrel as wb
-from whimbrel.graph.sequence import StepPattern
+from whimbrel.graph.operators.step_pattern import StepPattern
 from whimbrel.testing.events import events as events_of
 from whimbrel.testing.events import table
 

@@ -17,8 +17,8 @@ import pyarrow.compute as pc
 
 from whimbrel.errors import WhimbrelError
 from whimbrel.graph.expressions import PLACE_RELATIONS, Call, Literal
-from whimbrel.graph.motion import NamedRegion
 from whimbrel.graph.operators import ANY, Graph
+from whimbrel.graph.operators.motion import NamedRegion
 from whimbrel.model._locations import SWAPPED
 from whimbrel.model.batch import Normalised
 from whimbrel.model.naming import NamedColumns, option

@@ -19,7 +19,6 @@ from whimbrel.graph.expressions import (
     walk,
 )
 from whimbrel.graph.functions import Function
-from whimbrel.graph.motion import Encounter, Motion
 from whimbrel.graph.operators import (
     ANY,
     Absent,
@@ -36,9 +35,11 @@ from whimbrel.graph.operators import (
     Repeat,
     Source,
 )
+from whimbrel.graph.operators.encounter import Encounter
+from whimbrel.graph.operators.motion import Motion
+from whimbrel.graph.operators.step_pattern import StepPattern, TimedOut
 from whimbrel.graph.policies import Partitioning
 from whimbrel.graph.scope import is_composite, scope
-from whimbrel.graph.sequence import StepPattern, TimedOut
 
 EVERYTHING = Attribute(None, "*")
 """Stands for all attributes of an event."""

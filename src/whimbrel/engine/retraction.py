@@ -11,10 +11,11 @@ import pyarrow.compute as pc
 
 from whimbrel.engine.report import together
 from whimbrel.errors import QueryError
-from whimbrel.graph.motion import Encounter, Motion
 from whimbrel.graph.operators import Custom, Graph, JoinPattern
+from whimbrel.graph.operators.encounter import Encounter
+from whimbrel.graph.operators.motion import Motion
+from whimbrel.graph.operators.step_pattern import NO_SKIP, StepPattern
 from whimbrel.graph.policies import Context
-from whimbrel.graph.sequence import NO_SKIP, StepPattern
 from whimbrel.model.time import format_instant
 
 if TYPE_CHECKING:

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from datetime import datetime, timedelta
 from heapq import heappop, heappush
-from importlib import import_module
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 import pyarrow as pa
@@ -35,8 +33,11 @@ from whimbrel.graph.query import Compilable, Query, compiled
 from whimbrel.model.batch import Normalised
 from whimbrel.model.frames import batches
 from whimbrel.model.reading import Reading, ReadSettings
-from whimbrel.model.schema import Coordinates, EventSchema
-from whimbrel.model.time import END_OF_TIME, duration, instant
+from whimbrel.model.schema import Coordinates, EventSchema, Value
+from whimbrel.model.time import END_OF_TIME, Duration, Moment, duration, instant
+
+if TYPE_CHECKING:
+    from whimbrel.whynot import Explanation
 
 SLICE = 196_608
 """Events processed at once: few enough to stay in the cache, many enough to be worth a call."""
@@ -97,12 +98,12 @@ class Session:
         self,
         query: Query | Compilable | None = None,
         *,
-        lateness: timedelta | str | int | None = 0,
+        lateness: Duration | None = 0,
         coordinates: Coordinates | str | None = None,
         name: str | None = None,
         follows_events: bool = True,
         owned: str | None = None,
-        remember: timedelta | str | int = 0,
+        remember: Duration = 0,
         reading: Reading | None = None,
         **how: Unpack[ReadSettings],
     ) -> None:
@@ -291,7 +292,7 @@ class Session:
             self._ingest.advance(watermark)
         return self._run()
 
-    def advance(self, watermark: datetime | str | int) -> pa.Table:
+    def advance(self, watermark: Moment) -> pa.Table:
         """Say that every event up to `watermark` has been pushed; give what that completes.
 
         Numbers are microseconds since 1970 UTC.
@@ -564,8 +565,17 @@ class Session:
 
     # -- why -------------------------------------------------------------------------------------------------
 
-    def why(self, *, key: Any = None, at: datetime | str | int | None = None, **settings: Any) -> Any:
-        """Say why a running query detected something, or did not, as a `whimbrel.whynot.Explanation`.
+    def why(
+        self,
+        *,
+        key: Value | Mapping[str, Value] = None,
+        at: Moment | None = None,
+        around: Duration | None = None,
+        name: str | None = None,
+        limit: int = 5,
+        effort: int = 4_000,
+    ) -> Explanation:
+        """Say why a running query detected something, or did not.
 
         It is told from the events that the session still remembers: those within the reach of its queries,
         and as much more as `remember` says. What older events did, and used up, it cannot know. Nothing is
@@ -573,13 +583,14 @@ class Session:
 
         Parameters
         ----------
-        key, at
-            Of which group and around which time, as for `whimbrel.why`.
-        settings
-            `around`, `limit` and `effort` as there; `name`, where several queries are running.
+        key, at, around, limit, effort
+            As for `whimbrel.why`.
+        name
+            Which query, where several are running.
         """
-        # The explanations stand above the engine, which knows them by name only, and only when it is asked.
-        return import_module("whimbrel.whynot").why_of_session(self, key=key, at=at, **settings)
+        from whimbrel.whynot import why_of_session
+
+        return why_of_session(self, key=key, at=at, around=around, name=name, limit=limit, effort=effort)
 
     def query(self, name: str | None = None) -> Query:
         """Give a running query by its name, or the only one."""

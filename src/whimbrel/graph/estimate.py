@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 
 from whimbrel.errors import QueryError, UnboundedError, UnknownNameError
 from whimbrel.graph.costs import passing
-from whimbrel.graph.motion import Encounter, Motion
 from whimbrel.graph.operators import (
     Aggregate,
     Custom,
@@ -26,8 +25,10 @@ from whimbrel.graph.operators import (
     Source,
     TimePoints,
 )
+from whimbrel.graph.operators.encounter import Encounter
+from whimbrel.graph.operators.motion import Motion
+from whimbrel.graph.operators.step_pattern import StepPattern
 from whimbrel.graph.reach import match_retention, sequence_retention
-from whimbrel.graph.sequence import StepPattern
 from whimbrel.model.time import END_OF_TIME, SECOND, format_duration
 
 

@@ -23,7 +23,6 @@ from whimbrel.errors import QueryError
 from whimbrel.graph.estimate import NOTHING, rounded
 from whimbrel.graph.expressions import format_expr
 from whimbrel.graph.facts import GraphFacts
-from whimbrel.graph.motion import Encounter, Motion, encounter_words, motion_words
 from whimbrel.graph.operators import (
     Aggregate,
     Custom,
@@ -38,6 +37,9 @@ from whimbrel.graph.operators import (
     TimeOrder,
     TimePoints,
 )
+from whimbrel.graph.operators.encounter import Encounter, encounter_words
+from whimbrel.graph.operators.motion import Motion, motion_words
+from whimbrel.graph.operators.step_pattern import StepPattern, sequence_lines
 from whimbrel.graph.passes import RewriteStep, rewrite
 from whimbrel.graph.policies import (
     WHOLE,
@@ -52,7 +54,6 @@ from whimbrel.graph.policies import (
 from whimbrel.graph.query import Query
 from whimbrel.graph.rewritten import rewritten, step_document, step_words
 from whimbrel.graph.selecting import ONE_INSTANT, consumption_of, orders_left, policy_of, window_names
-from whimbrel.graph.sequence import StepPattern, sequence_lines
 from whimbrel.graph.sharding import (
     ByKeys,
     ByMeetings,

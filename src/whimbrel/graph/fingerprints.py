@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from hashlib import sha256
 
-from whimbrel.graph.motion import Encounter, Motion
 from whimbrel.graph.operators import (
     Aggregate,
     Derive,
@@ -18,6 +17,8 @@ from whimbrel.graph.operators import (
     Repeat,
     Source,
 )
+from whimbrel.graph.operators.encounter import Encounter
+from whimbrel.graph.operators.motion import Motion
 from whimbrel.graph.wiring import reading
 
 _KNOWN = (Source, Filter, Merge, Repeat, JoinPattern, Aggregate, Derive, Motion, Encounter)

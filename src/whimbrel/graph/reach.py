@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from whimbrel.errors import UnboundedError
-from whimbrel.graph.motion import Encounter, Motion
 from whimbrel.graph.operators import (
     Aggregate,
     Custom,
@@ -15,7 +14,9 @@ from whimbrel.graph.operators import (
     Repeat,
     Source,
 )
-from whimbrel.graph.sequence import StepPattern, TimedOut
+from whimbrel.graph.operators.encounter import Encounter
+from whimbrel.graph.operators.motion import Motion
+from whimbrel.graph.operators.step_pattern import StepPattern, TimedOut
 from whimbrel.model.time import END_OF_TIME
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from whimbrel.graph.expressions import Expr, conjunction
-from whimbrel.graph.motion import MOTION, Encounter, Motion
 from whimbrel.graph.operators import (
     Aggregate,
     Custom,
@@ -16,7 +15,9 @@ from whimbrel.graph.operators import (
     Repeat,
     Source,
 )
-from whimbrel.graph.sequence import StepPattern, TimedOut
+from whimbrel.graph.operators.encounter import Encounter
+from whimbrel.graph.operators.motion import MOTION, Motion
+from whimbrel.graph.operators.step_pattern import StepPattern, TimedOut
 
 
 def is_composite(operator: Operator) -> bool:

@@ -11,7 +11,6 @@ from itertools import count
 from typing import Literal as OneOf
 
 from whimbrel.errors import UnboundedError
-from whimbrel.graph.motion import Encounter, Motion
 from whimbrel.graph.operators import (
     Absent,
     Aggregate,
@@ -26,6 +25,9 @@ from whimbrel.graph.operators import (
     Source,
     TimeOrder,
 )
+from whimbrel.graph.operators.encounter import Encounter
+from whimbrel.graph.operators.motion import Motion
+from whimbrel.graph.operators.step_pattern import StepPattern, TimedOut
 from whimbrel.graph.policies import (
     INFINITE,
     Consumption,
@@ -39,7 +41,6 @@ from whimbrel.graph.policies import (
     Shift,
 )
 from whimbrel.graph.reach import match_retention, sequence_retention
-from whimbrel.graph.sequence import StepPattern, TimedOut
 from whimbrel.model.time import END_OF_TIME
 
 EVENT_BY_EVENT = Shift("events", 1)

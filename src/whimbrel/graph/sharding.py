@@ -13,7 +13,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from whimbrel.graph.expressions import GROUP, Attribute, Binary, Call, Expr, Literal, PartRef, conjuncts
-from whimbrel.graph.motion import Encounter, Motion
 from whimbrel.graph.operators import (
     Absent,
     Aggregate,
@@ -30,10 +29,12 @@ from whimbrel.graph.operators import (
     Source,
     TimePoints,
 )
+from whimbrel.graph.operators.encounter import Encounter
+from whimbrel.graph.operators.motion import Motion
+from whimbrel.graph.operators.step_pattern import StepPattern, TimedOut
 from whimbrel.graph.passes.drop_unused import drop_unused
 from whimbrel.graph.policies import Context, Key, Select
 from whimbrel.graph.scope import is_composite, scope
-from whimbrel.graph.sequence import StepPattern, TimedOut
 from whimbrel.graph.wiring import reading
 from whimbrel.model.time import written_time_point
 

@@ -7,7 +7,6 @@ from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
 from whimbrel.graph.expressions import Attribute, Expr, PartRef, format_expr, transform
-from whimbrel.graph.motion import Encounter, Motion
 from whimbrel.graph.operators import (
     Aggregate,
     Custom,
@@ -20,7 +19,9 @@ from whimbrel.graph.operators import (
     Repeat,
     Source,
 )
-from whimbrel.graph.sequence import StepPattern, with_inputs
+from whimbrel.graph.operators.encounter import Encounter
+from whimbrel.graph.operators.motion import Motion
+from whimbrel.graph.operators.step_pattern import StepPattern, with_inputs
 
 LONGEST_NAME = 100
 """Characters of a condition in the name of its filter."""

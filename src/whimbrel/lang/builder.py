@@ -20,7 +20,8 @@ from datetime import datetime, timedelta
 from whimbrel.errors import QueryError, UnknownNameError
 from whimbrel.graph.expressions import RELATIONS
 from whimbrel.graph.functions import Function
-from whimbrel.graph.motion import Meeting, Verb
+from whimbrel.graph.operators.encounter import Meeting
+from whimbrel.graph.operators.motion import Verb
 from whimbrel.graph.query import Query
 from whimbrel.lang.values import (
     Duration,

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from whimbrel.errors import QueryError
 from whimbrel.graph.expressions import GROUP, Attribute
 from whimbrel.graph.functions import Function
-from whimbrel.graph.motion import MOTION, Encounter, Motion
 from whimbrel.graph.operators import (
     Aggregate,
     Custom,
@@ -21,10 +20,12 @@ from whimbrel.graph.operators import (
     Repeat,
     Source,
 )
+from whimbrel.graph.operators.encounter import Encounter
+from whimbrel.graph.operators.motion import MOTION, Motion
+from whimbrel.graph.operators.step_pattern import StepPattern, TimedOut
 from whimbrel.graph.policies import Assign, Key, Partitioning
 from whimbrel.graph.query import Query
 from whimbrel.graph.scope import is_composite, scope
-from whimbrel.graph.sequence import StepPattern, TimedOut
 from whimbrel.lang.types import BUILT_IN_ATTRIBUTES, common_type, infer
 from whimbrel.model.schema import TYPE_NAMES, Type
 

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import datetime
 from enum import StrEnum
+from typing import TypeAlias
+
+Value: TypeAlias = bool | int | float | str | datetime | None
+"""One value of an attribute."""
 
 
 class Type(StrEnum):

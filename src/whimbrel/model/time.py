@@ -10,8 +10,14 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime, timedelta
+from typing import TypeAlias
 
 from whimbrel.errors import DataError
+
+Moment: TypeAlias = datetime | str | int
+"""A point in time as people give it: aware, ISO 8601 text, or microseconds since 1970 UTC."""
+Duration: TypeAlias = timedelta | str | int
+"""A length of time as people give it: `timedelta`, text such as "10s", or microseconds."""
 
 MICROSECOND = 1
 MILLISECOND = 1_000
@@ -39,7 +45,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-z]+)\s*", re.IGNORECASE)
 
 
-def duration(value: timedelta | str | int) -> int:
+def duration(value: Duration) -> int:
     """Turn a `timedelta`, text such as "10s" or "1h 30 min", or microseconds into microseconds.
 
     >>> duration("1h 30 min") // MINUTE
@@ -84,7 +90,7 @@ def format_duration(microseconds: int) -> str:
     return sign + " ".join(parts)
 
 
-def instant(value: datetime | str | int) -> int:
+def instant(value: Moment) -> int:
     """Turn an aware `datetime`, ISO 8601 text, or microseconds into microseconds UTC.
 
     Text without an offset is UTC; a naive `datetime` is refused, because its zone is unknown.

@@ -18,10 +18,10 @@ from whimbrel.graph.fragments import Fragment, cut
 from whimbrel.graph.operators import Derive, Filter, Graph, Source
 from whimbrel.graph.query import Compilable, Query, compiled
 from whimbrel.graph.scope import selection
-from whimbrel.plan.bounds import Sending
 from whimbrel.plan.cost import Costs, evaluate
 from whimbrel.plan.demand import graph_to_plan
 from whimbrel.plan.network import Consumer
+from whimbrel.plan.network_calculus import Sending
 from whimbrel.plan.reading import Plan
 from whimbrel.plan.workload import Task as PlannedTask
 from whimbrel.sim.alone import one_process, same_ids
@@ -30,7 +30,7 @@ from whimbrel.sim.events import Recording, dealt, normalised
 from whimbrel.sim.feeds import EventFeed
 from whimbrel.sim.outcome import Outcome
 from whimbrel.sim.running import Settings, first_broker, outcome_of, world_of
-from whimbrel.sim.tasks import Task
+from whimbrel.sim.tasks import RunningTask
 from whimbrel.sim.work import EngineWork, SelectWork, Work
 from whimbrel.sim.world import World
 
@@ -155,7 +155,7 @@ class _Planned:
             if task.name not in self.hosts:
                 raise NetworkError(f"the plan has no host for the task {task.name!r}")
             work = self._work(task, recording, weighs=weighs)
-            world.add(Task(world, task.name, self.hosts[task.name], work))
+            world.add(RunningTask(world, task.name, self.hosts[task.name], work))
 
     def _work(self, task: PlannedTask, recording: Recording, *, weighs: bool) -> Work:
         work_s = {self.stream(name): self.workload.work_on(task, name) for name in task.inputs}

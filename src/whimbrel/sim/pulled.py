@@ -25,7 +25,7 @@ from whimbrel.plan.pushpull.pulls import Pulls
 from whimbrel.sim.alone import one_process, same_ids
 from whimbrel.sim.events import Recording, dealt, normalised
 from whimbrel.sim.outcome import Floats, Outcome
-from whimbrel.sim.pushpull.joining import Atom, Part
+from whimbrel.sim.pushpull.joining import Atom, PartialMatch
 from whimbrel.sim.pushpull.nodes import AFTER_ALL_S
 from whimbrel.sim.pushpull.plan import PushPullPlan
 from whimbrel.sim.pushpull.planned import from_planner
@@ -214,7 +214,7 @@ class _Settled:
         """
         for atoms, settled in self._settled.get(made_of, ()):
             yield settled
-            whole = Part(atoms[0][0], atoms[-1][0], atoms)
+            whole = PartialMatch(atoms[0][0], atoms[-1][0], atoms)
             for leaf, wait in self._waits.items():
                 low, high = self.run.spoiling(whole, leaf)
                 if end > whole.end:

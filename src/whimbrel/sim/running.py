@@ -28,7 +28,7 @@ from whimbrel.sim.feeds import EventFeed, RateFeed
 from whimbrel.sim.messages import HEADER_B
 from whimbrel.sim.outages import Failure
 from whimbrel.sim.outcome import Outcome
-from whimbrel.sim.tasks import Task
+from whimbrel.sim.tasks import RunningTask
 from whimbrel.sim.work import DETECTIONS, EngineWork, RateWork
 from whimbrel.sim.world import World
 
@@ -114,7 +114,7 @@ def run_query(
         fixed = settings.fixed_b.get(piece.name, 0.0)
         work_s = settings.work.get(piece.name, 0.0)
         work = EngineWork(piece, given.coordinates, fixed, settings.sizes, work_s=work_s)
-        world.add(Task(world, piece.name, placement[piece.name], work))
+        world.add(RunningTask(world, piece.name, placement[piece.name], work))
     feeds = _add_feeds(world, pieces, given, settings)
     receivers = _add_receivers(world, pieces, given)
     for piece in pieces:
@@ -304,7 +304,7 @@ def run_workload(
         comes = sum(workload.stream(name).bytes_s for name in task.inputs)
         share, work_b = (each / comes if comes else 0.0 for each in (task.bytes_s, task.work))
         work = RateWork(task, share, work_b)
-        world.add(Task(world, task.name, placement[task.name], work))
+        world.add(RunningTask(world, task.name, placement[task.name], work))
         for name in task.inputs:
             world.connect(name, name, task.name)
     receivers = []

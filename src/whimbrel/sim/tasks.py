@@ -46,7 +46,7 @@ class Moved:
         return self.started_s - self.stopped_s
 
 
-class Task(Endpoint):
+class RunningTask(Endpoint):
     """A task at one broker."""
 
     def __init__(self, world: World, name: str, broker: str, work: Work) -> None:

@@ -27,7 +27,7 @@ DETECTIONS = "detections of "
 
 
 @dataclass(slots=True)
-class Output:
+class StreamOutput:
     """What is to be sent to the readers of a stream."""
 
     stream: str
@@ -53,7 +53,7 @@ class Work(Protocol):
         """The size of the state that does not change."""
         ...
 
-    def take(self, packets: list[Packet], complete: int) -> list[Output]:
+    def take(self, packets: list[Packet], complete: int) -> list[StreamOutput]:
         """Process packets, knowing that everything up to a time has come."""
         ...
 
@@ -102,7 +102,7 @@ class EngineWork:
     def __post_init__(self) -> None:
         self.relay = FragmentSession(self.piece, coordinates=self.coordinates)
 
-    def take(self, packets: list[Packet], complete: int) -> list[Output]:
+    def take(self, packets: list[Packet], complete: int) -> list[StreamOutput]:
         """Process packets; the engine runs when time moves on."""
         for packet in packets:
             if isinstance(packet.content, pa.RecordBatch):
@@ -149,14 +149,14 @@ class EngineWork:
 
     def _joined(
         self, detections: pa.Table, carried: Mapping[str, list[DerivedBatch]], complete: Mapping[str, int]
-    ) -> Iterable[Output]:
+    ) -> Iterable[StreamOutput]:
         """Give one stream for each definition, for tasks and consumers alike."""
         for name, until in complete.items():
             events = [self._numbered(each) for each in carried.get(name, [])]
             rows = sum(len(each) for each in events)
             found = detections if name in self.piece.reports else None
             content = Found(events, found) if rows else None
-            yield Output(name, content, self._size(name, rows, events), until, self._born_s)
+            yield StreamOutput(name, content, self._size(name, rows, events), until, self._born_s)
 
     def _numbered(self, carried: DerivedBatch) -> DerivedBatch:
         """Give events numbers, so that a task that gets one by two streams can tell."""
@@ -171,11 +171,11 @@ class EngineWork:
 
     def _outputs(
         self, detections: pa.Table, carried: Mapping[str, list[DerivedBatch]], complete: Mapping[str, int]
-    ) -> Iterable[Output]:
+    ) -> Iterable[StreamOutput]:
         for name, until in complete.items():
             events = carried.get(name, [])
             rows = sum(len(each) for each in events)
-            yield Output(name, events or None, self._size(name, rows, events), until, self._born_s)
+            yield StreamOutput(name, events or None, self._size(name, rows, events), until, self._born_s)
         for name in self.piece.reports:
             kind = getattr(self.piece.query.graph[name], "event_type", name)
             found = detections
@@ -183,7 +183,7 @@ class EngineWork:
                 found = detections.filter(pc.equal(detections.column("type"), kind))
             content = found if found.num_rows else None
             size = self._size(name, found.num_rows, content)
-            yield Output(DETECTIONS + name, content, size, complete[name], self._born_s)
+            yield StreamOutput(DETECTIONS + name, content, size, complete[name], self._born_s)
 
     def _size(self, name: str, rows: int, content: Any) -> float:
         if not rows:
@@ -251,7 +251,7 @@ class SelectWork:
     work_s: float = 0.0
     """What an event takes of a capacity of 1."""
 
-    def take(self, packets: list[Packet], complete: int) -> list[Output]:  # noqa: ARG002 (packets know)
+    def take(self, packets: list[Packet], complete: int) -> list[StreamOutput]:  # noqa: ARG002 (packets know)
         """Pass on the events that fulfil the condition."""
         found = []
         for packet in packets:
@@ -262,7 +262,7 @@ class SelectWork:
             size = 0.0
             if batch is not None:
                 size = bytes_of(batch) if self.size_b is None else self.size_b * batch.num_rows
-            found.append(Output(self.name, batch, size, packet.complete, packet.born_s))
+            found.append(StreamOutput(self.name, batch, size, packet.complete, packet.born_s))
         return found
 
     def cost(self, packets: list[Packet]) -> float:
@@ -310,10 +310,10 @@ class RateWork:
     def fixed_b(self) -> float:
         return self.task.fixed_b
 
-    def take(self, packets: list[Packet], complete: int) -> list[Output]:
+    def take(self, packets: list[Packet], complete: int) -> list[StreamOutput]:
         """Pass on a share of every packet."""
         return [
-            Output(self.task.name, "bytes", packet.size_b * self.share, complete, packet.born_s)
+            StreamOutput(self.task.name, "bytes", packet.size_b * self.share, complete, packet.born_s)
             for packet in packets
         ]
 

@@ -18,7 +18,7 @@ from whimbrel.sim.links import Links
 from whimbrel.sim.messages import HEADER_B, Leg, Message
 from whimbrel.sim.outages import Failure
 from whimbrel.sim.packets import Fixed, Key, Packet, Ready, Redirect, State
-from whimbrel.sim.tasks import Moved, Task
+from whimbrel.sim.tasks import Moved, RunningTask
 from whimbrel.sim.work import Work
 
 PRIORITY = {"control": 0, "heartbeat": 1, "data": 1, "state": 2, "fixed state": 3}
@@ -135,9 +135,9 @@ class World:
         assert isinstance(found, Endpoint)
         return found
 
-    def tasks(self) -> list[Task]:
+    def tasks(self) -> list[RunningTask]:
         """Give the tasks that run; those on their way between brokers are left out."""
-        return [each for each in self._stands.values() if isinstance(each, Task)]
+        return [each for each in self._stands.values() if isinstance(each, RunningTask)]
 
     # -- messages ----------------------------------------------------------------------------------------
 
@@ -182,10 +182,10 @@ class World:
     def _ask(self, task: str, broker: str) -> None:
         self._asked[task].append(broker)
         stand = self._stands[task, self.where[task]]
-        if isinstance(stand, Task) and stand.move is None:
+        if isinstance(stand, RunningTask) and stand.move is None:
             self._begin(stand)
 
-    def _begin(self, task: Task) -> None:
+    def _begin(self, task: RunningTask) -> None:
         while self._asked[task.name]:
             target = self._asked[task.name].popleft()
             if target == task.broker:
@@ -205,7 +205,7 @@ class World:
         assert isinstance(coming, Coming)
         work, saved, told = state.work
         restored: Work = work.moved(saved)
-        task = Task(self, state.to, broker, restored)
+        task = RunningTask(self, state.to, broker, restored)
         task.inlets, task.outlets, task.told = state.inlets, state.outlets, told
         task.saved = (saved, self.clock.now)
         self._stands[state.to, broker] = task

@@ -12,9 +12,9 @@ from pyspark.sql import functions as fn
 
 from whimbrel.engine.required_columns import RequiredColumns
 from whimbrel.graph.operators import ANY, Graph
+from whimbrel.graph.operators.step_pattern import walks
 from whimbrel.graph.policies import Key
 from whimbrel.graph.query import Query
-from whimbrel.graph.sequence import walks
 from whimbrel.graph.sharding import ByKeys, ByMeetings, BySpace, SinglePartition, sharding_words
 from whimbrel.model.schema import Coordinates
 from whimbrel.model.time import format_duration

@@ -30,7 +30,6 @@ from whimbrel.graph.expressions import (
     parts_of,
     walk,
 )
-from whimbrel.graph.motion import Encounter, Motion
 from whimbrel.graph.operators import (
     Absent,
     Aggregate,
@@ -46,10 +45,12 @@ from whimbrel.graph.operators import (
     Source,
     TimePoints,
 )
+from whimbrel.graph.operators.encounter import Encounter
+from whimbrel.graph.operators.motion import Motion
+from whimbrel.graph.operators.step_pattern import NO_SKIP, PatternStep, StepPattern, TimedOut, is_absent
 from whimbrel.graph.policies import Assign, Context, Select
 from whimbrel.graph.query import Query
 from whimbrel.graph.scope import scope
-from whimbrel.graph.sequence import NO_SKIP, PatternStep, StepPattern, TimedOut, is_absent
 from whimbrel.model.schema import Type
 from whimbrel.testing.positions import QueryPositions
 from whimbrel.testing.scenario import Scenario

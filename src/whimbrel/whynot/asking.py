@@ -14,8 +14,8 @@ from whimbrel.engine.streams import ExecutionContext, OperatorStream, RowsFrame
 from whimbrel.engine.values import BoolArray, Int64Array
 from whimbrel.errors import QueryError, UnknownNameError
 from whimbrel.graph.expressions import GROUP, Attribute
-from whimbrel.graph.motion import Motion
 from whimbrel.graph.operators import Aggregate, Custom, Derive, Graph, JoinPattern, Repeat
+from whimbrel.graph.operators.motion import Motion
 from whimbrel.graph.policies import Key, Partitioning
 from whimbrel.model.time import BEGINNING_OF_TIME, END_OF_TIME
 from whimbrel.whynot.events import Seen, seen

@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from datetime import datetime, timedelta
 from typing import Any, Unpack
 
 import pyarrow as pa
@@ -26,8 +25,8 @@ from whimbrel.graph.reach import reach
 from whimbrel.io.rejected import RejectedWriter
 from whimbrel.model.frames import is_spark_frame
 from whimbrel.model.reading import Reading, ReadSettings
-from whimbrel.model.schema import Coordinates
-from whimbrel.model.time import BEGINNING_OF_TIME, END_OF_TIME, MINUTE, duration, instant
+from whimbrel.model.schema import Coordinates, Value
+from whimbrel.model.time import BEGINNING_OF_TIME, END_OF_TIME, MINUTE, Duration, Moment, duration, instant
 from whimbrel.whynot.aside import unprocessed
 from whimbrel.whynot.asking import EFFORT, SHOWN, EngineView, EventGroups, key_asked_for
 from whimbrel.whynot.explanation import Explanation, key_text
@@ -35,7 +34,6 @@ from whimbrel.whynot.operators import explain_graph
 from whimbrel.whynot.watching import Watched
 from whimbrel.whynot.words import clock, listed
 
-Moment = datetime | str | int
 Span = tuple[int, int]
 
 
@@ -43,10 +41,10 @@ def why(
     query: Query,
     events: Any,
     *,
-    key: Any = None,
+    key: Value | Mapping[str, Value] = None,
     at: Moment | None = None,
-    around: timedelta | str | int | None = None,
-    lateness: timedelta | str | int | None = None,
+    around: Duration | None = None,
+    lateness: Duration | None = None,
     coordinates: Coordinates | str | None = None,
     limit: int = SHOWN,
     effort: int = EFFORT,
@@ -115,9 +113,9 @@ def why(
 def why_of_session(
     session: Session,
     *,
-    key: Any = None,
+    key: Value | Mapping[str, Value] = None,
     at: Moment | None = None,
-    around: timedelta | str | int | None = None,
+    around: Duration | None = None,
     name: str | None = None,
     limit: int = SHOWN,
     effort: int = EFFORT,
@@ -200,7 +198,7 @@ def _types_read(graph: Graph) -> frozenset[str]:
 # -- times ------------------------------------------------------------------------------------------------
 
 
-def _span(graph: Graph, at: Moment | None, around: timedelta | str | int | None) -> Span:
+def _span(graph: Graph, at: Moment | None, around: Duration | None) -> Span:
     """Give from when to when events are looked at."""
     if at is None:
         if around is not None:

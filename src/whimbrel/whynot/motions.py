@@ -8,7 +8,8 @@ from whimbrel.engine.operators.motion import floats
 from whimbrel.engine.region_distances import WatchedRegions
 from whimbrel.engine.streams import RowsFrame
 from whimbrel.engine.values import FloatArray, Int64Array
-from whimbrel.graph.motion import Encounter, Motion, encounter_words, motion_words
+from whimbrel.graph.operators.encounter import Encounter, encounter_words
+from whimbrel.graph.operators.motion import Motion, motion_words
 from whimbrel.graph.policies import Partitioning
 from whimbrel.model.schema import Coordinates, Type
 from whimbrel.whynot.asking import EngineView, EventGroups

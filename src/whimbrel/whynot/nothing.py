@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from whimbrel.errors import did_you_mean
-from whimbrel.graph.motion import Encounter, Motion
 from whimbrel.graph.operators import ANY, Derive, Filter, Graph, Merge, Operator, Repeat, Source, TimePoints
+from whimbrel.graph.operators.encounter import Encounter
+from whimbrel.graph.operators.motion import Motion
 from whimbrel.whynot.asking import EngineView
 from whimbrel.whynot.explanation import Miss, Reason, key_text
 from whimbrel.whynot.words import many

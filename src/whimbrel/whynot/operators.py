@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import singledispatch
 
-from whimbrel.graph.motion import Encounter, Motion
 from whimbrel.graph.operators import (
     Aggregate,
     Custom,
@@ -23,7 +22,9 @@ from whimbrel.graph.operators import (
     Repeat,
     Source,
 )
-from whimbrel.graph.sequence import StepPattern
+from whimbrel.graph.operators.encounter import Encounter
+from whimbrel.graph.operators.motion import Motion
+from whimbrel.graph.operators.step_pattern import StepPattern
 from whimbrel.whynot.asking import EngineView
 from whimbrel.whynot.explanation import Finding
 from whimbrel.whynot.motions import explain_encounter, explain_motion

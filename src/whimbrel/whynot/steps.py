@@ -23,7 +23,7 @@ from whimbrel.engine.streams import ExecutionContext, RowsFrame
 from whimbrel.engine.values import Column, nothing
 from whimbrel.graph.expressions import GROUP, Attribute, Call, Expr, PartRef, conjuncts, parts_of
 from whimbrel.graph.functions import Function
-from whimbrel.graph.sequence import Contiguity, Element, PatternStep, StepPattern, StepTest
+from whimbrel.graph.operators.step_pattern import Contiguity, Element, PatternStep, StepPattern, StepTest
 from whimbrel.model.schema import Coordinates, Type
 from whimbrel.model.time import format_duration
 from whimbrel.whynot.asking import EngineView, EventGroups

@@ -20,7 +20,6 @@ from whimbrel.engine.sharing import alone
 from whimbrel.engine.streams import ExecutionContext, OperatorStream, SharedWatermark
 from whimbrel.engine.values import Int64Array
 from whimbrel.graph.expressions import GROUP, Attribute, Call, PartRef
-from whimbrel.graph.motion import Motion
 from whimbrel.graph.operators import (
     Aggregate,
     AggregateInput,
@@ -31,12 +30,13 @@ from whimbrel.graph.operators import (
     Operator,
     Repeat,
 )
+from whimbrel.graph.operators.motion import Motion
+from whimbrel.graph.operators.step_pattern import NO_SKIP, Element, StepPattern
 from whimbrel.graph.passes.drop_unused import drop_unused
 from whimbrel.graph.passes.find_joins import find_joins
 from whimbrel.graph.policies import Assign
 from whimbrel.graph.query import Query
 from whimbrel.graph.scope import scope
-from whimbrel.graph.sequence import NO_SKIP, Element, StepPattern
 from whimbrel.model.time import END_OF_TIME
 
 NAME = "why"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import random
 
-from whimbrel.plan.contacts import ByTurns
+from whimbrel.plan.contacts import PeriodicContacts
 from whimbrel.plan.network import Broker, Link, Network
-from whimbrel.plan.pushpull.composite import Composite, Part
+from whimbrel.plan.pushpull.composite import Composite, PrimitiveEvent
 
 
 def draw_tree(rng: random.Random, brokers: int, spread: int = 4) -> Network:
@@ -17,7 +17,7 @@ def draw_tree(rng: random.Random, brokers: int, spread: int = 4) -> Network:
             names[rng.randrange(max(0, n - spread), n)],
             names[n],
             cost=rng.choice([1.0, 2.0, 8.0]),
-            contacts=ByTurns(rng.choice([30, 150, 300]), 60),
+            contacts=PeriodicContacts(rng.choice([30, 150, 300]), 60),
         )
         for n in range(1, brokers)
     ]
@@ -28,7 +28,7 @@ def draw_composite(rng: random.Random, network: Network, parts: int, name: str =
     """Draw a composite event that is wanted at v0."""
     places = [broker.name for broker in network.brokers[1:]]
     made = [
-        Part(f"p{n}", rng.choice(places), 0.02 / rng.randint(1, 40), rng.choice([50, 100, 400]))
+        PrimitiveEvent(f"p{n}", rng.choice(places), 0.02 / rng.randint(1, 40), rng.choice([50, 100, 400]))
         for n in range(parts)
     ]
     operator = rng.choice(["and", "and", "seq"])

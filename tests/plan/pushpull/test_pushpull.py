@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.plan.pushpull.drawing import draw_composite, draw_tree
 
 from whimbrel.errors import NetworkError, NoPlanError
-from whimbrel.plan.contacts import ByTurns
+from whimbrel.plan.contacts import PeriodicContacts
 from whimbrel.plan.network import Broker, Link, Network
 from whimbrel.plan.pushpull.best import plan_exactly, plan_pushpull
 from whimbrel.plan.pushpull.centralised import (
@@ -23,7 +23,7 @@ from whimbrel.plan.pushpull.centralised import (
     star,
 )
 from whimbrel.plan.pushpull.comet import plan_comet
-from whimbrel.plan.pushpull.composite import Composite, Part
+from whimbrel.plan.pushpull.composite import Composite, PrimitiveEvent
 from whimbrel.plan.pushpull.fronts import Fronts
 from whimbrel.plan.pushpull.plans import Planned, all_pushed, estimate
 from whimbrel.plan.pushpull.several import load_of
@@ -33,12 +33,12 @@ from whimbrel.plan.pushpull.tree import Junction, Leaf, Shortings, detection_tre
 FORK = Network(
     tuple(Broker(name) for name in ("sink", "mid", "a", "b")),
     (
-        Link("sink", "mid", cost=4, contacts=ByTurns(300, 60)),
-        Link("mid", "a", cost=1, contacts=ByTurns(30, 60)),
-        Link("mid", "b", cost=1, contacts=ByTurns(60, 60)),
+        Link("sink", "mid", cost=4, contacts=PeriodicContacts(300, 60)),
+        Link("mid", "a", cost=1, contacts=PeriodicContacts(30, 60)),
+        Link("mid", "b", cost=1, contacts=PeriodicContacts(60, 60)),
     ),
 )
-OFTEN, RARELY = Part("often", "a", 0.1, 100), Part("rarely", "b", 0.001, 100)
+OFTEN, RARELY = PrimitiveEvent("often", "a", 0.1, 100), PrimitiveEvent("rarely", "b", 0.001, 100)
 BOTH = Composite("both", "and", (OFTEN, RARELY), 10, "sink", 3_600)
 SHARE_OF_RARE = 1 - math.exp(-2 * 10 * 0.001)
 SHARE_OF_OFTEN = 1 - math.exp(-2 * 10 * 0.1)
@@ -93,7 +93,7 @@ def test_without_time_for_pulls_everything_is_pushed():
 
 
 def test_a_negated_part_goes_to_the_sink_by_itself_and_is_waited_for():
-    third = Part("third", "b", 0.002, 100)
+    third = PrimitiveEvent("third", "b", 0.002, 100)
     none = replace(BOTH, parts=(replace(OFTEN, is_negated=True), RARELY, third))
     tree = detection_tree(FORK, none)
     assert [each.parts for each in tree.inputs] == [{"rarely", "third"}, {"often"}]
@@ -286,9 +286,9 @@ def test_a_large_tree_is_planned_better_than_by_comet(seed):
 
 def test_a_junction_with_many_inputs_is_planned_greedily():
     names = [f"v{n}" for n in range(1, 13)]
-    links = tuple(Link("v0", name, contacts=ByTurns(30, 60)) for name in names)
+    links = tuple(Link("v0", name, contacts=PeriodicContacts(30, 60)) for name in names)
     network = Network(tuple(Broker(name) for name in ("v0", *names)), links)
-    parts = tuple(Part(f"p{n}", name, 0.01 / n, 100) for n, name in enumerate(names, start=1))
+    parts = tuple(PrimitiveEvent(f"p{n}", name, 0.01 / n, 100) for n, name in enumerate(names, start=1))
     wide = Composite("wide", "and", parts, 60, "v0", 3_600)
     assert plan_pushpull(wide, network).estimate.cost_s <= plan_comet(wide, network).estimate.cost_s
     assert plan_pushpull(wide, network).estimate.cost_s < 0.5 * plan_all_push(wide, network).estimate.cost_s

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from tests.plan.pushpull.drawing import draw_composite, draw_tree
 from tests.plan.pushpull.test_pushpull import BOTH, FORK, OFTEN
 
-from whimbrel.plan.contacts import ByTurns
+from whimbrel.plan.contacts import PeriodicContacts
 from whimbrel.plan.pushpull.best import plan_pushpull
-from whimbrel.plan.pushpull.composite import Composite, Part
+from whimbrel.plan.pushpull.composite import Composite, PrimitiveEvent
 from whimbrel.plan.pushpull.several import (
     cost_of,
     load_of,
@@ -24,7 +24,7 @@ from whimbrel.plan.pushpull.several import (
     replan,
 )
 
-THIRD = Part("third", "b", 0.002, 100)
+THIRD = PrimitiveEvent("third", "b", 0.002, 100)
 OTHER = Composite("other", "and", (OFTEN, THIRD), 10, "sink", 360)
 
 
@@ -153,7 +153,11 @@ def changed_network(rng, network):
     place = rng.randrange(len(network.links))
     link = network.links[place]
     about = rng.choice(
-        [{"cost": link.cost * 4}, {"cost": link.cost / 4}, {"contacts": ByTurns(rng.choice([10, 600]), 60)}]
+        [
+            {"cost": link.cost * 4},
+            {"cost": link.cost / 4},
+            {"contacts": PeriodicContacts(rng.choice([10, 600]), 60)},
+        ]
     )
     links = [replace(each, **about) if n == place else each for n, each in enumerate(network.links)]
     return replace(network, links=tuple(links)), link
@@ -183,7 +187,7 @@ def test_what_could_not_be_planned_is_tried_again():
     hasty = replace(OTHER, tolerance_s=200)
     plans = plan_several([BOTH, hasty], FORK)
     assert set(plans.left_out) == {"other"}
-    quick = replace(FORK, links=(replace(FORK.links[0], contacts=ByTurns(30, 60)), *FORK.links[1:]))
+    quick = replace(FORK, links=(replace(FORK.links[0], contacts=PeriodicContacts(30, 60)), *FORK.links[1:]))
     again = replan(plans, quick)
     assert set(again.plans) == {"both", "other"}
     assert not again.left_out

@@ -18,7 +18,8 @@ from whimbrel.engine.shapes import NO_SHAPE, SHAPE, ShapeLayout
 from whimbrel.engine.streams import RowsFrame
 from whimbrel.engine.values import Column, FloatArray, Int64Array, nothing
 from whimbrel.graph.expressions import Attribute, Expr
-from whimbrel.graph.motion import MOTION, Encounter, Meeting
+from whimbrel.graph.operators.encounter import Encounter, Meeting
+from whimbrel.graph.operators.motion import MOTION
 from whimbrel.graph.policies import Partitioning
 from whimbrel.model.schema import Coordinates, Type
 from whimbrel.model.time import END_OF_TIME

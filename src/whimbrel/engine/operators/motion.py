@@ -23,7 +23,7 @@ from whimbrel.engine.row_store import Lineage, offsets_of
 from whimbrel.engine.streams import ExecutionContext, RowsFrame
 from whimbrel.engine.values import Column, FloatArray, Int64Array, nothing
 from whimbrel.graph.expressions import GROUP, Attribute, Expr
-from whimbrel.graph.motion import MOTION, Motion, Verb
+from whimbrel.graph.operators.motion import MOTION, Motion, Verb
 from whimbrel.model.schema import Type
 
 FORGET_FROM = 4096

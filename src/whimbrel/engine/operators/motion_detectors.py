@@ -16,7 +16,7 @@ from whimbrel.engine.row_store import offsets_of
 from whimbrel.engine.saved_state import SavedState
 from whimbrel.engine.streams import ExecutionContext
 from whimbrel.engine.values import FloatArray, Int64Array
-from whimbrel.graph.motion import Motion, Verb
+from whimbrel.graph.operators.motion import Motion, Verb
 from whimbrel.model.schema import Coordinates
 from whimbrel.model.time import END_OF_TIME
 from whimbrel.space.geometry import EARTH_RADIUS_M

@@ -17,9 +17,10 @@ from whimbrel.engine.operators.motion import MotionOperator
 from whimbrel.engine.operators.repeat import RepeatOperator
 from whimbrel.engine.operators.step_pattern import StepPatternOperator, TimeoutOperator
 from whimbrel.errors import QueryError
-from whimbrel.graph.motion import Encounter, Motion
 from whimbrel.graph.operators import Aggregate, Custom, Derive, Filter, JoinPattern, Merge, Operator, Repeat
-from whimbrel.graph.sequence import StepPattern, TimedOut
+from whimbrel.graph.operators.encounter import Encounter
+from whimbrel.graph.operators.motion import Motion
+from whimbrel.graph.operators.step_pattern import StepPattern, TimedOut
 
 Kinds = Mapping[type[Operator], type[RunningOperator[Any]]]
 """The class that runs each kind of operator."""

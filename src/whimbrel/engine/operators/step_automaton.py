@@ -11,7 +11,15 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 
 from whimbrel.errors import QueryError
-from whimbrel.graph.sequence import Contiguity, Element, Inner, PatternStep, StepGroup, StepPattern, StepTest
+from whimbrel.graph.operators.step_pattern import (
+    Contiguity,
+    Element,
+    Inner,
+    PatternStep,
+    StepGroup,
+    StepPattern,
+    StepTest,
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,7 @@ from whimbrel.engine.streams import ARRIVAL, OperatorStream
 from whimbrel.engine.values import Column, Int64Array
 from whimbrel.errors import QueryError
 from whimbrel.graph.expressions import Call, Expr
-from whimbrel.graph.sequence import StepPattern, TimedOut
+from whimbrel.graph.operators.step_pattern import StepPattern, TimedOut
 from whimbrel.model.schema import Type
 from whimbrel.model.time import BEGINNING_OF_TIME, END_OF_TIME
 from whimbrel.space.kernels.jit import Kernel

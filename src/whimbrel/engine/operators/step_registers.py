@@ -40,7 +40,7 @@ from whimbrel.graph.expressions import (
     transform,
     walk,
 )
-from whimbrel.graph.sequence import StepTest
+from whimbrel.graph.operators.step_pattern import StepTest
 from whimbrel.model.schema import Coordinates, Type
 
 EVENT = "@event"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from whimbrel.graph.operators import Graph
+from whimbrel.graph.operators.step_pattern import RUNS, Contiguity, Inner, StepPattern, TimedOut, every
 from whimbrel.graph.passes.drop_unused import drop_unused
-from whimbrel.graph.sequence import RUNS, Contiguity, Inner, StepPattern, TimedOut, every
 
 _STRICT = (Contiguity.NEXT, Contiguity.NOT_NEXT)
 
@@ -23,7 +23,7 @@ def narrow_sequences(graph: Graph) -> Graph:
         else each
         for each in graph.operators
     )
-    return drop_unused(replace(graph, operators=operators))
+    return drop_unused(graph if operators == graph.operators else replace(graph, operators=operators))
 
 
 def _asked_for(op: StepPattern) -> tuple[str, ...]:

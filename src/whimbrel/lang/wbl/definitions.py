@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 
 from whimbrel.errors import QueryError, QueryTypeError, Span, UnboundedError, UnknownNameError
 from whimbrel.graph.expressions import GROUP, Attribute, Expr, conjuncts
-from whimbrel.graph.motion import MOTION
 from whimbrel.graph.operators import Aggregate, AggregateInput, Derive, DeriveCase
+from whimbrel.graph.operators.motion import MOTION
+from whimbrel.graph.operators.step_pattern import StepPattern, TimedOut
 from whimbrel.graph.policies import Assign, Context, Key, Partitioning, Window
-from whimbrel.graph.sequence import StepPattern, TimedOut
 from whimbrel.lang.types import BUILT_IN_ATTRIBUTES, a_kind, common_type, fits
 from whimbrel.lang.wbl import tree as t
 from whimbrel.lang.wbl.bind import Binder

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from whimbrel.errors import QueryError, UnknownNameError
-from whimbrel.graph.motion import AT_ONCE, Settling
+from whimbrel.graph.operators.motion import AT_ONCE, Settling
 from whimbrel.lang.wbl import tree as t
 from whimbrel.lang.wbl.pattern import TypeInfo
 from whimbrel.lang.wbl.values import Params

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from whimbrel.errors import QueryError
-from whimbrel.graph.motion import MOTION, Meeting, Motion, NamedRegion, Verb
+from whimbrel.graph.operators.encounter import Meeting
+from whimbrel.graph.operators.motion import MOTION, Motion, NamedRegion, Verb
 from whimbrel.graph.policies import Key, Partitioning
 from whimbrel.lang.wbl import tree as t
 from whimbrel.lang.wbl.details import Details, Takes

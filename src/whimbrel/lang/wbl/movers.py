@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 from whimbrel.errors import QueryError, Span, UnknownNameError
 from whimbrel.graph.expressions import GROUP, Attribute, Expr, conjuncts, parts_of, walk
-from whimbrel.graph.motion import MOTION, Meeting
 from whimbrel.graph.operators import JoinPattern, Operator, PatternPart
+from whimbrel.graph.operators.encounter import Meeting
+from whimbrel.graph.operators.motion import MOTION
 from whimbrel.graph.policies import Key, Partitioning
 from whimbrel.lang.wbl import tree as t
 from whimbrel.lang.wbl.emit import Operators

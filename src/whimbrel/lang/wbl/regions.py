@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from whimbrel.errors import DataError, QueryError, Span, UnknownNameError
-from whimbrel.graph.motion import NamedRegion
+from whimbrel.graph.operators.motion import NamedRegion
 from whimbrel.lang.wbl import tree as t
 from whimbrel.lang.wbl.literals import LENGTHS
 from whimbrel.lang.wbl.values import Params, quantity

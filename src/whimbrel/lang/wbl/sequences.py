@@ -19,8 +19,8 @@ from whimbrel.graph.expressions import (
     parts_of,
 )
 from whimbrel.graph.operators import ANY
-from whimbrel.graph.policies import Key, Partitioning
-from whimbrel.graph.sequence import (
+from whimbrel.graph.operators.step_checks import check_sequence
+from whimbrel.graph.operators.step_pattern import (
     NO_SKIP,
     Contiguity,
     Dropped,
@@ -34,8 +34,8 @@ from whimbrel.graph.sequence import (
     StepPattern,
     StepTest,
     Strategy,
-    check_sequence,
 )
+from whimbrel.graph.policies import Key, Partitioning
 from whimbrel.lang.wbl import tree as t
 from whimbrel.lang.wbl.emit import Operators
 from whimbrel.lang.wbl.pattern import Occurring, PartName, Scope, TypeInfo

@@ -19,7 +19,7 @@ REQUEST_B = 56.0
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class PrimitiveEvent:
     """Events of one kind, which occur at one broker."""
 
     name: str
@@ -42,7 +42,7 @@ class Composite:
 
     name: str
     operator: str
-    parts: tuple[Part, ...]
+    parts: tuple[PrimitiveEvent, ...]
     window_s: float
     at: str
     """The broker where it is wanted."""
@@ -72,12 +72,12 @@ class Composite:
             raise NetworkError(f"the window of {self.name!r} is {self.window_s} s", "give one above 0")
 
     @cached_property
-    def part(self) -> dict[str, Part]:
+    def part(self) -> dict[str, PrimitiveEvent]:
         """The parts by name."""
         return {part.name: part for part in self.parts}
 
     @cached_property
-    def wanted(self) -> tuple[Part, ...]:
+    def wanted(self) -> tuple[PrimitiveEvent, ...]:
         """The parts that have to occur."""
         return tuple(part for part in self.parts if not part.is_negated)
 
@@ -140,7 +140,7 @@ def of_sources(
     """Make the composite event of what all sources of a network send, wanted by its first consumer."""
     wants = network.consumers[0]
     parts = tuple(
-        Part(source.name, source.at, source.rate_hz or 0.0, source.size_b or 0.0)
+        PrimitiveEvent(source.name, source.at, source.rate_hz or 0.0, source.size_b or 0.0)
         for source in network.sources
     )
     return Composite(name, operator, parts, window_s, wants.at, wants.latency_s)

@@ -19,7 +19,6 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise, product
 
 from whimbrel.errors import NetworkError, NoPlanError
-from whimbrel.graph.motion import Encounter, Motion
 from whimbrel.graph.operators import (
     ANY,
     Aggregate,
@@ -32,12 +31,14 @@ from whimbrel.graph.operators import (
     Source,
     TimePoints,
 )
+from whimbrel.graph.operators.encounter import Encounter
+from whimbrel.graph.operators.motion import Motion
+from whimbrel.graph.operators.step_pattern import StepPattern, TimedOut
 from whimbrel.graph.policies import Context, Select
 from whimbrel.graph.scope import selection
-from whimbrel.graph.sequence import StepPattern, TimedOut
 from whimbrel.model.time import DAY, SECOND
 from whimbrel.plan.network import Network
-from whimbrel.plan.pushpull.composite import Composite, Part
+from whimbrel.plan.pushpull.composite import Composite, PrimitiveEvent
 from whimbrel.plan.workload import Delivery, Feed, Task, Workload
 
 MOST_CHOICES = 32
@@ -213,7 +214,7 @@ class _Extractor:
 
     # -- who sends -------------------------------------------------------------------------------------------
 
-    def _choices(self, definition: str, pattern: _Pattern) -> Iterator[tuple[Part, ...]]:
+    def _choices(self, definition: str, pattern: _Pattern) -> Iterator[tuple[PrimitiveEvent, ...]]:
         """Give the parts for each way to choose who sends those that must occur."""
         sent = [[part for name in names for part in self._sent(definition, name)] for names in pattern.parts]
         absent = [
@@ -237,7 +238,7 @@ class _Extractor:
                 parts += chosen[number : number + 1]
             yield tuple(self._named_once(parts))
 
-    def _sent(self, definition: str, stream: str, *, is_negated: bool = False) -> list[Part]:
+    def _sent(self, definition: str, stream: str, *, is_negated: bool = False) -> list[PrimitiveEvent]:
         """Give a stream of single events as parts: one for each source."""
         root, _ = selection(self.graph, stream)
         assert isinstance(root, Source)
@@ -255,7 +256,7 @@ class _Extractor:
             name: Sent(stream, feed.name) for name, (feed, _) in zip(names, carried, strict=True)
         }
         return [
-            Part(name, feed.at, made.rate_hz, made.size_b, is_negated)
+            PrimitiveEvent(name, feed.at, made.rate_hz, made.size_b, is_negated)
             for name, (feed, made) in zip(names, carried, strict=True)
         ]
 
@@ -268,7 +269,7 @@ class _Extractor:
             else self._feed_of(self.workload.task[name])
         )
 
-    def _named_once(self, parts: list[Part]) -> list[Part]:
+    def _named_once(self, parts: list[PrimitiveEvent]) -> list[PrimitiveEvent]:
         """Give parts that are the same events names of their own."""
         counts: dict[str, int] = {}
         found = []

@@ -15,7 +15,7 @@ from whimbrel.errors import NetworkError, NoPlanError
 from whimbrel.graph.query import Compilable, Query
 from whimbrel.plan.demand import workload_of
 from whimbrel.plan.network import Network, unknown
-from whimbrel.plan.pushpull.composite import Composite, Part
+from whimbrel.plan.pushpull.composite import Composite, PrimitiveEvent
 from whimbrel.plan.pushpull.patterns import Wanted, composites_of
 from whimbrel.plan.pushpull.plans import Estimate, Planned, PushPullPlan
 from whimbrel.plan.pushpull.pulls import Pulls
@@ -96,7 +96,7 @@ class _Reader:
             expected, parts=tuple(self._part(part, parts.get(part.name)) for part in expected.parts)
         )
 
-    def _part(self, expected: Part, said: Mapping[str, Any] | None) -> Part:
+    def _part(self, expected: PrimitiveEvent, said: Mapping[str, Any] | None) -> PrimitiveEvent:
         """Give a part as the query has it, as often and as large as the plan says."""
         if said is None:
             raise NetworkError(f"the plan has no part {expected.name!r} of {self.name!r}", _AGAIN)
@@ -154,7 +154,7 @@ class _Reader:
             raise unknown("broker", str(name), self.network.number, f"the plan of {self.name!r} needs it")
         return str(name)
 
-    def _named(self, name: str) -> Part:
+    def _named(self, name: str) -> PrimitiveEvent:
         if name not in self.composite.part:
             raise unknown("part", name, self.composite.part, f"of {self.name!r} in the plan")
         return self.composite.part[name]

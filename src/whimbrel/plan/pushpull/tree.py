@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field, replace
 
 from whimbrel.plan.network import Link, Network, unknown
-from whimbrel.plan.pushpull.composite import Composite, Part
+from whimbrel.plan.pushpull.composite import Composite, PrimitiveEvent
 from whimbrel.plan.routes import Routes, Weight
 
 BALANCE = 0.5
@@ -18,7 +18,7 @@ BALANCE = 0.5
 class Leaf:
     """Events of one part, and the way from where they occur to the junction above."""
 
-    part: Part
+    part: PrimitiveEvent
     cost: float = 0.0
     """What a byte costs on the way."""
     delay_s: float = 0.0

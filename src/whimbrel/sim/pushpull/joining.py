@@ -14,17 +14,17 @@ Interval = tuple[float, float]
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Part:
+class PartialMatch:
     """Some events that may become a detection, or are one, in order of time."""
 
     start: float
     end: float
     atoms: tuple[Atom, ...]
 
-    def joined(self, other: Part) -> Part:
+    def joined(self, other: PartialMatch) -> PartialMatch:
         """Give both together."""
         atoms = tuple(sorted(self.atoms + other.atoms))
-        return Part(atoms[0][0], atoms[-1][0], atoms)
+        return PartialMatch(atoms[0][0], atoms[-1][0], atoms)
 
 
 class Rule:
@@ -34,7 +34,7 @@ class Rule:
         self.window_s = window_s
         self.place = None if order is None else {name: number for number, name in enumerate(order)}
 
-    def fits(self, part: Part) -> bool:
+    def fits(self, part: PartialMatch) -> bool:
         """Tell whether events can be part of one detection."""
         if part.end - part.start > self.window_s:
             return False
@@ -45,7 +45,7 @@ class Rule:
             one[0] < other[0] and self.place[one[1]] < self.place[other[1]] for one, other in pairwise(atoms)
         )
 
-    def around(self, part: Part, leaves: Collection[str] = ()) -> Interval:
+    def around(self, part: PartialMatch, leaves: Collection[str] = ()) -> Interval:
         """Give when further events of a detection may happen: of any leaf, or of these."""
         low, high = part.end - self.window_s, part.start + self.window_s
         if self.place is None or not leaves:
@@ -55,7 +55,7 @@ class Rule:
         after = [time for time, name, _ in part.atoms if self.place[name] > max(places)]
         return max([low, *before]), min([high, *after])
 
-    def between(self, part: Part, leaf: str) -> Interval:
+    def between(self, part: PartialMatch, leaf: str) -> Interval:
         """Give when an event that must not occur would spoil a detection: strictly between these times."""
         if self.place is None:
             return part.start, part.end
@@ -65,22 +65,22 @@ class Rule:
         return max(before), min(after)
 
 
-class Parts:
-    """Parts of one kind, in order of their starts."""
+class MatchBuffer:
+    """Matches of one kind, in order of their starts."""
 
     def __init__(self) -> None:
-        self._parts: list[Part] = []
+        self._parts: list[PartialMatch] = []
         self.most = 0
 
     def __len__(self) -> int:
         return len(self._parts)
 
-    def add(self, part: Part) -> None:
+    def add(self, part: PartialMatch) -> None:
         """Keep a part."""
         insort(self._parts, part)
         self.most = max(self.most, len(self._parts))
 
-    def within(self, low: float, high: float) -> list[Part]:
+    def within(self, low: float, high: float) -> list[PartialMatch]:
         """Give the parts that lie wholly in an interval, its ends included."""
         first = bisect_left(self._parts, low, key=lambda part: part.start)
         last = bisect_right(self._parts, high, key=lambda part: part.start)
@@ -91,7 +91,7 @@ class Parts:
         del self._parts[: bisect_left(self._parts, time_s, key=lambda part: part.start)]
 
 
-def joins(rule: Rule, begun: Part, others: Sequence[Parts]) -> Iterator[Part]:
+def joins(rule: Rule, begun: PartialMatch, others: Sequence[MatchBuffer]) -> Iterator[PartialMatch]:
     """Give every way to join a part with one part of each of the others."""
     if not others:
         yield begun
@@ -106,22 +106,22 @@ def all_detections(
     rule: Rule,
     events: Mapping[str, Sequence[Atom]],
     negated: Sequence[str] = (),
-    spoiling: Callable[[Part, str], Interval] | None = None,
+    spoiling: Callable[[PartialMatch, str], Interval] | None = None,
 ) -> set[tuple[Atom, ...]]:
     """Find all detections in all events: what plans are judged by.
 
     `spoiling` says when an event of a leaf that must not occur spoils something; by default, between others.
     """
     between = rule.between if spoiling is None else spoiling
-    stores: dict[str, Parts] = {}
+    stores: dict[str, MatchBuffer] = {}
     for name, atoms in events.items():
-        stores[name] = Parts()
+        stores[name] = MatchBuffer()
         for atom in atoms:
-            stores[name].add(Part(atom[0], atom[0], (atom,)))
+            stores[name].add(PartialMatch(atom[0], atom[0], (atom,)))
     first, *others = [name for name in events if name not in negated]
     found = set()
     for atom in events[first]:
-        for part in joins(rule, Part(atom[0], atom[0], (atom,)), [stores[name] for name in others]):
+        for part in joins(rule, PartialMatch(atom[0], atom[0], (atom,)), [stores[name] for name in others]):
             spoiled = any(
                 low < other.start < high
                 for name in negated
@@ -160,7 +160,7 @@ class Asked:
             low, high = min(low, touching[0][0]), max(high, touching[-1][1])
         self.intervals[first:last] = [(low, high)]
 
-    def covers(self, part: Part) -> bool:
+    def covers(self, part: PartialMatch) -> bool:
         """Tell whether a part lies in what has been asked for."""
         return self._has((part.start, part.end))
 
@@ -198,11 +198,11 @@ class Candidates:
                 found.append(each)
         return found
 
-    def covers(self, part: Part) -> bool:
+    def covers(self, part: PartialMatch) -> bool:
         """Tell whether a part fits one of them."""
         return any(self.fits(part, each) for each in self._near(*self._of_first(part)))
 
-    def fits(self, part: Part, candidate: Candidate) -> bool:
+    def fits(self, part: PartialMatch, candidate: Candidate) -> bool:
         """Tell whether a part fits a candidate."""
         for time, leaf, _ in part.atoms:
             low, high = candidate[self._place[leaf]]
@@ -210,7 +210,7 @@ class Candidates:
                 return False
         return True
 
-    def _of_first(self, part: Part) -> Interval:
+    def _of_first(self, part: PartialMatch) -> Interval:
         time = next(time for time, leaf, _ in part.atoms if self._place[leaf] == 0)
         return time, time
 

@@ -7,7 +7,16 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from whimbrel.sim.pushpull.joining import Asked, Atom, Candidate, Candidates, Interval, Part, Parts, joins
+from whimbrel.sim.pushpull.joining import (
+    Asked,
+    Atom,
+    Candidate,
+    Candidates,
+    Interval,
+    MatchBuffer,
+    PartialMatch,
+    joins,
+)
 from whimbrel.sim.pushpull.plan import PUSH, Input, Junction, Leaf, leaves_of
 
 if TYPE_CHECKING:
@@ -20,10 +29,10 @@ AFTER_ALL_S = 1e-6
 class Node(ABC):
     """What source and joint have in common: above them is a junction that they push to, or that asks them."""
 
-    def __init__(self, run: Run, parent: Joint | None, number: int) -> None:
+    def __init__(self, run: Run, parent: JunctionNode | None, number: int) -> None:
         self.run, self.parent, self.number = run, parent, number
         self.is_pushed = parent is None or parent.junction.inputs[number].turn == PUSH
-        self.kept = Parts()
+        self.kept = MatchBuffer()
         self.sent: set[tuple[Atom, ...]] = set()
         run.nodes.append(self)
 
@@ -32,7 +41,7 @@ class Node(ABC):
         """The most parts that it kept."""
         return self.kept.most
 
-    def give(self, part: Part) -> None:
+    def give(self, part: PartialMatch) -> None:
         """Push a part, or keep it and send it if it has been asked for."""
         if self.is_pushed:
             self.send([part], "data")
@@ -43,10 +52,10 @@ class Node(ABC):
             self.send([part], "reply")
 
     @abstractmethod
-    def is_asked_for(self, part: Part) -> bool:
+    def is_asked_for(self, part: PartialMatch) -> bool:
         """Tell whether a part has been asked for."""
 
-    def send(self, parts: Sequence[Part], kind: str) -> None:
+    def send(self, parts: Sequence[PartialMatch], kind: str) -> None:
         """Send the parts that have not been sent.
 
         Only events travel: who has all events of a part puts it together again, so that one whose events all
@@ -61,21 +70,21 @@ class Node(ABC):
         self.run.world.carry(self.parent.paths[self.number], atoms, kind, take)
 
 
-class Source(Node):
+class SourceNode(Node):
     """A leaf at run time."""
 
-    def __init__(self, run: Run, leaf: Leaf, parent: Joint, number: int) -> None:
+    def __init__(self, run: Run, leaf: Leaf, parent: JunctionNode, number: int) -> None:
         super().__init__(run, parent, number)
         self.leaf = leaf
         self.asked = Asked()
 
-    def is_asked_for(self, part: Part) -> bool:
+    def is_asked_for(self, part: PartialMatch) -> bool:
         """Tell whether an event happened at a time that has been asked for."""
         return self.asked.covers(part)
 
     def happen(self, atom: Atom) -> None:
         """Let an event happen."""
-        self.give(Part(atom[0], atom[0], (atom,)))
+        self.give(PartialMatch(atom[0], atom[0], (atom,)))
 
     def ask(self, intervals: Sequence[Interval]) -> None:
         """Be asked for what happened, or will happen, at some times."""
@@ -83,23 +92,23 @@ class Source(Node):
         self.send([part for each in intervals for part in self.kept.within(*each)], "reply")
 
 
-class Joint(Node):
+class JunctionNode(Node):
     """A junction at run time."""
 
-    def __init__(self, run: Run, junction: Junction, parent: Joint | None, number: int = 0) -> None:
+    def __init__(self, run: Run, junction: Junction, parent: JunctionNode | None, number: int = 0) -> None:
         super().__init__(run, parent, number)
         self.junction = junction
         self.turns = junction.turns
         self.turn = {each: turn for turn, group in enumerate(self.turns) for each in group}
-        self.stores = [Parts() for _ in junction.inputs]
+        self.stores = [MatchBuffer() for _ in junction.inputs]
         self.leaves = [leaves_of(each.child) for each in junction.inputs]
         self.paths = [run.path(junction, each) for each in junction.inputs]
         self.requested = [self._requests(each) for each in junction.inputs]
         self.candidates = Candidates(run.plan.window_s, leaves_of(junction))
-        self.below: list[Source | Joint] = []
+        self.below: list[SourceNode | JunctionNode] = []
         for below, each in enumerate(junction.inputs):
             child = each.child
-            made = Joint if isinstance(child, Junction) else Source
+            made = JunctionNode if isinstance(child, Junction) else SourceNode
             self.below.append(made(run, child, self, below))  # type: ignore[arg-type]
 
     def _requests(self, each: Input) -> Asked | Candidates:
@@ -112,7 +121,7 @@ class Joint(Node):
         """The most parts that it kept of one input, or of its own."""
         return max(self.kept.most, *(store.most for store in self.stores))
 
-    def take(self, number: int, parts: Sequence[Part]) -> None:
+    def take(self, number: int, parts: Sequence[PartialMatch]) -> None:
         """Take parts of an input: find what they complete, and ask for what they now make possible."""
         if self.parent is None:
             for part in parts:
@@ -128,7 +137,7 @@ class Joint(Node):
         if not self.junction.inputs[number].negated:
             self._advance(number, parts)
 
-    def _advance(self, number: int, parts: Sequence[Part]) -> None:
+    def _advance(self, number: int, parts: Sequence[PartialMatch]) -> None:
         for until in range(self.turn[number], len(self.turns)):
             known = [other for group in self.turns[: until + 1] for other in group if other != number]
             stores = [self.stores[other] for other in known]
@@ -143,14 +152,14 @@ class Joint(Node):
                 for other in self.turns[until + 1]:
                     self._request(other, [self._around(each, self.leaves[other]) for each in joined])
 
-    def _around(self, part: Part, leaves: Sequence[str]) -> Candidate:
+    def _around(self, part: PartialMatch, leaves: Sequence[str]) -> Candidate:
         """Give when an event of each leaf would go with a part."""
         rule = self.run.rule
         if rule.place is None:
             return (rule.around(part),) * len(leaves)
         return tuple(rule.around(part, (leaf,)) for leaf in leaves)
 
-    def is_asked_for(self, part: Part) -> bool:
+    def is_asked_for(self, part: PartialMatch) -> bool:
         """Tell whether a part goes with something that has been asked about."""
         return self.candidates.covers(part)
 
@@ -175,16 +184,16 @@ class Joint(Node):
         """Ask an input for what goes with candidates, unless it has been asked for."""
         possible = [each for each in candidates if all(low <= high for low, high in each)]
         child, requested = self.below[number], self.requested[number]
-        if isinstance(child, Source) and isinstance(requested, Asked):
+        if isinstance(child, SourceNode) and isinstance(requested, Asked):
             intervals = requested.new(interval for (interval,) in possible)
             count, ask = len(intervals), partial(child.ask, intervals)
-        elif isinstance(child, Joint) and isinstance(requested, Candidates):
+        elif isinstance(child, JunctionNode) and isinstance(requested, Candidates):
             wanted = requested.new(possible)
             count, ask = len(wanted), partial(child.ask, wanted)
         if count:
             self.run.world.tell(self.paths[number][::-1], self.run.plan.request_b * count, ask)
 
-    def _complete(self, wholes: Sequence[Part]) -> None:
+    def _complete(self, wholes: Sequence[PartialMatch]) -> None:
         negated = [number for number, each in enumerate(self.junction.inputs) if each.negated]
         if not negated:
             for whole in wholes:
@@ -203,19 +212,19 @@ class Joint(Node):
             until = max(now + wait, *(self._waits_until(whole, number) for number in negated))
             self.run.clock.at(until + AFTER_ALL_S, partial(self._if_not_spoiled, whole, negated))
 
-    def _waits_until(self, whole: Part, number: int) -> float:
+    def _waits_until(self, whole: PartialMatch, number: int) -> float:
         """Give when the last event that might spoil something, and may still occur, would be here."""
         _, last = self.run.spoiling(whole, self.leaves[number][0])
         return last + self.run.delay_s(self.junction, self.junction.inputs[number])
 
-    def _if_not_spoiled(self, whole: Part, negated: Sequence[int]) -> None:
+    def _if_not_spoiled(self, whole: PartialMatch, negated: Sequence[int]) -> None:
         for number in negated:
             low, high = self.run.spoiling(whole, self.leaves[number][0])
             if any(low < part.start < high for part in self.stores[number].within(low, high)):
                 return
         self._found(whole)
 
-    def _found(self, whole: Part) -> None:
+    def _found(self, whole: PartialMatch) -> None:
         if self.parent is None:
             self.run.settled.setdefault(whole.atoms, self.run.clock.now)
             self.run.found.setdefault(whole.atoms, self.run.clock.now - whole.end)

@@ -19,8 +19,8 @@ from whimbrel.plan.routes import Routes, by_delay
 from whimbrel.sim.clock import Action, Clock
 from whimbrel.sim.links import Links
 from whimbrel.sim.messages import message
-from whimbrel.sim.pushpull.joining import Atom, Interval, Part, Rule, all_detections
-from whimbrel.sim.pushpull.nodes import Joint, Node, Source
+from whimbrel.sim.pushpull.joining import Atom, Interval, PartialMatch, Rule, all_detections
+from whimbrel.sim.pushpull.nodes import JunctionNode, Node, SourceNode
 from whimbrel.sim.pushpull.plan import PUSH, Input, Junction, PushPullPlan
 from whimbrel.sim.traffic import Traffic
 
@@ -111,10 +111,10 @@ def carry_out_plans(
     """
     world = World(network, seed)
     runs = {name: Run(plan, world) for name, plan in plans.items()}
-    leaves: dict[str, list[Source]] = defaultdict(list)
+    leaves: dict[str, list[SourceNode]] = defaultdict(list)
     for run in runs.values():
         for node in run.nodes:
-            if isinstance(node, Source):
+            if isinstance(node, SourceNode):
                 leaves[node.leaf.name].append(node)
                 world.sizes[node.leaf.name] = node.leaf.size_b
     for name, atoms in events.items():
@@ -202,7 +202,7 @@ class Run:
         """When an event came to the root."""
         self.keep_s = self._keep_s() if plan.keep_s is None else plan.keep_s
         self.nodes: list[Node] = []
-        self.root = Joint(self, plan.root, None)
+        self.root = JunctionNode(self, plan.root, None)
 
     def outcome(self, events: Mapping[str, Sequence[Atom]], minutes: float) -> PushPullOutcome:
         """Give what came of it."""
@@ -234,7 +234,7 @@ class Run:
         links = self.world.links.routes
         return sum(links.links(*hop)[0].delay_s for hop in pairwise(self.path(junction, each)))
 
-    def spoiling(self, whole: Part, leaf: str) -> Interval:
+    def spoiling(self, whole: PartialMatch, leaf: str) -> Interval:
         """Give when an event that must not occur may spoil a detection."""
         return self.rule.between(whole, leaf) if self.plan.is_amid else self.rule.around(whole)
 

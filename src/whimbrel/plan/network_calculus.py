@@ -1,7 +1,7 @@
 """How long deliveries take at the most, when links and brokers are busy: deterministic network calculus.
 
 - **Streams** are token buckets: in any t seconds a feed sends at most burst + rate t bytes. What is known of
-  bursts at higher rates counts, too (`whimbrel.plan.envelopes`). A task gives its
+  bursts at higher rates counts, too (`whimbrel.plan.arrival_curves`). A task gives its
   share of every byte that it reads, so that its bucket is that share of those of its inputs, and at least an
   event.
 - **Delay makes bursts.** If all of a stream reaches a place between `soon` and `late` seconds after it
@@ -17,7 +17,7 @@
   also in circles. From no delays at all, both are worked out until nothing changes. What bounds everything
   up to a moment then bounds it at the next one, too, so it always does. Where rates are too high, or nothing
   comes to rest, the bound is infinite.
-- **Changes.** Who moves sends and is sent to on other ways (`whimbrel.plan.trips`). On every server, all
+- **Changes.** Who moves sends and is sent to on other ways (`whimbrel.plan.handover`). On every server, all
   count together that may be there at one time: as long after a change as anything may be under way.
 - **Lost messages** are sent again. A message counts as often as it may have to be sent but for one in a
   million.
@@ -30,11 +30,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
 
-from whimbrel.plan.envelopes import Envelope, envelope
+from whimbrel.plan.arrival_curves import ArrivalCurve, arrival_curve
+from whimbrel.plan.handover import MessagePath, Participant, forwarded_to, message_paths, participant
 from whimbrel.plan.routes import Routes
 from whimbrel.plan.servers import Flow, Hops, Server, direction_of
 from whimbrel.plan.timeline import Timeline
-from whimbrel.plan.trips import Party, Trip, party, sent_on, trips
 from whimbrel.plan.workload import Delivery, Feed, Task
 
 ORDER_B = 40.0
@@ -63,7 +63,7 @@ def bounds(
     routes: Routes,
     sending: Sending = Sending(),  # noqa: B008 (frozen)
 ) -> tuple[float, ...]:
-    """Give the longest delay of every delivery: nothing takes longer, however streams come together."""
+    """Return the longest delay of every delivery: nothing takes longer, however streams come together."""
     slack = 0.0
     for attempt in range(WIDENINGS):
         found = _System(line, routes, sending, slack)
@@ -80,7 +80,7 @@ def bounds(
 class _Leg:
     """A stream on its way to those who read it at one place."""
 
-    trips: list[tuple[Trip, Hops, list[tuple[str, Server, Flow]]]]
+    message_paths: list[tuple[MessagePath, Hops, list[tuple[str, Server, Flow]]]]
     """Each way, what is passed on it, and at its end the work of tasks."""
     tasks: list[str]
     deliveries: list[int]
@@ -96,17 +96,17 @@ class _Bucket:
     burst_b: float
     rate_hz: float
     burst: float
-    peaks: Envelope = ()
+    peaks: ArrivalCurve = ()
     """Further buckets of bytes."""
 
-    def on_wire(self, header_b: float, header_hz: float, headers: float) -> Envelope:
-        """Give what may be sent, with so many headers besides those of messages."""
+    def on_wire(self, header_b: float, header_hz: float, headers: float) -> ArrivalCurve:
+        """Return what may be sent, with so many headers besides those of messages."""
         more_b_s, more_b = header_b * (self.rate_hz + header_hz), header_b * (self.burst + headers)
         lines = ((self.rate_b_s, self.burst_b), *self.peaks)
-        return envelope((rate + more_b_s, burst + more_b) for rate, burst in lines)
+        return arrival_curve((rate + more_b_s, burst + more_b) for rate, burst in lines)
 
 
-def _peaks(stream: Feed | Task) -> Envelope:
+def _peaks(stream: Feed | Task) -> ArrivalCurve:
     return tuple((rate, max(burst, stream.size_b)) for rate, burst in stream.peaks)
 
 
@@ -123,7 +123,7 @@ class _System:
         for task in self.workload.tasks:
             self.buckets[task.name] = self._bucket(task)
         self.hosts = {
-            task.name: self._party(line.host(task.name), is_task=True) for task in self.workload.tasks
+            task.name: self._participant(line.host(task.name), is_task=True) for task in self.workload.tasks
         }
         self.legs = {name: self._legs(name) for name in self.buckets}
         self.ready_s = dict.fromkeys(self.buckets, 0.0)
@@ -137,7 +137,7 @@ class _System:
     # -- streams ---------------------------------------------------------------------------------------------
 
     def _bucket(self, stream: Feed | Task) -> _Bucket:
-        """Give the bucket of a stream whose inputs have theirs."""
+        """Return the bucket of a stream whose inputs have theirs."""
         if isinstance(stream, Feed):
             burst = max(stream.burst_b, stream.size_b)
             count = burst / stream.size_b if stream.size_b else 1.0
@@ -160,23 +160,23 @@ class _System:
             _peaks(stream),
         )
 
-    def _party(self, steps: tuple[tuple[float, str], ...], *, is_task: bool = False) -> Party:
-        found = party(steps, self.line.until_s, is_task=is_task)
-        return found if len(found.stays) > 1 else Party(found.stays)
+    def _participant(self, steps: tuple[tuple[float, str], ...], *, is_task: bool = False) -> Participant:
+        found = participant(steps, self.line.until_s, is_task=is_task)
+        return found if len(found.stays) > 1 else Participant(found.stays)
 
-    def _sender(self, name: str) -> Party:
-        return self.hosts[name] if name in self.hosts else self._party(self.line.origin(name))
+    def _sender(self, name: str) -> Participant:
+        return self.hosts[name] if name in self.hosts else self._participant(self.line.origin(name))
 
     def _legs(self, name: str) -> list[_Leg]:
-        """Give a leg for each place where a stream is read, with all the ways to it."""
+        """Return a leg for each place where a stream is read, with all the ways to it."""
         is_told = self.sending.heartbeat_s > 0
-        readers: dict[tuple[Party, bool], _Leg] = {}
+        readers: dict[tuple[Participant, bool], _Leg] = {}
         for task in self.workload.readers[name]:
             readers.setdefault((self.hosts[task.name], False), _Leg([], [], [])).tasks.append(task.name)
         for number, delivery in enumerate(self.workload.deliveries):
             if delivery.stream == name:
                 # The engine sends detections apart from what other tasks read of the same definition.
-                key = (self._party(self.line.place(delivery.at)), is_told)
+                key = (self._participant(self.line.place(delivery.at)), is_told)
                 readers.setdefault(key, _Leg([], [], [])).deliveries.append(number)
         bucket, sender = self.buckets[name], self._sender(name)
         for key, leg in readers.items():
@@ -184,28 +184,28 @@ class _System:
             others = readers.values() if len(key[0].stays) > 1 else [leg]
             heard = sum(len(each.tasks) + len(each.deliveries) for each in others)
             buckets = self._on_wire(bucket, heard)
-            for trip in trips(sender, key[0], self.slack_s):
-                hops = self._hops((name, key), trip, buckets)
-                leg.trips.append((trip, hops, self._works(name, leg.tasks, trip)))
+            for path in message_paths(sender, key[0], self.slack_s):
+                hops = self._hops((name, key), path, buckets)
+                leg.message_paths.append((path, hops, self._works(name, leg.tasks, path)))
         return list(readers.values())
 
-    def _on_wire(self, bucket: _Bucket, readers: int) -> Envelope:
-        """Give bytes a second and at once, with headers and what tells that time goes on."""
+    def _on_wire(self, bucket: _Bucket, readers: int) -> ArrivalCurve:
+        """Return bytes a second and at once, with headers and what tells that time goes on."""
         header = self.sending.header_b * readers
         if not self.sending.heartbeat_s:
             return bucket.on_wire(header, 0.0, 0.0)
         return bucket.on_wire(max(header, ORDER_B * readers), 1 / self.sending.heartbeat_s, 1.0)
 
-    def _hops(self, key: object, trip: Trip, buckets: Envelope) -> Hops:
-        servers = [each for a, b in pairwise(trip.places) for each in self._way(a, b)]
+    def _hops(self, key: object, path: MessagePath, buckets: ArrivalCurve) -> Hops:
+        servers = [each for a, b in pairwise(path.places) for each in self._way(a, b)]
         found = [(each, each.flow(key, buckets)) for each in servers]
         for server, flow in dict.fromkeys(found):
-            flow.stays.append((trip.start_s, trip.end_s + self.slack_s, servers.count(server)))
+            flow.stays.append((path.start_s, path.end_s + self.slack_s, servers.count(server)))
         return found
 
-    def _works(self, name: str, tasks: list[str], trip: Trip) -> list[tuple[str, Server, Flow]]:
+    def _works(self, name: str, tasks: list[str], path: MessagePath) -> list[tuple[str, Server, Flow]]:
         """Let tasks at the end of a way work on what comes, where that takes time."""
-        broker = self.network[trip.places[-1]]
+        broker = self.network[path.places[-1]]
         if math.isinf(broker.capacity):
             return []
         server = self.brokers.setdefault(broker.name, Server(broker.capacity))
@@ -217,7 +217,7 @@ class _System:
             bucket = self.buckets[name]
             lines = bucket.on_wire(0.0, 0.0, 0.0)
             flow = server.flow((each, name), tuple((work * rate, work * burst) for rate, burst in lines))
-            flow.stays.append((trip.start_s, trip.end_s + self.slack_s, 1))
+            flow.stays.append((path.start_s, path.end_s + self.slack_s, 1))
             found.append((each, server, flow))
         return found
 
@@ -228,7 +228,7 @@ class _System:
         return [*self.links.values(), *self.brokers.values()]
 
     def _way(self, start: str, end: str) -> list[Server]:
-        """Give the directions of links from one broker to another."""
+        """Return the directions of links from one broker to another."""
         key = (start, end)
         if key not in self._ways:
             self._ways[key] = []
@@ -239,7 +239,7 @@ class _System:
         return self._ways[key]
 
     def _way_s(self, places: Iterable[str]) -> float:
-        """Give how long a message takes from one broker to others, one after the other."""
+        """Return how long a message takes from one broker to others, one after the other."""
         return sum(each.delay_s + each.latency_s for a, b in pairwise(places) for each in self._way(a, b))
 
     # -- changes of brokers ----------------------------------------------------------------------------------
@@ -252,7 +252,7 @@ class _System:
             for name in self.buckets
             for each in (
                 self._sender(name),
-                *(self._party(self.line.place(d.at)) for d in self._wanted(name)),
+                *(self._participant(self.line.place(d.at)) for d in self._wanted(name)),
             )
         )
 
@@ -264,7 +264,7 @@ class _System:
         for name in self.buckets:
             sender = self._sender(name)
             for delivery in self._wanted(name):
-                for time, _, after in self._party(self.line.place(delivery.at)).changes:
+                for time, _, after in self._participant(self.line.place(delivery.at)).changes:
                     self._order(time, [(after, *there) for there in self._around(sender, time)])
             for task in self.workload.readers[name]:
                 for time, before, _ in self.hosts[task.name].changes:
@@ -277,11 +277,11 @@ class _System:
                     header = self.sending.header_b
                     server.states += [(time, task.fixed_b + header), (time, task.window_b + header)]
 
-    def _around(self, sender: Party, time_s: float) -> list[tuple[str, ...]]:
-        """Give where a sender may be asked at about a time, and where the order is sent on to."""
+    def _around(self, sender: Participant, time_s: float) -> list[tuple[str, ...]]:
+        """Return where a sender may be asked at about a time, and where the order is sent on to."""
         slack = self.slack_s
         return [
-            (each.broker, *sent_on(sender, number, time_s + 2 * slack))
+            (each.broker, *forwarded_to(sender, number, time_s + 2 * slack))
             for number, each in enumerate(sender.stays)
             if each.start_s - slack <= time_s + slack and each.end_s + slack >= time_s - slack
         ]
@@ -290,14 +290,14 @@ class _System:
         """Count an order that takes one of several ways."""
         self.orders.append(ways)
         for places in ways:
-            trip = Trip(time_s - self.slack_s, time_s + self.slack_s, places)
-            self._hops(len(self.orders), trip, ((0.0, ORDER_B),))
+            path = MessagePath(time_s - self.slack_s, time_s + self.slack_s, places)
+            self._hops(len(self.orders), path, ((0.0, ORDER_B),))
 
     def _orders_s(self, ways: Iterable[tuple[str, ...]]) -> float:
         return max((self._way_s(places) for places in ways), default=0.0)
 
     def _move_s(self, task: str) -> float:
-        """Give how long what comes for a task may have to wait while it moves.
+        """Return how long what comes for a task may have to wait while it moves.
 
         Its senders are told, and tell where what they sent to the old broker ends; the old broker works until
         it has all of that, and then its state follows.
@@ -366,7 +366,7 @@ class _System:
 
     def _go(self, name: str, leg: _Leg) -> None:
         leg.late_s, leg.soon_s = 0.0, math.inf
-        for trip, hops, works in leg.trips:
+        for path, hops, works in leg.message_paths:
             late, soon = self.ready_s[name], self.soon_s[name]
             for server, flow in hops:
                 flow.late_s, flow.soon_s = max(flow.late_s, late), min(flow.soon_s, soon)
@@ -376,11 +376,11 @@ class _System:
                 # What came while a task moved is worked on together when it has arrived.
                 flow.late_s = max(flow.late_s, late + self.moving_s[task])
                 flow.soon_s = min(flow.soon_s, soon)
-            leg.late_s = max(leg.late_s, late + (self._work_s(trip.places[-1]) if works else 0.0))
+            leg.late_s = max(leg.late_s, late + (self._work_s(path.places[-1]) if works else 0.0))
             leg.soon_s = min(leg.soon_s, soon)
 
     def _make(self, name: str) -> None:
-        """Give when a task has made what it makes, from when its inputs came."""
+        """Return when a task has made what it makes, from when its inputs came."""
         late, soon = 0.0, math.inf
         for each in self.workload.task[name].inputs:
             leg = next(leg for leg in self.legs[each] if name in leg.tasks)
@@ -391,14 +391,14 @@ class _System:
         self.soon_s[name] = 0.0 if math.isinf(soon) else soon
 
     def delays_s(self) -> tuple[float, ...]:
-        """Give the longest delay of every delivery."""
+        """Return the longest delay of every delivery."""
         found = {
             number: leg.late_s for legs in self.legs.values() for leg in legs for number in leg.deliveries
         }
         return tuple(found[number] for number in range(len(self.workload.deliveries)))
 
     def needed_s(self) -> float:
-        """Give how long after a change something may still be as it was before."""
+        """Return how long after a change something may still be as it was before."""
         under_way = max((leg.late_s for legs in self.legs.values() for leg in legs), default=0.0)
         busy = max((server.busy_s for server in self._servers), default=0.0)
         news = max((self._orders_s(ways) for ways in self.orders), default=0.0)

@@ -7,12 +7,12 @@ from typing import Any
 
 
 def fields(item: object, *names: str) -> dict[str, Any]:
-    """Give some fields of an item, by name."""
+    """Return some fields of an item, by name."""
     return {name: getattr(item, name) for name in names}
 
 
 def finite(number: float) -> float | None:
-    """Give a number, or None where it has no bound."""
+    """Return a number, or None where it has no bound."""
     return number if math.isfinite(number) else None
 
 

@@ -11,8 +11,8 @@ from whimbrel.plan.migration.plan import NOWHERE, Ints
 from whimbrel.plan.network import Network
 
 
-def nearby(network: Network, present: Iterable[int], range_m: float) -> Ints:
-    """Give the brokers whose areas are closer than a range to those of the present ones, and all above them.
+def brokers_within(network: Network, present: Iterable[int], range_m: float) -> Ints:
+    """Return brokers whose areas are closer than a range to those of the present ones, and all above them.
 
     With a range of 0 these are the brokers, on all levels, that serve a part of the same area. Brokers
     without an area are chosen only if they are present, or above one that is chosen.

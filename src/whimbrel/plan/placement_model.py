@@ -22,7 +22,7 @@ from whimbrel.plan.routes import Floats, Ints, Routes, by_delay
 from whimbrel.plan.timeline import Timeline, at_time
 from whimbrel.plan.workload import Feed, Task, Workload
 
-Fixed = Mapping[str, str]
+FixedHosts = Mapping[str, str]
 """For every task the broker that runs it."""
 
 
@@ -35,7 +35,7 @@ class Situation:
     ends: frozenset[str]
 
 
-class Board:
+class PlacementModel:
     """Tries out fixed hosts.
 
     Parameters
@@ -125,13 +125,13 @@ class Board:
         return tuple(Situation(share, *key) for key, share in shares.items())
 
     def places(self, at: str) -> tuple[str, ...]:
-        """Give the brokers that a broker (itself) or a mover is at, at any time."""
+        """Return the brokers that a broker (itself) or a mover is at, at any time."""
         return tuple(dict.fromkeys(broker for _, broker in self.line.place(at)))
 
     # -- costs -----------------------------------------------------------------------------------------------
 
     def distance(self, origin: str, end: str) -> float:
-        """Give what a byte a second adds on the way between two brokers, either way.
+        """Return what a byte a second adds on the way between two brokers, either way.
 
         Ways are found from one broker to all others, which takes long in large networks. A task that is tried
         on every broker is always tried against the same few others: those who are asked for the most.
@@ -144,14 +144,14 @@ class Board:
         return float(self.routes.from_broker(start).weight[self.network.number[other]])
 
     def crossed(self, origin: str, ends: frozenset[str]) -> tuple[Link, ...]:
-        """Give the links that a stream crosses from one broker to several, once for each way."""
+        """Return the links that a stream crosses from one broker to several, once for each way."""
         key = (origin, ends)
         if key not in self._crossed:
             self._crossed[key] = crossed(self.routes, origin, ends)
         return self._crossed[key]
 
-    def stream_cost(self, name: str, hosts: Fixed) -> float:
-        """Give what a stream costs; readers without a host are left out."""
+    def stream_cost(self, name: str, hosts: FixedHosts) -> float:
+        """Return what a stream costs; readers without a host are left out."""
         readers = frozenset(hosts[task.name] for task in self.workload.readers[name] if task.name in hosts)
         found = 0.0
         for each in self.situations[name]:
@@ -159,12 +159,12 @@ class Board:
             found += each.share * sum(self.distance(origin, end) for end in sorted(readers | each.ends))
         return found * self.streams[name].bytes_s
 
-    def cost_around(self, task: Task, hosts: Fixed) -> float:
-        """Give what the streams cost that depend on where a task is: those it reads, and its own."""
+    def cost_around(self, task: Task, hosts: FixedHosts) -> float:
+        """Return what the streams cost that depend on where a task is: those it reads, and its own."""
         return sum(self.stream_cost(name, hosts) for name in dict.fromkeys((*task.inputs, task.name)))
 
-    def cost(self, hosts: Fixed) -> float:
-        """Give what all streams cost together; those of tasks without a host are left out."""
+    def cost(self, hosts: FixedHosts) -> float:
+        """Return what all streams cost together; those of tasks without a host are left out."""
         return sum(
             self.stream_cost(name, hosts)
             for name in self.streams
@@ -174,11 +174,11 @@ class Board:
     # -- costs for all candidates at once --------------------------------------------------------------------
 
     def distances(self, end: str) -> Floats:
-        """Give what a byte a second adds on the way between each candidate and a broker."""
+        """Return what a byte a second adds on the way between each candidate and a broker."""
         return self.routes.from_broker(end).weight[self._numbers]
 
-    def costs_around(self, tasks: Sequence[Task], hosts: Fixed) -> Floats:
-        """Give what the streams around tasks cost, if all of these tasks ran on one candidate: for each."""
+    def costs_around(self, tasks: Sequence[Task], hosts: FixedHosts) -> Floats:
+        """Return what the streams around tasks cost, if all of these tasks ran on one candidate: for each."""
         moved = {task.name for task in tasks}
         stay = {name: host for name, host in hosts.items() if name not in moved}
         touched = dict.fromkeys(name for task in tasks for name in (*task.inputs, task.name))
@@ -187,8 +187,8 @@ class Board:
             found += self._stream_costs(name, moved, stay)
         return found
 
-    def _stream_costs(self, name: str, moved: Set[str], stay: Fixed) -> Floats:
-        """Give what a stream costs for each candidate that makes it or reads it, in place of those moved."""
+    def _stream_costs(self, name: str, moved: Set[str], stay: FixedHosts) -> Floats:
+        """Cost a stream for each candidate that makes it or reads it, in place of those moved."""
         readers = [task.name for task in self.workload.readers[name]]
         fixed = frozenset(stay[reader] for reader in readers if reader in stay)
         is_read = not moved.isdisjoint(readers)
@@ -231,8 +231,8 @@ class Board:
         """Whether any delivery can be late."""
         return any(each.latency_s < float("inf") for each in self.workload.deliveries)
 
-    def excess(self, hosts: Fixed) -> float:
-        """Give by how much hosts ask too much: what is over each limit, as a share of it, in all."""
+    def excess(self, hosts: FixedHosts) -> float:
+        """Return by how much hosts ask too much: what is over each limit, as a share of it, in all."""
         found = self.broker_excess(hosts)
         if self.has_narrow_links:
             found += sum(_over(load, room(link)) for link, load in self.loads(hosts).items())
@@ -259,15 +259,15 @@ class Board:
         )
 
     def _feeds_of(self, stream: str) -> list[Feed]:
-        """Give the feeds that a stream is made from."""
+        """Return the feeds that a stream is made from."""
         needed = {stream}
         for task in reversed(self.workload.tasks):
             if task.name in needed:
                 needed.update(task.inputs)
         return [feed for feed in self.workload.feeds if feed.name in needed]
 
-    def broker_excess(self, hosts: Fixed) -> float:
-        """Give by how much hosts ask too much of brokers: what is over each limit, as a share of it."""
+    def broker_excess(self, hosts: FixedHosts) -> float:
+        """Return by how much hosts ask too much of brokers: what is over each limit, as a share of it."""
         work: dict[str, float] = {}
         state: dict[str, float] = {}
         for name, host in hosts.items():
@@ -279,8 +279,8 @@ class Board:
             for host in work
         )
 
-    def loads(self, hosts: Fixed) -> dict[Link, float]:
-        """Give the bytes a second on each link, with every stream at its worst."""
+    def loads(self, hosts: FixedHosts) -> dict[Link, float]:
+        """Return the bytes a second on each link, with every stream at its worst."""
         found: dict[Link, float] = {}
         for name, stream in self.streams.items():
             if name not in self.workload.feed and name not in hosts:
@@ -293,8 +293,8 @@ class Board:
                 found[link] = found.get(link, 0.0) + times * stream.bytes_s
         return found
 
-    def delays(self, hosts: Fixed) -> list[float]:
-        """Give the longest delay of each delivery, with movers where it is worst; 0 for what has no host."""
+    def delays(self, hosts: FixedHosts) -> list[float]:
+        """Bound the delay of each delivery, with movers where it is worst; 0 for what has no host."""
         ready: dict[str, float] = {}
         for task in self.workload.tasks:
             if task.name in hosts:
@@ -311,7 +311,9 @@ class Board:
             for each in self.workload.deliveries
         ]
 
-    def _arrival(self, stream: str, hosts: Fixed, ends: tuple[str, ...], ready: Mapping[str, float]) -> float:
+    def _arrival(
+        self, stream: str, hosts: FixedHosts, ends: tuple[str, ...], ready: Mapping[str, float]
+    ) -> float:
         if stream in self.workload.feed:
             origins = self.places(self.workload.feed[stream].at)
         elif stream in hosts:

@@ -20,7 +20,7 @@ ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Value:
+class FlowScore:
     """How good an assignment is: what does not overload anything is better, then what flows least."""
 
     overload: float
@@ -33,14 +33,14 @@ class Value:
         """Tell whether no broker and no link is overloaded."""
         return self.overload <= ROUNDING
 
-    def beats(self, other: Value) -> bool:
+    def beats(self, other: FlowScore) -> bool:
         """Tell whether it is better by more than sums of the same numbers in another order differ."""
         if abs(self.overload - other.overload) > ROUNDING:
             return self.overload < other.overload
         return self.volume_b_s < other.volume_b_s - ROUNDING * (1.0 + other.volume_b_s)
 
 
-class Ground:
+class FlowModel:
     """What does not change while hosts do: streams, brokers and ways as numbers."""
 
     def __init__(self, workload: Workload, network: Network, routes: Routes | None = None) -> None:
@@ -69,7 +69,7 @@ class Ground:
         return self.network.number[name]
 
     def way(self, start: int, end: int) -> tuple[int, ...]:
-        """Give the numbers of the links on the way between two brokers."""
+        """Return the numbers of the links on the way between two brokers."""
         if (start, end) not in self._ways:
             names = self.network.brokers
             links = self.routes.links(names[start].name, names[end].name)
@@ -92,36 +92,36 @@ class Ground:
         return self._hops[start]
 
 
-class Flows:
+class FlowAssignment:
     """Hosts of all tasks, and what flows because of them. A stream goes once to each broker that reads it.
 
     A move changes sums and lists of plain numbers: a search tries thousands, each of a few streams.
     """
 
-    def __init__(self, ground: Ground, hosts: Hosts) -> None:
-        self.ground = ground
-        self._hosts = [self._host(hosts, name) for name in ground.tasks]
+    def __init__(self, model: FlowModel, hosts: Hosts) -> None:
+        self.model = model
+        self._hosts = [self._host(hosts, name) for name in model.tasks]
         self._sent: Counter[tuple[str, int, int]] = Counter()
         self._volume = 0.0
         self._over = 0.0
-        self._capacity: list[float] = ground.capacity.tolist()
-        self._bandwidth: list[float] = ground.bandwidth.tolist()
+        self._capacity: list[float] = model.capacity.tolist()
+        self._bandwidth: list[float] = model.bandwidth.tolist()
         self._work = [0.0] * len(self._capacity)
         self._load = [0.0] * len(self._bandwidth)
         for capacity in (*self._capacity, *self._bandwidth):
             self._over += _excess(0.0, capacity)  # what a broker knows to be left may be below nothing
-        for number, task in enumerate(ground.workload.tasks):
+        for number, task in enumerate(model.workload.tasks):
             self._use(self._work, self._capacity, self._hosts[number], task.work)
             for stream in task.inputs:
                 self._send(stream, self._made_at(stream), self._hosts[number], 1)
-        for stream, targets in ground.targets.items():
+        for stream, targets in model.targets.items():
             for target in targets:
                 self._send(stream, self._made_at(stream), target, 1)
 
     def _host(self, hosts: Hosts, name: str) -> int:
         if name not in hosts:
             raise NetworkError(f"no broker is given for the task {name!r}", "give one for every task")
-        return self.ground.network.number[hosts[name]]
+        return self.model.network.number[hosts[name]]
 
     @property
     def work(self) -> Floats:
@@ -136,8 +136,8 @@ class Flows:
     @property
     def hosts(self) -> dict[str, str]:
         """The broker of each task."""
-        brokers = self.ground.network.brokers
-        return {name: brokers[self._hosts[n]].name for n, name in enumerate(self.ground.tasks)}
+        brokers = self.model.network.brokers
+        return {name: brokers[self._hosts[n]].name for n, name in enumerate(self.model.tasks)}
 
     @property
     def numbers(self) -> tuple[int, ...]:
@@ -145,22 +145,20 @@ class Flows:
         return tuple(self._hosts)
 
     def at(self, task: int) -> int:
-        """Give the number of the broker of a task."""
+        """Return the number of the broker of a task."""
         return self._hosts[task]
 
-    def value(self) -> Value:
+    def value(self) -> FlowScore:
         """Tell how good these hosts are."""
-        return Value(self._over if self._over > ROUNDING else 0.0, self._volume)
+        return FlowScore(self._over if self._over > ROUNDING else 0.0, self._volume)
 
     def packets_s(self, packet_b: float) -> float:
         """Count packets a second, once a hop: an event takes as many as it fills, the last one partly."""
         total = 0.0
         for (name, start, end), readers in self._sent.items():
             if readers > 0:
-                stream = self.ground.workload.stream(name)
-                total += (
-                    stream.rate_hz * math.ceil(stream.size_b / packet_b) * self.ground.ways(start, end)[0]
-                )
+                stream = self.model.workload.stream(name)
+                total += stream.rate_hz * math.ceil(stream.size_b / packet_b) * self.model.ways(start, end)[0]
         return total
 
     def move(self, task: int, broker: int) -> None:
@@ -168,7 +166,7 @@ class Flows:
         before = self._hosts[task]
         if before == broker:
             return
-        given = self.ground.workload.tasks[task]
+        given = self.model.workload.tasks[task]
         self._use(self._work, self._capacity, before, -given.work)
         self._use(self._work, self._capacity, broker, given.work)
         for stream in given.inputs:
@@ -176,27 +174,27 @@ class Flows:
             self._send(stream, made, before, -1)
             self._send(stream, made, broker, 1)
         self._hosts[task] = broker
-        for reader in self.ground.readers[given.name]:
+        for reader in self.model.readers[given.name]:
             self._resend(given.name, before, broker, self._hosts[reader])
-        for target in self.ground.targets[given.name]:
+        for target in self.model.targets[given.name]:
             self._resend(given.name, before, broker, target)
 
     def pull(self, group: Collection[int]) -> Floats:
         """Estimate the volume of what comes into and goes out of a group, for each broker that may run it."""
-        ground, volume = self.ground, np.zeros(len(self.ground.capacity))
+        model, volume = self.model, np.zeros(len(self.model.capacity))
         for task in group:
-            given = ground.workload.tasks[task]
+            given = model.workload.tasks[task]
             for stream in given.inputs:
-                if ground.task.get(stream) not in group:
-                    volume += ground.bytes_s[stream] * ground.hops(self._made_at(stream))
-            outside = {self._hosts[reader] for reader in ground.readers[given.name] if reader not in group}
-            for to in outside.union(ground.targets[given.name]):
-                volume += ground.bytes_s[given.name] * ground.hops(to)
+                if model.task.get(stream) not in group:
+                    volume += model.bytes_s[stream] * model.hops(self._made_at(stream))
+            outside = {self._hosts[reader] for reader in model.readers[given.name] if reader not in group}
+            for to in outside.union(model.targets[given.name]):
+                volume += model.bytes_s[given.name] * model.hops(to)
         return volume
 
     def _made_at(self, stream: str) -> int:
-        ground = self.ground
-        return ground.origin[stream] if stream in ground.origin else self._hosts[ground.task[stream]]
+        model = self.model
+        return model.origin[stream] if stream in model.origin else self._hosts[model.task[stream]]
 
     def _resend(self, stream: str, before: int, now: int, to: int) -> None:
         self._send(stream, before, to, -1)
@@ -211,8 +209,8 @@ class Flows:
         self._sent[key] = had + readers
         if (had > 0) == (had + readers > 0):
             return
-        change = math.copysign(self.ground.bytes_s[stream], readers)
-        way, narrow = self.ground.ways(start, end)
+        change = math.copysign(self.model.bytes_s[stream], readers)
+        way, narrow = self.model.ways(start, end)
         self._volume += change * way
         for link in narrow:
             self._use(self._load, self._bandwidth, link, change)

@@ -16,7 +16,7 @@ from whimbrel.plan.timeline import Steps
 
 
 @dataclass(frozen=True, slots=True)
-class Stay:
+class BrokerInterval:
     """Someone is at a broker, from a time to a time."""
 
     start_s: float
@@ -25,7 +25,7 @@ class Stay:
 
 
 @dataclass(frozen=True, slots=True)
-class Trip:
+class MessagePath:
     """A way that messages may take which are sent between two times: from a broker to others, in order."""
 
     start_s: float
@@ -34,10 +34,10 @@ class Trip:
 
 
 @dataclass(frozen=True, slots=True)
-class Party:
+class Participant:
     """Who sends or reads a stream: where it is when."""
 
-    stays: tuple[Stay, ...]
+    stays: tuple[BrokerInterval, ...]
     is_task: bool = False
 
     @property
@@ -46,8 +46,8 @@ class Party:
         return [(a.end_s, a.broker, b.broker) for a, b in zip(self.stays, self.stays[1:], strict=False)]
 
 
-def party(steps: Steps, until_s: float, *, is_task: bool = False) -> Party:
-    """Give the stays of someone up to the end of the time; the first has no beginning, the last no end."""
+def participant(steps: Steps, until_s: float, *, is_task: bool = False) -> Participant:
+    """Return the stays of someone up to the end of the time; the first has no beginning, the last no end."""
     times: list[float] = []
     brokers: list[str] = []
     for number, (time, broker) in enumerate(steps):
@@ -57,11 +57,11 @@ def party(steps: Steps, until_s: float, *, is_task: bool = False) -> Party:
             times.append(time)
             brokers.append(broker)
     ends = [*times[1:], math.inf]
-    return Party(tuple(map(Stay, times, ends, brokers)), is_task)
+    return Participant(tuple(map(BrokerInterval, times, ends, brokers)), is_task)
 
 
-def trips(sender: Party, reader: Party, slack_s: float) -> list[Trip]:
-    """Give the ways from one to the other.
+def message_paths(sender: Participant, reader: Participant, slack_s: float) -> list[MessagePath]:
+    """Return the ways from one to the other.
 
     Parameters
     ----------
@@ -74,28 +74,31 @@ def trips(sender: Party, reader: Party, slack_s: float) -> list[Trip]:
         for number, other in enumerate(_widened(reader, slack_s)):
             start, end = max(one.start_s, other.start_s), min(one.end_s, other.end_s)
             if start <= end:
-                found.append(Trip(start, end, (one.broker, other.broker)))
+                found.append(MessagePath(start, end, (one.broker, other.broker)))
             if reader.is_task or math.isinf(other.end_s):
                 continue
             start = max(one.start_s, other.start_s, other.end_s - slack_s)
             end = min(one.end_s, other.end_s + slack_s)
             if start <= end:
-                after = sent_on(reader, number, end + slack_s)
-                found.append(Trip(start, end, (one.broker, other.broker, *after)))
+                after = forwarded_to(reader, number, end + slack_s)
+                found.append(MessagePath(start, end, (one.broker, other.broker, *after)))
     return found
 
 
-def _widened(party: Party, slack_s: float) -> Iterable[Stay]:
-    """Give the stays; those of a task begin and end when its move does, which is not known exactly."""
-    if not party.is_task:
-        return party.stays
-    return [Stay(each.start_s - slack_s, each.end_s + slack_s, each.broker) for each in party.stays]
+def _widened(participant: Participant, slack_s: float) -> Iterable[BrokerInterval]:
+    """Return the stays; those of a task begin and end when its move does, which is not known exactly."""
+    if not participant.is_task:
+        return participant.stays
+    return [
+        BrokerInterval(each.start_s - slack_s, each.end_s + slack_s, each.broker)
+        for each in participant.stays
+    ]
 
 
-def sent_on(party: Party, number: int, until_s: float) -> tuple[str, ...]:
-    """Give the brokers that a message is sent on to when it comes too late for someone, one by one."""
+def forwarded_to(participant: Participant, number: int, until_s: float) -> tuple[str, ...]:
+    """Return the brokers that a message is sent on to when it comes too late for someone, one by one."""
     return tuple(
         after.broker
-        for before, after in zip(party.stays[number:], party.stays[number + 1 :], strict=False)
+        for before, after in zip(participant.stays[number:], participant.stays[number + 1 :], strict=False)
         if before.end_s <= until_s
     )

@@ -17,7 +17,7 @@ Floats = npt.NDArray[np.float64]
 
 
 def _erf(x: Floats) -> Floats:
-    """Give the error function, to 1.5e-7 (Abramowitz and Stegun, 7.1.26)."""
+    """Return the error function, to 1.5e-7 (Abramowitz and Stegun, 7.1.26)."""
     t = 1.0 / (1.0 + 0.3275911 * np.abs(x))
     powers = t * (0.254829592 + t * (-0.284496736 + t * (1.421413741 + t * (-1.453152027 + t * 1.061405429))))
     return np.sign(x) * (1.0 - powers * np.exp(-x * x))
@@ -132,13 +132,13 @@ def navigation(
 
 
 def route_of(hosts: Ints, horizon: Horizon) -> tuple[list[int], list[float]]:
-    """Give the brokers on a way, one after the other, and when each is entered."""
+    """Return the brokers on a way, one after the other, and when each is entered."""
     changes = np.concatenate([[0], np.flatnonzero(np.diff(hosts)) + 1])
     return [int(hosts[step]) for step in changes], [horizon.time_s(int(step)) for step in changes]
 
 
 def _within(mean: float, error: float, low: float, high: float) -> tuple[float, float]:
-    """Give mean and error of a normal distribution, given that it lies between two borders."""
+    """Return mean and error of a normal distribution, given that it lies between two borders."""
     a, b = (low - mean) / error, (high - mean) / error
     whole = 0.5 * (math.erf(b / math.sqrt(2.0)) - math.erf(a / math.sqrt(2.0)))
     if whole < 1e-6:
@@ -150,6 +150,6 @@ def _within(mean: float, error: float, low: float, high: float) -> tuple[float, 
 
 
 def _inside(mean: Floats, error: Floats, low: Floats, high: Floats) -> Floats:
-    """Give the chance of a normal distribution (rows) to lie between two borders (columns)."""
+    """Return the chance of a normal distribution (rows) to lie between two borders (columns)."""
     scale = (error * math.sqrt(2.0))[:, None]
     return 0.5 * (_erf((high - mean[:, None]) / scale) - _erf((low - mean[:, None]) / scale))

@@ -26,7 +26,7 @@ NOTE = (
 )
 
 
-def repaired(planner: Callable[..., Placement]) -> Callable[..., Placement]:
+def with_queueing_slack(planner: Callable[..., Placement]) -> Callable[..., Placement]:
     """Let a planner try again with less time, where what it finds is late only when links are busy."""
 
     @wraps(planner)

@@ -15,9 +15,9 @@ from experiments.buildings import VIDEO_B_S, logical_test, nursing_home
 from experiments.flow_optimum import place_exact
 from whimbrel.errors import NetworkError
 from whimbrel.plan.flow.baselines import centralised, hop_based
+from whimbrel.plan.flow.model import FlowAssignment, FlowModel
+from whimbrel.plan.flow.neighbourhood import STEPS, flooded, plan_by_neighbourhoods
 from whimbrel.plan.flow.tabu import place_by_flow, replan
-from whimbrel.plan.flow.vicinity import STEPS, flooded, settle
-from whimbrel.plan.flow.volume import Flows, Ground
 
 
 @pytest.mark.slow
@@ -25,7 +25,7 @@ from whimbrel.plan.flow.volume import Flows, Ground
 @given(st.integers(0, 10_000), st.integers(1, 6))
 def test_brokers_settle_on_hosts_that_are_there_and_tell_their_volume(seed, radius):
     workload, network = draw(seed, (3, 6), (3, 5))
-    settled = settle(workload, network, radius)
+    settled = plan_by_neighbourhoods(workload, network, radius)
     assert len(settled.history) < STEPS
     assert set(settled.hosts) == set(workload.task)
     assert set(settled.hosts.values()) <= set(network.number)
@@ -41,7 +41,7 @@ def test_brokers_settle_on_hosts_that_are_there_and_tell_their_volume(seed, radi
 def test_brokers_that_see_everything_make_the_global_plan(seed):
     workload, network = draw(seed, (3, 6), (3, 5))
     whole = value_of(place_by_flow(workload, network), workload, network)
-    settled = settle(workload, network, len(network.brokers))
+    settled = plan_by_neighbourhoods(workload, network, len(network.brokers))
     assert settled.value.volume_b_s == pytest.approx(whole.volume_b_s)
     assert settled.value.is_valid
 
@@ -51,7 +51,7 @@ def test_brokers_that_see_everything_make_the_global_plan(seed):
 def test_who_sees_the_server_finds_the_best_of_the_logical_test(every):
     test = logical_test(every)
     best = value_of(place_exact(test.workload, test.network), test.workload, test.network).volume_b_s
-    volumes = [settle(test.workload, test.network, radius).value for radius in range(1, 7)]
+    volumes = [plan_by_neighbourhoods(test.workload, test.network, radius).value for radius in range(1, 7)]
     assert all(value.is_valid for value in volumes)
     assert [value.volume_b_s for value in volumes[3:]] == pytest.approx([best] * 3)
     assert min(value.volume_b_s for value in volumes) >= best * (1 - 1e-9)
@@ -60,7 +60,7 @@ def test_who_sees_the_server_finds_the_best_of_the_logical_test(every):
 
 def test_short_sight_costs_most_where_there_is_most_to_do():
     test = logical_test(100.0)
-    near, far = (settle(test.workload, test.network, radius) for radius in (1, 4))
+    near, far = (plan_by_neighbourhoods(test.workload, test.network, radius) for radius in (1, 4))
     assert near.value.volume_b_s > 1.2 * far.value.volume_b_s
     assert near.messages < far.messages
     assert near.bytes < far.bytes
@@ -76,7 +76,7 @@ def test_a_flood_is_passed_on_by_all_who_hear_of_it_with_hops_left(seed, radius)
         sent += len(speakers)
         speakers = sorted({name for speaker in speakers for name in graph[speaker]} - heard)
         heard |= set(speakers)
-    assert flooded(Ground(workload, network), 0, radius) == sent
+    assert flooded(FlowModel(workload, network), 0, radius) == sent
 
 
 @pytest.mark.slow
@@ -110,11 +110,11 @@ def test_a_home_has_a_number_of_floors_and_rooms_for_each_building():
 
 def test_packets_are_filled_one_by_one():
     home = nursing_home(1, 1, left=0.1)
-    ground = Ground(home.workload, home.network)
+    model = FlowModel(home.workload, home.network)
     hosts = centralised(home.workload, home.network, at="server")
     # Videos of 225 packets a frame over 1, 2 and 3 links; climate and faces come on top.
     videos = 20 * 225 * (1 + 2 + 3)
-    assert videos < Flows(ground, hosts).packets_s(1_500.0) < videos + 3
+    assert videos < FlowAssignment(model, hosts).packets_s(1_500.0) < videos + 3
 
 
 @settings(max_examples=8)

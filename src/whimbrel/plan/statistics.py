@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from whimbrel.plan.envelopes import Envelope, envelope
-from whimbrel.plan.network import Source
+from whimbrel.plan.arrival_curves import ArrivalCurve, arrival_curve
+from whimbrel.plan.network import EventSource
 
 Origin = tuple[str, str | None]
 """The type of events, and the source that they name."""
@@ -25,14 +25,16 @@ Bursts = tuple[float, ...]
 another rate they are the same, as if the recording were played faster or slower."""
 
 
-def peaks(bursts: Bursts, rate_hz: float, size_b: float) -> Envelope:
-    """Give what bursts say of rates above the mean, in bytes."""
-    whole = envelope((each * rate_hz * size_b, b * size_b) for each, b in zip(MULTIPLES, bursts, strict=True))
+def peaks(bursts: Bursts, rate_hz: float, size_b: float) -> ArrivalCurve:
+    """Return what bursts say of rates above the mean, in bytes."""
+    whole = arrival_curve(
+        (each * rate_hz * size_b, b * size_b) for each, b in zip(MULTIPLES, bursts, strict=True)
+    )
     return whole[1:] if rate_hz * size_b else ()
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class SourceStatistics:
     """What comes of a stream from one source of events."""
 
     rate_hz: float
@@ -50,7 +52,7 @@ class Statistics:
     """Events a second of every stream."""
     sizes: Mapping[str, float] = field(default_factory=dict)
     """Bytes of an event, of streams that had any and can travel."""
-    parts: Mapping[str, Mapping[Origin, Part]] = field(default_factory=dict)
+    parts: Mapping[str, Mapping[Origin, SourceStatistics]] = field(default_factory=dict)
     """Of events as they come in, and of those that pass a condition on single ones: what each source has."""
     bursts: Mapping[str, Bursts] = field(default_factory=dict)
     """Of definitions, and of conditions on them: how many events come at once."""
@@ -61,10 +63,10 @@ class Statistics:
 NO_STATISTICS = Statistics()
 
 
-class Shares:
+class SenderShares:
     """Which sender of a network has which share of the events of one type that were recorded."""
 
-    def __init__(self, senders: Sequence[Source], origins: Iterable[Origin]) -> None:
+    def __init__(self, senders: Sequence[EventSource], origins: Iterable[Origin]) -> None:
         self.senders = {sender.name: sender for sender in senders}
         kinds = {sender.event_type for sender in senders}
         self.origins = [origin for origin in origins if origin[0] in kinds]
@@ -98,8 +100,8 @@ class Shares:
         """Tell whether recorded events name a sender."""
         return sender in self._owned
 
-    def part(self, sender: str, parts: Mapping[Origin, Part]) -> Part:
-        """Give what a sender has of a stream; who gets a share of events may get all that come at once."""
+    def part(self, sender: str, parts: Mapping[Origin, SourceStatistics]) -> SourceStatistics:
+        """Return what a sender has of a stream; who gets a share of events may get all that come at once."""
         mine = [(parts[origin], share) for origin, share in self.of[sender].items() if origin in parts]
         rate = sum(part.rate_hz * share for part, share in mine)
         bytes_s = sum(part.rate_hz * part.size_b * share for part, share in mine)
@@ -109,4 +111,4 @@ class Shares:
             # As many events of the mean size of all, or as many bytes, whichever is more.
             factor = max(part.size_b / size, 1.0)
             bursts = [before + burst * factor for before, burst in zip(bursts, part.bursts, strict=True)]
-        return Part(rate, size, tuple(bursts))
+        return SourceStatistics(rate, size, tuple(bursts))

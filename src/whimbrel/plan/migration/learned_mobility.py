@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from whimbrel.plan.migration.horizon import Horizon
 from whimbrel.plan.migration.plan import NOWHERE, Ints
-from whimbrel.plan.migration.predict import route_of
+from whimbrel.plan.migration.prediction import route_of
 from whimbrel.plan.migration.uncertain import UncertainPlan
 
 Floats = npt.NDArray[np.float64]
@@ -63,7 +63,7 @@ class LearnedMoves:
         return sorted(found, key=lambda item: (-item.chance, item.broker))
 
     def stays_s(self, before: int, at: int, following: int | None = None) -> Floats:
-        """Give all stays at a broker, or those of movers that went on to one; nothing, if none was seen."""
+        """Return all stays at a broker, or those of movers that went on to one; nothing, if none was seen."""
         known = self._known(before, at)
         chosen = known.values() if following is None else [known.get(following, [])]
         return np.sort(np.array([stay for stays in chosen for stay in stays], np.float64))
@@ -167,7 +167,7 @@ class LearnedMoves:
         return UncertainPlan(name, horizon, (states,) * horizon.steps, first, tuple(turns), bytes_s)
 
     def _reached(self, start: Pair, horizon: Horizon, least_chance: float, most: int) -> list[Pair]:
-        """Give the brokers, with the ones before them, that a mover may come to in time, likeliest first."""
+        """Return brokers, with the ones before them, that a mover may come to in time, likeliest first."""
         chances: dict[Pair, float] = {}
         waiting = [(1.0, start, 0.0)]
         while waiting:
@@ -186,7 +186,7 @@ class LearnedMoves:
         return sorted(chances, key=lambda pair: (-chances[pair], pair))
 
     def _later_turns(self, pairs: list[Pair], number: dict[Pair, int], step_s: float, phases: int) -> Floats:
-        """Give the chances from phase to phase of stays that have not begun yet; row 0 is the present one."""
+        """Return chances from phase to phase of stays that have not begun yet; row 0 is the present one."""
         turn = np.eye(1 + phases * len(pairs))
         for n, (past, here) in enumerate(pairs):
             onwards = [
@@ -210,7 +210,7 @@ class LearnedMoves:
         return turn
 
     def _leaving(self, pair: Pair, stayed_s: float, step_s: float) -> tuple[float, dict[int, float]]:
-        """Give the chance to leave in the next step of one who has stayed so long, and where to.
+        """Return the chance to leave in the next step of one who has stayed so long, and where to.
 
         Few movers may have stayed so long: one more is made up, who leaves at a rate that fits the mean.
         """

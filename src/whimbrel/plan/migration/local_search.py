@@ -53,7 +53,7 @@ def plan_migrations(
 
 
 def beginnings(problem: MigrationProblem, count: int, seed: int) -> Iterable[dict[str, Ints]]:
-    """Give plans to begin with: where all stay, then tasks put in one after the other in several orders."""
+    """Return plans to begin with: where all stay, then tasks put in one after the other in several orders."""
     generator = np.random.default_rng(seed)
     names = list(problem.tasks)
     if all(task in problem.start for task in names):
@@ -149,5 +149,5 @@ def fits(problem: MigrationProblem, hosts: dict[str, Ints]) -> bool:
 
 
 def slack(score: float) -> float:
-    """Give what two scores must differ by to be different numbers."""
+    """Return what two scores must differ by to be different numbers."""
     return 1e-9 * (1.0 + abs(score))

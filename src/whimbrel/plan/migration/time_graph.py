@@ -97,7 +97,7 @@ class TimeGraph:
         return own[columns]
 
     def _arrays(self) -> tuple[Floats, Bools, Floats, Ints, Floats]:
-        """Give what the kernels take: migrations by target, so that they read along rows."""
+        """Return what the kernels take: migrations by target, so that they read along rows."""
         weights, allowed, migration, spans = self._weights(), self.allowed, self.migration.copy(), self.spans
         np.fill_diagonal(migration, np.inf)
         if self.start is None:

@@ -12,7 +12,7 @@ from heapq import heapify, heappop, heappush
 import numpy as np
 
 from whimbrel.plan.network import Network
-from whimbrel.plan.routes import Routes, Ways
+from whimbrel.plan.routes import Routes, ShortestPaths
 from whimbrel.plan.timeline import Timeline
 from whimbrel.plan.workload import Workload
 
@@ -24,7 +24,7 @@ SEARCHES = 32
 """Ways between more places than this are looked for from some of them only."""
 
 
-def near(
+def candidate_brokers(
     workload: Workload,
     routes: Routes,
     *,
@@ -32,7 +32,7 @@ def near(
     small: int = SMALL,
     also: Iterable[str] = (),
 ) -> tuple[str, ...] | None:
-    """Give the brokers on the ways between feeds and deliveries, those above them, and the nearest others.
+    """Return the brokers on the ways between feeds and deliveries, those above them, and the nearest others.
 
     None stands for all: the network is small, or what is to be connected is not.
 
@@ -64,8 +64,8 @@ def near(
     return tuple(network.brokers[number].name for number in sorted(chosen))
 
 
-def _starts(routes: Routes, places: list[int]) -> list[Ways]:
-    """Give the ways from the places; from one if there is but one way between any two."""
+def _starts(routes: Routes, places: list[int]) -> list[ShortestPaths]:
+    """Return the ways from the places; from one if there is but one way between any two."""
     if routes.is_tree:
         return [routes.from_number(places[0])]
     step = -(-len(places) // SEARCHES)
@@ -73,7 +73,7 @@ def _starts(routes: Routes, places: list[int]) -> list[Ways]:
     return [routes.from_number(place) for place in places[::-step]]
 
 
-def _on_ways(ways: Ways, places: Iterable[int]) -> set[int]:
+def _on_ways(ways: ShortestPaths, places: Iterable[int]) -> set[int]:
     found: set[int] = set()
     for place in places:
         at = place
@@ -84,7 +84,7 @@ def _on_ways(ways: Ways, places: Iterable[int]) -> set[int]:
 
 
 def _above(network: Network, number: int) -> list[int]:
-    """Give the brokers above one in the hierarchy that the network names."""
+    """Return the brokers above one in the hierarchy that the network names."""
     found: list[int] = []
     parent = network.brokers[number].parent
     while parent is not None and network.number[parent] not in found:
@@ -105,7 +105,7 @@ def _can_host(workload: Workload, network: Network) -> list[bool]:
 
 
 def _nearest(routes: Routes, inside: set[int], more: int, can_host: list[bool]) -> set[int]:
-    """Give the brokers that are nearest to some: as many that could run a task, and those on the ways."""
+    """Return the brokers that are nearest to some: as many that could run a task, and those on the ways."""
     found: set[int] = set()
     waiting = [(0.0, 0, number) for number in inside]
     heapify(waiting)

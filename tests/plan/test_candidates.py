@@ -15,13 +15,13 @@ from tests.plan.worlds import random_network, random_workload
 from experiments.networks import grid, hierarchy
 from whimbrel.errors import NoPlanError
 from whimbrel.plan.areas import leaves
-from whimbrel.plan.board import Board
+from whimbrel.plan.candidates import candidate_brokers
 from whimbrel.plan.cost import Objective, evaluate, violations
 from whimbrel.plan.exact import solve
 from whimbrel.plan.greedy import place_greedily
-from whimbrel.plan.near import near
 from whimbrel.plan.network import Broker, Link, Network
 from whimbrel.plan.picture import shown
+from whimbrel.plan.placement_model import PlacementModel
 from whimbrel.plan.planners import plan_centralised, plan_exact, plan_flow, plan_greedy
 from whimbrel.plan.routes import Routes
 from whimbrel.plan.workload import Delivery, Feed, Task, Workload
@@ -51,10 +51,10 @@ def cost(workload: Workload, network: Network, hosts: dict[str, str], objective:
 def test_in_a_tree_without_limits_the_best_hosts_are_on_the_ways(seed, objective):
     workload, network = drawn(seed, 3 + seed % 12, seed % 4)
     routes = Routes(network, objective.weight)
-    few = near(workload, routes, more=0, small=0)
+    few = candidate_brokers(workload, routes, more=0, small=0)
     assert few is not None
     found, best = (
-        cost(workload, network, solve(Board(workload, network, objective, each))[0], objective)
+        cost(workload, network, solve(PlacementModel(workload, network, objective, each))[0], objective)
         for each in (few, None)
     )
     assert found == pytest.approx(best, rel=1e-6, abs=1e-6)
@@ -71,11 +71,11 @@ def test_in_any_network_nearby_brokers_do_nearly_as_well(seed, objective):
     routes = Routes(network, objective.weight)
     values = {}
     for more in (3, None):
-        few = None if more is None else near(workload, routes, more=more, small=0)
-        hosts = place_greedily(Board(workload, network, objective, few))
+        few = None if more is None else candidate_brokers(workload, routes, more=more, small=0)
+        hosts = place_greedily(PlacementModel(workload, network, objective, few))
         costs = evaluate(workload, network, hosts, objective)
         is_valid = not violations(workload, network, costs)
-        assert is_valid == (not Board(workload, network, objective).excess(hosts))
+        assert is_valid == (not PlacementModel(workload, network, objective).excess(hosts))
         values[more] = (not is_valid, costs.total.of(objective))
     if not values[3][0] and not values[None][0]:
         assert values[3][1] <= FACTOR * values[None][1] + 1e-6
@@ -86,12 +86,12 @@ def test_costs_of_all_brokers_at_once_are_those_of_each(seed, objective):
     rng = random.Random(seed)
     network = random_network(rng, rng.randrange(1, 6), movers=rng.randrange(2))
     workload = random_workload(rng, network, rng.randrange(1, 5))
-    board = Board(workload, network, objective)
+    model = PlacementModel(workload, network, objective)
     hosts = {task.name: rng.choice(list(network.number)) for task in workload.tasks}
     group = rng.sample(workload.tasks, rng.randrange(1, len(workload.tasks) + 1))
     touched = dict.fromkeys(name for task in group for name in (*task.inputs, task.name))
-    rest = sum(board.stream_cost(name, hosts) for name in board.streams if name not in touched)
-    for broker, around in zip(board.candidates, board.costs_around(group, hosts), strict=True):
+    rest = sum(model.stream_cost(name, hosts) for name in model.streams if name not in touched)
+    for broker, around in zip(model.candidates, model.costs_around(group, hosts), strict=True):
         tried = {**hosts, **{task.name: broker for task in group}}
         assert rest + around == pytest.approx(cost(workload, network, tried, objective), rel=1e-9, abs=1e-9)
 
@@ -125,8 +125,8 @@ def test_what_is_looked_at_are_ways_those_above_and_the_nearest():
     workload = Workload((Feed("f", 1, 1, "fog-3-0-0"),), (), (Delivery("f", "fog-3-1-1"),))
     routes = Routes(network, Objective.BDP.weight)
     ways = ["cloud", "fog-1-0-0", "fog-2-0-0", "fog-3-0-0", "fog-3-1-1"]
-    assert near(workload, routes, more=0) == tuple(ways)
-    found = near(workload, routes, more=3)
+    assert candidate_brokers(workload, routes, more=0) == tuple(ways)
+    found = candidate_brokers(workload, routes, more=3)
     assert found is not None
     assert set(ways) < set(found)
     # All links are as long: the nearest others are one link away from the ways.
@@ -136,7 +136,7 @@ def test_what_is_looked_at_are_ways_those_above_and_the_nearest():
 
 def test_a_small_network_is_looked_at_whole():
     network = hierarchy()
-    assert near(yard(network), Routes(network), more=0) is None
+    assert candidate_brokers(yard(network), Routes(network), more=0) is None
     assert plan_exact(yard(network), network).notes == ()
 
 
@@ -144,7 +144,7 @@ def test_brokers_that_can_run_nothing_are_not_counted():
     network = hierarchy(((1, 1), (3, 3), (15, 15)), capacity=1)
     feed, task = Feed("f", 1, 1, "fog-3-0-0"), Task("t", ("f",), 1, 1, work=2)
     workload = Workload((feed,), (task,), (Delivery("t", "fog-3-0-0"),))
-    found = near(workload, Routes(network, Objective.BDP.weight), more=2)
+    found = candidate_brokers(workload, Routes(network, Objective.BDP.weight), more=2)
     assert found is not None
     assert sum(network[name].capacity >= 2 for name in found) == 3 + 2
 
@@ -165,11 +165,11 @@ def test_a_delay_that_no_host_can_keep_is_told_at_once(monkeypatch):
     workload = replace(yard(network), deliveries=(Delivery("c", "15-15", latency_s=0.001),))
     looked = []
     monkeypatch.setattr(
-        "whimbrel.plan.planners.place_greedily", lambda board: looked.append(board) or place_greedily(board)
+        "whimbrel.plan.planners.place_greedily", lambda model: looked.append(model) or place_greedily(model)
     )
     with pytest.raises(NoPlanError, match="c would reach 15-15 after 150 ms, and has to after 1 ms"):
         plan_greedy(workload, network)
-    assert [board.is_whole for board in looked] == [False]
+    assert [model.is_whole for model in looked] == [False]
     with pytest.raises(
         NoPlanError, match=r"nothing satisfies everything with the nearest \d+ of 256 brokers"
     ):

@@ -20,8 +20,8 @@ from functools import cached_property
 import numpy as np
 
 from whimbrel.plan.flow.baselines import ends
+from whimbrel.plan.flow.model import FlowAssignment, FlowModel, FlowScore
 from whimbrel.plan.flow.tabu import search, search_widely
-from whimbrel.plan.flow.volume import Flows, Ground, Value
 from whimbrel.plan.network import Network
 from whimbrel.plan.routes import Ints
 from whimbrel.plan.workload import Delivery, Feed, Workload
@@ -34,11 +34,11 @@ STEPS = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Settled:
+class NeighbourhoodResult:
     """What brokers agreed on, and how they came there."""
 
     hosts: dict[str, str]
-    value: Value
+    value: FlowScore
     history: tuple[float, ...]
     """The volume of all flows after each step, in bytes a second."""
     messages: int
@@ -55,122 +55,122 @@ class _Hands:
     given_by: dict[int, int] = field(default_factory=dict)
 
 
-def settle(
+def plan_by_neighbourhoods(
     workload: Workload,
     network: Network,
     radius: int,
     *,
     start: Mapping[str, str] | None = None,
     patience: int = 8,
-) -> Settled:
+) -> NeighbourhoodResult:
     """Let every broker plan with the knowledge of its vicinity until nothing changes."""
-    ground = Ground(workload, network)
-    hands = _Hands(_origins(ground) if start is None else [network.number[start[n]] for n in ground.tasks])
-    near = [np.flatnonzero(ground.hops(broker) <= radius) for broker in range(len(network.brokers))]
-    forwards = [flooded(ground, broker, radius) for broker in range(len(near))]
-    everything = _Everything(ground)
-    history: list[Flows] = []
+    model = FlowModel(workload, network)
+    hands = _Hands(_origins(model) if start is None else [network.number[start[n]] for n in model.tasks])
+    near = [np.flatnonzero(model.hops(broker) <= radius) for broker in range(len(network.brokers))]
+    forwards = [flooded(model, broker, radius) for broker in range(len(near))]
+    everything = _Everything(model)
+    history: list[FlowAssignment] = []
     told = [
-        (forwards[broker], forwards[broker] * _told_b(ground, hands, broker)) for broker in range(len(near))
+        (forwards[broker], forwards[broker] * _told_b(model, hands, broker)) for broker in range(len(near))
     ]
     seen: set[tuple[int, ...]] = set()
     moves: list[dict[int, int]] = []
     while len(history) < STEPS:
         moves = [
-            _moves(ground, hands, broker, near[broker], patience, everything) for broker in range(len(near))
+            _moves(model, hands, broker, near[broker], patience, everything) for broker in range(len(near))
         ]
         for broker, some in enumerate(moves):
             for task, onward in some.items():
                 hands.at[task], hands.given_by[task] = onward, broker
         told += [
-            (forwards[broker], forwards[broker] * _told_b(ground, hands, broker))
+            (forwards[broker], forwards[broker] * _told_b(model, hands, broker))
             for broker, some in enumerate(moves)
             if some
         ]
         names = [network.brokers[at].name for at in hands.at]
-        history.append(Flows(ground, dict(zip(ground.tasks, names, strict=True))))
+        history.append(FlowAssignment(model, dict(zip(model.tasks, names, strict=True))))
         if not any(moves) or tuple(hands.at) in seen:
             break
         seen.add(tuple(hands.at))
     # Who comes back to where it was goes round for ever: what is best on the way counts then.
-    best = history[-1] if not any(moves) else min(history, key=Flows.value)
+    best = history[-1] if not any(moves) else min(history, key=FlowAssignment.value)
     volumes = tuple(flows.value().volume_b_s for flows in history)
     packets, sizes = zip(*told, strict=True)
-    return Settled(best.hosts, best.value(), volumes, sum(packets), sum(sizes))
+    return NeighbourhoodResult(best.hosts, best.value(), volumes, sum(packets), sum(sizes))
 
 
-def flooded(ground: Ground, broker: int, radius: int) -> int:
+def flooded(model: FlowModel, broker: int, radius: int) -> int:
     """Count the packets that carry what one broker says to all within a radius.
 
     It sends one, and so does everybody who hears of it with hops left: a radio reaches all neighbours.
     """
-    return int(np.count_nonzero(ground.hops(broker) < radius))
+    return int(np.count_nonzero(model.hops(broker) < radius))
 
 
-def _told_b(ground: Ground, hands: _Hands, broker: int) -> float:
-    name = ground.network.brokers[broker].name
-    neighbours = len(ground.network.neighbours[name])
+def _told_b(model: FlowModel, hands: _Hands, broker: int) -> float:
+    name = model.network.brokers[broker].name
+    neighbours = len(model.network.neighbours[name])
     return float(HEADER_B + LOAD_B + NEIGHBOUR_B * neighbours + TASK_B * hands.at.count(broker))
 
 
 class _Everything:
     """The plan of those who see everything: it is the same for all, and does not depend on hands."""
 
-    def __init__(self, ground: Ground) -> None:
-        self._ground = ground
+    def __init__(self, model: FlowModel) -> None:
+        self._model = model
 
     @cached_property
     def hosts(self) -> dict[str, str]:
         """The hosts of the plan."""
-        return search_widely(self._ground, np.arange(len(self._ground.capacity)))[0]
+        return search_widely(self._model, np.arange(len(self._model.capacity)))[0]
 
 
-def _origins(ground: Ground) -> list[int]:
+def _origins(model: FlowModel) -> list[int]:
     """Put each task into the hands of the broker that its heaviest content comes from."""
-    made_at = dict(ground.origin)
-    for task in ground.workload.tasks:
-        heaviest = max(task.inputs, key=lambda name: ground.bytes_s[name])
+    made_at = dict(model.origin)
+    for task in model.workload.tasks:
+        heaviest = max(task.inputs, key=lambda name: model.bytes_s[name])
         made_at[task.name] = made_at[heaviest]
-    return [made_at[name] for name in ground.tasks]
+    return [made_at[name] for name in model.tasks]
 
 
 def _moves(
-    ground: Ground, hands: _Hands, broker: int, near: Ints, patience: int, everything: _Everything
+    model: FlowModel, hands: _Hands, broker: int, near: Ints, patience: int, everything: _Everything
 ) -> dict[int, int]:
     """Let one broker plan for the tasks that it sees; give those it hands on, each with the neighbour."""
     mine = [task for task, at in enumerate(hands.at) if at == broker]
     if not mine:
         return {}
-    names, around = ground.network.brokers, set(near.tolist())
+    names, around = model.network.brokers, set(near.tolist())
     if len(around) == len(names):
         wanted = everything.hosts
     else:
         seen = [task for task, at in enumerate(hands.at) if at in around]
-        known = _known(ground, hands, broker, seen, around)
-        now = {ground.tasks[task]: names[hands.at[task]].name for task in seen}
+        known = _known(model, hands, broker, seen, around)
+        now = {model.tasks[task]: names[hands.at[task]].name for task in seen}
         wanted, _ = search(known, now, near, patience)
     found = {}
     for task in mine:
-        target = ground.network.number[wanted[ground.tasks[task]]]
+        target = model.network.number[wanted[model.tasks[task]]]
         if target != broker:
-            onward = ground.network.number[ground.routes.path(names[broker].name, names[target].name)[1]]
+            onward = model.network.number[model.routes.path(names[broker].name, names[target].name)[1]]
             if hands.given_by.get(task) != onward:
                 found[task] = onward
     return found
 
 
-def _known(ground: Ground, hands: _Hands, broker: int, seen: list[int], near: set[int]) -> Ground:
-    """Give the problem as one broker sees it.
+def _known(model: FlowModel, hands: _Hands, broker: int, seen: list[int], near: set[int]) -> FlowModel:
+    """Return the problem as one broker sees it.
 
     Contents from beyond the vicinity come in at the broker itself, whatever way they took. Results that are
     read beyond it go to where they end up, which everybody knows the hops to.
     """
-    names, inside = ground.network.brokers, {ground.tasks[task] for task in seen}
-    made_at = {**ground.origin, **dict(zip(ground.tasks, hands.at, strict=True))}
-    tasks = [ground.workload.tasks[task] for task in seen]
+    names, inside = model.network.brokers, {model.tasks[task] for task in seen}
+    made_at = {**model.origin, **dict(zip(model.tasks, hands.at, strict=True))}
+    tasks = [model.workload.tasks[task] for task in seen]
     feeds = {
         name: Feed(
-            name, 1.0, ground.bytes_s[name], names[made_at[name] if made_at[name] in near else broker].name
+            name, 1.0, model.bytes_s[name], names[made_at[name] if made_at[name] in near else broker].name
         )
         for task in tasks
         for name in task.inputs
@@ -179,23 +179,23 @@ def _known(ground: Ground, hands: _Hands, broker: int, seen: list[int], near: se
     deliveries = {
         Delivery(task.name, names[to].name)
         for task in tasks
-        for to in _readers(ground, task.name, inside, made_at, near)
+        for to in _readers(model, task.name, inside, made_at, near)
     }
     local = Workload(tuple(feeds.values()), tuple(tasks), tuple(sorted(deliveries, key=str)))
-    known = Ground(local, ground.network, ground.routes)
-    everything = Flows(ground, {name: names[made_at[name]].name for name in ground.tasks})
-    own = Flows(known, {name: names[made_at[name]].name for name in inside})
-    known.capacity = ground.capacity - (everything.work - own.work)
-    known.bandwidth = ground.bandwidth - np.maximum(everything.load - own.load, 0.0)
+    known = FlowModel(local, model.network, model.routes)
+    everything = FlowAssignment(model, {name: names[made_at[name]].name for name in model.tasks})
+    own = FlowAssignment(known, {name: names[made_at[name]].name for name in inside})
+    known.capacity = model.capacity - (everything.work - own.work)
+    known.bandwidth = model.bandwidth - np.maximum(everything.load - own.load, 0.0)
     return known
 
 
 def _readers(
-    ground: Ground, stream: str, inside: set[str], made_at: Mapping[str, int], near: set[int]
+    model: FlowModel, stream: str, inside: set[str], made_at: Mapping[str, int], near: set[int]
 ) -> set[int]:
-    found = set(ground.targets[stream])
-    for reader in ground.readers[stream]:
-        name = ground.tasks[reader]
+    found = set(model.targets[stream])
+    for reader in model.readers[stream]:
+        name = model.tasks[reader]
         if name not in inside:
-            found |= {made_at[name]} if made_at[name] in near else ends(ground, name)
+            found |= {made_at[name]} if made_at[name] in near else ends(model, name)
     return found

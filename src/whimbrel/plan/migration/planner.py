@@ -19,8 +19,8 @@ from whimbrel.plan.cost import Costs, Objective, evaluate, violations
 from whimbrel.plan.migration.attachments import attached
 from whimbrel.plan.migration.baselines import follow_greedily
 from whimbrel.plan.migration.horizon import Horizon
-from whimbrel.plan.migration.improve import improve, plan_migrations
 from whimbrel.plan.migration.itinerary import Itinerary, Rival
+from whimbrel.plan.migration.local_search import improve, plan_migrations
 from whimbrel.plan.migration.plan import Ints, MigrationPlan, changes_of
 from whimbrel.plan.migration.problem import MigrationProblem
 from whimbrel.plan.migration.schedule import schedule
@@ -49,7 +49,7 @@ FOLLOW_S = 5.0
 """How often those that follow greedily look where it is best."""
 
 
-def plan_moving(
+def plan_along_tracks(
     workload: Workload,
     network: Network,
     objective: Objective = Objective.BDP,
@@ -135,7 +135,7 @@ def _horizon(workload: Workload, network: Network, step_s: float | None) -> Hori
 
 
 def _until(network: Network, end_s: float) -> Network:
-    """Give the network with tracks that end at a time: cut off there, or standing still until then."""
+    """Return the network with tracks that end at a time: cut off there, or standing still until then."""
     return replace(
         network, movers=tuple(replace(each, track=_cut(each.track, end_s)) for each in network.movers)
     )
@@ -202,7 +202,7 @@ class _Mover:
         return found
 
     def _candidates(self, staying: Placement | NoPlanError) -> list[dict[str, Ints]]:
-        """Give the plans to choose from: those of MigCEP, from several beginnings, and staying."""
+        """Return the plans to choose from: those of MigCEP, from several beginnings, and staying."""
         found: list[dict[str, Ints]] = []
         try:
             found.append(plan_migrations(self.problem, pairs=self._is_small))

@@ -9,21 +9,21 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import pairwise
 
-Bucket = tuple[float, float]
+TokenBucket = tuple[float, float]
 """(rate, burst): in any t seconds there is at most burst + rate t."""
-Envelope = tuple[Bucket, ...]
+ArrivalCurve = tuple[TokenBucket, ...]
 """Buckets that hold a stream all at once: from the lowest rate to the highest, none of which says nothing."""
 
 
-def envelope(buckets: Iterable[Bucket]) -> Envelope:
+def arrival_curve(buckets: Iterable[TokenBucket]) -> ArrivalCurve:
     """Put buckets in order of their rates, and leave out those that say nothing beside the others.
 
     Examples
     --------
-    >>> envelope([(8.0, 1.0), (1.0, 9.0), (4.0, 8.5), (2.0, 3.0), (9.0, 1.0)])
+    >>> arrival_curve([(8.0, 1.0), (1.0, 9.0), (4.0, 8.5), (2.0, 3.0), (9.0, 1.0)])
     ((1.0, 9.0), (2.0, 3.0), (8.0, 1.0))
     """
-    found: list[Bucket] = []
+    found: list[TokenBucket] = []
     for rate, burst in sorted(buckets):
         if found and burst >= found[-1][1]:
             continue
@@ -33,15 +33,15 @@ def envelope(buckets: Iterable[Bucket]) -> Envelope:
     return tuple(found)
 
 
-def corners(buckets: Envelope) -> list[tuple[float, float]]:
-    """Give the times at which another bucket becomes the least, and by how much its rate is lower."""
+def corners(buckets: ArrivalCurve) -> list[tuple[float, float]]:
+    """Return the times at which another bucket becomes the least, and by how much its rate is lower."""
     return [(_meet(fast, slow), fast[0] - slow[0]) for slow, fast in pairwise(buckets)]
 
 
-def within(buckets: Envelope, time_s: float) -> float:
-    """Give how much may come in a time."""
+def bytes_within(buckets: ArrivalCurve, time_s: float) -> float:
+    """Return how much may come in a time."""
     return min(burst + rate * time_s for rate, burst in buckets)
 
 
-def _meet(fast: Bucket, slow: Bucket) -> float:
+def _meet(fast: TokenBucket, slow: TokenBucket) -> float:
     return (slow[1] - fast[1]) / (fast[0] - slow[0])

@@ -14,8 +14,7 @@ import numpy as np
 
 from whimbrel.plan.migration.baselines import stay
 from whimbrel.plan.migration.horizon import Horizon
-from whimbrel.plan.migration.improve import fits, slack
-from whimbrel.plan.migration.nearby import nearby
+from whimbrel.plan.migration.local_search import fits, slack
 from whimbrel.plan.migration.plan import NOWHERE, Ints, MigrationPlan, changes_of
 from whimbrel.plan.migration.policies import (
     plan_adaptively,
@@ -25,6 +24,7 @@ from whimbrel.plan.migration.policies import (
     plan_with_shifts,
 )
 from whimbrel.plan.migration.problem import Hosts, MigrationProblem
+from whimbrel.plan.migration.radius import brokers_within
 from whimbrel.plan.migration.schedule import choose_course
 from whimbrel.plan.migration.uncertain import UncertainPlan
 
@@ -47,7 +47,7 @@ ROUNDS = 3
 
 
 @dataclass(slots=True)
-class Followed:
+class ReplanningRun:
     """What was carried out, and how many plans it took."""
 
     hosts: dict[str, Ints]
@@ -66,7 +66,7 @@ class _Now:
     """For each mover, the number of its most probable broker in each step."""
 
 
-def follow_predictions(
+def replan_with_predictions(
     problem: MigrationProblem,
     predict: Predict,
     every_s: float = 10.0,
@@ -75,7 +75,7 @@ def follow_predictions(
     *,
     at_once: bool = True,
     range_m: float | None = None,
-) -> Followed:
+) -> ReplanningRun:
     """Plan again and again with what is predicted of movers, and carry out the first part of each plan.
 
     Parameters
@@ -110,7 +110,7 @@ def follow_predictions(
         assert now is not None
         for task, row in now.hosts.items():
             hosts[task][step] = row[min(step - now.step, ahead - 1)]
-    return Followed(hosts, plans)
+    return ReplanningRun(hosts, plans)
 
 
 def _hosts_of(problem: MigrationProblem, name: str) -> Ints:
@@ -144,7 +144,10 @@ def _plan(
     )
     assert np.array_equal(problem.numbers, whole.numbers)
     if range_m is not None:
-        near = {task: nearby(whole.network, [int(whole.numbers[at])], range_m) for task, at in start.items()}
+        near = {
+            task: brokers_within(whole.network, [int(whole.numbers[at])], range_m)
+            for task, at in start.items()
+        }
         problem = problem.near_to(near)
     hosts = stay(problem)
     on_their_way: list[str] = []
@@ -169,13 +172,13 @@ def _now_at(before: _Now, task: str, step: int) -> int:
 
 
 def _goes_on(before: _Now, task: str, step: int, steps: int) -> Ints:
-    """Give the hosts from a step on, as they were planned before."""
+    """Return the hosts from a step on, as they were planned before."""
     row = before.hosts[task]
     return row[np.minimum(np.arange(steps) + step - before.step, len(row) - 1)]
 
 
 def _under_way(before: _Now, task: str, step: int) -> Ints | None:
-    """Give the hosts until a migration that has begun before a step is done; None: nothing is under way."""
+    """Return the hosts until a migration that has begun before a step is done; None: nothing is under way."""
     row, gone = before.hosts[task], step - before.step
     for change in changes_of(row):
         if change > gone:
@@ -218,7 +221,7 @@ def plan_together(
 
 
 def _likeliest(problem: MigrationProblem, plan: MigrationPlan | UncertainPlan) -> Ints:
-    """Give the number of the most probable broker in each step."""
+    """Return the number of the most probable broker in each step."""
     if isinstance(plan, MigrationPlan):
         return plan.hosts
     chances = problem.chances(plan)

@@ -1,0 +1,119 @@
+"""How two movers move with regard to each other."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import ClassVar
+
+from whimbrel.graph.operators.base import Operator
+from whimbrel.graph.operators.motion import AT_ONCE, Settling, against_jitter
+from whimbrel.graph.policies import Key
+from whimbrel.model.schema import Type
+from whimbrel.model.time import format_duration
+
+
+class Meeting(StrEnum):
+    """What a mover does with regard to another one."""
+
+    COMES_WITHIN = "comes within"
+    REACHES = "reaches"
+    LEAVES = "leaves"
+    CROSSES = "crosses"
+    APPROACHES = "approaches"
+    MEETS = "meets"
+    TRAVELS_WITH = "travels with"
+    STAYS_IN = "stays in"
+    STAYS_OUTSIDE = "stays outside"
+    STAYS_BEYOND = "stays beyond"
+
+    @property
+    def waits(self) -> bool:
+        """Whether it is known when a time has passed, rather than when an event comes."""
+        return self in (Meeting.MEETS, Meeting.TRAVELS_WITH, Meeting.STAYS_IN) or self.is_outside
+
+    @property
+    def is_outside(self) -> bool:
+        """Whether it is said of those that are not near each other."""
+        return self in (Meeting.STAYS_OUTSIDE, Meeting.STAYS_BEYOND)
+
+    @property
+    def reads_shapes(self) -> bool:
+        """Whether the first mover is compared with the whole location of the second, not with its centre."""
+        return self in (Meeting.STAYS_IN, Meeting.STAYS_OUTSIDE)
+
+    @property
+    def attributes(self) -> dict[str, Type]:
+        """What is known of such an encounter, and the types."""
+        if self in (Meeting.COMES_WITHIN, Meeting.REACHES):
+            return {"distance": Type.FLOAT}
+        return {"distance": Type.FLOAT, "since": Type.TIMESTAMP}
+
+
+@dataclass(frozen=True, slots=True)
+class Encounter(Operator):
+    """How near the movers of two streams, or of one, come to each other.
+
+    Movers are told apart by `keys`. Whenever one of them is seen, it is compared with where each other one
+    was seen last, if that is at most `fresh` ago: the two are *in* if they are at most `near_m` apart, and
+    *out* if they are more than `near_m + margin_m` apart. What each verb then means is in docs/meaning.md.
+    """
+
+    word: ClassVar[str] = "encounter"
+
+    input: str
+    alias: str
+    other: str
+    other_alias: str
+    verb: Meeting
+    near_m: float
+    fresh: int
+    keys: tuple[Key, ...]
+    margin_m: float = 0.0
+    duration: int = 0
+    by_m: float = 0.0
+    """How much nearer they have to come (`approaches`)."""
+    settling: Settling = AT_ONCE
+    accuracy: str | None = None
+    """The attribute of both that says by how many metres a location may be wrong."""
+    between: bool = False
+    """Whether the straight ways between samples count, too."""
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys((self.input, self.other)))
+
+    @property
+    def is_among_one(self) -> bool:
+        """Whether each two movers of one stream count once; one may lie in the other, but not both."""
+        return self.input == self.other and not self.verb.reads_shapes
+
+    @property
+    def retention(self) -> int:
+        """For how long an event can still become part of a result, counted from its end."""
+        return self.duration + self.fresh
+
+
+def encounter_words(op: Encounter) -> str:
+    """Say what an encounter looks for, as the language does."""
+    words = [op.alias, op.verb.value]
+    if op.verb in (Meeting.COMES_WITHIN, Meeting.STAYS_BEYOND):
+        words.append(f"{op.near_m:g} m of")
+    words.append(op.other_alias)
+    match op.verb:
+        case Meeting.REACHES:
+            words.append(f"from {op.near_m + op.margin_m:g} m within {op.near_m:g} m")
+        case Meeting.CROSSES:
+            words.append(f"beyond {op.near_m + op.margin_m:g} m within {op.near_m:g} m")
+        case Meeting.LEAVES:
+            words.append(f"beyond {op.near_m:g} m")
+        case Meeting.APPROACHES:
+            words.append(f"by {op.by_m:g} m")
+        case Meeting.MEETS | Meeting.TRAVELS_WITH:
+            words.append(f"within {op.near_m:g} m")
+    words += [f"for {format_duration(op.duration)}"] if op.verb.waits else []
+    if op.margin_m and op.verb not in (Meeting.REACHES, Meeting.CROSSES):
+        words.append(f"margin {op.margin_m:g} m")
+    return " ".join(
+        [*words, *against_jitter(op.settling, op.accuracy, op.between), f"fresh {format_duration(op.fresh)}"]
+    )
