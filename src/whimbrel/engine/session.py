@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from whimbrel.engine.content_hashes import CONTENT
-from whimbrel.engine.ingest import ARRIVAL, Counts, Ingest, Released
+from whimbrel.engine.ingest import ARRIVAL, Counts, Ingest, RecentIds, Released
 from whimbrel.engine.input_notes import InputNotes
 from whimbrel.engine.observer import Observer
 from whimbrel.engine.pipeline import Pipeline
@@ -287,6 +287,16 @@ class Session:
         """Take note of the ids of a whole input before it is fed."""
         self._ingest.look_ahead(batches)
 
+    def expect_each_once(self) -> None:
+        """Take every event as new: whoever sends them delivers each once, and no ids need be remembered."""
+        self._ingest.look_ahead([])
+        self._ingest.recent = RecentIds(END_OF_TIME, room=1)
+
+    def accept(self, events: pa.RecordBatch) -> None:
+        """Take in events that are in the common form, and let them wait until time moves on."""
+        self._ingest.counts.received += events.num_rows
+        self._ingest.accept(events)
+
     def feed(
         self, events: pa.RecordBatch | Iterable[pa.RecordBatch] | None, watermark: int | None = None
     ) -> list[pa.Table]:
@@ -550,6 +560,12 @@ class Session:
         """How long after its end (microseconds) an event can still become part of a detection."""
         self._plan()
         return self._reach
+
+    @property
+    def columns_read(self) -> set[str] | None:
+        """The attributes of atomic events that the queries read; None: all."""
+        self._plan()
+        return self._columns
 
     @property
     def newest(self) -> int:

@@ -112,7 +112,7 @@ class EngineWork:
                 self._carried.setdefault(name, []).extend(content)
             if packet.content is not None:
                 self._born_s = max(self._born_s, packet.born_s)
-        if complete <= self.relay.watermark:
+        if complete <= self.relay.session.watermark:
             return []
         events, carried = self._due(complete) if self.is_planned else (self._events, self._carried)
         if not self.is_planned:
@@ -191,7 +191,7 @@ class EngineWork:
 
     def save(self) -> tuple[Any, float]:
         """Give the snapshot of the session, and what came since time last moved on."""
-        snapshot = self.relay.snapshot()
+        snapshot = self.relay.session.snapshot()
         waiting = bytes_of(self._events) + sum(bytes_of(each) for each in self._carried.values())
         # Copies: this task may go on, and be brought back to this point later.
         carried = {name: list(each) for name, each in self._carried.items()}
@@ -213,7 +213,7 @@ class EngineWork:
         snapshot, events, carried, born_s, made_before = state
         copied = {name: list(each) for name, each in carried.items()}
         made = replace(self, _events=list(events), _carried=copied, _born_s=born_s, _made=made_before)
-        made.relay.restore(snapshot)
+        made.relay.session.restore(snapshot)
         return made
 
 
