@@ -157,7 +157,7 @@ def said(condition: Expr, frame: Frame) -> str:
     """Say with its values why a condition is not true of the one row of a frame.
 
     >>> from whimbrel.graph.expressions import Attribute, Binary, Literal
-    >>> from whimbrel.engine.aggregator import ResultsFrame
+    >>> from whimbrel.engine.operators.aggregate import ResultsFrame
     >>> from whimbrel.engine.streams import OperatorStream
     >>> from whimbrel.engine.row_store import RowStore
     >>> speed = Column(Type.FLOAT, np.array([28.0]))

@@ -51,8 +51,8 @@ def _folded(operator: Operator) -> Operator:
     match operator:
         case Filter():
             condition = conjunction(only_if_true((operator.condition,))) or TRUE
-            return replace(operator, condition=condition)
-        case JoinPattern():
+            return operator if condition is operator.condition else replace(operator, condition=condition)
+        case JoinPattern() if operator.conditions or operator.absent:
             absent = tuple(_folded_absent(each) for each in operator.absent)
             return replace(operator, conditions=only_if_true(operator.conditions), absent=absent)
     return operator

@@ -16,14 +16,16 @@ from whimbrel.graph.operators import Filter, Graph, JoinPattern, Operator
 
 def order_conditions(graph: Graph) -> Graph:
     """Put the conditions of filters and patterns into the order in which testing them costs the least."""
-    return replace(graph, operators=tuple(_ordered(operator) for operator in graph.operators))
+    ordered = tuple(_ordered(operator) for operator in graph.operators)
+    unchanged = all(one is other for one, other in zip(ordered, graph.operators, strict=True))
+    return graph if unchanged else replace(graph, operators=ordered)
 
 
 def _ordered(operator: Operator) -> Operator:
     match operator:
-        case Filter():
+        case Filter() if len(conjuncts(operator.condition)) > 1:
             return replace(operator, condition=_joined(operator.condition))
-        case JoinPattern():
+        case JoinPattern() if operator.conditions or operator.absent:
             absent = tuple(replace(each, conditions=_sorted(each.conditions)) for each in operator.absent)
             return replace(operator, conditions=_sorted(operator.conditions), absent=absent)
     return operator
