@@ -1,4 +1,4 @@
-"""The table of planners: who decides where tasks run, by name. All take a workload, a network and an objective.
+"""The table of planners, by name: who decides where tasks run. All take a workload, a network, an objective.
 
 A planner is a function of these three and of settings of its own (`whimbrel.plan.settings`). What it gives
 explains itself: in words, tables, a picture and plain data.
@@ -6,6 +6,7 @@ explains itself: in words, tables, a picture and plain data.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
@@ -23,6 +24,7 @@ from whimbrel.plan.routes import Routes
 from whimbrel.plan.settings import ExactSettings, FlowSettings, MigrationSettings, PlacementSettings
 from whimbrel.plan.workload import Workload
 
+_LOG = logging.getLogger(__name__)
 WIDER = 10
 """How many times as many brokers are looked at if those nearby cannot do it, before all are."""
 FEW = 20
@@ -66,9 +68,7 @@ class Planner(Generic[S]):
         self, workload: Workload, network: Network, objective: Objective, settings: S | None = None
     ) -> PlanReport:
         """Plan, with the usual settings if none are given."""
-        return self.function(
-            workload, network, objective, self.settings() if settings is None else settings
-        )
+        return self.function(workload, network, objective, self.settings() if settings is None else settings)
 
 
 def plan_centralised(
@@ -155,7 +155,8 @@ def plan_exact(
         trouble = "nothing satisfies everything"
         if candidates is not None:
             few = f"{len(candidates)} of {len(network.brokers)} brokers"
-            notes, trouble = (*notes, f"{few} were looked at: those nearby"), f"{trouble} with the nearest {few}"
+            notes = (*notes, f"{few} were looked at: those nearby")
+            trouble = f"{trouble} with the nearest {few}"
         return _checked(model, hosts, "exact", trouble, notes)
 
     return _keep_previous(plan_with_slack(place, workload), settings)
@@ -202,9 +203,7 @@ def _search_flow(
     return place_by_flow(workload, network, start=start, allowed=allowed, grouped=settings.grouped)
 
 
-def _plan_by_neighbourhoods(
-    workload: Workload, network: Network, radius: int
-) -> tuple[dict[str, str], str]:
+def _plan_by_neighbourhoods(workload: Workload, network: Network, radius: int) -> tuple[dict[str, str], str]:
     """Let brokers agree on hosts; tell what that took."""
     from whimbrel.plan.flow.neighbourhood import plan_by_neighbourhoods
 
@@ -253,27 +252,30 @@ def _checked(
 
 
 def _keep_previous(plan: Placement, settings: PlacementSettings) -> Placement:
-    """Keep the previous hosts if they still satisfy everything and the new ones save little: moving costs, too.
+    """Keep the previous hosts if they still satisfy everything and the new ones save little.
 
-    Tasks that are new, or whose broker has gone, get the hosts of the new plan.
+    Moving costs, too. Tasks that are new, or whose broker has gone, get the hosts of the new plan.
     """
     previous, network = settings.previous, plan.network
     kept = {
         name: previous[name] if previous.get(name) in network.number else host
         for name, host in plan.hosts.items()
     }
-    if not previous or kept == plan.hosts:
+    if not previous:
         return plan
     costs = evaluate(plan.workload, network, kept, plan.objective)
-    if violations(plan.workload, network, costs):
-        return plan
+    stays = not violations(plan.workload, network, costs)
     before, now = costs.total.of(plan.objective), plan.costs.total.of(plan.objective)
-    if now <= (1 - settings.least_gain) * before:
+    stays = stays and now > (1 - settings.least_gain) * before
+    moved = kept if stays else plan.hosts
+    _LOG.info(
+        "planned again: %d of %d tasks move, %.6g before and %.6g with the best hosts found",
+        sum(previous.get(name) != host for name, host in moved.items()), len(moved), before, now,
+    )  # fmt: skip
+    if not stays:
         return plan
     note = f"the previous hosts stay: others would save {percent(1 - now / before if before else 0.0)}"
-    return Placement(
-        plan.workload, network, kept, plan.objective, plan.planner, costs, (*plan.notes, note)
-    )
+    return Placement(plan.workload, network, kept, plan.objective, plan.planner, costs, (*plan.notes, note))
 
 
 PLANNERS: dict[str, Planner[Any]] = {

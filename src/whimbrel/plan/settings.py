@@ -18,13 +18,13 @@ class Movement(StrEnum):
 
     KNOWN = "known"
     """The tracks: timetables, or what was recorded."""
-    ROUTE = "route"
-    """The brokers on the way, and when each is entered up to a normal error: a navigation system."""
+    NAVIGATION = "navigation"
+    """The brokers on the way, and when each is entered up to a normal error."""
     LEARNED_TIMES = "learned-times"
     """The brokers on the way; when each is entered, as other movers of the network did."""
     LEARNED = "learned"
     """Nothing; they are expected to do what other movers of the network did."""
-    STRAIGHT = "straight"
+    LINEAR = "linear"
     """Nothing; they are expected to go straight on: dead reckoning."""
 
 

@@ -27,9 +27,9 @@ PATIENCE = 20
 """The search ends after so many moves without a better assignment."""
 
 RESTARTS, PERTURBED, RESTART_PATIENCE = (10, 100, 800), (2, 8), 1
-"""Iterated local search: it begins again from the best assignment with a few tasks moved at random (from, to),
-until nothing better was found so many times in a row: at least, at most, and between them the third divided by
-the number of tasks, since small problems are packed tight."""
+"""Iterated local search: it begins again from the best assignment with a few tasks moved at random (from,
+to), until nothing better was found so many times in a row: at least, at most, and between them the third
+divided by the number of tasks, since small problems are packed tight."""
 WIDTH, ENOUGH = 16, 2
 """Brokers that are tried for each group in a move: those where least would flow, until for so many of them
 nothing is overloaded."""
@@ -103,7 +103,7 @@ def search_widely(
 
 
 def hosts_to_begin_with(workload: Workload, network: Network, previous: Hosts) -> dict[str, str]:
-    """Return the hosts of the last plan; tasks that are new, or whose broker has gone, begin as volumes say."""
+    """Return the hosts of the last plan; what is new, or whose broker has gone, begins as volumes say."""
     fresh = volume_based(workload, network)
     return {name: previous[name] if previous.get(name) in network.number else fresh[name] for name in fresh}
 
