@@ -11,6 +11,7 @@ from typing import Any
 
 from experiments.scenarios.driving import Hosts, Predictors, Town
 from experiments.scenarios.registry import Progress, Value, scenario
+from experiments.workloads import Factors
 from whimbrel.errors import NoPlanError, SimulationError, did_you_mean
 from whimbrel.plan.migration import (
     MigrationProblem,
@@ -96,12 +97,14 @@ def problems(
     return found
 
 
-def carry_out(town: Town, problems: Iterable[MigrationProblem], way: Way, **settings: Any) -> dict[str, Any]:
+def carry_out(
+    town: Town, problems: Iterable[MigrationProblem], way: Way, factors: Factors | None = None
+) -> dict[str, Any]:
     """Carry a way out for every graph in the simulator; give sums of what was planned and measured."""
     sums: dict[str, float] = {}
     for problem in problems:
         hosts = way(problem)
-        found = town.run(problem, hosts, **settings)
+        found = town.run(problem, hosts, factors)
         used = found.traffic.by_kind
         delays = [delay for each in found.delays_s.values() for delay in each.tolist()]
         for key, value in {

@@ -12,6 +12,7 @@ import numpy as np
 
 from experiments.buildings import FLOORS, LEFT, PACKET_B, ROOMS, Site, nursing_home
 from experiments.scenarios.registry import Progress, scenario
+from experiments.workloads import compared, run_workload
 from whimbrel.plan.flow.baselines import centralised, hop_based, volume_based
 from whimbrel.plan.flow.model import FlowAssignment, FlowModel
 from whimbrel.plan.flow.neighbourhood import flooded, plan_by_neighbourhoods
@@ -19,10 +20,9 @@ from whimbrel.plan.flow.tabu import place_by_flow
 from whimbrel.plan.network import Network
 from whimbrel.plan.routes import by_hops
 from whimbrel.plan.workload import Workload
-from whimbrel.sim.estimates import compared
 from whimbrel.sim.outcome import Outcome
 from whimbrel.sim.results import Plot, Published, Results
-from whimbrel.sim.running import Settings, run_workload
+from whimbrel.sim.settings import Settings
 
 Planner = Callable[[Workload, Network], dict[str, str]]
 PAPER = "place-and-play"

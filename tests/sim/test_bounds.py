@@ -9,6 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tests.sim.estimating import UNTIL_S, Problem, draw_problem
 
+from experiments.workloads import run_workload
 from whimbrel.lang.wbl import compile_text
 from whimbrel.plan.contacts import ALWAYS, ContactPlan, PeriodicContacts
 from whimbrel.plan.cost import Costs, Objective, evaluate
@@ -18,7 +19,8 @@ from whimbrel.plan.network_calculus import Sending
 from whimbrel.plan.routes import by_delay
 from whimbrel.plan.workload import Delivery, Feed, Task, Workload
 from whimbrel.sim.outcome import Outcome
-from whimbrel.sim.running import Settings, run_query, run_workload
+from whimbrel.sim.running import run_query
+from whimbrel.sim.settings import Settings
 
 SEEDS = st.integers(0, 10**6)
 

@@ -26,7 +26,7 @@ from whimbrel.plan.reading import Plan, plan_of, read_plan
 from whimbrel.sim.events import dealt
 from whimbrel.sim.judged import judged
 from whimbrel.sim.planned import carry_out
-from whimbrel.sim.running import Settings
+from whimbrel.sim.settings import Settings
 
 
 def planned(query, network, hosts, objective=Objective.BDP):

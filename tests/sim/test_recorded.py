@@ -21,7 +21,7 @@ from whimbrel.plan.planners import PLANNERS
 from whimbrel.plan.reading import Plan, plan_of
 from whimbrel.sim.estimates import against_plan
 from whimbrel.sim.planned import carry_out
-from whimbrel.sim.running import Settings
+from whimbrel.sim.settings import Settings
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "planning"
 

@@ -9,6 +9,7 @@ from tests.engine.test_relay import rows
 from tests.reference.strategies import event_lists, graphs
 from tests.reference.tables import event_table
 
+from experiments.workloads import run_workload
 from whimbrel import detect
 from whimbrel.errors import DataError, NetworkError
 from whimbrel.graph.fragments import cut
@@ -18,7 +19,8 @@ from whimbrel.plan.contacts import ALWAYS, PeriodicContacts
 from whimbrel.plan.network import Broker, Consumer, EventSource, Link, Mover, Network
 from whimbrel.plan.workload import Delivery, Feed, Task, Workload
 from whimbrel.sim.outages import Failure
-from whimbrel.sim.running import Settings, run_query, run_workload
+from whimbrel.sim.running import run_query
+from whimbrel.sim.settings import Settings
 
 HOSTS = ("cloud", "left", "right", "far")
 some_contacts = st.one_of(

@@ -12,16 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.plan.pushpull.drawing import draw_composite, draw_tree
 
+from experiments.push_pull_planners import plan_all_push, plan_centralised_greedily, plan_exactly
 from whimbrel.errors import NetworkError, NoPlanError
 from whimbrel.plan.contacts import PeriodicContacts
 from whimbrel.plan.network import Broker, Link, Network
-from whimbrel.plan.pushpull.best import plan_exactly, plan_pushpull
-from whimbrel.plan.pushpull.centralised import (
-    plan_all_push,
-    plan_centralised,
-    plan_centralised_greedily,
-    star,
-)
+from whimbrel.plan.pushpull.best import plan_pushpull
+from whimbrel.plan.pushpull.centralised import plan_centralised, star
 from whimbrel.plan.pushpull.comet import plan_comet
 from whimbrel.plan.pushpull.composite import Composite, PrimitiveEvent
 from whimbrel.plan.pushpull.fronts import Fronts

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+
+from whimbrel.plan.pushpull.composite import Composite
 
 Atom = tuple[float, str, str]
 """A primitive event: (time in seconds, leaf, id)."""
@@ -22,46 +24,49 @@ class PartialMatch:
     atoms: tuple[Atom, ...]
 
     def joined(self, other: PartialMatch) -> PartialMatch:
-        """Give both together."""
+        """Put both together."""
         atoms = tuple(sorted(self.atoms + other.atoms))
         return PartialMatch(atoms[0][0], atoms[-1][0], atoms)
 
 
-class Rule:
+class MatchRule:
     """What makes a detection: the window, and the places of leaves in a sequence, if it is one."""
 
-    def __init__(self, window_s: float, order: Sequence[str] | None) -> None:
-        self.window_s = window_s
-        self.place = None if order is None else {name: number for number, name in enumerate(order)}
+    def __init__(self, composite: Composite) -> None:
+        self.window_s, self.is_amid = composite.window_s, composite.is_amid
+        names = {part.name: number for number, part in enumerate(composite.parts)}
+        self.place = names if composite.operator == "seq" else None
 
-    def fits(self, part: PartialMatch) -> bool:
-        """Tell whether events can be part of one detection."""
-        if part.end - part.start > self.window_s:
+    def fits(self, match: PartialMatch) -> bool:
+        """Tell whether events can be match of one detection."""
+        if match.end - match.start > self.window_s:
             return False
         if self.place is None:
             return True
-        atoms = part.atoms
+        atoms = match.atoms
         return all(
             one[0] < other[0] and self.place[one[1]] < self.place[other[1]] for one, other in pairwise(atoms)
         )
 
-    def around(self, part: PartialMatch, leaves: Collection[str] = ()) -> Interval:
-        """Give when further events of a detection may happen: of any leaf, or of these."""
-        low, high = part.end - self.window_s, part.start + self.window_s
+    def reach(self, match: PartialMatch, leaves: Collection[str] = ()) -> Interval:
+        """Say when further events of a detection may happen: of any leaf, or of these."""
+        low, high = match.end - self.window_s, match.start + self.window_s
         if self.place is None or not leaves:
             return low, high
         places = [self.place[name] for name in leaves]
-        before = [time for time, name, _ in part.atoms if self.place[name] < min(places)]
-        after = [time for time, name, _ in part.atoms if self.place[name] > max(places)]
+        before = [time for time, name, _ in match.atoms if self.place[name] < min(places)]
+        after = [time for time, name, _ in match.atoms if self.place[name] > max(places)]
         return max([low, *before]), min([high, *after])
 
-    def between(self, part: PartialMatch, leaf: str) -> Interval:
-        """Give when an event that must not occur would spoil a detection: strictly between these times."""
+    def forbidden(self, match: PartialMatch, leaf: str) -> Interval:
+        """Say when a negated event would prevent a detection: strictly between these times."""
+        if not self.is_amid:
+            return self.reach(match)
         if self.place is None:
-            return part.start, part.end
+            return match.start, match.end
         place = self.place[leaf]
-        before = [time for time, name, _ in part.atoms if self.place[name] < place]
-        after = [time for time, name, _ in part.atoms if self.place[name] > place]
+        before = [time for time, name, _ in match.atoms if self.place[name] < place]
+        after = [time for time, name, _ in match.atoms if self.place[name] > place]
         return max(before), min(after)
 
 
@@ -69,71 +74,44 @@ class MatchBuffer:
     """Matches of one kind, in order of their starts."""
 
     def __init__(self) -> None:
-        self._parts: list[PartialMatch] = []
+        self._matches: list[PartialMatch] = []
         self.most = 0
 
     def __len__(self) -> int:
-        return len(self._parts)
+        return len(self._matches)
 
-    def add(self, part: PartialMatch) -> None:
-        """Keep a part."""
-        insort(self._parts, part)
-        self.most = max(self.most, len(self._parts))
+    def add(self, match: PartialMatch) -> None:
+        """Keep a match."""
+        insort(self._matches, match)
+        self.most = max(self.most, len(self._matches))
 
     def within(self, low: float, high: float) -> list[PartialMatch]:
-        """Give the parts that lie wholly in an interval, its ends included."""
-        first = bisect_left(self._parts, low, key=lambda part: part.start)
-        last = bisect_right(self._parts, high, key=lambda part: part.start)
-        return [part for part in self._parts[first:last] if part.end <= high]
+        """Find the matches that lie wholly in an interval, its ends included."""
+        first = bisect_left(self._matches, low, key=lambda match: match.start)
+        last = bisect_right(self._matches, high, key=lambda match: match.start)
+        return [match for match in self._matches[first:last] if match.end <= high]
+
+    def clear(self) -> None:
+        """Drop everything."""
+        self._matches.clear()
 
     def forget_before(self, time_s: float) -> None:
         """Drop what began before a time."""
-        del self._parts[: bisect_left(self._parts, time_s, key=lambda part: part.start)]
+        del self._matches[: bisect_left(self._matches, time_s, key=lambda match: match.start)]
 
 
-def joins(rule: Rule, begun: PartialMatch, others: Sequence[MatchBuffer]) -> Iterator[PartialMatch]:
-    """Give every way to join a part with one part of each of the others."""
+def joins(rule: MatchRule, begun: PartialMatch, others: Sequence[MatchBuffer]) -> Iterator[PartialMatch]:
+    """Iterate over the ways to join a partial match with one of each of the others."""
     if not others:
         yield begun
         return
-    for part in others[0].within(*rule.around(begun)):
-        both = begun.joined(part)
+    for match in others[0].within(*rule.reach(begun)):
+        both = begun.joined(match)
         if rule.fits(both):
             yield from joins(rule, both, others[1:])
 
 
-def all_detections(
-    rule: Rule,
-    events: Mapping[str, Sequence[Atom]],
-    negated: Sequence[str] = (),
-    spoiling: Callable[[PartialMatch, str], Interval] | None = None,
-) -> set[tuple[Atom, ...]]:
-    """Find all detections in all events: what plans are judged by.
-
-    `spoiling` says when an event of a leaf that must not occur spoils something; by default, between others.
-    """
-    between = rule.between if spoiling is None else spoiling
-    stores: dict[str, MatchBuffer] = {}
-    for name, atoms in events.items():
-        stores[name] = MatchBuffer()
-        for atom in atoms:
-            stores[name].add(PartialMatch(atom[0], atom[0], (atom,)))
-    first, *others = [name for name in events if name not in negated]
-    found = set()
-    for atom in events[first]:
-        for part in joins(rule, PartialMatch(atom[0], atom[0], (atom,)), [stores[name] for name in others]):
-            spoiled = any(
-                low < other.start < high
-                for name in negated
-                for low, high in [between(part, name)]
-                for other in stores[name].within(low, high)
-            )
-            if not spoiled:
-                found.add(part.atoms)
-    return found
-
-
-class Asked:
+class RequestedTimes:
     """The times that a source has been asked for, so that nothing is asked for twice."""
 
     def __init__(self) -> None:
@@ -160,9 +138,9 @@ class Asked:
             low, high = min(low, touching[0][0]), max(high, touching[-1][1])
         self.intervals[first:last] = [(low, high)]
 
-    def covers(self, part: PartialMatch) -> bool:
-        """Tell whether a part lies in what has been asked for."""
-        return self._has((part.start, part.end))
+    def covers(self, match: PartialMatch) -> bool:
+        """Tell whether a match lies in what has been asked for."""
+        return self._has((match.start, match.end))
 
 
 def merged(intervals: Iterable[Interval]) -> list[Interval]:
@@ -198,20 +176,20 @@ class Candidates:
                 found.append(each)
         return found
 
-    def covers(self, part: PartialMatch) -> bool:
-        """Tell whether a part fits one of them."""
-        return any(self.fits(part, each) for each in self._near(*self._of_first(part)))
+    def covers(self, match: PartialMatch) -> bool:
+        """Tell whether a match fits one of them."""
+        return any(self.fits(match, each) for each in self._near(*self._of_first(match)))
 
-    def fits(self, part: PartialMatch, candidate: Candidate) -> bool:
-        """Tell whether a part fits a candidate."""
-        for time, leaf, _ in part.atoms:
+    def fits(self, match: PartialMatch, candidate: Candidate) -> bool:
+        """Tell whether a match fits a candidate."""
+        for time, leaf, _ in match.atoms:
             low, high = candidate[self._place[leaf]]
             if not low <= time <= high:
                 return False
         return True
 
-    def _of_first(self, part: PartialMatch) -> Interval:
-        time = next(time for time, leaf, _ in part.atoms if self._place[leaf] == 0)
+    def _of_first(self, match: PartialMatch) -> Interval:
+        time = next(time for time, leaf, _ in match.atoms if self._place[leaf] == 0)
         return time, time
 
     def _near(self, low: float, high: float) -> list[Candidate]:
