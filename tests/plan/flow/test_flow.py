@@ -158,10 +158,18 @@ def test_what_lies_beyond_the_vicinity_is_not_known():
     assert plan_by_neighbourhoods(far, LINE, radius=3, start={"Both": "a"}).hosts == {"Both": "d"}
 
 
-def test_a_plan_is_kept_if_little_would_be_saved():
+def test_a_plan_is_kept_if_little_would_be_saved(caplog):
+    caplog.set_level("INFO", "whimbrel.plan")
     workload = Workload((VIDEO,), (FACES,), (Delivery("Faces", "d"),))
     louder = Workload((Feed("Video", 10, 4.9, "a"),), (FACES,), (Delivery("Faces", "d"),))
     assert replan(workload, LINE, {"Faces": "d"}) == {"Faces": "a"}
     assert replan(louder, LINE, {"Faces": "a"}) == {"Faces": "a"}
     assert replan(louder, LINE, {"Faces": "a"}, least_gain=0.0) == {"Faces": "d"}
     assert replan(workload, LINE, {"Faces": "gone"}) == {"Faces": "a"}
+    logged = [record.getMessage() for record in caplog.records]
+    assert [line.partition(" of ")[0] for line in logged] == [
+        "planned again: 1",
+        "planned again: 0",
+        "planned again: 1",
+        "planned again: 1",
+    ]

@@ -203,3 +203,12 @@ def test_a_task_that_looks_nearby_goes_nowhere_else():
     with pytest.raises(KeyError):
         problem.near_to({"t": np.array([0])}).may_host("nobody")
     assert problem.near_to({"t": np.array([0, 1])}).may_host("t").tolist() == [True, True, False]
+
+
+def test_how_often_was_planned_is_logged_once(caplog):
+    problem = random_problem(3)
+    with caplog.at_level("INFO", "whimbrel.plan"):
+        run = replan_with_predictions(problem, guess(problem, 3), 4.0, 6)
+    (line,) = caplog.messages
+    assert line.startswith(f"planned {run.plans} times in {problem.horizon.steps} steps, ")
+    assert int(line.split()[6]) > 0

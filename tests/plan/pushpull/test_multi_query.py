@@ -63,7 +63,8 @@ def test_what_cannot_be_planned_is_told_and_the_rest_is_planned():
     assert "cannot be known within 10 s" in plans.left_out["other"]
 
 
-def test_only_what_is_touched_is_planned_again():
+def test_only_what_is_touched_is_planned_again(caplog):
+    caplog.set_level("INFO", "whimbrel.plan")
     rng = random.Random(5)
     network = draw_tree(rng, 12)
     several = [draw_composite(rng, network, 3, name=f"ce{n}") for n in range(4)]
@@ -86,6 +87,7 @@ def test_only_what_is_touched_is_planned_again():
     fewer = replan(again, dearer, remove=["ce1"], add=[replace(BOTH, at="v0", parts=several[0].parts)])
     assert set(fewer.plans) == {"ce0", "ce2", "ce3", "both"}
     assert all(fewer.plans[name] is again.plans[name] for name in ("ce0", "ce2", "ce3"))
+    assert caplog.messages[-1] == "planned again: 1 of 4 plans sought anew, 3 as before, 0 events left out"
 
 
 def test_a_plan_can_be_priced_for_another_network():

@@ -10,6 +10,7 @@ not from all.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations
 
@@ -22,6 +23,7 @@ from whimbrel.plan.network import Network
 from whimbrel.plan.routes import Ints
 from whimbrel.plan.workload import Workload
 
+_LOG = logging.getLogger(__name__)
 PATIENCE = 20
 """The search ends after so many moves without a better assignment."""
 
@@ -100,9 +102,14 @@ def replan(workload: Workload, network: Network, hosts: Hosts, *, least_gain: fl
     kept = {name: hosts[name] if hosts.get(name) in network.number else fresh[name] for name in fresh}
     new = place_by_flow(workload, network, start=kept)
     old, now = FlowAssignment(model, kept).value(), FlowAssignment(model, new).value()
-    if old.is_valid and now.volume_b_s > (1 - least_gain) * old.volume_b_s:
-        return kept
-    return new
+    stays = old.is_valid and now.volume_b_s > (1 - least_gain) * old.volume_b_s
+    chosen = kept if stays else new
+    _LOG.info(
+        "planned again: %d of %d tasks move, %.6g B/s before and %.6g B/s with the best hosts found",
+        sum(hosts.get(name) != host for name, host in chosen.items()), len(chosen),
+        old.volume_b_s, now.volume_b_s,
+    )  # fmt: skip
+    return chosen
 
 
 def search(

@@ -6,6 +6,7 @@ deviation from what was predicted. A migration that has begun is carried out.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from functools import partial
@@ -42,6 +43,7 @@ POLICIES: dict[str, Policy] = {
     "adaptive": plan_adaptively,
 }
 """Ways to plan next to uncertain neighbours, by name: those of the paper, and one of ours."""
+_LOG = logging.getLogger(__name__)
 ROUNDS = 3
 """How often tasks that tell each other uncertain plans plan anew: nothing says that they come to an end."""
 
@@ -99,7 +101,7 @@ def replan_with_predictions(
     names = [name for name in problem.attachments if name not in problem.network.number]
     truth = {name: _hosts_of(problem, name) for name in names}
     hosts = {task: np.empty(whole.steps, np.int64) for task in problem.tasks}
-    every, now, plans = whole.span(every_s), None, 0
+    every, now, plans, early = whole.span(every_s), None, 0, 0
     for step in range(whole.steps):
         due = now is None or step - now.step >= every
         if due or (at_once and any(_is_elsewhere(now, name, truth[name], step) for name in names)):
@@ -107,9 +109,14 @@ def replan_with_predictions(
             expected = {name: predict(name, horizon) for name in names}
             now = _plan(problem, horizon, expected, now, step, policy, range_m)
             plans += 1
+            early += not due
         assert now is not None
         for task, row in now.hosts.items():
             hosts[task][step] = row[min(step - now.step, ahead - 1)]
+    _LOG.info(
+        "planned %d times in %d steps, %d times because a mover was elsewhere than expected",
+        plans, whole.steps, early,
+    )  # fmt: skip
     return ReplanningRun(hosts, plans)
 
 

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
+from typing import ClassVar
 
 import numpy as np
 
 from whimbrel.engine.evaluate import evaluate, true_rows
 from whimbrel.engine.identity import fold, fold_on, row_hashes
-from whimbrel.engine.interner import Interner, Texts
+from whimbrel.engine.interner import Texts
 from whimbrel.engine.kernels import match as k
 from whimbrel.engine.kernels import pattern as p
-from whimbrel.engine.match_state import MatchOutput, MatchScratch, MatchState, bits
-from whimbrel.engine.ordered_inputs import OrderedBatch, OrderedInputs
+from whimbrel.engine.key_codes import KeyCodes
+from whimbrel.engine.operators.base import CorrelatingOperator, OperatorSetup
+from whimbrel.engine.operators.join_state import MatchOutput, MatchScratch, MatchState, bits
+from whimbrel.engine.ordered_inputs import OrderedBatch, Places
 from whimbrel.engine.parts import PartsFrame
 from whimbrel.engine.programs import BeyondTheMachine, Operand, Programs, spell_out_relations
-from whimbrel.engine.row_store import Lineage, RowStore
+from whimbrel.engine.row_store import Lineage
 from whimbrel.engine.shapes import ShapeLayout
 from whimbrel.engine.snapshot import Blocks, expr_from_json, expr_to_json
-from whimbrel.engine.streams import ExecutionContext, OperatorStream, RowsFrame, identities
+from whimbrel.engine.streams import RowsFrame
 from whimbrel.engine.values import Column, Int64Array
 from whimbrel.errors import QueryError, QueryTypeError
 from whimbrel.graph.binding import IN_ORDER, Tie, binding_order, usual_order
@@ -66,32 +68,26 @@ def _writable(array: np.ndarray) -> np.ndarray:
     return np.require(array, requirements=["C", "W"])
 
 
-class JoinPatternOperator:
+class JoinPatternOperator(CorrelatingOperator[JoinPattern]):
     """A `JoinPattern` at run time."""
 
-    def __init__(
-        self,
-        graph: Graph,
-        op: JoinPattern,
-        streams: dict[str, OperatorStream],
-        context: ExecutionContext,
-        required: Iterable[Expr],
-    ) -> None:
-        self.op = op
-        self.context = context
-        self.slots = [streams[p.input] for p in op.parts] + [streams[a.input] for a in op.absent]
-        if len(self.slots) > 63:
-            raise QueryError(f"the pattern {op.name!r} has {len(self.slots)} parts; 63 is the most")
-        self.arrivals = OrderedInputs(context, self.slots)
+    is_composite: ClassVar = True
+    is_worth_sharing: ClassVar = True
+    state: ClassVar = (*CorrelatingOperator.state, "_texts", "pool")
+
+    def __init__(self, op: JoinPattern, setup: OperatorSetup) -> None:
+        super().__init__(op, setup)
+        if len(self.inputs) > 63:
+            raise QueryError(f"the pattern {op.name!r} has {len(self.inputs)} parts; 63 is the most")
+        self.keys = KeyCodes(op.partitioning.keys, op.joins)
         self.root_of = [
-            next(n for n, root in enumerate(self.arrivals.roots) if root.store is s.store) for s in self.slots
+            next(n for n, root in enumerate(self.arrivals.roots) if root.store is s.store)
+            for s in self.inputs
         ]
-        self.stream = OperatorStream(op.name, RowStore(), composite=True)
-        self.required = sorted(set(required), key=format_expr)
         self.retain = match_retention(op)
-        self._names(graph)
+        self._names(setup.graph)
         # What one pattern of a query needs compiled, the others use too.
-        patterns = [operator for operator in graph.operators if isinstance(operator, JoinPattern)]
+        patterns = [operator for operator in setup.graph.operators if isinstance(operator, JoinPattern)]
         self.chooses = any(map(_chooses, patterns))
         self.has_absences = any(pattern.absent for pattern in patterns)
         self._describe()
@@ -99,12 +95,17 @@ class JoinPatternOperator:
         self._types: list[Type | None] = []
         self._places: list[int] = []
         self._texts = Texts()
-        self._layout = ShapeLayout(context.coordinates)
+        self._layout = ShapeLayout(self.context.coordinates)
         self.residual: tuple[Expr, ...] = ()
-        self.pool = MatchState(len(op.parts), len(self.slots))
+        self.pool = MatchState(len(op.parts), len(self.inputs), self.keys)
         self.scratch = MatchScratch(len(op.parts), 64)
         self.room = 64
         self._compile()
+
+    @classmethod
+    def slots(cls, op: JoinPattern) -> tuple[str, ...]:
+        """Name the streams of the parts, and of what must not occur."""
+        return (*(part.input for part in op.parts), *(absent.input for absent in op.absent))
 
     # -- what does not change ----------------------------------------------------------------------
 
@@ -289,7 +290,7 @@ class JoinPatternOperator:
         if isinstance(own, Attribute) and own.part is None and own.name in ("start", "end"):
             return Operand(Type.TIMESTAMP, -1)
         # Names of alternatives mean something in their own slot only.
-        key = (self.root_of[slot], own, slot if self.slots[slot].branches else -1)
+        key = (self.root_of[slot], own, slot if self.inputs[slot].branches else -1)
         if key not in self._columns:
             self._columns[key] = len(self._types)
             self._types.append(None)
@@ -359,19 +360,15 @@ class JoinPatternOperator:
     # -- snapshots --------------------------------------------------------------------------------------
 
     def save(self, blocks: Blocks, name: str) -> None:
-        """Write the state."""
-        self.arrivals.save(blocks, f"{name}/held")
-        blocks.put_arrays(f"{name}/pool", self.pool.save())
+        """Write the state, and where the values lie in it."""
+        super().save(blocks, name)
         columns = [[root, expr_to_json(expr), slot] for root, expr, slot in self._columns]
         types = [kind.value if kind else None for kind in self._types]
-        about = {"columns": columns, "types": types, "places": self._places}
-        blocks.put_json(f"{name}/columns", about)
-        blocks.put_json(f"{name}/keys", self.pool.keys.values())
-        blocks.put_json(f"{name}/texts", self._texts.values())
+        blocks.put_json(f"{name}/columns", {"columns": columns, "types": types, "places": self._places})
 
     def load(self, blocks: Blocks, name: str) -> None:
         """Read what `save` wrote."""
-        self.arrivals.load(blocks, f"{name}/held")
+        super().load(blocks, name)
         about = blocks.json(f"{name}/columns")
         self._columns = {
             (root, expr_from_json(expr), slot): number
@@ -379,8 +376,6 @@ class JoinPatternOperator:
         }
         self._types = [Type(kind) if kind else None for kind in about["types"]]
         self._places = about["places"]
-        self._texts = Texts.of(blocks.json(f"{name}/texts"))
-        self.pool.load(blocks.arrays(f"{name}/pool"), Interner.of(blocks.json(f"{name}/keys")))
         self._compile()
 
     # -- a step ----------------------------------------------------------------------------------------
@@ -391,12 +386,8 @@ class JoinPatternOperator:
         deadline = self.pool.next_deadline
         return END_OF_TIME if deadline is None else deadline
 
-    def step(self) -> None:
-        """Process what is new in the inputs, and let time pass."""
-        arrived = self.arrivals.collect()
-        watermark = self.arrivals.watermark
-        self.stream.watermark = watermark
-        self.stream.new = np.zeros(0, np.int64)
+    def process(self, arrived: OrderedBatch, watermark: int) -> None:
+        """Look for combinations that the new events complete, and let time pass."""
         if not len(arrived) and self.due > watermark:
             return
         if self.op.joins:
@@ -420,54 +411,20 @@ class JoinPatternOperator:
 
     def _without_null_joins(self, arrived: OrderedBatch) -> OrderedBatch:
         gone = np.zeros(len(arrived), np.bool_)
-        for at, frame in self._by_root(arrived):
+        for at, frame in self.arrivals.frames(arrived.root, arrived.row):
             for name in self.op.joins:
                 gone[at] |= frame.column(None, name).nulls
         return arrived.take(~gone) if gone.any() else arrived
 
-    def _by_root(self, arrived: OrderedBatch) -> Iterable[tuple[np.ndarray | slice, RowsFrame]]:
-        """Part the arrived events by the stream they come from."""
-        for number, root in enumerate(self.arrivals.roots):
-            if len(self.arrivals.roots) == 1:
-                yield slice(None), RowsFrame(self.context, root, arrived.row, None, self.op.partitioning)
-                return
-            at = np.nonzero(arrived.root == number)[0]
-            if len(at):
-                yield at, RowsFrame(self.context, root, arrived.row[at], None, self.op.partitioning)
-
-    def _keys(self, arrived: OrderedBatch) -> Int64Array:
-        """Give the partition of every arrived event as a small number."""
-        keys = self.op.partitioning.keys
-        if not keys and not self.op.joins:
-            if not len(self.pool.keys):
-                self.pool.keys = Interner.of([None])
-            return np.zeros(len(arrived), np.int64)
-        codes = np.zeros(len(arrived), np.int64)
-        for at, frame in self._by_root(arrived):
-            columns = [frame.key(key) for key in keys] + [frame.column(None, name) for name in self.op.joins]
-            codes[at] = self._key_codes(columns)
-        return codes
-
-    def _idents(self, arrived: OrderedBatch) -> Int64Array:
-        """Give every arrived event a number that tells which event it is, whatever stream it came by."""
-        idents = np.empty(len(arrived), np.int64)
-        for at, frame in self._by_root(arrived):
-            idents[at] = identities(self.context, frame.stream, frame.rows)
-        return idents
-
-    def _key_codes(self, columns: list[Column]) -> Int64Array:
-        interner = self.pool.keys
-        return interner.codes(columns[0]) if len(columns) == 1 else interner.row_codes(columns)
-
     def _values(self, arrived: OrderedBatch) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Compute the columns that conditions read, for the arrived events."""
-        computed: list[tuple[np.ndarray | slice, int, Column]] = []
+        computed: list[tuple[Places, int, Column]] = []
         changed = False
-        for at, frame in self._by_root(arrived):
+        for at, frame in self.arrivals.frames(arrived.root, arrived.row):
             root = next(n for n, r in enumerate(self.arrivals.roots) if r is frame.stream)
             for (owner, expr, slot), number in self._columns.items():
                 if owner == root:
-                    stream = frame.stream if slot < 0 else self.slots[slot]
+                    stream = frame.stream if slot < 0 else self.inputs[slot]
                     column = evaluate(expr, replace(frame, stream=stream))
                     changed |= self._learn(number, column.type)
                     computed.append((at, number, column))
@@ -507,7 +464,7 @@ class JoinPatternOperator:
         self, arrived: OrderedBatch, watermark: int
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         pool = self.pool
-        keys = self._keys(arrived)
+        keys = self.keys.of_batch(self.arrivals, arrived)
         ints, floats, nulls = self._values(arrived)
         self._observe(arrived)
         pool.reserve(len(arrived))
@@ -516,7 +473,7 @@ class JoinPatternOperator:
         pool.count[[p.NEXT, p.PHASE, p.FOUND]] = 0
         # Arrays that cannot be written to would be compiled for once more.
         start, end, mask = (_writable(array) for array in (arrived.start, arrived.end, arrived.mask))
-        keys, idents = _writable(keys), _writable(self._idents(arrived))
+        keys, idents = _writable(keys), _writable(self.arrivals.identities(arrived.root, arrived.row))
         # In the worst case every event is tried with every other, once for every further part.
         work = (pool.entries + len(arrived)) ** (len(self.op.parts) + len(self.op.absent))
         step = k.match_step.at(work) if self._programs.is_exact else k.match_step
@@ -572,8 +529,10 @@ class JoinPatternOperator:
             frame = self._frame(rows)
         starts = self.pool.start[bound].min(axis=1) if len(bound) else np.zeros(0, np.int64)
         if self.op.context is Context.CUMULATIVE:
-            lineage = self._members_lineage(offsets, members)
-            starts = np.minimum.reduceat(self.pool.start[members[: offsets[-1]]], offsets[:-1])
+            members = members[: offsets[-1]]
+            below = self.arrivals.lineage(self.pool.root[members], self.pool.row[members])
+            lineage = Lineage(below.offsets[offsets], below.refs)
+            starts = np.minimum.reduceat(self.pool.start[members], offsets[:-1])
         else:
             lineage = Lineage.zip([f.stream.store.lineage(f.rows) for f in frame.frames])
         columns: dict[Expr, Column] = self._hashes(frame, offsets, members)
@@ -583,7 +542,7 @@ class JoinPatternOperator:
 
     def _frame(self, rows: np.ndarray) -> PartsFrame:
         frames = tuple(
-            RowsFrame(self.context, self.slots[slot], rows[:, slot], self.alias[slot], self.op.partitioning)
+            RowsFrame(self.context, self.inputs[slot], rows[:, slot], self.alias[slot], self.op.partitioning)
             for slot in range(len(self.op.parts))
         )
         return PartsFrame(self.context, frames, self.owner)
@@ -606,11 +565,7 @@ class JoinPatternOperator:
                 return fold_on(begun, each * (len(frame.frames) - 1), *self._part_hashes(frame.frames[1:]))
             return fold(each * len(frame.frames), *self._part_hashes(frame.frames))
         members = members[: offsets[-1]]
-        high, low = np.empty(len(members), np.uint64), np.empty(len(members), np.uint64)
-        for number, root in enumerate(self.arrivals.roots):
-            at = np.nonzero(self.pool.root[members] == number)[0]
-            high[at], low[at] = row_hashes(self.context, root, self.pool.row[members[at]])
-        return fold(offsets, high, low)
+        return fold(offsets, *self.arrivals.hashes(self.pool.root[members], self.pool.row[members]))
 
     def _part_hashes(self, frames: tuple[RowsFrame, ...]) -> tuple[np.ndarray, np.ndarray]:
         """Hash the events of some parts, detection by detection."""
@@ -621,14 +576,3 @@ class JoinPatternOperator:
         pairs = [row_hashes(self.context, part.stream, part.rows) for part in frames]
         high, low = (np.stack(column, axis=1).reshape(-1) for column in zip(*pairs, strict=True))
         return high, low
-
-    def _members_lineage(self, offsets: np.ndarray, members: np.ndarray) -> Lineage:
-        """Join the lineages of all members of each cumulative detection."""
-        members = members[: offsets[-1]]
-        pieces, places = [], []
-        for number, root in enumerate(self.arrivals.roots):
-            at = np.nonzero(self.pool.root[members] == number)[0]
-            pieces.append(root.store.lineage(self.pool.row[members[at]]))
-            places.append(at)
-        joined = Lineage.concat(pieces).take(np.argsort(np.concatenate(places), kind="stable"))
-        return Lineage(joined.offsets[offsets], joined.refs)

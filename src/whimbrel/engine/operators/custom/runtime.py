@@ -1,7 +1,7 @@
 """Runs a `Custom` operator: the execution environment of the mobile CEP thesis (Algorithms 3.1 and 3.2).
 
 Events are taken in total order and dealt out to partitions; each partition goes through its correlation
-steps by itself (`environment_steps`), with windows of its own (`environment_windows`). Where the thesis
+steps by itself (`steps`), with windows of its own (`windows`). Where the thesis
 leaves freedom:
 
 * An event stands at its `end`. Distances are closed, cells of the time grid half open, as everywhere.
@@ -19,7 +19,7 @@ leaves freedom:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from heapq import heappop, heappush
@@ -29,17 +29,19 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from whimbrel.engine.environment_state import items_of, state_of, take_up
-from whimbrel.engine.environment_steps import CorrelationSteps, Emitted, PartitionPlan
-from whimbrel.engine.environment_windows import WindowItem
-from whimbrel.engine.group_buffer import GroupBuffer
 from whimbrel.engine.identity import event_hashes, fold, row_ids
-from whimbrel.engine.row_store import Lineage, RowStore, offsets_of
+from whimbrel.engine.operators.base import OperatorSetup
+from whimbrel.engine.operators.buffered import BufferedOperator
+from whimbrel.engine.operators.custom.state import items_of, state_of, take_up
+from whimbrel.engine.operators.custom.steps import CorrelationSteps, Emitted, PartitionPlan
+from whimbrel.engine.operators.custom.windows import WindowItem
+from whimbrel.engine.ordered_inputs import OrderedBatch
+from whimbrel.engine.row_store import Lineage, offsets_of
 from whimbrel.engine.snapshot import Blocks
 from whimbrel.engine.streams import WINDOW, ExecutionContext, OperatorStream, RowsFrame
 from whimbrel.engine.values import Column, Int64Array, from_arrow, to_arrow
 from whimbrel.errors import QueryError, UnknownNameError
-from whimbrel.graph.custom import CustomOperator, Event, function_name
+from whimbrel.graph.custom import Event, function_name
 from whimbrel.graph.expressions import Attribute, Expr
 from whimbrel.graph.operators import Custom
 from whimbrel.model.schema import Type
@@ -64,26 +66,18 @@ def check(op: Custom) -> None:
         raise UnknownNameError("input", counted, op.streams)
 
 
-class CustomRuntime:
+class CustomRuntime(BufferedOperator[Custom]):
     """A `Custom` operator at run time."""
 
-    def __init__(
-        self,
-        op: Custom,
-        streams: Mapping[str, OperatorStream],
-        context: ExecutionContext,
-        operators: Mapping[str, type[CustomOperator]],
-    ) -> None:
+    def __init__(self, op: Custom, setup: OperatorSetup) -> None:
         check(op)
-        if op.function not in operators:
-            raise UnknownNameError("operator", op.function, operators)
-        function_name(operators[op.function])
-        self.op = op
-        self.context = context
-        self.buffer = GroupBuffer(context, [streams[name] for name in op.inputs], op.partitioning)
-        self.stream = OperatorStream(op.name, RowStore())
+        if op.function not in setup.functions:
+            raise UnknownNameError("operator", op.function, setup.functions)
+        function = setup.functions[op.function]
+        function_name(function)
+        super().__init__(op, setup)
         slots = {name: slot for slot, name in enumerate(op.inputs)}
-        self.plan = PartitionPlan(op, partial(operators[op.function], **op.parameters), slots)
+        self.plan = PartitionPlan(op, partial(function, **op.parameters), slots)
         self.partitions: dict[Key, CorrelationSteps] = {}
         self.outbox: list[Emitted] = []
         self.swept = BEGINNING_OF_TIME
@@ -101,19 +95,17 @@ class CustomRuntime:
         partition = self.partitions.get(key)
         return partition is not None and partition.due == due
 
-    def step(self) -> None:
-        """Process what is new in the inputs."""
-        self.buffer.collect()
-        watermark = self.buffer.arrivals.watermark
+    def process(self, arrived: OrderedBatch, watermark: int) -> None:
+        """Let every partition take in its events, and let time pass in it."""
+        self.take_in(arrived)
         for key, item in self._items():
             self._feed(key, item)
-        self.buffer.let_go(np.zeros(len(self.buffer), np.bool_))
+        self.let_go(np.zeros(len(self.group), np.bool_))
         if watermark >= END_OF_TIME:
             self._finish()
         else:
             self._advance(watermark)
-        length = self.op.policy.restriction.length
-        self.stream.watermark = watermark if watermark >= END_OF_TIME else watermark - length
+            self.stream.watermark = watermark - self.op.policy.restriction.length
         self.stream.new = self._flush()
 
     def _feed(self, key: Key, item: WindowItem) -> None:
@@ -162,8 +154,8 @@ class CustomRuntime:
     # -- snapshots -----------------------------------------------------------------------------------------
 
     def save(self, blocks: Blocks, name: str) -> None:
-        """Write the state."""
-        self.buffer.save(blocks, f"{name}/buffer")
+        """Write the state of the partitions, too."""
+        super().save(blocks, name)
         states = [(key, state_of(partition)) for key, partition in self.partitions.items()]
         blocks.put_json(f"{name}/partitions", {"swept": self.swept, "states": states})
         known = [(owner, i) for owner, p in enumerate(self.partitions.values()) for i in items_of(p).values()]
@@ -172,7 +164,7 @@ class CustomRuntime:
 
     def load(self, blocks: Blocks, name: str) -> None:
         """Read what `save` wrote; the streams that the events came from are there already."""
-        self.buffer.load(blocks, f"{name}/buffer")
+        super().load(blocks, name)
         about = blocks.json(f"{name}/partitions")
         self.swept = about["swept"]
         self.partitions, self._dues = {}, []
@@ -192,33 +184,29 @@ class CustomRuntime:
 
     def _items(self) -> Iterator[tuple[Key, WindowItem]]:
         """Give the events that have arrived, each with the key of its partition."""
-        arrived = self.buffer.events
+        arrived = self.events
         if not len(arrived):
             return
-        keys = self._keys()
+        keys = self._keys_of_events()
         made = self._made(arrived.root, arrived.row)
         for key, mask, make in zip(keys, arrived.mask.tolist(), made, strict=True):
             partition = self.partitions.get(key)
             yield key, make(partition.places if partition is not None else 0, mask)
 
-    def _keys(self) -> list[Key]:
-        columns = [
-            to_arrow(self.buffer.group_column(number, self.buffer.group)).to_pylist()
-            for number in range(len(self.op.partitioning.keys))
-        ]
-        return list(zip(*columns, strict=True)) if columns else [()] * len(self.buffer)
+    def _keys_of_events(self) -> list[Key]:
+        names = [key.name for key in self.op.partitioning.keys]
+        columns = [to_arrow(self.keys.column(name, self.group)).to_pylist() for name in names]
+        return list(zip(*columns, strict=True)) if columns else [()] * len(self.group)
 
     def _made(self, root: Int64Array, row: Int64Array) -> list[Callable[[int, int], WindowItem]]:
         """Make the events at some rows; each is complete once it has a place and the inputs it fits."""
         made: dict[int, Callable[[int, int], WindowItem]] = {}
-        for number, stream in enumerate(self.buffer.arrivals.roots):
-            at = np.nonzero(root == number)[0]
-            if not len(at):
-                continue
-            lineage = stream.store.lineage(row[at])
+        for at, number, rows in self.arrivals.by_root(root, row):
+            stream = self.arrivals.roots[number]
+            lineage = stream.store.lineage(rows)
             below = np.split(lineage.refs, lineage.offsets[1:-1])
-            events = _events_of(self.context, stream, row[at])
-            for index, event, refs in zip(at.tolist(), events, below, strict=True):
+            events = _events_of(self.context, stream, rows)
+            for index, event, refs in zip(np.arange(len(row))[at].tolist(), events, below, strict=True):
                 made[index] = partial(_item, number, int(row[index]), event, refs)
         return [made[index] for index in range(len(row))]
 

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
+from whimbrel.engine.arrays import longer
 from whimbrel.engine.kernels import border_crossings as k
 from whimbrel.engine.kernels import stops
 from whimbrel.engine.region_distances import RegionDistances, WatchedRegions
 from whimbrel.engine.row_store import offsets_of
+from whimbrel.engine.saved_state import SavedState
 from whimbrel.engine.streams import ExecutionContext
 from whimbrel.engine.values import FloatArray, Int64Array
 from whimbrel.graph.operators.motion import Motion, Verb
@@ -43,9 +46,10 @@ class MotionEvents:
         return len(self.ints)
 
 
-class MotionDetector(ABC):
+class MotionDetector(SavedState, ABC):
     """The movers of one operator, and what was found about them."""
 
+    state: ClassVar[tuple[str, ...]] = ("movers", "mover_xy", "count")
     columns: int
     """Of the table of movers."""
     wide: int
@@ -117,14 +121,6 @@ class MotionDetector(ABC):
         """Forget all movers but these."""
         self.movers, self.mover_xy = self.movers[live], self.mover_xy[live]
 
-    def state(self) -> dict[str, np.ndarray]:
-        """Give all that has to be remembered."""
-        return {"movers": self.movers, "mover_xy": self.mover_xy, "count": self.count}
-
-    def restore(self, state: dict[str, np.ndarray]) -> None:
-        """Take back what `state` gave."""
-        self.movers, self.mover_xy, self.count = state["movers"], state["mover_xy"], state["count"]
-
     def _make_room_for(self, movers: int) -> None:
         old = len(self.movers)
         if movers <= old:
@@ -142,6 +138,7 @@ class MotionDetector(ABC):
 class BorderCrossings(MotionDetector):
     """On which side of each region a mover is: enters, leaves, crosses, reaches, comes within, stays."""
 
+    state = (*MotionDetector.state, "nodes", "node_xy")
     columns = k.M_COLUMNS
     wide = 2
 
@@ -206,14 +203,8 @@ class BorderCrossings(MotionDetector):
         used = self.nodes[:, k.N_SIDE] != k.UNUSED
         self.nodes[used, k.N_KEY] = table[self.nodes[used, k.N_KEY]]
 
-    def state(self) -> dict[str, np.ndarray]:
-        """Give all that has to be remembered."""
-        return {**super().state(), "nodes": self.nodes, "node_xy": self.node_xy}
-
-    def restore(self, state: dict[str, np.ndarray]) -> None:
-        """Take back what `state` gave."""
-        super().restore(state)
-        self.nodes, self.node_xy = state["nodes"], state["node_xy"]
+    def loaded(self) -> None:
+        """Forget which regions were looked at: the marks are of another session's events."""
         self.seen[:] = 0
 
     # -- what samples and the lines between them say ---------------------------------------------------------
@@ -334,10 +325,3 @@ def _spec(op: Motion) -> Int64Array:
     # What was seen once and never again was not seen to stay; silence is just that.
     spec[k.SAMPLES] = 1 if op.verb is Verb.IS_SILENT else 2
     return spec
-
-
-def longer(array: np.ndarray, size: int) -> np.ndarray:
-    """Copy an array into a longer one, filled up with zeros."""
-    grown = np.zeros((size, *array.shape[1:]), array.dtype)
-    grown[: len(array)] = array
-    return grown

@@ -4,24 +4,29 @@ from __future__ import annotations
 
 import numpy as np
 
+from whimbrel.engine.arrays import NO_ROWS
 from whimbrel.engine.derived_batch import DerivedBatch, bring_along
+from whimbrel.engine.operators.base import OperatorSetup, RunningOperator
 from whimbrel.engine.row_store import RowStore
 from whimbrel.engine.snapshot import Blocks
-from whimbrel.engine.streams import ExecutionContext, OperatorStream
+from whimbrel.engine.streams import OperatorStream
 from whimbrel.graph.operators import Derive
 from whimbrel.model.time import END_OF_TIME
 
 
-class ReceiveOperator:
+class ReceiveOperator(RunningOperator[Derive]):
     """A definition whose events come from elsewhere, at run time.
 
     They wait until the watermark reaches them, as atomic events do.
     """
 
-    def __init__(self, op: Derive, context: ExecutionContext) -> None:
-        self.context = context
-        self.stream = OperatorStream(op.name, RowStore(), event_type=op.event_type)
+    def __init__(self, op: Derive, setup: OperatorSetup) -> None:
+        super().__init__(op, setup)
         self.waiting: list[DerivedBatch] = []
+
+    def opened(self, setup: OperatorSetup) -> OperatorStream:  # noqa: ARG002
+        """Open the stream of the events that come."""
+        return OperatorStream(self.op.name, RowStore(), event_type=self.op.event_type)
 
     @property
     def due(self) -> int:
@@ -45,7 +50,7 @@ class ReceiveOperator:
             if not is_ready.all():
                 waiting.append(carried.taken(np.flatnonzero(~is_ready)))
         self.waiting = waiting
-        self.stream.new = np.concatenate(made) if made else np.zeros(0, np.int64)
+        self.stream.new = np.concatenate(made) if made else NO_ROWS
 
     def _append(self, carried: DerivedBatch) -> np.ndarray:
         lineage = bring_along(self.context.atoms.store, carried)
@@ -53,13 +58,15 @@ class ReceiveOperator:
         return self.stream.store.append(start, carried.end, carried.columns(), lineage)
 
     def save(self, blocks: Blocks, name: str) -> None:
-        """Write the events that wait."""
+        """Write the events that wait, too."""
+        super().save(blocks, name)
         blocks.put_json(f"{name}/in_order", self.stream.keeps_order)
         blocks.put_batches(f"{name}/events", [carried.events for carried in self.waiting])
         blocks.put_batches(f"{name}/atoms", [carried.atoms for carried in self.waiting])
 
     def load(self, blocks: Blocks, name: str) -> None:
         """Read what `save` wrote."""
+        super().load(blocks, name)
         self.stream.keeps_order = blocks.json(f"{name}/in_order")
         events, atoms = blocks.batches(f"{name}/events"), blocks.batches(f"{name}/atoms")
         self.waiting = [DerivedBatch(*pair) for pair in zip(events, atoms, strict=True)]

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 
 from whimbrel.engine.evaluate import cast, evaluate, true_rows
-from whimbrel.engine.group_buffer import GroupBuffer
 from whimbrel.engine.kernels.segments import trailing
+from whimbrel.engine.operators.base import OperatorSetup
+from whimbrel.engine.operators.buffered import BufferedOperator
+from whimbrel.engine.ordered_inputs import OrderedBatch
 from whimbrel.engine.reduce import Segments, count_rows, reduce
-from whimbrel.engine.row_store import RowStore, offsets_of, ranges
-from whimbrel.engine.snapshot import Blocks
-from whimbrel.engine.streams import WINDOW, ExecutionContext, OperatorStream
+from whimbrel.engine.row_store import offsets_of, ranges
+from whimbrel.engine.streams import WINDOW, ExecutionContext
 from whimbrel.engine.values import Column, Int64Array, nothing
 from whimbrel.errors import QueryError
 from whimbrel.graph.expressions import (
@@ -28,7 +30,7 @@ from whimbrel.graph.expressions import (
     parts_of,
 )
 from whimbrel.graph.functions import Function
-from whimbrel.graph.operators import Aggregate, Graph
+from whimbrel.graph.operators import Aggregate
 from whimbrel.graph.policies import Assign
 from whimbrel.graph.scope import scope
 from whimbrel.model.schema import TYPE_NAMES, Coordinates, Type
@@ -87,41 +89,42 @@ class ComputedWindows:
     """Where the windows lie on a grid: the end of each."""
 
 
-class AggregateOperator:
+class AggregateOperator(BufferedOperator[Aggregate]):
     """An `Aggregate` at run time."""
 
-    def __init__(
-        self, graph: Graph, op: Aggregate, streams: dict[str, OperatorStream], context: ExecutionContext
-    ) -> None:
-        self.op = op
-        self.context = context
-        self.buffer = GroupBuffer(context, [streams[part.input] for part in op.parts], op.partitioning)
-        self.stream = OperatorStream(op.name, RowStore())
+    is_worth_sharing: ClassVar = True
+    state: ClassVar = (*BufferedOperator.state, "closed")
+
+    def __init__(self, op: Aggregate, setup: OperatorSetup) -> None:
+        super().__init__(op, setup)
         self.closed = BEGINNING_OF_TIME
         """Windows with `every`: the number of the last window that was computed."""
-        self.names = [{part.alias, *scope(graph, part.input)} for part in op.parts]
+        self.names = [{part.alias, *scope(setup.graph, part.input)} for part in op.parts]
         self.outer = [part.outer for part in op.parts]
+
+    @classmethod
+    def slots(cls, op: Aggregate) -> tuple[str, ...]:
+        """Name the streams of the parts."""
+        return tuple(part.input for part in op.parts)
 
     @property
     def due(self) -> int:
         """When a window closes even if no event comes."""
         window = self.op.window
-        if window.kind == "counting" or window.every is None or not len(self.buffer):
+        if window.kind == "counting" or window.every is None or not len(self.group):
             return END_OF_TIME
-        earliest = int(self.buffer.events.end[0])
+        earliest = int(self.events.end[0])
         number = max(earliest // window.every + 1, self.closed + 1)
         return number * window.every - 1
 
-    def step(self) -> None:
-        """Take in what is new and compute the windows that are complete."""
-        before = self.buffer.collect()
-        watermark = self.buffer.arrivals.watermark
-        self.stream.new = np.zeros(0, np.int64)
+    def process(self, arrived: OrderedBatch, watermark: int) -> None:
+        """Compute the windows that are complete."""
+        before = self.take_in(arrived)
         windows = self._complete(before, watermark)
         self.stream.watermark = self._progress(watermark)
         if windows is not None and len(windows.group):
             self._emit(windows)
-        self.buffer.let_go(self._still_needed(watermark))
+        self.let_go(self._still_needed(watermark))
 
     def _progress(self, watermark: int) -> int:
         """Up to which time no further result can come."""
@@ -130,23 +133,10 @@ class AggregateOperator:
             return watermark
         return ((watermark + 1) // window.every + 1) * window.every - window.length - 1
 
-    def save(self, blocks: Blocks, name: str) -> None:
-        """Write the state."""
-        self.buffer.save(blocks, f"{name}/buffer")
-        blocks.put_json(
-            f"{name}/progress", {"closed": self.closed, "counts": list(self.buffer.counts.items())}
-        )
-
-    def load(self, blocks: Blocks, name: str) -> None:
-        """Read what `save` wrote."""
-        self.buffer.load(blocks, f"{name}/buffer")
-        progress = blocks.json(f"{name}/progress")
-        self.closed, self.buffer.counts = progress["closed"], dict(progress["counts"])
-
     # -- windows ---------------------------------------------------------------------------------------
 
     def _complete(self, before: int, watermark: int) -> ComputedWindows | None:
-        if not len(self.buffer):
+        if not len(self.group):
             return None
         window = self.op.window
         if window.kind == "temporal" and window.every is not None:
@@ -155,7 +145,7 @@ class AggregateOperator:
 
     def _on_the_grid(self, length: int, every: int, watermark: int) -> ComputedWindows | None:
         """Windows [k * every - length, k * every) that the watermark has passed."""
-        end = self.buffer.events.end
+        end = self.events.end
         last = (watermark + 1) // every if watermark < END_OF_TIME else END_OF_TIME
         low = np.maximum(end // every + 1, self.closed + 1)
         high = np.minimum((end + length) // every, last)
@@ -165,7 +155,7 @@ class AggregateOperator:
             return None
         place = np.repeat(np.arange(len(end)), repeats)
         number = ranges(low, repeats)
-        group = self.buffer.group[place]
+        group = self.group[place]
         # Windows in order of time, groups inside a window, events inside a group in total order.
         order = np.lexsort((place, group, number))
         place, number, group = place[order], number[order], group[order]
@@ -179,33 +169,33 @@ class AggregateOperator:
     def _at_each_event(self, before: int) -> ComputedWindows:
         """Find the window that ends with each new event."""
         window = self.op.window
-        order = self.buffer.by_group()
+        order = self.by_group()
         fresh = self._fresh(before)[order]
         counting = window.kind == "counting"
         rows, first = trailing.at(2 * len(order))(
-            self.buffer.group[order], self.buffer.events.end[order], fresh,
+            self.group[order], self.events.end[order], fresh,
             window.length, window.length if counting else 0, window.within or END_OF_TIME,
         )  # fmt: skip
         lengths = rows - first + 1
         segments = Segments(offsets_of(lengths), order[ranges(first, lengths)])
-        return ComputedWindows(segments, self.buffer.group[order][rows])
+        return ComputedWindows(segments, self.group[order][rows])
 
     def _fresh(self, before: int) -> np.ndarray:
         """Tell at which events a result is due."""
-        fresh = np.zeros(len(self.buffer), np.bool_)
+        fresh = np.zeros(len(self.group), np.bool_)
         fresh[before:] = True
         every = self.op.window.every
         if self.op.window.kind == "counting" and every is not None:
-            for place in range(before, len(self.buffer)):
-                group = int(self.buffer.group[place])
-                number = self.buffer.counts.pop(group, 0) + 1
+            for place in range(before, len(self.group)):
+                group = int(self.group[place])
+                number = self.counts.pop(group, 0) + 1
                 fresh[place] = number == every
                 if number < every:
-                    self.buffer.counts[group] = number
+                    self.counts[group] = number
         return fresh
 
     def _still_needed(self, watermark: int) -> np.ndarray:
-        end, window = self.buffer.events.end, self.op.window
+        end, window = self.events.end, self.op.window
         if window.kind == "temporal" and window.every is not None:
             return (end + window.length) // window.every > self.closed
         if window.kind == "temporal":
@@ -214,8 +204,8 @@ class AggregateOperator:
 
     def _recent(self, number: int) -> np.ndarray:
         """Mark the last `number` events of every group."""
-        order = self.buffer.by_group()
-        group = self.buffer.group[order]
+        order = self.by_group()
+        group = self.group[order]
         last = np.searchsorted(group, group, side="right") - 1
         keep = np.zeros(len(group), np.bool_)
         keep[order] = last - np.arange(len(group)) < number
@@ -228,8 +218,8 @@ class AggregateOperator:
         if not len(windows.group):
             return
         frame = ResultsFrame(self.context, len(windows.group))
-        for number, key in enumerate(self.op.partitioning.keys):
-            frame.groups[key.name] = self.buffer.group_column(number, windows.group)
+        for key in self.op.partitioning.keys:
+            frame.groups[key.name] = self.keys.column(key.name, windows.group)
         for call in self._aggregates():
             frame.aggregates[call] = self._aggregate(call, windows.segments)
         frame.named = self._assigned(self.op.assign, frame)
@@ -245,13 +235,11 @@ class AggregateOperator:
             keep = np.nonzero(true_rows(self.op.having, frame))[0]
             if not len(keep):
                 return
-        events = self.buffer.events
-        start = np.minimum.reduceat(events.start[segments.places], segments.offsets[:-1])
-        end = np.maximum.reduceat(events.end[segments.places], segments.offsets[:-1])
-        lineage = self.buffer.lineage(segments.places, segments.offsets).take(keep)
+        start, end = self.spans(segments.places, segments.offsets)
+        lineage = self.lineage(segments.places, segments.offsets).take(keep)
         columns: dict[Expr, Column] = {Attribute(None, n): c.take(keep) for n, c in frame.named.items()}
         columns |= {Attribute(GROUP, n): c.take(keep) for n, c in frame.groups.items()}
-        hashes = self.buffer.hashes(segments.places, segments.offsets)
+        hashes = self.hashes(segments.places, segments.offsets)
         columns |= {key: column.take(keep) for key, column in hashes.items()}
         if windows.end is not None:
             columns[WINDOW] = Column(Type.INT, windows.end[keep])
@@ -260,10 +248,9 @@ class AggregateOperator:
     def _with_required_inputs(self, windows: ComputedWindows) -> ComputedWindows:
         """Leave out windows in which an input that is not outer has no event."""
         keep = np.ones(len(windows.group), np.bool_)
-        mask = self.buffer.events.mask[windows.segments.places]
         for slot, outer in enumerate(self.outer):
             if not outer:
-                has = ((mask >> np.uint64(slot)) & np.uint64(1)).astype(np.int64)
+                has = self.events.fits(slot)[windows.segments.places].astype(np.int64)
                 keep &= np.add.reduceat(has, windows.segments.offsets[:-1]) > 0
         if keep.all():
             return windows
@@ -298,7 +285,7 @@ class AggregateOperator:
             raise QueryError(
                 f"{format_expr(call)!r} needs an attribute, as in {call.function}(a.speed)", call.at
             )
-        column = self.buffer.column(argument, slot, self.op.parts[slot].alias)
+        column = self.column(argument, slot, self.op.parts[slot].alias)
         return reduce(call.function, column, segments, self.context.functions, call)
 
     def _slot(self, call: Call) -> int:
@@ -310,7 +297,7 @@ class AggregateOperator:
 
     def _only(self, slot: int, segments: Segments) -> Segments:
         """Leave only the events of one input in every segment."""
-        fits = (self.buffer.events.mask[segments.places] >> np.uint64(slot)) & np.uint64(1) == 1
+        fits = self.events.fits(slot)[segments.places]
         before = offsets_of(fits.astype(np.int64))
         return Segments(before[segments.offsets], segments.places[fits])
 

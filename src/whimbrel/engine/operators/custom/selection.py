@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from whimbrel.engine.environment_windows import (
+from whimbrel.engine.operators.custom.windows import (
     WindowItem,
     WindowLimit,
     WindowPlacement,

@@ -15,9 +15,9 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
-from whimbrel.engine.environment_restriction import RestrictionWindows
-from whimbrel.engine.environment_selection import SelectionWindows, admits_nothing
-from whimbrel.engine.environment_windows import WindowItem, WindowSpan
+from whimbrel.engine.operators.custom.restriction import RestrictionWindows
+from whimbrel.engine.operators.custom.selection import SelectionWindows, admits_nothing
+from whimbrel.engine.operators.custom.windows import WindowItem, WindowSpan
 from whimbrel.errors import QueryError
 from whimbrel.graph.custom import CustomOperator, Event, Output
 from whimbrel.graph.operators import Custom

@@ -13,17 +13,17 @@ from whimbrel.engine.evaluate import evaluate
 from whimbrel.engine.identity import fold_on, row_hashes, row_ids
 from whimbrel.engine.kernels import runs as k
 from whimbrel.engine.kernels.match_listing import members
+from whimbrel.engine.operators.step_registers import own
 from whimbrel.engine.ordered_inputs import OrderedInputs
 from whimbrel.engine.reduce import Segments, count_rows, reduce
 from whimbrel.engine.row_store import Lineage, different, offsets_of
-from whimbrel.engine.step_registers import own
 from whimbrel.engine.streams import ExecutionContext, OperatorStream, RowsFrame
 from whimbrel.engine.values import Column, Int64Array, nothing
 from whimbrel.graph.expressions import GROUP, Attribute, Call, Expr, PartRef, walk
 from whimbrel.model.schema import Type
 
 if TYPE_CHECKING:
-    from whimbrel.engine.step_pattern import StepPatternOperator
+    from whimbrel.engine.operators.step_pattern import StepPatternOperator
 
 ROOT = 48
 """By how many bits the number of the stream is shifted in the number of an event."""
@@ -151,7 +151,7 @@ class ListedMatches:
     def _needed(self, need: Expr) -> Column:
         match need:
             case Attribute(part, name) if part == GROUP:
-                return self.of.group_column(name, self.keys)
+                return self.of.keys.column(name, self.keys)
             case Attribute(str() as step, _) if step in self.of.steps:
                 return self._aggregate(Call("last", (need,)), step)
             case Call("ids", (PartRef(str() as step),)):
@@ -178,7 +178,7 @@ class ListedMatches:
                 if call.function == "count"
                 else nothing(len(self))
             )
-        stream = self.of.slots[self.of.slot_of_step[self.of.steps[step]]]
+        stream = self.of.inputs[self.of.slot_of_step[self.of.steps[step]]]
         used, inverse = np.unique(rows, return_inverse=True)
         frame = RowsFrame(self.of.context, stream, used, step, self.of.op.partitioning)
         column = evaluate(call.arguments[0], frame).take(inverse)
@@ -186,7 +186,7 @@ class ListedMatches:
 
     def _ids(self, step: str) -> Column:
         segments, rows = self._segments(step)
-        stream = self.of.slots[self.of.slot_of_step[self.of.steps[step]]]
+        stream = self.of.inputs[self.of.slot_of_step[self.of.steps[step]]]
         used, inverse = np.unique(rows, return_inverse=True)
         texts = row_ids(self.of.context, stream, used).take(pa.array(inverse))
         return Column(
@@ -230,7 +230,7 @@ class CountedMatches:
     def _needed(self, need: Expr) -> Column:
         match need:
             case Attribute(part, name) if part == GROUP:
-                return self.of.group_column(name, self.found[self.first, k.F_KEY])
+                return self.of.keys.column(name, self.found[self.first, k.F_KEY])
             case Call("matches", ()):
                 return Column(Type.INT, self._added(self.of.nodes.rows[:, k.N_PATHS]))
             case Call(function, (argument,)):

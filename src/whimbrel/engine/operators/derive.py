@@ -2,59 +2,66 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 import pyarrow as pa
 
+from whimbrel.engine.arrays import NO_ROWS
 from whimbrel.engine.evaluate import cast, evaluate
 from whimbrel.engine.identity import HashArray, hashes, named, row_hashes
+from whimbrel.engine.operators.base import OperatorSetup, RunningOperator
+from whimbrel.engine.operators.receive import ReceiveOperator
 from whimbrel.engine.required_columns import only_part
 from whimbrel.engine.row_store import RowStore
-from whimbrel.engine.snapshot import Blocks
-from whimbrel.engine.streams import CASE, WINDOW, ExecutionContext, OperatorStream, RowsFrame
+from whimbrel.engine.streams import CASE, WINDOW, OperatorStream, RowsFrame
 from whimbrel.engine.values import Column
 from whimbrel.graph.expressions import Attribute, Expr
-from whimbrel.graph.operators import Derive, DeriveCase, Graph, Source
+from whimbrel.graph.operators import Derive, DeriveCase, Source
 from whimbrel.graph.scope import is_composite, selection
 from whimbrel.model.schema import TYPE_NAMES, Type
-from whimbrel.model.time import END_OF_TIME
 
 
-class DeriveOperator:
+class DeriveOperator(RunningOperator[Derive]):
     """A `Derive` at run time."""
 
-    due = END_OF_TIME
+    looks_back: ClassVar = False
+    is_worth_sharing: ClassVar = True
 
-    def __init__(
-        self, graph: Graph, op: Derive, streams: dict[str, OperatorStream], context: ExecutionContext
-    ) -> None:
-        self.graph = graph
-        self.op = op
-        self.context = context
-        self.inputs = [streams[case.input] for case in op.cases]
-        self.stream = OperatorStream(
-            op.name, RowStore(), event_type=op.event_type, keeps_order=self._keeps_order
-        )
+    def __init__(self, op: Derive, setup: OperatorSetup) -> None:
+        super().__init__(op, setup)
+        self.graph = setup.graph
         self._kind_hash = hashes(pa.array([op.event_type]))
 
+    @classmethod
+    def slots(cls, op: Derive) -> tuple[str, ...]:
+        """Name the streams of the cases."""
+        return tuple(case.input for case in op.cases)
+
+    @classmethod
+    def started(cls, op: Derive, setup: OperatorSetup) -> RunningOperator[Derive]:
+        """Build the operator; the events of a definition without cases come from another session."""
+        return cls(op, setup) if op.cases else ReceiveOperator(op, setup)
+
+    def opened(self, setup: OperatorSetup) -> OperatorStream:  # noqa: ARG002
+        """Open the stream of the new events."""
+        return OperatorStream(
+            self.op.name, RowStore(), event_type=self.op.event_type, keeps_order=self._input_keeps_order
+        )
+
     @property
-    def _keeps_order(self) -> bool:
+    def _input_keeps_order(self) -> bool:
         return any(stream.keeps_order for stream in self.inputs)
-
-    def save(self, blocks: Blocks, name: str) -> None:
-        """Write the state: there is none."""
-
-    def load(self, blocks: Blocks, name: str) -> None:
-        """Read what `save` wrote."""
 
     def step(self) -> None:
         """Make an event of everything that is new in any case."""
         self.stream.watermark = min(stream.watermark for stream in self.inputs)
-        self.stream.keeps_order = self._keeps_order  # events from elsewhere tell when they come
+        self.stream.keeps_order = self._input_keeps_order  # events from elsewhere tell when they come
         made = []
         for number, (case, stream) in enumerate(zip(self.op.cases, self.inputs, strict=True)):
             if len(stream.new):
                 made.append(self._make(number, case, stream))
-        self.stream.new = np.concatenate(made) if made else np.zeros(0, np.int64)
+        self.stream.new = np.concatenate(made) if made else NO_ROWS
 
     def _make(self, number: int, case: DeriveCase, stream: OperatorStream) -> np.ndarray:
         frame = RowsFrame(self.context, stream, stream.new, case.alias, case.partitioning)

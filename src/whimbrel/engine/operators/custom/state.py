@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from dataclasses import astuple, replace
 from typing import Any
 
-from whimbrel.engine.environment_selection import OpenWindow
-from whimbrel.engine.environment_steps import CorrelationSteps, Phase
-from whimbrel.engine.environment_windows import WindowItem, WindowLimit, WindowSpan
+from whimbrel.engine.operators.custom.selection import OpenWindow
+from whimbrel.engine.operators.custom.steps import CorrelationSteps, Phase
+from whimbrel.engine.operators.custom.windows import WindowItem, WindowLimit, WindowSpan
 
 State = dict[str, Any]
 _STEPS = ("clock", "places", "step", "emitted", "is_touched")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from whimbrel.engine.environment_windows import WindowItem, WindowSpan
+from whimbrel.engine.operators.custom.windows import WindowItem, WindowSpan
 from whimbrel.graph.policies import RestrictionWindow
 from whimbrel.model.time import BEGINNING_OF_TIME, END_OF_TIME
 

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from collections.abc import Callable
+from typing import Any, ClassVar
 
 import numpy as np
-import pyarrow as pa
 
-from whimbrel.engine.automaton import (
+from whimbrel.engine.arrays import NO_ROWS, longer
+from whimbrel.engine.evaluate import evaluate
+from whimbrel.engine.kernels import all_matches, skip_matches
+from whimbrel.engine.kernels import runs as k
+from whimbrel.engine.kernels.match_listing import list_paths, mark_nodes
+from whimbrel.engine.operators.base import CorrelatingOperator, OperatorSetup, RunningOperator
+from whimbrel.engine.operators.step_automaton import (
     Automaton,
     AutomatonState,
     Lookahead,
@@ -17,21 +22,15 @@ from whimbrel.engine.automaton import (
     holds,
     transitions,
 )
-from whimbrel.engine.evaluate import evaluate
-from whimbrel.engine.interner import Interner, Texts
-from whimbrel.engine.kernels import all_matches, skip_matches
-from whimbrel.engine.kernels import runs as k
-from whimbrel.engine.kernels.match_listing import list_paths, mark_nodes
-from whimbrel.engine.ordered_inputs import OrderedBatch, OrderedInputs
+from whimbrel.engine.operators.step_matches import ROOT, CountedMatches, ListedMatches, step_of, summed
+from whimbrel.engine.operators.step_registers import StepMemory, moved
+from whimbrel.engine.ordered_inputs import OrderedBatch, Places
 from whimbrel.engine.row_store import RowStore, offsets_of
 from whimbrel.engine.snapshot import Blocks
-from whimbrel.engine.step_matches import ROOT, CountedMatches, ListedMatches, step_of, summed
-from whimbrel.engine.step_registers import StepMemory, moved
-from whimbrel.engine.streams import ARRIVAL, ExecutionContext, OperatorStream, RowsFrame
-from whimbrel.engine.values import Column, Int64Array, from_arrow
+from whimbrel.engine.streams import ARRIVAL, OperatorStream
+from whimbrel.engine.values import Column, Int64Array
 from whimbrel.errors import QueryError
-from whimbrel.graph.expressions import Call, Expr, format_expr
-from whimbrel.graph.operators import Graph
+from whimbrel.graph.expressions import Call, Expr
 from whimbrel.graph.operators.step_pattern import StepPattern, TimedOut
 from whimbrel.model.schema import Type
 from whimbrel.model.time import BEGINNING_OF_TIME, END_OF_TIME
@@ -45,29 +44,22 @@ _SKIPS = {"no_skip": 0, "skip_past_last_event": k.PAST_LAST, "skip_to_next": k.T
           "skip_to_first": k.TO_FIRST, "skip_to_last": k.TO_LAST}  # fmt: skip
 
 
-class StepPatternOperator:
+class StepPatternOperator(CorrelatingOperator[StepPattern]):
     """A `StepPattern` at run time."""
 
-    def __init__(
-        self,
-        graph: Graph,
-        op: StepPattern,
-        streams: dict[str, OperatorStream],
-        context: ExecutionContext,
-        required: Iterable[Expr],
-    ) -> None:
-        self.op = op
-        self.context = context
+    is_composite: ClassVar = True
+    keeps_order: ClassVar = True
+    state: ClassVar = (*CorrelatingOperator.state, "count", "memory", "runs", "nodes", "head", "alive")
+
+    def __init__(self, op: StepPattern, setup: OperatorSetup) -> None:
+        super().__init__(op, setup)
         names = list(op.inputs)
-        self.slots = [streams[name] for name in names]
-        if len(self.slots) > 63:
-            raise QueryError(f"the pattern {op.name!r} has {len(self.slots)} different tests; 63 is the most")
-        self.arrivals = OrderedInputs(context, self.slots)
-        self.stream = OperatorStream(op.name, RowStore(), composite=True, keeps_order=True)
+        if len(names) > 63:
+            raise QueryError(f"the pattern {op.name!r} has {len(names)} different tests; 63 is the most")
         self.timed_out = OperatorStream(f"{op.name}.timed_out", RowStore(), composite=True, keeps_order=True)
-        readers = [each for each in graph.operators if isinstance(each, TimedOut) and each.input == op.name]
-        self.wants_timeouts = bool(readers)
-        self.required = sorted(set(required), key=format_expr)
+        self.wants_timeouts = any(
+            isinstance(each, TimedOut) and each.input == op.name for each in setup.graph.operators
+        )
         self.steps = {step.name: number for number, step in enumerate(op.taken())}
         self.slot_of_step = [names.index(step.test.input) for step in op.taken()]
         self.automaton = Automaton(op)
@@ -75,10 +67,9 @@ class StepPatternOperator:
         self.slot_of_test = [
             None if isinstance(test, Lookahead) else names.index(test.input) for test in self.automaton.tests
         ]
-        self.memory = StepMemory(self.automaton.tests, self.steps, context.coordinates, self._totals())
+        self.memory = StepMemory(self.automaton.tests, self.steps, self.context.coordinates, self._totals())
         self.skips = op.skip.strategy != "no_skip"
         self.machine = self._machine()
-        self.keys = Interner()
         self.count = np.zeros(k.COUNTS, np.int64)
         self.count[k.DUE] = k.NO_END
         self.count[k.FREE] = -1
@@ -215,7 +206,7 @@ class StepPatternOperator:
         if len(self.nodes.rows) - self.count[k.NODES] < 2 * need:
             self._compact_nodes()
             size = max(2 * len(self.nodes.rows), int(self.count[k.NODES]) + 4 * need, 256)
-            self.nodes = k.Nodes(*(_longer(each, size) for each in self.nodes))
+            self.nodes = k.Nodes(*(longer(each, size) for each in self.nodes))
         self.found = self._more_to_find(self.found, k.MATCHES, 2 * need)
         self.late = self._more_to_find(self.late, k.TIMEOUTS, need)
         if len(self.work.fresh) < need:
@@ -223,17 +214,16 @@ class StepPatternOperator:
 
     def _more_to_find(self, found: np.ndarray, which: int, need: int) -> np.ndarray:
         wanted = int(self.count[which]) + need
-        return found if len(found) >= wanted else _longer(found, 2 * wanted)
+        return found if len(found) >= wanted else longer(found, 2 * wanted)
 
     def _lengthen_runs(self, need: int) -> None:
         old = len(self.runs.rows)
         size = max(2 * old, old + 2 * need, 64)
-        longer = k.Runs(*(_longer(each, size) for each in self.runs))
-        longer.rows[old:, k.R_STATE] = -1
-        longer.rows[old:, k.R_NEXT] = np.arange(old + 1, size + 1)
-        longer.rows[-1, k.R_NEXT] = self.count[k.FREE]
+        runs = self.runs = k.Runs(*(longer(each, size) for each in self.runs))
+        runs.rows[old:, k.R_STATE] = -1
+        runs.rows[old:, k.R_NEXT] = np.arange(old + 1, size + 1)
+        runs.rows[-1, k.R_NEXT] = self.count[k.FREE]
         self.count[k.FREE] = old
-        self.runs = longer
 
     def _compact_nodes(self) -> None:
         """Forget the nodes that no run needs any more."""
@@ -271,11 +261,9 @@ class StepPatternOperator:
         """How many runs were given up because a partition had too many."""
         return int(self.count[k.DROPPED])
 
-    def step(self) -> None:
-        """Process what is new in the inputs, and let time pass."""
-        arrived = self.arrivals.collect()
-        watermark = self.arrivals.watermark
-        self.stream.new = self.timed_out.new = np.zeros(0, np.int64)
+    def process(self, arrived: OrderedBatch, watermark: int) -> None:
+        """Follow all runs along the new events, and let time pass."""
+        self.timed_out.new = NO_ROWS
         if len(arrived):
             self._walk(self._in_order_of_arrival(arrived))
         if self.due <= watermark or watermark - self._swept >= self._patience:
@@ -302,20 +290,17 @@ class StepPatternOperator:
         if not tied.any():
             return arrived
         came = np.zeros(len(arrived), np.int64)
-        for number, root in enumerate(self.arrivals.roots):
-            at = np.flatnonzero(arrived.root == number)
-            column = root.store.column(ARRIVAL, arrived.row[at])
+        for at, number, rows in self.arrivals.by_root(arrived.root, arrived.row):
+            column = self.arrivals.roots[number].store.column(ARRIVAL, rows)
             if column.type is not None:
                 came[at] = column.values
         return arrived.take(np.lexsort((came, arrived.start, arrived.end)))
 
     def _walk(self, arrived: OrderedBatch) -> None:
-        keys = self._keys(arrived)
+        keys = self.keys.of_batch(self.arrivals, arrived)
         if len(self.keys) > len(self.alive):
             size = max(2 * len(self.alive), len(self.keys), 16)
-            head = np.full((size, self.columns), -1, np.int64)
-            head[: len(self.head)] = self.head
-            self.head, self.alive = head, _longer(self.alive, size)
+            self.head, self.alive = longer(self.head, size, -1), longer(self.alive, size)
         ints, floats, nulls = self._values(arrived)
         bits = self._bits(arrived)
         different, codes = np.unique(bits, return_inverse=True)
@@ -378,7 +363,7 @@ class StepPatternOperator:
         """Forget the partitions that have no match in the making."""
         idle = 1 if self.skips else 0  # a queue holds the beginning itself
         live = np.flatnonzero(self.alive[: len(self.keys)] > idle)
-        if not self.op.partitioning.keys or len(self.keys) < FORGET_FROM or 2 * len(live) > len(self.keys):
+        if not self.keys.are_given or len(self.keys) < FORGET_FROM or 2 * len(live) > len(self.keys):
             return
         if self.skips:
             self._drop_beginnings(np.flatnonzero(self.alive == idle))
@@ -408,24 +393,6 @@ class StepPatternOperator:
         self.runs.ints[used, places] = table[kept]
         self.memory.compile()
 
-    def _keys(self, arrived: OrderedBatch) -> Int64Array:
-        keys = self.op.partitioning.keys
-        if not keys:
-            if not len(self.keys):
-                self.keys = Interner.of([None])
-            return np.zeros(len(arrived), np.int64)
-        codes = np.zeros(len(arrived), np.int64)
-        for at, frame in self._by_root(arrived):
-            columns = [frame.key(key) for key in keys]
-            codes[at] = self.keys.codes(columns[0]) if len(columns) == 1 else self.keys.row_codes(columns)
-        return codes
-
-    def _by_root(self, arrived: OrderedBatch) -> Iterator[tuple[np.ndarray, RowsFrame]]:
-        for number, root in enumerate(self.arrivals.roots):
-            at = np.flatnonzero(arrived.root == number)
-            if len(at):
-                yield at, RowsFrame(self.context, root, arrived.row[at], None, self.op.partitioning)
-
     def _bits(self, arrived: OrderedBatch) -> np.ndarray:
         """Give for every event the tests that it passes by itself."""
         bits = np.zeros(len(arrived), np.int64)
@@ -433,7 +400,7 @@ class StepPatternOperator:
             if slot is None:
                 bits |= 1 << test  # which run is asked decides
                 continue
-            bits |= ((arrived.mask >> np.uint64(slot)) & np.uint64(1)).astype(np.int64) << test
+            bits |= arrived.fits(slot).astype(np.int64) << test
         return bits
 
     def _table_of_inert(self, different: np.ndarray) -> np.ndarray:
@@ -465,10 +432,10 @@ class StepPatternOperator:
     def _values(self, arrived: OrderedBatch) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Compute what programs and registers read, for the arrived events."""
         memory = self.memory
-        computed: list[tuple[np.ndarray, int, Column]] = []
+        computed: list[tuple[Places, int, Column]] = []
         if memory.is_needed:
             changed = False
-            for at, frame in self._by_root(arrived):
+            for at, frame in self.arrivals.frames(arrived.root, arrived.row):
                 for number, expr in enumerate(list(memory.columns)):
                     column = evaluate(expr, frame)
                     changed |= memory.learn(number, column.type)
@@ -561,68 +528,29 @@ class StepPatternOperator:
     # -- snapshots -----------------------------------------------------------------------------------------
 
     def save(self, blocks: Blocks, name: str) -> None:
-        """Write the state."""
+        """Write the state, without nodes that no run needs."""
         self._compact_nodes()
-        self.arrivals.save(blocks, f"{name}/held")
-        blocks.put_array(f"{name}/count", self.count)
-        blocks.put_arrays(f"{name}/runs", self.runs._asdict())
-        nodes = {key: each[: self.count[k.NODES]] for key, each in self.nodes._asdict().items()}
-        blocks.put_arrays(f"{name}/nodes", nodes)
-        blocks.put_array(f"{name}/head", self.head)
-        blocks.put_array(f"{name}/alive", self.alive)
-        blocks.put_json(f"{name}/keys", self.keys.values())
-        kinds = [None if kind is None else kind.value for kind in self.memory.kinds]
-        blocks.put_json(f"{name}/memory", {"kinds": kinds, "texts": self.memory.texts.values()})
+        super().save(blocks, name)
 
-    def load(self, blocks: Blocks, name: str) -> None:
-        """Read what `save` wrote."""
-        self.arrivals.load(blocks, f"{name}/held")
-        self.count = blocks.array(f"{name}/count")
-        about = blocks.json(f"{name}/memory")
-        self.memory.kinds = [None if kind is None else Type(kind) for kind in about["kinds"]]
-        in_order = self.memory.texts.in_order
-        self.memory.texts = Texts.of(about["texts"])
-        self.memory.texts.in_order = in_order
-        self.memory.compile()
-        self.runs = k.Runs(**blocks.arrays(f"{name}/runs"))
-        self.nodes = k.Nodes(**blocks.arrays(f"{name}/nodes"))
-        self.head = blocks.array(f"{name}/head")
-        self.alive = blocks.array(f"{name}/alive")
-        self.keys = Interner.of(blocks.json(f"{name}/keys"))
+    def in_use(self, attribute: str) -> Any:
+        """Give what is saved of an attribute: of the nodes those that there are."""
+        if attribute == "nodes":
+            return k.Nodes(*(each[: self.count[k.NODES]] for each in self.nodes))
+        return super().in_use(attribute)
+
+    def loaded(self) -> None:
+        """Make room for the values that runs keep."""
         self.work = self._scratch(64)
 
-    def group_column(self, name: str, codes: Int64Array) -> Column:
-        """Give the value of a partition key for some partitions."""
-        names = [key.name for key in self.op.partitioning.keys]
-        used, inverse = np.unique(codes, return_inverse=True)
-        values = self.keys.values()
-        chosen = [values[code] for code in used.tolist()]
-        if len(names) > 1:
-            chosen = [row[names.index(name)] for row in chosen]
-        return from_arrow(pa.array(chosen)).take(inverse)
 
-
-def _longer(array: np.ndarray, size: int) -> np.ndarray:
-    """Copy an array into a longer one, filled up with zeros."""
-    longer = np.zeros((size, *array.shape[1:]), array.dtype)
-    longer[: len(array)] = array
-    return longer
-
-
-class TimeoutOperator:
+class TimeoutOperator(RunningOperator[TimedOut]):
     """A `TimedOut` at run time: passes on what a `StepPatternOperator` found out of time."""
 
-    due = END_OF_TIME
-
-    def __init__(self, op: TimedOut, sequencer: StepPatternOperator) -> None:
-        self.op = op
-        self.stream = sequencer.timed_out
+    def opened(self, setup: OperatorSetup) -> OperatorStream:
+        """Take the stream that the pattern fills."""
+        pattern = setup.running[self.op.input]
+        assert isinstance(pattern, StepPatternOperator)
+        return pattern.timed_out
 
     def step(self) -> None:
-        """Do nothing: the sequence has done it."""
-
-    def save(self, blocks: Blocks, name: str) -> None:
-        """Write the state: there is none."""
-
-    def load(self, blocks: Blocks, name: str) -> None:
-        """Read what `save` wrote."""
+        """Do nothing: the pattern has done it."""

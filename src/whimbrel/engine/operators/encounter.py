@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
+from whimbrel.engine.arrays import longer
 from whimbrel.engine.evaluate import evaluate
-from whimbrel.engine.interner import Interner
 from whimbrel.engine.kernels import encounters as k
 from whimbrel.engine.kernels.border_crossings import Samples
-from whimbrel.engine.motion import floats, inaccuracy, time_column
-from whimbrel.engine.motion_state import longer
-from whimbrel.engine.ordered_inputs import OrderedBatch, OrderedInputs
-from whimbrel.engine.row_store import RowStore
+from whimbrel.engine.operators.base import CorrelatingOperator, OperatorSetup
+from whimbrel.engine.operators.motion import floats, inaccuracy, time_column
+from whimbrel.engine.operators.step_matches import ROOT, StepEvents
+from whimbrel.engine.ordered_inputs import OrderedBatch
 from whimbrel.engine.shapes import NO_SHAPE, SHAPE, ShapeLayout
-from whimbrel.engine.snapshot import Blocks
-from whimbrel.engine.step_matches import ROOT, StepEvents
-from whimbrel.engine.streams import ExecutionContext, OperatorStream, RowsFrame
+from whimbrel.engine.streams import RowsFrame
 from whimbrel.engine.values import Column, FloatArray, Int64Array, nothing
-from whimbrel.graph.expressions import Attribute, Expr, format_expr
+from whimbrel.graph.expressions import Attribute, Expr
 from whimbrel.graph.operators.encounter import Encounter, Meeting
 from whimbrel.graph.operators.motion import MOTION
 from whimbrel.graph.policies import Partitioning
@@ -47,23 +44,14 @@ _LEAST_CELL_M = 1e-3
 _NO_SHAPES: FloatArray = np.zeros(0)
 
 
-class EncounterOperator:
+class EncounterOperator(CorrelatingOperator[Encounter]):
     """An `Encounter` at run time."""
 
-    def __init__(
-        self,
-        op: Encounter,
-        streams: dict[str, OperatorStream],
-        context: ExecutionContext,
-        required: Iterable[Expr],
-    ) -> None:
-        self.op = op
-        self.context = context
-        self.inputs = [streams[op.input]] + ([] if op.is_among_one else [streams[op.other]])
-        self.arrivals = OrderedInputs(context, self.inputs)
-        self.stream = OperatorStream(op.name, RowStore(), composite=True)
-        self.required = sorted(set(required), key=format_expr)
-        self.movers = Interner()
+    is_composite: ClassVar = True
+    state: ClassVar = (*CorrelatingOperator.state, "nodes", "node_f", "count", "place", "spot")
+
+    def __init__(self, op: Encounter, setup: OperatorSetup) -> None:
+        super().__init__(op, setup)
         self.spec = self._spec()
         self.count = np.zeros(k.COUNTS, np.int64)
         self.count[k.DUE] = k.NO_END
@@ -79,6 +67,16 @@ class EncounterOperator:
         self.found_m = np.zeros(0)
         self._ranks = np.zeros(0, np.int64)
         """The place of each mover among all, by their keys."""
+
+    @classmethod
+    def slots(cls, op: Encounter) -> tuple[str, ...]:
+        """Name the streams of the two kinds of movers; one stream where each two of it count."""
+        return (op.input,) if op.is_among_one else (op.input, op.other)
+
+    @classmethod
+    def parted_by(cls, op: Encounter) -> Partitioning:
+        """Give the keys that tell movers apart."""
+        return Partitioning(op.keys)
 
     def _spec(self) -> Int64Array:
         op, spec = self.op, np.zeros(k.SPEC, np.int64)
@@ -118,12 +116,8 @@ class EncounterOperator:
         """When something happens even if no event comes."""
         return int(min(self.count[k.DUE], END_OF_TIME))
 
-    def step(self) -> None:
-        """Process what is new in the samples, and let time pass."""
-        arrived = self.arrivals.collect()
-        watermark = self.arrivals.watermark
-        self.stream.watermark = watermark
-        self.stream.new = np.zeros(0, np.int64)
+    def process(self, arrived: OrderedBatch, watermark: int) -> None:
+        """Follow the movers along their new samples, and let time pass."""
         if len(arrived):
             self._walk(arrived)
         if self.due <= watermark:
@@ -137,17 +131,13 @@ class EncounterOperator:
         key, shape = np.zeros(size, np.int64), np.full(size, NO_SHAPE, np.int64)
         x, y, wrong = np.empty(size), np.empty(size), np.zeros(size)
         layout = ShapeLayout(self.context.coordinates)
-        partitioning = Partitioning(self.op.keys)
-        for number, root in enumerate(self.arrivals.roots):
-            at = np.flatnonzero(arrived.root == number)
-            frame = RowsFrame(self.context, root, arrived.row[at], None, partitioning)
-            columns = [frame.key(each) for each in self.op.keys]
-            key[at] = self.movers.codes(columns[0]) if len(columns) == 1 else self.movers.row_codes(columns)
+        for at, frame in self.arrivals.frames(arrived.root, arrived.row):
+            key[at] = self.keys.of_frame(frame)
             x[at], y[at] = floats(frame.column(None, "@x")), floats(frame.column(None, "@y"))
             wrong[at] = inaccuracy(self.op.accuracy, frame)
             if self.op.verb.reads_shapes:
                 shape[at] = layout.of_column(frame.column(None, SHAPE.name))
-        self._make_room_for(len(self.movers))
+        self._make_room_for(len(self.keys))
         if self.op.verb.reads_shapes:
             self._lay_out_known(layout, int(arrived.end[0]) - self.op.fresh)
         seen = ~(np.isnan(x) | np.isnan(y))
@@ -156,7 +146,7 @@ class EncounterOperator:
         rest = (wrong[seen], shape[seen], arrived.mask.astype(np.int64)[seen])
         done, shapes = 0, layout.data
         while True:
-            done = k.walk(self._crowd(shapes), *samples, *rest, done, len(self.movers))
+            done = k.walk(self._crowd(shapes), *samples, *rest, done, len(self.keys))
             if done == len(samples.key):
                 break
             self._make_room()
@@ -201,7 +191,7 @@ class EncounterOperator:
                 k.put_in(self.place, self.heads, role, mover)
 
     def _make_room(self) -> None:
-        need = 4 * len(self.movers) + 64
+        need = 4 * len(self.keys) + 64
         wanted = int(self.count[k.FOUND]) + need
         if len(self.found) < wanted:
             self.found, self.found_m = longer(self.found, 2 * wanted), longer(self.found_m, 2 * wanted)
@@ -225,24 +215,24 @@ class EncounterOperator:
         fresh = watermark - self.op.fresh
         over = int(self.count[k.LIVE]) >= TIDY_FROM
         if over and 2 * int((used & (self.nodes[:, k.E_LAST] >= fresh)).sum()) <= self.count[k.LIVE]:
-            self._keep(np.arange(len(self.movers)), fresh)
-        if len(self.movers) >= TIDY_FROM:
-            last = self.place[:, : len(self.movers), k.P_TIME].max(axis=0)
+            self._keep(np.arange(len(self.keys)), fresh)
+        if len(self.keys) >= TIDY_FROM:
+            last = self.place[:, : len(self.keys), k.P_TIME].max(axis=0)
             # Another one that is still known may have been compared with it when that one was seen.
             live = np.flatnonzero(last >= fresh - self.op.fresh)
-            if 2 * len(live) <= len(self.movers):
+            if 2 * len(live) <= len(self.keys):
                 self._keep(live, fresh)
 
     def _keep(self, live: Int64Array, fresh: int) -> None:
         """Forget all movers but these, and what was not compared since `fresh`."""
-        table = np.full(len(self.movers), -1, np.int64)
+        table = np.full(len(self.keys), -1, np.int64)
         table[live] = np.arange(len(live))
         kept = np.flatnonzero((self.nodes[:, k.E_SIDE] != k.UNUSED) & (self.nodes[:, k.E_LAST] >= fresh))
         self.nodes, self.node_f = self.nodes[kept], self.node_f[kept]
         self.nodes[:, [k.E_A, k.E_B]] = table[self.nodes[:, [k.E_A, k.E_B]]]
         self.place, self.spot = self.place[:, live], self.spot[:, live]
         self.seen = np.zeros(len(live), np.int64)
-        self.movers.keep(live)
+        self.keys.keep(live)
         self._ranks = np.zeros(0, np.int64)
         self._relink()
 
@@ -273,8 +263,8 @@ class EncounterOperator:
         """Of two movers of one stream, let the one come first whose key does."""
         if not self.op.is_among_one:
             return found
-        if len(self._ranks) != len(self.movers):
-            self._ranks = _ranks(self.movers.values())
+        if len(self._ranks) != len(self.keys):
+            self._ranks = _ranks(self.keys.values())
         turned = self._ranks[found[:, k.F_A]] > self._ranks[found[:, k.F_B]]
         for one, other in ((k.F_A, k.F_B), (k.F_IDENT_A, k.F_IDENT_B)):
             kept = found[turned, one]
@@ -296,25 +286,14 @@ class EncounterOperator:
 
     # -- snapshots -----------------------------------------------------------------------------------------
 
-    def save(self, blocks: Blocks, name: str) -> None:
-        """Write the state."""
-        self.arrivals.save(blocks, f"{name}/held")
-        blocks.put_json(f"{name}/movers", self.movers.values())
-        used = np.flatnonzero(self.nodes[:, k.E_SIDE] != k.UNUSED)
-        state = {"nodes": self.nodes[used], "node_f": self.node_f[used], "count": self.count}
-        for role in range(2):
-            state |= {f"place{role}": self.place[role], f"spot{role}": self.spot[role]}
-        blocks.put_arrays(f"{name}/state", state)
+    def in_use(self, attribute: str) -> Any:
+        """Give what is saved of an attribute: of the encounters those that are going on."""
+        value = super().in_use(attribute)
+        return value[self.nodes[:, k.E_SIDE] != k.UNUSED] if attribute in ("nodes", "node_f") else value
 
-    def load(self, blocks: Blocks, name: str) -> None:
-        """Read what `save` wrote."""
-        self.arrivals.load(blocks, f"{name}/held")
-        self.movers = Interner.of(blocks.json(f"{name}/movers"))
+    def loaded(self) -> None:
+        """Make the grid and the lists anew."""
         self._ranks = np.zeros(0, np.int64)
-        state = blocks.arrays(f"{name}/state")
-        self.nodes, self.node_f, self.count = state["nodes"], state["node_f"], state["count"]
-        self.place = np.stack([state["place0"], state["place1"]])
-        self.spot = np.stack([state["spot0"], state["spot1"]])
         self.seen = np.zeros(self.place.shape[1], np.int64)
         self._relink()
 

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
 
 from whimbrel.engine.evaluate import evaluate
 from whimbrel.engine.identity import fold_on, hashes, row_hashes
-from whimbrel.engine.interner import Interner
 from whimbrel.engine.kernels import border_crossings as k
-from whimbrel.engine.motion_state import Approaches, BorderCrossings, MotionDetector, MotionEvents, Stops
-from whimbrel.engine.ordered_inputs import OrderedBatch, OrderedInputs
-from whimbrel.engine.row_store import Lineage, RowStore, offsets_of
-from whimbrel.engine.snapshot import Blocks
-from whimbrel.engine.streams import ExecutionContext, OperatorStream, RowsFrame
-from whimbrel.engine.values import Column, FloatArray, Int64Array, from_arrow, nothing
-from whimbrel.graph.expressions import GROUP, Attribute, Expr, format_expr
+from whimbrel.engine.operators.base import CorrelatingOperator, OperatorSetup
+from whimbrel.engine.operators.motion_detectors import (
+    Approaches,
+    BorderCrossings,
+    MotionDetector,
+    MotionEvents,
+    Stops,
+)
+from whimbrel.engine.ordered_inputs import OrderedBatch
+from whimbrel.engine.row_store import Lineage, offsets_of
+from whimbrel.engine.streams import ExecutionContext, RowsFrame
+from whimbrel.engine.values import Column, FloatArray, Int64Array, nothing
+from whimbrel.graph.expressions import GROUP, Attribute, Expr
 from whimbrel.graph.operators.motion import MOTION, Motion, Verb
 from whimbrel.model.schema import Type
 
@@ -25,42 +30,30 @@ FORGET_FROM = 4096
 """How many movers are remembered whether they are still seen or not."""
 
 
-class MotionOperator:
+class MotionOperator(CorrelatingOperator[Motion]):
     """A `Motion` at run time."""
 
-    def __init__(
-        self,
-        op: Motion,
-        streams: dict[str, OperatorStream],
-        context: ExecutionContext,
-        required: Iterable[Expr],
-    ) -> None:
-        self.op = op
-        self.context = context
-        self.samples = streams[op.input]
-        self.arrivals = OrderedInputs(context, [self.samples])
-        self.stream = OperatorStream(op.name, RowStore(), composite=True)
-        self.required = sorted(set(required), key=format_expr)
-        self.keys = Interner()
-        self.walker = _walker(op, context)
+    is_composite: ClassVar = True
+    state: ClassVar = (*CorrelatingOperator.state, "detector")
+
+    def __init__(self, op: Motion, setup: OperatorSetup) -> None:
+        super().__init__(op, setup)
+        (self.samples,) = self.inputs
+        self.detector = _detector(op, self.context)
         self._names = [region.name for region in op.regions] or [None]
 
     @property
     def due(self) -> int:
         """When something happens even if no event comes."""
-        return self.walker.due
+        return self.detector.due
 
-    def step(self) -> None:
-        """Process what is new in the samples, and let time pass."""
-        arrived = self.arrivals.collect()
-        watermark = self.arrivals.watermark
-        self.stream.watermark = watermark
-        self.stream.new = np.zeros(0, np.int64)
+    def process(self, arrived: OrderedBatch, watermark: int) -> None:
+        """Follow the movers along their new samples, and let time pass."""
         if len(arrived):
             self._walk(arrived)
         if self.due <= watermark:
-            self.walker.sweep(watermark)
-        found = self.walker.take()
+            self.detector.sweep(watermark)
+        found = self.detector.take()
         if len(found):
             self._emit(found)
         self._forget_movers(watermark)
@@ -73,27 +66,20 @@ class MotionOperator:
             # What says nothing about where it was is no sample of a movement.
             seen = ~(np.isnan(x) | np.isnan(y))
         accuracy = inaccuracy(self.op.accuracy, frame)
-        samples = k.Samples(self._keys(frame)[seen], arrived.end[seen], arrived.row[seen], x[seen], y[seen])
+        samples = k.Samples(
+            self.keys.of_frame(frame)[seen], arrived.end[seen], arrived.row[seen], x[seen], y[seen]
+        )
         if len(samples.key):
-            self.walker.walk(samples, accuracy[seen], len(self.keys))
-
-    def _keys(self, frame: RowsFrame) -> Int64Array:
-        keys = self.op.partitioning.keys
-        if not keys:
-            if not len(self.keys):
-                self.keys = Interner.of([None])
-            return np.zeros(len(frame), np.int64)
-        columns = [frame.key(key) for key in keys]
-        return self.keys.codes(columns[0]) if len(columns) == 1 else self.keys.row_codes(columns)
+            self.detector.walk(samples, accuracy[seen], len(self.keys))
 
     def _forget_movers(self, watermark: int) -> None:
         """Forget the movers that were not seen for so long that they would count as new."""
-        if not self.op.partitioning.keys or len(self.keys) < FORGET_FROM:
+        if not self.keys.are_given or len(self.keys) < FORGET_FROM:
             return
-        live = self.walker.live(watermark, len(self.keys))
+        live = self.detector.live(watermark, len(self.keys))
         if 2 * len(live) > len(self.keys):
             return
-        self.walker.keep(live)
+        self.detector.keep(live)
         self.keys.keep(live)
 
     # -- what was found ------------------------------------------------------------------------------------
@@ -131,7 +117,7 @@ class MotionOperator:
     ) -> dict[Expr, Column]:
         assert isinstance(need, Attribute)
         if need.part == GROUP:
-            return {need: self._group_column(need.name, found.ints[:, k.F_KEY])}
+            return {need: self.keys.column(need.name, found.ints[:, k.F_KEY])}
         if need.part == MOTION:
             return {need: known.get(need.name, nothing(len(frame)))}
         if need.name == "*":
@@ -157,41 +143,18 @@ class MotionOperator:
         """Compute when and where the border was crossed, on the straight line between two samples."""
         before, first = found.ints[:, k.F_BEFORE_AT], found.ints[:, k.F_FIRST_AT]
         inward = self.op.verb in (Verb.ENTERS, Verb.REACHES)
-        share = self.walker.meeting(found.ints[:, k.F_REGION], xy, first=inward)
+        share = self.detector.meeting(found.ints[:, k.F_REGION], xy, first=inward)
         # A border that lies before both was crossed earlier, within the margin; all that is known is now.
         share = np.where(np.isnan(share), 1.0, share)
         at = before + np.round(share * (first - before)).astype(np.int64)
         return {
             "at": Column(Type.TIMESTAMP, at),
-            "x": Column(Type.FLOAT, xy[:, 0] + share * self.walker.across(xy)),
+            "x": Column(Type.FLOAT, xy[:, 0] + share * self.detector.across(xy)),
             "y": Column(Type.FLOAT, xy[:, 1] + share * (xy[:, 3] - xy[:, 1])),
         }
 
-    def _group_column(self, name: str, codes: Int64Array) -> Column:
-        names = [key.name for key in self.op.partitioning.keys]
-        used, inverse = np.unique(codes, return_inverse=True)
-        values = self.keys.values()
-        chosen = [values[code] for code in used.tolist()]
-        if len(names) > 1:
-            chosen = [row[names.index(name)] for row in chosen]
-        return from_arrow(pa.array(chosen)).take(inverse)
 
-    # -- snapshots -----------------------------------------------------------------------------------------
-
-    def save(self, blocks: Blocks, name: str) -> None:
-        """Write the state."""
-        self.arrivals.save(blocks, f"{name}/held")
-        blocks.put_json(f"{name}/keys", self.keys.values())
-        blocks.put_arrays(f"{name}/walker", self.walker.state())
-
-    def load(self, blocks: Blocks, name: str) -> None:
-        """Read what `save` wrote."""
-        self.arrivals.load(blocks, f"{name}/held")
-        self.keys = Interner.of(blocks.json(f"{name}/keys"))
-        self.walker.restore(blocks.arrays(f"{name}/walker"))
-
-
-def _walker(op: Motion, context: ExecutionContext) -> MotionDetector:
+def _detector(op: Motion, context: ExecutionContext) -> MotionDetector:
     match op.verb:
         case Verb.STOPS | Verb.IS_SILENT:
             return Stops(op, context)

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
-from whimbrel.engine.automaton import Lookahead
 from whimbrel.engine.interner import Texts
 from whimbrel.engine.kernels import runs as k
+from whimbrel.engine.operators.step_automaton import Lookahead
 from whimbrel.engine.programs import (
     BeyondTheMachine,
     Operand,
@@ -23,6 +23,7 @@ from whimbrel.engine.programs import (
     spell_out_relations,
 )
 from whimbrel.engine.shapes import ShapeLayout
+from whimbrel.engine.snapshot import Blocks
 from whimbrel.engine.values import Column, FloatArray, Int64Array
 from whimbrel.errors import QueryError, QueryTypeError
 from whimbrel.graph.expressions import (
@@ -88,6 +89,20 @@ class StepMemory:
         for _, values in self.totals:
             if values is not None:
                 self._column(values)
+        self.compile()
+
+    # -- snapshots -----------------------------------------------------------------------------------------
+
+    def save(self, blocks: Blocks, name: str) -> None:
+        """Write what is known of the values: their kinds, and the texts that have codes."""
+        kinds = [None if kind is None else kind.value for kind in self.kinds]
+        blocks.put_json(name, {"kinds": kinds, "texts": self.texts.values()})
+
+    def load(self, blocks: Blocks, name: str) -> None:
+        """Read what `save` wrote."""
+        about = blocks.json(name)
+        self.kinds = [None if kind is None else Type(kind) for kind in about["kinds"]]
+        self.texts.restore(about["texts"])
         self.compile()
 
     # -- what there is -------------------------------------------------------------------------------------

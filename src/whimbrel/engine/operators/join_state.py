@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import numpy as np
 
-from whimbrel.engine.interner import Interner
+from whimbrel.engine.arrays import longer
 from whimbrel.engine.kernels.match import shift_pool
 from whimbrel.engine.kernels.pattern import COUNTS, END, ENTRIES, PREV, START, WAITING
+from whimbrel.engine.key_codes import KeyCodes
+from whimbrel.engine.saved_state import SavedState
 from whimbrel.engine.values import Int64Array
 
 _TABLES = ("hot", "key", "ident", "row", "root", "consumed", "nulls", "ints", "floats")
 _WAITS = ("deadline", "serial", "trigger", "fine", "bound")
 
 
-class MatchState:
+class MatchState(SavedState):
     """Pool entries, chains and waiting combinations of one pattern (see `kernels.match`)."""
 
-    def __init__(self, parts: int, slots: int) -> None:
+    state: ClassVar = ("count", "tail", *_TABLES, *_WAITS)
+
+    def __init__(self, parts: int, slots: int, keys: KeyCodes) -> None:
         self.count = np.zeros(COUNTS, np.int64)
         self.hot = np.empty((0, PREV + slots + parts), np.int64)
         self.key = np.empty(0, np.int64)
@@ -30,7 +34,7 @@ class MatchState:
         self.ints = np.empty((0, 0), np.int64)
         self.floats = np.empty((0, 0), np.float64)
         self.tail = np.empty((0, slots), np.int64)
-        self.keys = Interner()
+        self.keys = keys
         self.deadline = np.empty(0, np.int64)
         self.serial = np.empty(0, np.int64)
         self.trigger = np.empty(0, np.int64)
@@ -63,17 +67,15 @@ class MatchState:
         if needed > len(self.hot):
             size = max(needed, 2 * self.entries, 256)
             for name in _TABLES:
-                setattr(self, name, _longer(getattr(self, name), size))
+                setattr(self, name, longer(getattr(self, name), size))
         if len(self.keys) > len(self.tail):
-            known = len(self.tail)
-            self.tail = _longer(self.tail, max(16, 2 * len(self.keys)))
-            self.tail[known:] = -1
+            self.tail = longer(self.tail, max(16, 2 * len(self.keys)), -1)
 
     def reserve_waiting(self, more: int) -> None:
         """Make room for `more` waiting combinations."""
         size = max(self.waiting + more, 2 * len(self.deadline), 64)
         for name in _WAITS:
-            setattr(self, name, _longer(getattr(self, name), size))
+            setattr(self, name, longer(getattr(self, name), size))
 
     def add_columns(self, int_columns: int, float_columns: int) -> None:
         """Make room for columns; the new ones are null in all entries so far."""
@@ -114,22 +116,14 @@ class MatchState:
             return
         table = self.keys.keep(live)
         self.key[: self.entries] = table[self.key[: self.entries]]
-        tail = np.full((max(16, 2 * len(live)), self.tail.shape[1]), -1, np.int64)
-        tail[: len(live)] = self.tail[live]
-        self.tail = tail
+        self.tail = longer(self.tail[live], max(16, 2 * len(live)), -1)
 
-    def save(self) -> dict[str, np.ndarray]:
-        """Give the used part of every array."""
-        saved = {"count": self.count, "tail": self.tail[: len(self.keys)]}
-        saved |= {name: getattr(self, name)[: self.entries] for name in _TABLES}
-        saved |= {name: getattr(self, name)[: self.waiting] for name in _WAITS}
-        return saved
-
-    def load(self, saved: Mapping[str, np.ndarray], keys: Interner) -> None:
-        """Take over what `save` gave."""
-        for name, array in saved.items():
-            setattr(self, name, np.array(array))
-        self.keys = keys
+    def in_use(self, attribute: str) -> Any:
+        """Give the used part of an array."""
+        sizes = dict.fromkeys(_TABLES, self.entries) | dict.fromkeys(_WAITS, self.waiting)
+        sizes["tail"] = len(self.keys)
+        array: np.ndarray = getattr(self, attribute)
+        return array[: sizes.get(attribute)]
 
 
 class MatchScratch:
@@ -153,16 +147,10 @@ class MatchOutput:
     def lengthen(self, more: int) -> None:
         """Make room for at least `more` further combinations, twice the room in any case."""
         size = 2 * len(self.end) + more
-        self.bound = _longer(self.bound, size)
-        self.end = _longer(self.end, size)
-        self.offset = _longer(self.offset, size + 1)
-        self.member = _longer(self.member, 2 * len(self.member) + more * self.bound.shape[1])
-
-
-def _longer(array: np.ndarray, size: int) -> np.ndarray:
-    longer = np.empty((size, *array.shape[1:]), array.dtype)
-    longer[: len(array)] = array
-    return longer
+        self.bound = longer(self.bound, size)
+        self.end = longer(self.end, size)
+        self.offset = longer(self.offset, size + 1)
+        self.member = longer(self.member, 2 * len(self.member) + more * self.bound.shape[1])
 
 
 def bits(column: int, is_float: bool) -> np.uint64:
