@@ -23,7 +23,7 @@ from whimbrel.plan.network import Box, Mover, Network
 from whimbrel.plan.routes import Routes, by_delay
 from whimbrel.plan.workload import Workload
 from whimbrel.sim.outcome import Outcome
-from whimbrel.sim.running import Move
+from whimbrel.sim.query_run import Move
 from whimbrel.sim.settings import Settings
 
 Hosts = Mapping[str, npt.NDArray[np.int64]]

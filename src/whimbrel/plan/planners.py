@@ -234,10 +234,10 @@ def plan_pushes_and_pulls(
     objective: Objective = Objective.COST,
     settings: NoSettings = NoSettings(),  # noqa: ARG001, B008 (frozen)
 ) -> PlanReport:
-    """Send some events at once and others when asked for; see `whimbrel.plan.pushpull.pulling`."""
-    from whimbrel.plan.pushpull.pulling import plan_pulling
+    """Send some events at once and others when asked for; see `whimbrel.plan.pushpull.planner`."""
+    from whimbrel.plan.pushpull.planner import plan_push_pull
 
-    return plan_pulling(workload, network, objective)
+    return plan_push_pull(workload, network, objective)
 
 
 def _checked(
