@@ -28,7 +28,7 @@ class Silent(Counting):
 
     steps_always = True
 
-    def report(self, stream, rows, pipeline):
+    def report(self, *_):
         return None
 
 
@@ -50,5 +50,5 @@ def test_an_observer_may_report_nothing_and_look_even_if_nothing_came():
 
 def test_a_session_says_where_explanations_come_from(monkeypatch):
     monkeypatch.setattr(Session, "explainer", None)
-    with pytest.raises(WhimbrelError, match="explanations are not loaded: use whimbrel.Session, or import"):
+    with pytest.raises(WhimbrelError, match=r"explanations are not loaded: use whimbrel\.Session, or import"):
         Session(QUERY).why()

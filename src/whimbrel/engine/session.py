@@ -624,7 +624,7 @@ class Session:
         explain = Session.explainer
         if explain is None:
             raise WhimbrelError(
-                "explanations are not loaded; import whimbrel.whynot, or use whimbrel.Session"
+                "explanations are not loaded: use whimbrel.Session, or import whimbrel.whynot"
             )
         return explain(self, key=key, at=at, around=around, name=name, limit=limit, effort=effort)
 
