@@ -36,7 +36,6 @@ from whimbrel.graph.expressions import (
 )
 from whimbrel.graph.operators import Absent, Graph, JoinPattern, PatternPart
 from whimbrel.graph.policies import Context, Select
-from whimbrel.graph.reach import match_retention
 from whimbrel.graph.scope import scope
 from whimbrel.model.schema import Type
 from whimbrel.model.time import END_OF_TIME
@@ -88,7 +87,7 @@ class JoinPatternOperator:
         ]
         self.stream = OperatorStream(op.name, RowStore(), composite=True)
         self.required = sorted(set(required), key=format_expr)
-        self.retain = match_retention(op)
+        self.retain = op.retention
         self._names(graph)
         # What one pattern of a query needs compiled, the others use too.
         patterns = [operator for operator in graph.operators if isinstance(operator, JoinPattern)]

@@ -10,32 +10,15 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from whimbrel.graph.costs import rank
-from whimbrel.graph.expressions import Binary, Expr, conjuncts, format_expr
-from whimbrel.graph.operators import Filter, Graph, JoinPattern, Operator
+from whimbrel.graph.expressions import Expr, conjuncts, format_expr
+from whimbrel.graph.operators import Graph
 
 
 def order_conditions(graph: Graph) -> Graph:
     """Put the conditions of filters and patterns into the order in which testing them costs the least."""
-    return replace(graph, operators=tuple(_ordered(operator) for operator in graph.operators))
-
-
-def _ordered(operator: Operator) -> Operator:
-    match operator:
-        case Filter():
-            return replace(operator, condition=_joined(operator.condition))
-        case JoinPattern():
-            absent = tuple(replace(each, conditions=_sorted(each.conditions)) for each in operator.absent)
-            return replace(operator, conditions=_sorted(operator.conditions), absent=absent)
-    return operator
+    return replace(graph, operators=tuple(each.with_conditions(_sorted) for each in graph.operators))
 
 
 def _sorted(conditions: Iterable[Expr]) -> tuple[Expr, ...]:
     clauses = [clause for condition in conditions for clause in conjuncts(condition)]
     return tuple(sorted(dict.fromkeys(clauses), key=lambda clause: (rank(clause), format_expr(clause))))
-
-
-def _joined(condition: Expr) -> Expr:
-    first, *others = _sorted((condition,))
-    for other in others:
-        first = Binary("and", first, other, at=condition.at)
-    return first
