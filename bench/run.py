@@ -117,10 +117,19 @@ def run_together(queries: list[wb.Query], events: pa.Table) -> None:
 
 
 def latency(options: argparse.Namespace) -> Iterator[str]:
-    """Measure (d): one event at a time."""
+    """Measure (d): one event at a time, under one query and under 1,000 different ones."""
     del options
-    events = sequence_events(200_000)
-    session = wb.Session(wb.compile(SEQUENCE))
+    query, events = wb.compile(SEQUENCE), sequence_events(200_000)
+    yield latency_line("(d) Session.push of single events", [query], events)
+    queries = [zone_query(number) for number in range(1_000)]
+    yield latency_line("(d) the same, 1,000 different queries", queries, zone_events(200_000))
+
+
+def latency_line(what: str, queries: list[wb.Query], events: pa.Table) -> str:
+    """Push single events after many, and compare with the time of an event in a large batch."""
+    session = wb.Session()
+    for query in queries:
+        session.add(query)
     session.push(events.slice(0, 150_000))
     singles = [events.slice(150_000 + n, 1).combine_chunks() for n in range(5_000)]
     spent = []
@@ -130,10 +139,9 @@ def latency(options: argparse.Namespace) -> Iterator[str]:
         spent.append(time.perf_counter() - begin)
     spent.sort()
     middle, high = spent[len(spent) // 2], spent[int(len(spent) * 0.99)]
-    batch = median(lambda: wb.detect(wb.compile(SEQUENCE), events), 3) / events.num_rows
+    batch = median(lambda: run_together(queries, events), 3) / events.num_rows
     cost = f"median {middle * 1e6:.0f} us, 99th percentile {high * 1e6:.0f} us"
-    ratio = f"{middle / batch:,.0f} x an event in a large batch"
-    yield f"| (d) Session.push of single events | {cost} | {ratio} |"
+    return f"| {what} | {cost} | {middle / batch:,.0f} x an event in a large batch |"
 
 
 def memory(options: argparse.Namespace) -> Iterator[str]:

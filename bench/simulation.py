@@ -9,13 +9,15 @@ import numpy as np
 
 from experiments.mobility import positions, street_grid
 from experiments.scenarios.hierarchy import QUERY, town
+from experiments.workloads import run_workload
 from whimbrel.lang.wbl import compile_text
 from whimbrel.plan.network import Broker, Link, Network
 from whimbrel.plan.workload import Delivery, Feed, Task, Workload
 from whimbrel.sim.clock import Clock
 from whimbrel.sim.links import Links
 from whimbrel.sim.messages import message
-from whimbrel.sim.running import Settings, run_query, run_workload
+from whimbrel.sim.running import run_query
+from whimbrel.sim.settings import Settings
 
 BOX = (0.0, 0.0, 2000.0, 2000.0)
 REPEATS = 3

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from whimbrel.errors import MissingDependency, NoPlanError
-from whimbrel.plan.flow.volume import Ground
+from whimbrel.plan.flow.model import FlowModel
 from whimbrel.plan.network import Network
 from whimbrel.plan.workload import Workload
 
@@ -38,51 +38,51 @@ def place_exact(
         import highspy
     except ImportError as error:
         raise MissingDependency("highspy", "the exact optimum", "plan") from error
-    ground = Ground(workload, network)
+    flow_model = FlowModel(workload, network)
     brokers = [network.number[name] for name in (allowed or network.number)]
     model: Any = highspy.Highs()  # type: ignore[no-untyped-call]
     model.silent()
     model.setOptionValue("time_limit", limit_s)
     model.setOptionValue("mip_rel_gap", 1e-9)
-    runs = {(task, broker): model.addBinary() for task in range(len(ground.tasks)) for broker in brokers}
-    for task in range(len(ground.tasks)):
+    runs = {(task, broker): model.addBinary() for task in range(len(flow_model.tasks)) for broker in brokers}
+    for task in range(len(flow_model.tasks)):
         model.addConstr(sum(runs[task, broker] for broker in brokers) == 1)
-    sent = _sent(model, ground, runs, brokers)
-    _keep_capacity(model, ground, runs, sent, brokers)
+    sent = _sent(model, flow_model, runs, brokers)
+    _keep_capacity(model, flow_model, runs, sent, brokers)
     model.minimize(
         sum(
-            ground.bytes_s[stream] * len(ground.way(a, b)) * variable
+            flow_model.bytes_s[stream] * len(flow_model.way(a, b)) * variable
             for (stream, a, b), variable in sent.items()
         )
     )
     status = model.getModelStatus()
     if status != highspy.HighsModelStatus.kOptimal:
         raise NoPlanError(
-            f"no assignment of {len(ground.tasks)} tasks to {len(brokers)} brokers was proven best: "
+            f"no assignment of {len(flow_model.tasks)} tasks to {len(brokers)} brokers was proven best: "
             f"{model.modelStatusToString(status).lower()}"
         )
     values = {key: model.val(variable) for key, variable in runs.items()}
     return {
         name: network.brokers[max(brokers, key=lambda b: values[task, b])].name
-        for task, name in enumerate(ground.tasks)
+        for task, name in enumerate(flow_model.tasks)
     }
 
 
-def _sent(model: Any, ground: Ground, runs: Runs, brokers: list[int]) -> Sent:
+def _sent(model: Any, flow_model: FlowModel, runs: Runs, brokers: list[int]) -> Sent:
     """Make a variable for each stream and pair of brokers: 1 if the stream goes from one to the other.
 
     A broker gets a stream from where it is made, or makes it itself. Written so, and not pair by pair, the
     program without whole numbers is close to the one with them.
     """
     sent: Sent = {}
-    for stream in ground.bytes_s:
+    for stream in flow_model.bytes_s:
         made = (
-            {ground.origin[stream]: 1}
-            if stream in ground.origin
-            else {b: runs[ground.task[stream], b] for b in brokers}
+            {flow_model.origin[stream]: 1}
+            if stream in flow_model.origin
+            else {b: runs[flow_model.task[stream], b] for b in brokers}
         )
-        needs = {b: [runs[reader, b] for reader in ground.readers[stream]] for b in brokers}
-        for target in ground.targets[stream]:
+        needs = {b: [runs[reader, b] for reader in flow_model.readers[stream]] for b in brokers}
+        for target in flow_model.targets[stream]:
             needs[target] = [*needs.get(target, ()), 1]
         for b, readers in needs.items():
             coming = []
@@ -96,17 +96,19 @@ def _sent(model: Any, ground: Ground, runs: Runs, brokers: list[int]) -> Sent:
     return sent
 
 
-def _keep_capacity(model: Any, ground: Ground, runs: Runs, sent: Sent, brokers: list[int]) -> None:
+def _keep_capacity(model: Any, flow_model: FlowModel, runs: Runs, sent: Sent, brokers: list[int]) -> None:
     for broker in brokers:
-        if not math.isinf(ground.capacity[broker]):
-            works = enumerate(task.work for task in ground.workload.tasks)
-            model.addConstr(sum(work * runs[task, broker] for task, work in works) <= ground.capacity[broker])
-    for link, bandwidth in enumerate(ground.bandwidth):
+        if not math.isinf(flow_model.capacity[broker]):
+            works = enumerate(task.work for task in flow_model.workload.tasks)
+            model.addConstr(
+                sum(work * runs[task, broker] for task, work in works) <= flow_model.capacity[broker]
+            )
+    for link, bandwidth in enumerate(flow_model.bandwidth):
         if not math.isinf(bandwidth):
             over = [
-                ground.bytes_s[stream] * variable
+                flow_model.bytes_s[stream] * variable
                 for (stream, a, b), variable in sent.items()
-                if link in ground.way(a, b)
+                if link in flow_model.way(a, b)
             ]
             if over:
                 model.addConstr(sum(over) <= bandwidth)

@@ -23,8 +23,8 @@ import numpy as np
 
 from experiments.buildings import Site, logical_test, nursing_home
 from whimbrel.errors import NetworkError
-from whimbrel.plan.contacts import ByTurns
-from whimbrel.plan.network import Box, Broker, Consumer, Link, Mover, Network, Source
+from whimbrel.plan.contacts import PeriodicContacts
+from whimbrel.plan.network import Box, Broker, Consumer, EventSource, Link, Mover, Network
 
 __all__ = [
     "MIGCEP_AREA",
@@ -241,11 +241,11 @@ def _dtn(
             phase = float(rng.uniform(0, down + up_s))
             brokers.append(Broker(child, parent=parent))
             cost = 1 / BETWEEN_B_S if is_cost_uniform else 1 / bandwidth
-            links.append(Link(child, parent, bandwidth, latency_s, cost, ByTurns(down, up_s, phase)))
+            links.append(Link(child, parent, bandwidth, latency_s, cost, PeriodicContacts(down, up_s, phase)))
     ends = [child for child, _ in tree[-1]]
     rates = rng.permutation(zipf_rates(len(ends), most_hz, exponent)).tolist()
     sources = tuple(
-        Source(f"PE{n}", f"PE{n}", end, rate, size_b)
+        EventSource(f"PE{n}", f"PE{n}", end, rate, size_b)
         for n, (end, rate) in enumerate(zip(ends, rates, strict=True), start=1)
     )
     sink = Consumer("sink", "sink", latency_s=tolerance_s)

@@ -19,12 +19,13 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 from tests.sim.estimating import Problem, draw_problem
 
 import whimbrel as wb
+from experiments.workloads import run_workload
 from whimbrel.backtesting.measure import measure
 from whimbrel.plan.cost import Objective, evaluate
 from whimbrel.plan.demand import workload_of
 from whimbrel.plan.files import read_network
 from whimbrel.plan.planners import plan_greedy
-from whimbrel.sim.running import Settings, run_workload
+from whimbrel.sim.settings import Settings
 
 ROOT = Path(__file__).parents[2]
 UNTIL_S = 600.0

@@ -19,8 +19,8 @@ from tests.plan.drawing import draw
 from experiments.flow_optimum import place_exact
 from whimbrel.errors import NoPlanError
 from whimbrel.plan.flow.baselines import centralised, hop_based
+from whimbrel.plan.flow.model import FlowAssignment, FlowModel
 from whimbrel.plan.flow.tabu import place_by_flow
-from whimbrel.plan.flow.volume import Flows, Ground
 
 PLANNERS = {"tabu search": place_by_flow, "hop-based": hop_based, "centralised": centralised}
 
@@ -49,9 +49,9 @@ def compare(instances: int, sizes: tuple[int, int]) -> None:
     while solved < instances:
         workload, network = draw(seed, sizes, sizes)
         seed += 1
-        ground = Ground(workload, network)
+        model = FlowModel(workload, network)
         try:
-            best = Flows(ground, place_exact(workload, network)).value().volume_b_s
+            best = FlowAssignment(model, place_exact(workload, network)).value().volume_b_s
         except NoPlanError:
             continue
         if best <= 0:
@@ -59,7 +59,7 @@ def compare(instances: int, sizes: tuple[int, int]) -> None:
         solved += 1
         for name, planner in PLANNERS.items():
             begin = time.process_time()
-            value = Flows(ground, planner(workload, network)).value()
+            value = FlowAssignment(model, planner(workload, network)).value()
             seconds += time.process_time() - begin if name == "tabu search" else 0.0
             if value.is_valid:
                 gaps[name].append(value.volume_b_s / best - 1)

@@ -15,7 +15,7 @@ import numpy as np
 
 from experiments.migration_problems import random_problem
 from whimbrel.plan.migration import coordinate, follow_greedily, plan_migrations, stay
-from whimbrel.plan.migration.improve import improve
+from whimbrel.plan.migration.local_search import improve
 from whimbrel.plan.migration.optimum import find_optimum
 
 WAYS = {

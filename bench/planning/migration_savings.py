@@ -14,7 +14,7 @@ import argparse
 from experiments.scenarios.driving import TIERS, Town
 from experiments.scenarios.migcep import LINES, best_of_all, greedily, predictors_of, problems
 from whimbrel.plan.migration import coordinate, stay
-from whimbrel.plan.migration.following import POLICIES, follow_predictions
+from whimbrel.plan.migration.replanning import POLICIES, replan_with_predictions
 
 SETTING = {"mobility": "streets", "vehicles": 1000, "seconds": 1000.0, "seed": 1}
 
@@ -54,7 +54,9 @@ def uncertain(brokers: str, count: int, lines: list[str]) -> None:
             for line in lines:
                 known, policy = LINES[line]
                 cost = sum(
-                    p.value(follow_predictions(p, predict[known], 20.0, 150, POLICIES[policy]).hosts).cost
+                    p.value(
+                        replan_with_predictions(p, predict[known], 20.0, 150, POLICIES[policy]).hosts
+                    ).cost
                     for p in some
                 )
                 cells.append(f"{1 - cost / greedy:.0%}")

@@ -14,8 +14,8 @@ import numpy as np
 
 from experiments.mobility import street_trips
 from experiments.networks import MIGCEP_AREA, hierarchy
-from whimbrel.plan.migration import Horizon, MigrationProblem, attach, coordinate, nearby, stay
-from whimbrel.plan.migration.improve import improve
+from whimbrel.plan.migration import Horizon, MigrationProblem, attach, brokers_within, coordinate, stay
+from whimbrel.plan.migration.local_search import improve
 from whimbrel.plan.network import Network
 from whimbrel.plan.workload import Delivery, Feed, Task, Workload
 
@@ -105,7 +105,7 @@ def large_hierarchy() -> None:
 
 def near_problem(network, workload, horizon, attachments, at, range_m):
     """Make the problem of one operator that looks at nearby brokers only."""
-    close = nearby(network, [at], range_m)
+    close = brokers_within(network, [at], range_m)
     start = {"t0": network.brokers[at].name}
     return MigrationProblem(network, workload, horizon, attachments, start, close)
 

@@ -17,9 +17,9 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from tests.plan.pushpull.drawing import draw_composite, draw_tree
 
+from experiments.push_pull_planners import plan_all_push
 from whimbrel.plan.network import Network
 from whimbrel.plan.pushpull.best import plan_pushpull
-from whimbrel.plan.pushpull.centralised import plan_all_push
 from whimbrel.plan.pushpull.tree import detection_tree
 
 SIZES = ((20, 12), (60, 36), (120, 72), (200, 120), (300, 190), (500, 330))

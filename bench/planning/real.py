@@ -15,14 +15,13 @@ import numpy as np
 from greedy_gap import Gaps, note
 from tests.plan.real import gathering, last_chance_s, operator_problem, people, zoo
 
+from experiments.poisson import poisson_events, run_plan
+from experiments.push_pull_planners import plan_all_push
 from whimbrel.errors import NoPlanError
 from whimbrel.plan.cost import Objective
 from whimbrel.plan.planners import plan_exact, plan_flow, plan_greedy
 from whimbrel.plan.pushpull.best import plan_pushpull
-from whimbrel.plan.pushpull.centralised import plan_all_push
 from whimbrel.plan.pushpull.comet import plan_comet
-from whimbrel.sim.pushpull.planned import from_planner
-from whimbrel.sim.pushpull.running import poisson_events, run_plan
 
 EVERY, MOST = 4, 25
 """Every so many of the operators' networks that have at most so many brokers are planned on."""
@@ -75,7 +74,7 @@ def meetings(data: Path) -> str:
         for name, planner in planners.items():
             plan = planner(composite, network)
             events = poisson_events(rates, last_chance_s(plan, network), np.random.default_rng(1))
-            seen = run_plan(from_planner(plan), network, events)
+            seen = run_plan(plan, network, events)
             lines.append(
                 f"| {tolerance_min} min | {name} "
                 f"| {60 * plan.estimate.cost_s:,.0f} | {seen.cost_a_minute:,.0f} "

@@ -31,7 +31,7 @@ from experiments.networks import deep_tree, hierarchy
 from whimbrel.plan.areas import leaves
 from whimbrel.plan.cost import Objective
 from whimbrel.plan.files import write_network
-from whimbrel.plan.network import Consumer, Network, Source
+from whimbrel.plan.network import Consumer, EventSource, Network
 from whimbrel.plan.planners import plan_exact, plan_flow, plan_greedy
 from whimbrel.plan.pushpull.best import plan_pushpull
 from whimbrel.plan.pushpull.tree import detection_tree
@@ -240,8 +240,8 @@ def end_to_end() -> str:
     """Run the command on a query of the examples and a hierarchy of 10,582 brokers in a file."""
     network, rng = hierarchy(TIERS[10582]), random.Random(1)
     places = [broker.name for broker in leaves(network)]
-    sources = [Source(f"gate-{n}", "Plate", rng.choice(places), size_b=60_000) for n in range(3)]
-    sources += [Source(f"lift-{n}", "Position", rng.choice(places)) for n in range(6)]
+    sources = [EventSource(f"gate-{n}", "Plate", rng.choice(places), size_b=60_000) for n in range(3)]
+    sources += [EventSource(f"lift-{n}", "Position", rng.choice(places)) for n in range(6)]
     consumers = (Consumer("guard", rng.choice(places), ("Danger",), 0.5), Consumer("archive", "cloud"))
     network = replace(network, sources=tuple(sources), consumers=consumers)
     lines = ["| `whimbrel plan` on 10,582 brokers, from end to end | seconds |", "|---|---|"]

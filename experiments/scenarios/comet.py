@@ -15,17 +15,17 @@ from typing import Any
 import numpy as np
 
 from experiments.networks import HIGH_S, deep_tree, skewed_tree
+from experiments.poisson import PushPullOutcome, poisson_events, run_plan
+from experiments.push_pull_planners import of_sources, plan_all_push, plan_centralised_greedily
 from experiments.scenarios.registry import Progress, Value, scenario
 from whimbrel.errors import NoPlanError
 from whimbrel.plan.network import Network
 from whimbrel.plan.pushpull.best import plan_pushpull
-from whimbrel.plan.pushpull.centralised import plan_all_push, plan_centralised, plan_centralised_greedily
+from whimbrel.plan.pushpull.centralised import plan_centralised
 from whimbrel.plan.pushpull.comet import best_of, convert, plan_comet, saving
-from whimbrel.plan.pushpull.composite import Composite, of_sources
+from whimbrel.plan.pushpull.composite import Composite
 from whimbrel.plan.pushpull.plans import PushPullPlan
 from whimbrel.plan.pushpull.tree import Shortings, detection_tree
-from whimbrel.sim.pushpull.planned import from_planner
-from whimbrel.sim.pushpull.running import PushPullOutcome, poisson_events, run_plan
 from whimbrel.sim.results import Plot, Published, Results
 
 Planner = Callable[[Composite, Network], PushPullPlan]
@@ -66,7 +66,7 @@ def _rates(parameters: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _judge(plan: PushPullPlan, network: Network, events: Mapping[str, Any], seed: int) -> dict[str, Any]:
-    found = run_plan(from_planner(plan), network, events, seed=seed)
+    found = run_plan(plan, network, events, seed=seed)
     told = plan.estimate.cost_s * 60
     return {
         "estimated cost/min": told,

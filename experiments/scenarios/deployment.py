@@ -21,7 +21,8 @@ from whimbrel.plan.workload import Delivery, Feed, Task, Workload
 from whimbrel.sim.messages import HEADER_B
 from whimbrel.sim.outcome import Outcome
 from whimbrel.sim.results import Plot, Results
-from whimbrel.sim.running import Settings, run_query
+from whimbrel.sim.running import run_query
+from whimbrel.sim.settings import Settings
 
 BROKERS = ("1", "2", "3", "4", "5", "6")
 LINKS = (("1", "2"), ("1", "3"), ("3", "4"), ("4", "5"), ("4", "6"))

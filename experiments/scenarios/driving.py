@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 from zlib import crc32
 
 import numpy as np
@@ -15,18 +14,20 @@ import numpy.typing as npt
 from experiments.mobility import box_around, recorded, street_trips
 from experiments.networks import MIGCEP_AREA, hierarchy
 from experiments.sumo import drive_grid
+from experiments.workloads import Factors, run_workload
 from whimbrel.errors import SimulationError, did_you_mean
 from whimbrel.plan.migration import NOWHERE, Horizon, LeafFinder, LearnedMoves, MigrationPlan, attach
 from whimbrel.plan.migration.attachments import attached, positions
 from whimbrel.plan.migration.plan import Ints
-from whimbrel.plan.migration.predict import dead_reckoning, navigation, route_of
+from whimbrel.plan.migration.prediction import dead_reckoning, navigation, route_of
 from whimbrel.plan.migration.problem import MigrationProblem
 from whimbrel.plan.migration.uncertain import UncertainPlan
 from whimbrel.plan.network import Box, Mover, Network
 from whimbrel.plan.routes import Routes, by_delay
 from whimbrel.plan.workload import Workload
 from whimbrel.sim.outcome import Outcome
-from whimbrel.sim.running import Move, Settings, run_workload
+from whimbrel.sim.running import Move
+from whimbrel.sim.settings import Settings
 
 Hosts = Mapping[str, npt.NDArray[np.int64]]
 TIERS = {"quad-tree": ((1, 1), (2, 2), (4, 4)), "flat": ((8, 5),)}
@@ -264,7 +265,7 @@ class Town:
         learned.learn((p.hosts for name, p in self.truth.items() if name not in left_out), self.horizon)
         return Predictors(self.network, LeafFinder(self.network), self.truth, learned)
 
-    def run(self, problem: MigrationProblem, hosts: Hosts, **settings: Any) -> Outcome:
+    def run(self, problem: MigrationProblem, hosts: Hosts, factors: Factors | None = None) -> Outcome:
         """Carry hosts out in the simulator: state is sent in time for each to be where it should be."""
         workload, brokers = problem.workload, self.network.brokers
         placement: dict[str, str] = {}
@@ -281,7 +282,8 @@ class Town:
             placement,
             until_s=self.seconds,
             moves=sorted(moves),
-            settings=Settings(seed=self.seed, weight=by_delay, header_b=0.0, **settings),
+            settings=Settings(seed=self.seed, weight=by_delay, header_b=0.0),
+            factors=factors,
         )
 
 

@@ -16,7 +16,8 @@ from whimbrel.graph.query import Query
 from whimbrel.plan.network import Box, Consumer, Network
 from whimbrel.sim.outcome import Outcome
 from whimbrel.sim.results import Plot, Results
-from whimbrel.sim.running import Settings, run_query
+from whimbrel.sim.running import run_query
+from whimbrel.sim.settings import Settings
 
 QUERY = """
 define Slow(speed, place)

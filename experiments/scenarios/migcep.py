@@ -11,6 +11,7 @@ from typing import Any
 
 from experiments.scenarios.driving import Hosts, Predictors, Town
 from experiments.scenarios.registry import Progress, Value, scenario
+from experiments.workloads import Factors
 from whimbrel.errors import NoPlanError, SimulationError, did_you_mean
 from whimbrel.plan.migration import (
     MigrationProblem,
@@ -19,7 +20,7 @@ from whimbrel.plan.migration import (
     plan_jointly,
     stay,
 )
-from whimbrel.plan.migration.following import POLICIES, Predict, follow_predictions
+from whimbrel.plan.migration.replanning import POLICIES, Predict, replan_with_predictions
 from whimbrel.plan.workload import Delivery, Feed, Task, Workload
 from whimbrel.sim.results import Plot, Published, Results
 
@@ -96,12 +97,14 @@ def problems(
     return found
 
 
-def carry_out(town: Town, problems: Iterable[MigrationProblem], way: Way, **settings: Any) -> dict[str, Any]:
+def carry_out(
+    town: Town, problems: Iterable[MigrationProblem], way: Way, factors: Factors | None = None
+) -> dict[str, Any]:
     """Carry a way out for every graph in the simulator; give sums of what was planned and measured."""
     sums: dict[str, float] = {}
     for problem in problems:
         hosts = way(problem)
-        found = town.run(problem, hosts, **settings)
+        found = town.run(problem, hosts, factors)
         used = found.traffic.by_kind
         delays = [delay for each in found.delays_s.values() for delay in each.tolist()]
         for key, value in {
@@ -317,7 +320,7 @@ def run_horizon(parameters: Mapping[str, Any], progress: Progress) -> Results:
 
         def way(problem: MigrationProblem, area: float = area, size: int = size) -> Hosts:
             policy = POLICIES["weighted sum"]
-            return follow_predictions(problem, predict, 20.0, size, policy, range_m=area).hosts
+            return replan_with_predictions(problem, predict, 20.0, size, policy, range_m=area).hosts
 
         found = carry_out(town, some, way)
         rows.append({"steps": size, "range": f"{area:.0f} m", **found, "of greedy": found["B s"] / greedy})
@@ -400,7 +403,7 @@ def run_uncertainty(parameters: Mapping[str, Any], progress: Progress) -> Result
             name, policy = _line(line)
 
             def way(problem: MigrationProblem, name: str = name, policy: str = policy) -> Hosts:
-                return follow_predictions(
+                return replan_with_predictions(
                     problem, predict[name], parameters["every_s"], ahead, POLICIES[policy]
                 ).hosts
 

@@ -14,7 +14,7 @@ from experiments.scenarios.migcep import COMMON, Way, carry_out, greedily, town_
 from experiments.scenarios.registry import Progress, Value, scenario
 from whimbrel.errors import SimulationError
 from whimbrel.plan.migration import MigrationProblem
-from whimbrel.plan.migration.following import POLICIES, follow_predictions
+from whimbrel.plan.migration.replanning import POLICIES, replan_with_predictions
 from whimbrel.plan.workload import Delivery, Feed, Task, Workload
 from whimbrel.sim.results import Plot, Results
 
@@ -92,7 +92,7 @@ class _Queries:
         for name, predict in self.predictions.items():
 
             def way(problem: MigrationProblem, predict: Any = predict) -> Hosts:
-                return follow_predictions(problem, predict, 20.0, ahead, POLICIES["weighted sum"]).hosts
+                return replan_with_predictions(problem, predict, 20.0, ahead, POLICIES["weighted sum"]).hosts
 
             ways[name] = way
         found = {name: carry_out(self.town, some, way) for name, way in ways.items()}

@@ -12,17 +12,17 @@ import numpy as np
 
 from experiments.buildings import FLOORS, LEFT, PACKET_B, ROOMS, Site, nursing_home
 from experiments.scenarios.registry import Progress, scenario
+from experiments.workloads import compared, run_workload
 from whimbrel.plan.flow.baselines import centralised, hop_based, volume_based
+from whimbrel.plan.flow.model import FlowAssignment, FlowModel
+from whimbrel.plan.flow.neighbourhood import flooded, plan_by_neighbourhoods
 from whimbrel.plan.flow.tabu import place_by_flow
-from whimbrel.plan.flow.vicinity import flooded, settle
-from whimbrel.plan.flow.volume import Flows, Ground
 from whimbrel.plan.network import Network
 from whimbrel.plan.routes import by_hops
 from whimbrel.plan.workload import Workload
-from whimbrel.sim.estimates import compared
 from whimbrel.sim.outcome import Outcome
 from whimbrel.sim.results import Plot, Published, Results
-from whimbrel.sim.running import Settings, run_workload
+from whimbrel.sim.settings import Settings
 
 Planner = Callable[[Workload, Network], dict[str, str]]
 PAPER = "place-and-play"
@@ -82,16 +82,16 @@ def overhead(home: Site) -> dict[str, dict[str, float]]:
     A flood is what every broker says once; `with updates` is all that was said until nothing changed. A
     server that pushes plans sends one message to each broker, over all hops on the way.
     """
-    ground = Ground(home.workload, home.network)
+    model = FlowModel(home.workload, home.network)
     everybody = range(len(home.network.brokers))
     server = home.network.number["server"]
     found = {}
-    hops = np.array([ground.hops(broker) for broker in everybody])
+    hops = np.array([model.hops(broker) for broker in everybody])
     for name, radius in (("cover", int(hops.max())), ("guarantee", int(hops[server].max())), ("optimal", 1)):
-        settled = settle(home.workload, home.network, radius)
+        settled = plan_by_neighbourhoods(home.workload, home.network, radius)
         found[name] = {
             "hops": radius,
-            "packets": sum(flooded(ground, broker, radius) for broker in everybody),
+            "packets": sum(flooded(model, broker, radius) for broker in everybody),
             "packets with updates": settled.messages,
             "bytes with updates": settled.bytes,
             "flow B/s": settled.value.volume_b_s,
@@ -112,8 +112,10 @@ def run_clips(parameters: Mapping[str, Any], progress: Progress) -> Results:
     for number, left in enumerate(parameters["left"]):
         progress(number, len(parameters["left"]))
         home = _made(parameters, left=left)
-        ground = Ground(home.workload, home.network)
-        flows = {name: Flows(ground, PLANNERS[name](home.workload, home.network)) for name in COMPARED}
+        model = FlowModel(home.workload, home.network)
+        flows = {
+            name: FlowAssignment(model, PLANNERS[name](home.workload, home.network)) for name in COMPARED
+        }
         volumes = {name: each.value().volume_b_s for name, each in flows.items()}
         rows += [
             {
@@ -214,7 +216,7 @@ def _measure(
     seconds = parameters["seconds"]
     settings = Settings(seed=parameters["seed"], weight=by_hops)
     found: Outcome = run_workload(workload, network, hosts, until_s=seconds, step_s=1.0, settings=settings)
-    flows = Flows(Ground(workload, network), hosts)
+    flows = FlowAssignment(FlowModel(workload, network), hosts)
     estimated = flows.value().volume_b_s
     flow = compared({"flow B/s": estimated}, {"flow B/s": found.traffic.whole.bytes / seconds})[0]
     delay = found.summary()["delay_s"]

@@ -8,9 +8,9 @@ from typing import Any
 from experiments.buildings import logical_test
 from experiments.scenarios.registry import Progress, scenario
 from whimbrel.plan.flow.baselines import hop_based
+from whimbrel.plan.flow.model import FlowAssignment, FlowModel
+from whimbrel.plan.flow.neighbourhood import plan_by_neighbourhoods
 from whimbrel.plan.flow.tabu import place_by_flow
-from whimbrel.plan.flow.vicinity import settle
-from whimbrel.plan.flow.volume import Flows, Ground
 from whimbrel.sim.results import Plot, Published, Results
 
 TABLE_2: Mapping[int, tuple[float, ...]] = {
@@ -35,12 +35,12 @@ def run_radius(parameters: Mapping[str, Any], progress: Progress) -> Results:
     series = {}
     for every in parameters["every"]:
         test = logical_test(every)
-        ground = Ground(test.workload, test.network)
-        best = Flows(ground, place_by_flow(test.workload, test.network)).value().volume_b_s
-        by_hops = Flows(ground, hop_based(test.workload, test.network)).value()
+        model = FlowModel(test.workload, test.network)
+        best = FlowAssignment(model, place_by_flow(test.workload, test.network)).value().volume_b_s
+        by_hops = FlowAssignment(model, hop_based(test.workload, test.network)).value()
         for radius in parameters["radii"]:
             progress(len(rows), len(parameters["every"]) * len(parameters["radii"]))
-            settled = settle(test.workload, test.network, int(radius))
+            settled = plan_by_neighbourhoods(test.workload, test.network, int(radius))
             volume = settled.value.volume_b_s
             rows.append(
                 {

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from whimbrel.backtesting.measure import burst_of, measure
 from whimbrel.lang.wbl import compile_text
-from whimbrel.plan.counted import MULTIPLES
+from whimbrel.plan.statistics import MULTIPLES
 
 QUERY = compile_text("""
 define Fast(v) detect Pos(speed > 20) as p assign v = p.speed

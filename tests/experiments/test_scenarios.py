@@ -9,9 +9,9 @@ import pytest
 from click.testing import CliRunner
 
 from experiments.scenarios import SCENARIOS, simulate
+from experiments.workloads import against_costs, compared
 from whimbrel.cli.main import main
 from whimbrel.errors import SimulationError
-from whimbrel.sim.estimates import against_costs, compared
 from whimbrel.sim.report import table, write_report
 from whimbrel.sim.results import Plot, Published, Results
 
@@ -144,8 +144,8 @@ def test_an_empty_table_says_so():
 def test_estimates_stand_beside_what_was_measured():
     from tests.sim.test_running import line
 
+    from experiments.workloads import run_workload
     from whimbrel.plan.workload import Delivery, Feed, Task, Workload
-    from whimbrel.sim.running import run_workload
 
     workload = Workload(
         (Feed("sensor", 1.0, 1000.0, "edge"),),

@@ -14,7 +14,7 @@ from tests.plan.worlds import random_network, random_workload
 
 from whimbrel.errors import NetworkError
 from whimbrel.plan.areas import Areas
-from whimbrel.plan.contacts import ByTurns
+from whimbrel.plan.contacts import PeriodicContacts
 from whimbrel.plan.cost import Objective, evaluate, violations
 from whimbrel.plan.network import Broker, Link, Mover, Network
 from whimbrel.plan.routes import Routes
@@ -26,7 +26,10 @@ LINE = Network(
         Broker("b", area=(1, 0, 2, 1), capacity=1, storage_b=100),
         Broker("c", area=(2, 0, 3, 1)),
     ),
-    (Link("a", "b", 50, latency_s=2, cost=3), Link("b", "c", 1000, latency_s=5, contacts=ByTurns(10, 10))),
+    (
+        Link("a", "b", 50, latency_s=2, cost=3),
+        Link("b", "c", 1000, latency_s=5, contacts=PeriodicContacts(10, 10)),
+    ),
     movers=(Mover("m", ((0, 0.5, 0.5), (10, 2.5, 0.5))),),
 )
 WORK = Workload(

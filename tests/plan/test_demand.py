@@ -11,8 +11,8 @@ import pytest
 import whimbrel as wb
 from whimbrel.backtesting.measure import measure
 from whimbrel.errors import DataError, NetworkError
-from whimbrel.plan.demand import graph_to_plan, workload_of
-from whimbrel.plan.network import Broker, Consumer, Link, Mover, Network, Source
+from whimbrel.plan.demand import definition_b, graph_to_plan, workload_of
+from whimbrel.plan.network import Broker, Consumer, EventSource, Link, Mover, Network
 
 TEXT = """
 define Stopped(vehicle)
@@ -30,9 +30,9 @@ NETWORK = Network(
     (Broker("gate"), Broker("hall"), Broker("cloud")),
     (Link("gate", "cloud"), Link("hall", "cloud")),
     (
-        Source("east", "Position", "gate"),
-        Source("west", "Position", "hall"),
-        Source("horn", "Siren", "hall", rate_hz=0.5, size_b=30),
+        EventSource("east", "Position", "gate"),
+        EventSource("west", "Position", "hall"),
+        EventSource("horn", "Siren", "hall", rate_hz=0.5, size_b=30),
     ),
     (Consumer("desk", "cloud"),),
 )
@@ -81,7 +81,7 @@ def test_what_nobody_wants_is_left_out():
 def test_what_two_definitions_need_and_cannot_travel_runs_in_both():
     text = "define A detect (X as x then Y as y within 5 s) assign k = x.k\n"
     text += "define B detect (X as x then Y as y within 5 s) assign k = y.k\n"
-    network = replace(NETWORK, sources=(Source("x", "X", "gate"), Source("y", "Y", "hall")))
+    network = replace(NETWORK, sources=(EventSource("x", "X", "gate"), EventSource("y", "Y", "hall")))
     work = workload_of(wb.compile(text), network)
     (shared,) = {*work.task["A"].operators} & {*work.task["B"].operators}
     assert shared in ("A.match", "B.match")
@@ -159,7 +159,7 @@ def test_movers_send_from_where_they_are():
         NETWORK,
         brokers=(Broker("gate", area=(0, 0, 1, 1)), *NETWORK.brokers[1:]),
         movers=(Mover("car", ((0, 0.5, 0.5),)),),
-        sources=(Source("east", "Position", "car"), *NETWORK.sources[2:]),
+        sources=(EventSource("east", "Position", "car"), *NETWORK.sources[2:]),
     )
     assert workload_of(QUERY, moving).feed["east"].at == "car"
 
@@ -217,7 +217,12 @@ def test_what_passes_goes_with_the_source_that_it_came_from():
 
 def test_senders_at_one_place_share_what_names_it():
     rows = [{"type": "Position", "time": n, "source": "gate", "speed": 20.0} for n in range(101)]
-    pair = (Source("a", "Position", "gate"), Source("b", "Position", "gate"), NETWORK.sources[2])
+    pair = (EventSource("a", "Position", "gate"), EventSource("b", "Position", "gate"), NETWORK.sources[2])
     work = workload_of(QUERY, replace(NETWORK, sources=pair), measure(QUERY, rows))
     assert [feed.rate_hz for feed in work.feeds[:2]] == pytest.approx([0.505, 0.505])
     assert work.task[f"{FAST} at a"].rate_hz == pytest.approx(0.505)
+
+
+def test_the_size_of_a_definition_does_not_depend_on_names_in_the_code():
+    sizes = [definition_b(operator) for operator in QUERY.graph.operators]
+    assert sizes == [59, 175, 173, 445, 277, 193, 384, 143, 53, 377, 142]

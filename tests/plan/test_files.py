@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from whimbrel.errors import NetworkError
-from whimbrel.plan.contacts import ByTurns, Listed
+from whimbrel.plan.contacts import ContactPlan, PeriodicContacts
 from whimbrel.plan.files import network_of, read_network, to_dict, write_network
-from whimbrel.plan.network import Broker, Consumer, Link, Mover, Network, Source
+from whimbrel.plan.network import Broker, Consumer, EventSource, Link, Mover, Network
 from whimbrel.plan.units import Kind, quantity
 
 HARBOUR = """
@@ -52,10 +52,13 @@ READ = Network(
     ),
     (
         Link("quay", "cloud", 1e7, 0.02, 2, loss=0.01),
-        Link("island", "quay", 16_000, contacts=ByTurns(300, 30, 10)),
-        Link("buoy", "quay", contacts=Listed(((0, 60), (600, 660)))),
+        Link("island", "quay", 16_000, contacts=PeriodicContacts(300, 30, 10)),
+        Link("buoy", "quay", contacts=ContactPlan(((0, 60), (600, 660)))),
     ),
-    (Source("radar", "Position", "quay", 0.5, 1500), Source("Position at ferry", "Position", "ferry")),
+    (
+        EventSource("radar", "Position", "quay", 0.5, 1500),
+        EventSource("Position at ferry", "Position", "ferry"),
+    ),
     (Consumer("control room", "cloud", ("Late",), 2), Consumer("ferry", "ferry", ("Late",))),
     (Mover("ferry", ((0, 10, 10), (300, 900, 20))),),
     "harbour",
@@ -92,7 +95,7 @@ def networks(draw) -> Network:
     names = draw(
         st.lists(st.text(min_size=1, max_size=5).filter(str.strip), min_size=2, max_size=5, unique=True)
     )
-    contacts = st.builds(ByTurns, numbers, numbers, st.floats(-1e6, 1e6))
+    contacts = st.builds(PeriodicContacts, numbers, numbers, st.floats(-1e6, 1e6))
     links = st.builds(
         Link,
         st.just(names[0]),

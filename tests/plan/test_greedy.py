@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from whimbrel.plan import greedy
-from whimbrel.plan.board import Board
 from whimbrel.plan.cost import Objective
 from whimbrel.plan.network import Broker, Link, Network
+from whimbrel.plan.placement_model import PlacementModel
 from whimbrel.plan.workload import Delivery, Feed, Task, Workload
 
 ROW = Network(
@@ -31,28 +31,28 @@ ONE = workload(chain("a", "west", "east"))
 TWO = workload(chain("a", "west", "east"), chain("b", "east", "west"))
 
 
-def improved(board: Board, hosts: dict[str, str]) -> dict[str, str]:
-    return greedy._improved(board, dict(hosts), list(greedy._groups(board)))
+def improved(model: PlacementModel, hosts: dict[str, str]) -> dict[str, str]:
+    return greedy._improved(model, dict(hosts), list(greedy._groups(model)))
 
 
 def test_tasks_that_belong_together_move_together():
-    board = Board(ONE, ROW, Objective.FLOW)
+    model = PlacementModel(ONE, ROW, Objective.FLOW)
     both = dict.fromkeys(ONE.task, "east")
-    assert greedy._one_by_one(board) == both
-    assert not greedy._move_each(board, dict(both), [(task,) for task in ONE.tasks])
-    assert improved(board, both) == dict.fromkeys(ONE.task, "west")
+    assert greedy._one_by_one(model) == both
+    assert not greedy._move_each(model, dict(both), [(task,) for task in ONE.tasks])
+    assert improved(model, both) == dict.fromkeys(ONE.task, "west")
 
 
 def test_full_brokers_make_room():
-    board = Board(TWO, ROW, Objective.FLOW)
+    model = PlacementModel(TWO, ROW, Objective.FLOW)
     wrong = {"more a": "east", "less a": "east", "more b": "west", "less b": "west"}
-    groups = list(greedy._groups(board))
-    assert not greedy._move_each(board, dict(wrong), groups)
-    assert improved(board, wrong) == {"more a": "west", "less a": "west", "more b": "east", "less b": "east"}
+    groups = list(greedy._groups(model))
+    assert not greedy._move_each(model, dict(wrong), groups)
+    assert improved(model, wrong) == {"more a": "west", "less a": "west", "more b": "east", "less b": "east"}
 
 
 @pytest.mark.parametrize("work", [TWO, ONE])
 def test_the_same_problem_gets_the_same_plan(work):
-    plans = [greedy.place_greedily(Board(work, ROW, Objective.FLOW)) for _ in range(2)]
+    plans = [greedy.place_greedily(PlacementModel(work, ROW, Objective.FLOW)) for _ in range(2)]
     assert plans[0] == plans[1]
-    assert Board(work, ROW, Objective.FLOW).cost(plans[0]) == 2.0 * len(work.deliveries)
+    assert PlacementModel(work, ROW, Objective.FLOW).cost(plans[0]) == 2.0 * len(work.deliveries)

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from tests.plan.worlds import random_network, random_workload
 
 from whimbrel.errors import NetworkError, NoPlanError
-from whimbrel.plan.board import Board
 from whimbrel.plan.cost import Objective, evaluate, violations
 from whimbrel.plan.exact import solve
-from whimbrel.plan.flow.vicinity import settle
-from whimbrel.plan.flow.volume import Flows, Ground
+from whimbrel.plan.flow.model import FlowAssignment, FlowModel
+from whimbrel.plan.flow.neighbourhood import plan_by_neighbourhoods
 from whimbrel.plan.network import Broker, Link, Network
+from whimbrel.plan.placement_model import PlacementModel
 from whimbrel.plan.planners import (
     PLANNERS,
     plan_centralised,
@@ -58,7 +58,7 @@ def test_the_exact_planner_finds_what_trying_everything_finds(seed, objective, h
         if not violations(workload, network, tried):
             busy.append(tried.total.of(objective))
     if idle:
-        hosts, _ = solve(Board(workload, network, objective))
+        hosts, _ = solve(PlacementModel(workload, network, objective))
         found = evaluate(workload, network, hosts, objective)
         assert found.total.of(objective) == pytest.approx(min(idle), rel=1e-6, abs=1e-6)
     if not busy:
@@ -153,7 +153,7 @@ def test_brokers_that_know_their_vicinity_keep_the_plan_s_promises(seed, radius)
     except NoPlanError as error:
         assert "found no plan" in str(error)  # noqa: PT017 - it may fail, and then says so
         return
-    assert plan.hosts == settle(workload, network, radius).hosts
+    assert plan.hosts == plan_by_neighbourhoods(workload, network, radius).hosts
     assert not violations(workload, network, plan.costs)
     sees_all = all(
         Routes(network, by_hops).from_broker(broker.name).hops.max() <= radius for broker in network.brokers
@@ -186,4 +186,4 @@ def test_flow_is_what_the_flow_planner_counts(seed):
     workload = random_workload(rng, network, rng.randrange(4))
     hosts = {task.name: rng.choice(list(network.number)) for task in workload.tasks}
     told = evaluate(workload, network, hosts, Objective.FLOW).running.flow_b_s
-    assert told == pytest.approx(Flows(Ground(workload, network), hosts).value().volume_b_s)
+    assert told == pytest.approx(FlowAssignment(FlowModel(workload, network), hosts).value().volume_b_s)

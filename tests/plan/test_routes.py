@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from whimbrel.errors import NetworkError
-from whimbrel.plan.contacts import ALWAYS, ByTurns, Listed
+from whimbrel.plan.contacts import ALWAYS, ContactPlan, PeriodicContacts
 from whimbrel.plan.network import Broker, Link, Network
 from whimbrel.plan.routes import Routes, by_cost, by_delay, by_hops
 
@@ -15,7 +15,7 @@ SQUARE = Network(
         Link("a", "b", latency_s=1, cost=5, bandwidth_b_s=10),
         Link("b", "c", latency_s=1, cost=5, bandwidth_b_s=20),
         Link("a", "d", latency_s=3, cost=1),
-        Link("d", "c", latency_s=3, cost=1, contacts=ByTurns(100, 1)),
+        Link("d", "c", latency_s=3, cost=1, contacts=PeriodicContacts(100, 1)),
         Link("a", "c", latency_s=9, cost=20),
     ),
 )
@@ -42,7 +42,7 @@ def test_where_no_way_leads():
 
 
 def test_contacts_by_turns():
-    contacts = ByTurns(down_s=8, up_s=2, phase_s=3)
+    contacts = PeriodicContacts(down_s=8, up_s=2, phase_s=3)
     assert contacts.after(0) == (3, 5)
     assert contacts.after(4) == (3, 5)
     assert contacts.after(5) == (13, 15)
@@ -51,7 +51,7 @@ def test_contacts_by_turns():
 
 
 def test_listed_contacts():
-    contacts = Listed(((1, 2), (5, 6)))
+    contacts = ContactPlan(((1, 2), (5, 6)))
     assert contacts.after(0) == (1, 2)
     assert contacts.after(2) == (5, 6)
     assert contacts.after(6) is None
@@ -72,8 +72,8 @@ def test_listed_contacts():
             lambda: Network((Broker("a"), Broker("b")), (Link("a", "b", latency_s=float("nan")),)),
             "latency of nan",
         ),
-        (lambda: Listed(((2, 1),)), "list contacts as"),
-        (lambda: ByTurns(1, 0), "up time above 0"),
+        (lambda: ContactPlan(((2, 1),)), "list contacts as"),
+        (lambda: PeriodicContacts(1, 0), "up time above 0"),
     ],
 )
 def test_what_makes_no_sense_is_refused(make, words):

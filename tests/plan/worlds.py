@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from whimbrel.plan.contacts import ALWAYS, ByTurns
+from whimbrel.plan.contacts import ALWAYS, PeriodicContacts
 from whimbrel.plan.network import Broker, Link, Mover, Network
 from whimbrel.plan.workload import Delivery, Feed, Task, Workload
 
@@ -19,7 +19,7 @@ def random_network(
     )
     pairs = [(n, rng.randrange(n)) for n in range(1, brokers)]
     pairs += [tuple(rng.sample(range(brokers), 2)) for _ in range(rng.randrange(3))] if brokers > 1 else []
-    turns = [ALWAYS, ALWAYS, ByTurns(2, 1)]
+    turns = [ALWAYS, ALWAYS, PeriodicContacts(2, 1)]
     links = tuple(
         Link(
             f"b{a}",

@@ -6,15 +6,14 @@ import numpy as np
 import pytest
 from tests.plan.real import gathering, last_chance_s, operator_problem, people, zoo
 
+from experiments.poisson import poisson_events, run_plan
+from experiments.push_pull_planners import plan_all_push
 from whimbrel.errors import NetworkError, NoPlanError
 from whimbrel.plan.cost import Objective, violations
 from whimbrel.plan.files import read_network
 from whimbrel.plan.planners import plan_exact, plan_flow, plan_greedy
 from whimbrel.plan.pushpull.best import plan_pushpull
-from whimbrel.plan.pushpull.centralised import plan_all_push
 from whimbrel.plan.pushpull.comet import plan_comet
-from whimbrel.sim.pushpull.planned import from_planner
-from whimbrel.sim.pushpull.running import poisson_events, run_plan
 
 pytestmark = [pytest.mark.needs_data, pytest.mark.slow]
 
@@ -59,7 +58,7 @@ def test_over_recorded_contacts_everything_is_found_in_time(data_dir, planner, t
     until_s = last_chance_s(plan, network)
     rates = {part.name: 60 * part.rate_hz for part in composite.parts}
     events = poisson_events(rates, until_s, np.random.default_rng(1))
-    found = run_plan(from_planner(plan), network, events)
+    found = run_plan(plan, network, events)
     assert not found.missed
     assert len(found.found) >= 40
     assert found.delays_s.max() <= plan.estimate.delay_s

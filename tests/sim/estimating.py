@@ -6,7 +6,7 @@ import math
 import random
 from dataclasses import dataclass, replace
 
-from whimbrel.plan.contacts import ALWAYS, ByTurns, Contacts
+from whimbrel.plan.contacts import ALWAYS, Contacts, PeriodicContacts
 from whimbrel.plan.cost import Objective, evaluate
 from whimbrel.plan.network import Broker, Link, Mover, Network
 from whimbrel.plan.workload import Delivery, Feed, Task, Workload
@@ -72,7 +72,7 @@ def draw_problem(
 def _link(rng: random.Random, a: str, b: str, turns: bool) -> Link:
     contacts: Contacts = ALWAYS
     if turns and rng.random() < 0.4:
-        contacts = ByTurns(rng.uniform(0.5, 5), rng.uniform(0.5, 5), rng.uniform(0, 5))
+        contacts = PeriodicContacts(rng.uniform(0.5, 5), rng.uniform(0.5, 5), rng.uniform(0, 5))
     return Link(a, b, latency_s=rng.choice([0.0, 0.02, 0.3]), cost=rng.randrange(1, 4), contacts=contacts)
 
 

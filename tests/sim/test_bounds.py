@@ -9,16 +9,18 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tests.sim.estimating import UNTIL_S, Problem, draw_problem
 
+from experiments.workloads import run_workload
 from whimbrel.lang.wbl import compile_text
-from whimbrel.plan.bounds import Sending
-from whimbrel.plan.contacts import ALWAYS, ByTurns, Listed
+from whimbrel.plan.contacts import ALWAYS, ContactPlan, PeriodicContacts
 from whimbrel.plan.cost import Costs, Objective, evaluate
 from whimbrel.plan.migration import Horizon, MigrationProblem, attach, plan_migrations, stay
-from whimbrel.plan.network import Broker, Consumer, Link, Mover, Network, Source
+from whimbrel.plan.network import Broker, Consumer, EventSource, Link, Mover, Network
+from whimbrel.plan.network_calculus import Sending
 from whimbrel.plan.routes import by_delay
 from whimbrel.plan.workload import Delivery, Feed, Task, Workload
 from whimbrel.sim.outcome import Outcome
-from whimbrel.sim.running import Settings, run_query, run_workload
+from whimbrel.sim.running import run_query
+from whimbrel.sim.settings import Settings
 
 SEEDS = st.integers(0, 10**6)
 
@@ -90,7 +92,7 @@ def line(**link):
 
 
 def test_bytes_that_wait_for_a_link_are_as_many_as_expected():
-    network = line(latency_s=0.2, contacts=ByTurns(3.1, 1.3))
+    network = line(latency_s=0.2, contacts=PeriodicContacts(3.1, 1.3))
     workload = Workload((Feed("in", 2, 50, "edge"),), (), (Delivery("in", "cloud"),))
     costs, found = carried_out(Problem(workload, network, {}, Objective.BDP), 600)
     # Of 4.4 s a message waits in 3.1, for half of them on average.
@@ -121,7 +123,7 @@ def test_what_may_wait_for_ever_has_no_bound():
     full = Workload((Feed("in", 1, 100, "edge"),), (), (Delivery("in", "cloud"),))
     assert evaluate(full, line(bandwidth_b_s=100.1), {}).bounds_s[0] < 2
     assert math.isinf(evaluate(full, line(bandwidth_b_s=99.9), {}).bounds_s[0])
-    assert math.isinf(evaluate(full, line(contacts=Listed(())), {}, Objective.FLOW).bounds_s[0])
+    assert math.isinf(evaluate(full, line(contacts=ContactPlan(())), {}, Objective.FLOW).bounds_s[0])
 
 
 def test_what_is_made_of_what_may_wait_for_ever_has_no_bound():
@@ -138,7 +140,7 @@ def test_what_is_made_of_what_may_wait_for_ever_has_no_bound():
 
 def test_links_that_are_listed_have_to_catch_up():
     # After the second wait it is 6 s behind a link that is up all the time and half as fast: 5 - 1 + 2.
-    contacts = Listed(((5.0, 6.0), (8.0, 14.0)))
+    contacts = ContactPlan(((5.0, 6.0), (8.0, 14.0)))
     assert (contacts.share, contacts.longest_wait_s, contacts.mean_wait_s) == (0.5, 5, 14.5 / 14)
     assert contacts.lag_s == 6
     workload = Workload((Feed("in", 0.5, 90, "edge"),), (), (Delivery("in", "cloud"),))
@@ -234,14 +236,14 @@ def engine_workload(at: dict[str, str]) -> Workload:
     st.booleans(),
 )
 def test_no_detection_of_the_engine_is_above_the_bound(at, bandwidth, latency, heartbeat, turns):
-    contacts = ByTurns(2.3, 3.1) if turns else ALWAYS
+    contacts = PeriodicContacts(2.3, 3.1) if turns else ALWAYS
     network = Network(
         (Broker("edge"), Broker("hub"), Broker("cloud")),
         (
             Link("edge", "hub", bandwidth, latency),
             Link("hub", "cloud", bandwidth, latency, contacts=contacts),
         ),
-        tuple(Source(kind, kind, at[kind]) for kind in ("Pos", "Stop")),
+        tuple(EventSource(kind, kind, at[kind]) for kind in ("Pos", "Stop")),
         (Consumer("desk", "cloud"),),
     )
     hosts = {name: at[name] for name in ("Fast", "Pair", "Quiet")}

@@ -6,12 +6,14 @@ import pytest
 from tests.engine.test_relay import rows
 from tests.sim.test_running import QUERY, cars, line
 
+from experiments.workloads import run_workload
 from whimbrel import detect
 from whimbrel.plan.network import Broker, Link, Network
 from whimbrel.plan.workload import Delivery, Feed, Task, Workload
 from whimbrel.sim.clock import Clock
 from whimbrel.sim.hosts import Host, Job
-from whimbrel.sim.running import Settings, run_query, run_workload
+from whimbrel.sim.running import run_query
+from whimbrel.sim.settings import Settings
 
 
 def test_jobs_are_done_one_after_the_other_and_again_after_a_failure():

@@ -9,11 +9,12 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from tests.plan.worlds import random_network, random_workload
 
+from experiments.workloads import run_workload
 from whimbrel.plan.cost import Objective, evaluate
 from whimbrel.plan.network import Broker, Link, Network
 from whimbrel.plan.workload import Delivery, Feed, Task, Workload
 from whimbrel.sim.estimates import against_plan
-from whimbrel.sim.running import Settings, run_workload
+from whimbrel.sim.settings import Settings
 
 SECONDS = 60.0
 

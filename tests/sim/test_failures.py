@@ -21,7 +21,8 @@ from whimbrel.sim.clock import Clock
 from whimbrel.sim.links import Links
 from whimbrel.sim.messages import message
 from whimbrel.sim.outages import Failure
-from whimbrel.sim.running import Settings, run_query
+from whimbrel.sim.running import run_query
+from whimbrel.sim.settings import Settings
 
 LINKS = (("cloud", "left"), ("left", "far"), ("cloud", "right"), ("far", "right"))
 times = st.floats(0.0, 12.0, allow_nan=False)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from whimbrel.errors import NetworkError
-from whimbrel.plan.contacts import ALWAYS, ByTurns, Listed
+from whimbrel.plan.contacts import ALWAYS, ContactPlan, PeriodicContacts
 from whimbrel.plan.network import Broker, Link, Network
 from whimbrel.sim.clock import Clock
 from whimbrel.sim.links import Links
@@ -75,7 +75,7 @@ def test_a_message_to_several_crosses_each_link_once():
 
 
 def test_a_message_waits_for_the_next_contact_and_is_cut_at_its_end():
-    line = Line({"bandwidth_b_s": 10.0, "latency_s": 0.25, "contacts": ByTurns(6.0, 4.0, 10.0)})
+    line = Line({"bandwidth_b_s": 10.0, "latency_s": 0.25, "contacts": PeriodicContacts(6.0, 4.0, 10.0)})
     line.send(5.0, 60.0)
     # Contacts from 10 to 14 and from 20 to 24: 40 bytes in the first, 20 in the second.
     assert line.run() == [("m", 22.25)]
@@ -83,7 +83,7 @@ def test_a_message_waits_for_the_next_contact_and_is_cut_at_its_end():
 
 
 def test_a_message_that_is_not_cut_waits_for_a_contact_it_fits():
-    contacts = Listed(((0.0, 1.0), (5.0, 9.0)))
+    contacts = ContactPlan(((0.0, 1.0), (5.0, 9.0)))
     line = Line({"bandwidth_b_s": 10.0, "contacts": contacts}, cuts=False)
     line.send(0.0, 30.0, "long")
     line.send(0.0, 50.0, "never")
@@ -94,14 +94,14 @@ def test_a_message_that_is_not_cut_waits_for_a_contact_it_fits():
 
 
 def test_priority_decides_who_goes_when_the_link_comes_up():
-    line = Line({"bandwidth_b_s": 10.0, "contacts": Listed(((10.0, 100.0),))})
+    line = Line({"bandwidth_b_s": 10.0, "contacts": ContactPlan(((10.0, 100.0),))})
     line.send(0.0, 10.0, "data", priority=1)
     line.send(5.0, 10.0, "urgent", priority=0)
     assert line.run() == [("urgent", 11.0), ("data", 12.0)]
 
 
 def test_after_the_last_contact_messages_stay_on_their_way():
-    line = Line({"contacts": Listed(((0.0, 1.0),))})
+    line = Line({"contacts": ContactPlan(((0.0, 1.0),))})
     line.send(2.0, 1.0)
     assert line.run() == []
     assert line.links.traffic.on_their_way == 1
@@ -112,7 +112,7 @@ def test_after_the_last_contact_messages_stay_on_their_way():
     [({"queue_b": 20.0}, "queue full"), ({"storage_b": 20.0}, "storage full")],
 )
 def test_what_does_not_fit_is_dropped_with_a_reason_the_worst_first(settings, reason):
-    line = Line({"bandwidth_b_s": 10.0, "contacts": Listed(((10.0, 100.0),))}, **settings)
+    line = Line({"bandwidth_b_s": 10.0, "contacts": ContactPlan(((10.0, 100.0),))}, **settings)
     for content, priority in (("a", 1), ("b", 1), ("c", 0)):
         line.send(0.0, 10.0, content, priority=priority)
     assert [content for content, _ in line.run()] == ["c", "a"]
@@ -154,7 +154,10 @@ def test_lost_messages_are_sent_again_if_they_are_reliable():
 contacts = st.one_of(
     st.just(ALWAYS),
     st.builds(
-        ByTurns, st.integers(0, 5).map(float), st.integers(1, 5).map(float), st.integers(0, 5).map(float)
+        PeriodicContacts,
+        st.integers(0, 5).map(float),
+        st.integers(1, 5).map(float),
+        st.integers(0, 5).map(float),
     ),
 )
 some_links = st.fixed_dictionaries(

@@ -20,13 +20,13 @@ from whimbrel.graph.query import Query
 from whimbrel.lang.wbl import compile_text
 from whimbrel.plan.cost import Objective, evaluate
 from whimbrel.plan.demand import workload_of
-from whimbrel.plan.network import Broker, Consumer, Link, Network, Source
+from whimbrel.plan.network import Broker, Consumer, EventSource, Link, Network
 from whimbrel.plan.planners import plan_greedy
 from whimbrel.plan.reading import Plan, plan_of, read_plan
 from whimbrel.sim.events import dealt
 from whimbrel.sim.judged import judged
 from whimbrel.sim.planned import carry_out
-from whimbrel.sim.running import Settings
+from whimbrel.sim.settings import Settings
 
 
 def planned(query, network, hosts, objective=Objective.BDP):
@@ -46,7 +46,7 @@ def test_every_plan_finds_what_one_process_finds(data, graph, events, network, w
         - {"*"}
         - {each.event_type for each in network.sources}
     )
-    others = tuple(Source(kind, kind, data.draw(st.sampled_from(HOSTS))) for kind in sorted(kinds))
+    others = tuple(EventSource(kind, kind, data.draw(st.sampled_from(HOSTS))) for kind in sorted(kinds))
     network = replace(network, sources=(*network.sources, *others))
     steps = st.lists(st.tuples(st.floats(0.0, 12.0), st.sampled_from(HOSTS)), min_size=1, max_size=3)
     draw = st.one_of(st.sampled_from(HOSTS), steps.map(tuple))
@@ -72,7 +72,7 @@ def site(**link):
     return Network(
         (Broker("edge"), Broker("middle"), Broker("cloud")),
         (Link("edge", "middle", **link), Link("middle", "cloud", **link)),
-        (Source("car0", "Pos", "edge"), Source("car1", "Pos", "middle")),
+        (EventSource("car0", "Pos", "edge"), EventSource("car1", "Pos", "middle")),
         (Consumer("app", "cloud"),),
     )
 
@@ -151,7 +151,12 @@ def test_plans_that_do_not_fit_are_refused(tmp_path):
 def test_events_belong_to_the_sources_that_they_name_and_others_go_in_turn():
     import pyarrow as pa
 
-    sources = (Source("a", "P", "x"), Source("b", "P", "y"), Source("c", "P", "z"), Source("q", "Q", "x"))
+    sources = (
+        EventSource("a", "P", "x"),
+        EventSource("b", "P", "y"),
+        EventSource("c", "P", "z"),
+        EventSource("q", "Q", "x"),
+    )
     named = [("P", "a"), ("P", "y"), ("P", "other"), ("P", "more"), ("P", "other"), ("Q", "any"), ("R", "a")]
     events = pa.RecordBatch.from_pydict({"type": [t for t, _ in named], "source": [s for _, s in named]})
     # "y" is where b is; c has no events of its own, and so gets those of all other names.

@@ -16,10 +16,10 @@ from tests.plan.pushpull.drawing import draw_tree
 
 import whimbrel as wb
 from whimbrel.errors import NetworkError
-from whimbrel.plan.contacts import ALWAYS, ByTurns
+from whimbrel.plan.contacts import ALWAYS, PeriodicContacts
 from whimbrel.plan.demand import workload_of
 from whimbrel.plan.files import network_of, read_network
-from whimbrel.plan.network import Consumer, Network, Source
+from whimbrel.plan.network import Consumer, EventSource, Network
 from whimbrel.plan.pushpull.centralised import star
 from whimbrel.plan.pushpull.patterns import composites_of
 from whimbrel.plan.pushpull.plans import Planned, make_plan
@@ -30,7 +30,9 @@ from whimbrel.plan.pushpull.several import Plans
 from whimbrel.plan.pushpull.tree import Junction, detection_tree, is_negated
 from whimbrel.plan.reading import read_plan
 from whimbrel.sim.judged_pulls import judged_pulls
+from whimbrel.sim.outages import Failure
 from whimbrel.sim.pulled import carry_out_pulls
+from whimbrel.sim.settings import Settings
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "planning"
 
@@ -57,7 +59,7 @@ PATTERNS = (
 def drawn_network(rng: random.Random) -> Network:
     """Draw a tree whose links come and go, with up to two sources of each kind."""
     tree = draw_tree(rng, rng.randrange(2, 6))
-    contacts = [ALWAYS, ByTurns(5.0, 2.0), ByTurns(30.0, 10.0, 3.0)]
+    contacts = [ALWAYS, PeriodicContacts(5.0, 2.0), PeriodicContacts(30.0, 10.0, 3.0)]
     links = tuple(
         replace(
             link,
@@ -68,7 +70,7 @@ def drawn_network(rng: random.Random) -> Network:
     )
     places = [broker.name for broker in tree.brokers]
     sources = tuple(
-        Source(f"{kind.lower()}{n}", kind, rng.choice(places), 0.05, rng.choice([20.0, 50.0]))
+        EventSource(f"{kind.lower()}{n}", kind, rng.choice(places), 0.05, rng.choice([20.0, 50.0]))
         for kind in "ABC"
         for n in range(rng.choice([1, 1, 2]))
     )
@@ -243,6 +245,26 @@ def test_nothing_is_concluded_before_all_that_might_spoil_it_has_come():
     late = carry_out_pulls(query, [*events, {"type": "C", "time": 14, "v": 1}], made)
     assert late.is_same
     assert late.alone["X to top"].num_rows == 0
+
+
+@pytest.mark.parametrize("broken", [{"broker": "ridge"}, {"link": ("base", "ridge")}])
+def test_failures_delay_detections_and_lose_none(river, valley, plan, broken):
+    plain = carry_out_pulls(river, [str(EXAMPLE / "river.csv")], plan)
+    failing = Settings(failures=(Failure(600, 20_000, **broken),))
+    found = carry_out_pulls(river, [str(EXAMPLE / "river.csv")], plan, settings=failing)
+    assert found.is_same
+    (before,), (delays,) = plain.outcome.delays_s.values(), found.outcome.delays_s.values()
+    assert delays.max() > before.max()
+    assert delays.max() > found.pulls.delay_s(found.pulls.wanted[0])
+
+
+def test_without_recovery_a_broker_that_fails_loses_what_it_keeps(river, valley, plan):
+    failing = Settings(failures=(Failure(600, 20_000, broker="ridge"),), recovers=False)
+    found = carry_out_pulls(river, [str(EXAMPLE / "river.csv")], plan, settings=failing)
+    (table,), (alone,) = found.outcome.detections.values(), found.alone.values()
+    assert not found.is_same
+    assert table.num_rows < alone.num_rows
+    assert {drop.reason for drop in found.outcome.traffic.drops} == {"broker failed"}
 
 
 @pytest.mark.parametrize(

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.sim.simple_plans import all_push, push_through, rarest_first
 
+from experiments.poisson import poisson_events, run_plan, run_together
 from whimbrel import detect
 from whimbrel.errors import NetworkError
 from whimbrel.lang.wbl import compile_text
-from whimbrel.plan.contacts import ALWAYS, ByTurns
+from whimbrel.plan.contacts import ALWAYS, PeriodicContacts
 from whimbrel.plan.network import Broker, Link, Network
-from whimbrel.sim.pushpull.joining import Asked, Candidates, PartialMatch
-from whimbrel.sim.pushpull.plan import Input, Junction, Leaf, PushPullPlan
-from whimbrel.sim.pushpull.running import poisson_events, run_plan, run_plans
+from whimbrel.plan.pushpull.composite import Composite, PrimitiveEvent
+from whimbrel.plan.pushpull.plans import Estimate, Planned, PushPullPlan, all_pushed
+from whimbrel.plan.pushpull.tree import Junction, Leaf, Shortings, detection_tree, is_negated
+from whimbrel.sim.pushpull.matching import Candidates, PartialMatch, RequestedTimes
 
 NODES = ("sink", "middle", "a", "b", "c")
 
@@ -27,12 +30,36 @@ def tree(contacts=ALWAYS, latency_s=1.0):
     return Network(tuple(Broker(name) for name in NODES), links)
 
 
-def plan(turns=(0, 0, 0, 0), negated=False, **about):
+def plan(turns=(0, 0, 0, 0), negated=False, order=None, operator="and", network=None, **about):
     """Turns of the middle node and of c at the sink, of a and of b at the middle node."""
-    a, b, c = (Leaf(name, name, 100.0) for name in "abc")
-    middle = Junction("middle", "middle", (Input(a, turns[2]), Input(b, turns[3])))
-    root = Junction("sink", "sink", (Input(middle, turns[0]), Input(c, turns[1], negated=negated)))
-    return PushPullPlan(root, **{"window_s": 20.0, **about})
+    parts = {name: PrimitiveEvent(name, name, 0.1, 100.0, negated and name == "c") for name in "abc"}
+    composite = Composite(
+        "abc",
+        "seq" if order else operator,
+        tuple(parts[name] for name in order or "abc"),
+        **{"window_s": 20.0, "at": "sink", **about},
+    )
+    root = detection_tree(tree() if network is None else network, composite)
+    made = PushPullPlan(
+        composite, turned(root, dict(zip(("middle", "c", "a", "b"), turns, strict=True))), ZERO
+    )
+    made.check()
+    return made
+
+
+ZERO = Estimate(0.0, 0.0)
+
+
+def turned(junction, turns):
+    """Take the inputs of junctions in turns, those of turn 0 pushed."""
+    at = {
+        n: turns[each.at if isinstance(each, Junction) else each.part.name]
+        for n, each in enumerate(junction.inputs)
+    }
+    last = {n for n in at if is_negated(junction.inputs[n]) and at[n]}
+    stages = [tuple(n for n in at if at[n] == turn and n not in last) for turn in range(3)] + [tuple(last)]
+    below = {n: turned(each, turns) for n, each in enumerate(junction.inputs) if isinstance(each, Junction)}
+    return Planned(junction, (stages[0], *(stage for stage in stages[1:] if stage)), below)
 
 
 def given_events(**times):
@@ -58,14 +85,15 @@ some_times = st.lists(st.integers(0, 60), max_size=5).map(lambda times: sorted(m
 some_turns = st.tuples(*[st.integers(0, 2)] * 4).filter(
     lambda turns: 0 in turns[:2] and (turns[0] > 0 or 0 in turns[2:])
 )
-schedules = st.sampled_from([ALWAYS, ByTurns(5.0, 2.0), ByTurns(30.0, 10.0, 3.0)])
+schedules = st.sampled_from([ALWAYS, PeriodicContacts(5.0, 2.0), PeriodicContacts(30.0, 10.0, 3.0)])
 
 
 @given(some_times, some_times, some_times, some_turns, schedules, st.sampled_from([None, "abc", "bca"]))
 def test_every_plan_finds_all_there_is(a, b, c, turns, contacts, order):
     events = given_events(a=a, b=b, c=c)
-    made = plan(turns, order=None if order is None else tuple(order))
-    found = run_plan(made, tree(contacts), events)
+    network = tree(contacts)
+    made = plan(turns, order=order, network=network)
+    found = run_plan(made, network, events)
     assert not found.missed
     assert not found.invented
     assert len(found.delays_s) == len(found.found)
@@ -74,8 +102,9 @@ def test_every_plan_finds_all_there_is(a, b, c, turns, contacts, order):
 
 @given(some_times, some_times, some_times, st.integers(0, 2), schedules)
 def test_what_must_not_occur_before_and_after_the_others_is_waited_for(a, b, c, turn, contacts):
-    made = plan((0, turn, 0, 1), negated=True, is_amid=False)
-    found = run_plan(made, tree(contacts), given_events(a=a, b=b, c=c))
+    network = tree(contacts)
+    made = plan((0, turn, 0, 1), negated=True, is_amid=False, network=network)
+    found = run_plan(made, network, given_events(a=a, b=b, c=c))
     pairs = {(one, other) for one in a for other in b if abs(one - other) <= 20}
     spoiled = {
         (one, other)
@@ -94,8 +123,9 @@ def test_what_must_not_occur_before_and_after_the_others_is_waited_for(a, b, c, 
     some_times, some_times, some_times, st.integers(0, 2), schedules, st.sampled_from([None, ("a", "c", "b")])
 )
 def test_what_must_not_occur_is_waited_for(a, b, c, turn, contacts, order):
-    made = plan((0, turn, 0, 1), negated=True, order=order)
-    found = run_plan(made, tree(contacts), given_events(a=a, b=b, c=c))
+    network = tree(contacts)
+    made = plan((0, turn, 0, 1), negated=True, order=order, network=network)
+    found = run_plan(made, network, given_events(a=a, b=b, c=c))
     assert not found.missed
     assert not found.invented
     for atoms in found.found:
@@ -108,7 +138,8 @@ def test_what_must_not_occur_is_waited_for(a, b, c, turn, contacts, order):
 )
 def test_detections_are_those_of_a_query(order, pattern):
     events = poisson_events({"a": 4.0, "b": 6.0, "c": 8.0}, 600.0, np.random.default_rng(1))
-    found = run_plan(plan((0, 1, 0, 1), order=order), tree(ByTurns(20.0, 5.0)), events)
+    network = tree(PeriodicContacts(20.0, 5.0))
+    found = run_plan(plan((0, 1, 0, 1), order=order, network=network), network, events)
     query = compile_text(f"define X detect {pattern} within 20 s")
     rows = [
         {"id": id_, "type": name, "time": round(time, 6)}
@@ -123,15 +154,12 @@ def test_detections_are_those_of_a_query(order, pattern):
 def test_pulling_what_happens_often_costs_less():
     rates = {"a": 0.5, "b": 20.0, "c": 20.0}
     events = poisson_events(rates, 3600.0, np.random.default_rng(2))
-    network, base = tree(ByTurns(30.0, 10.0)), plan()
-    costs = {
-        name: run_plan(made, network, events)
-        for name, made in {
-            "all push": all_push(base),
-            "push": push_through(base),
-            "pull": rarest_first(base, rates),
-        }.items()
-    }
+    network = tree(PeriodicContacts(30.0, 10.0))
+    push, pull = plan(network=network), plan((0, 1, 0, 1), network=network)
+    shortings = Shortings(push.root.junction)
+    all_push = replace(push, root=all_pushed(shortings.without(shortings.names)))
+    ways = {"all push": all_push, "push": push, "pull": pull}
+    costs = {name: run_plan(made, network, events) for name, made in ways.items()}
     assert len({each.found for each in costs.values()}) == 1
     assert costs["pull"].cost_a_minute < costs["push"].cost_a_minute < costs["all push"].cost_a_minute
     assert costs["pull"].delays_s.mean() > costs["all push"].delays_s.mean()
@@ -142,14 +170,25 @@ def test_plans_that_make_no_sense_are_refused():
         plan((1, 1, 0, 0))
     with pytest.raises(NetworkError, match="nothing is pushed to 'middle'"):
         plan((0, 1, 1, 2))
-    with pytest.raises(NetworkError, match="names every leaf once"):
-        plan(order=("a", "b"))
-    with pytest.raises(NetworkError, match="cannot be first or last"):
-        plan(negated=True, order=("a", "b", "c"))
+    with pytest.raises(NetworkError, match="only 'sink' can tell what must not occur"):
+        replace(plan(), root=with_negated_below(plan().root)).check()
+
+
+def with_negated_below(root):
+    """Make the first input of the junction below the uppermost one negated."""
+    (number,) = root.below
+    below = root.below[number]
+    leaf = below.junction.inputs[0]
+    negated = replace(leaf, part=replace(leaf.part, is_negated=True))
+    junction = replace(below.junction, inputs=(negated, *below.junction.inputs[1:]))
+    inputs = tuple(junction if n == number else each for n, each in enumerate(root.junction.inputs))
+    return Planned(
+        replace(root.junction, inputs=inputs), root.stages, {number: replace(below, junction=junction)}
+    )
 
 
 def test_nothing_is_asked_for_twice():
-    asked = Asked()
+    asked = RequestedTimes()
     assert asked.new([(0.0, 10.0)]) == [(0.0, 10.0)]
     assert asked.new([(2.0, 8.0)]) == []
     assert asked.new([(5.0, 15.0), (9.0, 12.0)]) == [(5.0, 15.0)]
@@ -164,7 +203,7 @@ intervals = st.tuples(few_times, few_times).map(lambda ends: (min(ends), max(end
 
 @given(st.lists(st.lists(intervals, max_size=3), max_size=6), few_times)
 def test_asked_for_are_all_intervals_that_were_given(given_one_by_one, time):
-    asked = Asked()
+    asked = RequestedTimes()
     for some in given_one_by_one:
         new = asked.new(some)
         assert all(any(low <= one and other <= high for low, high in asked.intervals) for one, other in new)
@@ -195,21 +234,21 @@ def test_a_junction_gives_what_fits_a_candidate_as_a_whole(given_one_by_one, a, 
 
 
 def test_alternatives_are_all_found():
-    made = plan(is_any=True)
+    made = plan(operator="or")
     found = run_plan(made, tree(), given_events(a=[1.0, 2.0], b=[50.0], c=[]))
     assert {atoms[0][2] for atoms in found.found} == {"a0", "a1", "b0"}
     assert not found.missed
     assert not found.invented
     assert found.traffic.whole.bytes == 2 * 3 * 100
     with pytest.raises(NetworkError, match="alternatives are never asked for"):
-        plan((0, 1, 0, 0), is_any=True)
+        plan((0, 1, 0, 0), operator="or")
 
 
 def test_an_event_that_two_plans_need_crosses_a_link_once():
     events = poisson_events({"a": 4.0, "b": 6.0, "c": 8.0}, 600.0, np.random.default_rng(1))
     made = {"wide": plan((0, 0, 0, 0)), "narrow": plan((0, 0, 0, 0), window_s=5.0)}
     alone = {name: run_plan(each, tree(), events) for name, each in made.items()}
-    both = run_plans(made, tree(), events)
+    both = run_together(made, tree(), events)
     for name, found in both.items():
         assert found.found == alone[name].found
         assert not found.missed
@@ -222,9 +261,10 @@ def test_a_plan_goes_the_way_that_it_says():
         tuple(Broker(name) for name in ("sink", "x", "a")),
         (Link("a", "sink", cost=9.0), Link("a", "x", latency_s=1.0), Link("x", "sink", latency_s=1.0)),
     )
-    leaf = Leaf("a", "a", 100.0)
+    part = PrimitiveEvent("a", "a", 0.1, 100.0)
+    composite = Composite("only a", "and", (part,), 10.0, "sink")
     events = given_events(a=[1.0, 2.0])
-    for path, cost in (((), 9 * 200), (("a", "x", "sink"), 2 * 200)):
-        root = Junction("sink", "sink", (Input(leaf, path=path),))
-        found = run_plan(PushPullPlan(root, 10.0), network, events)
+    for path, cost in ((("a", "sink"), 9 * 200), (("a", "x", "sink"), 2 * 200)):
+        root = Planned(Junction("sink", (Leaf(part, path=path),)), ((0,),), {})
+        found = run_plan(PushPullPlan(composite, root, ZERO), network, events)
         assert found.traffic.whole.cost == cost

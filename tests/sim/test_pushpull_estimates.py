@@ -15,15 +15,15 @@ import pytest
 from tests.plan.pushpull.drawing import draw_tree
 from tests.plan.pushpull.test_pushpull import every_plan
 
+from experiments.poisson import poisson_events, run_plan, run_together
+from experiments.push_pull_planners import plan_all_push, plan_centralised_greedily
 from whimbrel.plan.pushpull.best import plan_pushpull
-from whimbrel.plan.pushpull.centralised import plan_all_push, plan_centralised, plan_centralised_greedily
+from whimbrel.plan.pushpull.centralised import plan_centralised
 from whimbrel.plan.pushpull.comet import plan_comet
 from whimbrel.plan.pushpull.composite import Composite, PrimitiveEvent
 from whimbrel.plan.pushpull.plans import make_plan
 from whimbrel.plan.pushpull.several import plan_several
 from whimbrel.plan.pushpull.tree import detection_tree, is_negated
-from whimbrel.sim.pushpull.planned import from_planner
-from whimbrel.sim.pushpull.running import poisson_events, run_plan, run_plans
 
 WINDOW_S = 60.0
 SEEDS = (0, pytest.param(1, marks=pytest.mark.slow))
@@ -62,7 +62,7 @@ def with_events(composite, seed, windows=2_500):
 
 def check(plan, network, events, off=0.1):
     """Compare what was estimated of a plan with what is measured."""
-    found = run_plan(from_planner(plan), network, events)
+    found = run_plan(plan, network, events)
     assert not found.missed
     assert not found.invented
     assert found.cost_a_minute == pytest.approx(plan.estimate.cost_s * 60, rel=off)
@@ -102,7 +102,7 @@ def test_asking_for_what_must_not_occur_in_the_whole_window_costs_what_is_estima
     composite = Composite("ce", "and", parts, WINDOW_S, "v0", math.inf, is_amid=False)
     composite, events = with_events(composite, seed)
     plan = plan_pushpull(composite, network)
-    found = run_plan(from_planner(plan), network, events)
+    found = run_plan(plan, network, events)
     assert any(is_negated(plan.root.junction.inputs[number]) for number in plan.root.stages[-1])
     assert len(plan.root.stages) > 1
     assert found.cost_a_minute == pytest.approx(plan.estimate.cost_s * 60, rel=0.1)
@@ -137,7 +137,7 @@ def test_what_plans_share_costs_what_is_estimated(seed):
     assert set(plans.plans) == {"one", "other", "third"}
     used = {part.name for each in several for part in each.parts}
     events = {name: atoms for name, atoms in events.items() if name in used}
-    found = run_plans({name: from_planner(plan) for name, plan in plans.plans.items()}, network, events)
+    found = run_together(plans.plans, network, events)
     for name, each in found.items():
         assert not each.missed
         assert not each.invented

@@ -12,16 +12,16 @@ from hypothesis import strategies as st
 import whimbrel as wb
 from whimbrel.backtesting.measure import measure
 from whimbrel.lang.wbl import compile_text
-from whimbrel.plan.contacts import ALWAYS, ByTurns
+from whimbrel.plan.contacts import ALWAYS, PeriodicContacts
 from whimbrel.plan.cost import Objective, evaluate
 from whimbrel.plan.demand import workload_of
 from whimbrel.plan.files import read_network
-from whimbrel.plan.network import Broker, Consumer, Link, Network, Source
+from whimbrel.plan.network import Broker, Consumer, EventSource, Link, Network
 from whimbrel.plan.planners import PLANNERS
 from whimbrel.plan.reading import Plan, plan_of
 from whimbrel.sim.estimates import against_plan
 from whimbrel.sim.planned import carry_out
-from whimbrel.sim.running import Settings
+from whimbrel.sim.settings import Settings
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "planning"
 
@@ -83,7 +83,7 @@ SENDERS = ("p1", "p2", "p3", "left")
 @st.composite
 def networks(draw):
     bandwidth = st.sampled_from([800.0, 4_000.0, math.inf])
-    contacts = st.sampled_from([ALWAYS, ALWAYS, ByTurns(2.3, 3.1)])
+    contacts = st.sampled_from([ALWAYS, ALWAYS, PeriodicContacts(2.3, 3.1)])
     links = [
         Link(a, b, draw(bandwidth), draw(st.sampled_from([0.0, 0.3])), cost, contacts=draw(contacts))
         for a, b, cost in (("cloud", "hub", 5.0), ("hub", "left", 1.0), ("hub", "right", 2.0))
@@ -91,9 +91,9 @@ def networks(draw):
     places = st.sampled_from(BROKERS)
     # Nobody else is on the left: who of two sends what names their place is not known.
     elsewhere = st.sampled_from(("cloud", "hub", "right"))
-    sources = [Source(name, "Pos", draw(elsewhere)) for name in ("p1", "p2", "p3")]
-    sources += [Source("p4", "Pos", "left"), Source("s1", "Stop", draw(places))]
-    sources.append(Source("s2", "Stop", draw(places), size_b=draw(st.sampled_from([None, 300.0]))))
+    sources = [EventSource(name, "Pos", draw(elsewhere)) for name in ("p1", "p2", "p3")]
+    sources += [EventSource("p4", "Pos", "left"), EventSource("s1", "Stop", draw(places))]
+    sources.append(EventSource("s2", "Stop", draw(places), size_b=draw(st.sampled_from([None, 300.0]))))
     brokers = [Broker(name, capacity=draw(st.sampled_from([math.inf, 2e-4]))) for name in BROKERS]
     return Network(tuple(brokers), tuple(links), tuple(sources), (Consumer("desk", draw(places)),))
 

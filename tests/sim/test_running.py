@@ -9,21 +9,23 @@ from tests.engine.test_relay import rows
 from tests.reference.strategies import event_lists, graphs
 from tests.reference.tables import event_table
 
+from experiments.workloads import run_workload
 from whimbrel import detect
 from whimbrel.errors import DataError, NetworkError
 from whimbrel.graph.fragments import cut
 from whimbrel.graph.query import Query
 from whimbrel.lang.wbl import compile_text
-from whimbrel.plan.contacts import ALWAYS, ByTurns
-from whimbrel.plan.network import Broker, Consumer, Link, Mover, Network, Source
+from whimbrel.plan.contacts import ALWAYS, PeriodicContacts
+from whimbrel.plan.network import Broker, Consumer, EventSource, Link, Mover, Network
 from whimbrel.plan.workload import Delivery, Feed, Task, Workload
 from whimbrel.sim.outages import Failure
-from whimbrel.sim.running import Settings, run_query, run_workload
+from whimbrel.sim.running import run_query
+from whimbrel.sim.settings import Settings
 
 HOSTS = ("cloud", "left", "right", "far")
 some_contacts = st.one_of(
     st.just(ALWAYS),
-    st.builds(ByTurns, st.sampled_from([0.5, 3.0]), st.sampled_from([0.2, 1.0]), st.just(0.1)),
+    st.builds(PeriodicContacts, st.sampled_from([0.5, 3.0]), st.sampled_from([0.2, 1.0]), st.just(0.1)),
 )
 
 
@@ -41,7 +43,7 @@ def networks(draw):
         )
         for a, b in (("cloud", "left"), ("left", "far"), ("cloud", "right"))
     )
-    sources = tuple(Source(kind, kind, draw(st.sampled_from(HOSTS))) for kind in "ABCD")
+    sources = tuple(EventSource(kind, kind, draw(st.sampled_from(HOSTS))) for kind in "ABCD")
     consumers = tuple(Consumer(name, draw(st.sampled_from(HOSTS))) for name in ("one", "two"))
     return Network(tuple(Broker(name) for name in HOSTS), links, sources, consumers)
 
@@ -87,7 +89,7 @@ def line(**link):
     return Network(
         (Broker("edge"), Broker("cloud")),
         (Link("edge", "cloud", **link),),
-        (Source("cars", "Pos", "edge"),),
+        (EventSource("cars", "Pos", "edge"),),
         (Consumer("app", "cloud"),),
     )
 
@@ -153,7 +155,7 @@ def test_events_of_any_type_come_from_the_source_of_their_own():
     network = Network(
         (Broker("edge"), Broker("cloud")),
         (Link("edge", "cloud", latency_s=0.3),),
-        (Source("as", "A", "edge"), Source("bs", "B", "cloud")),
+        (EventSource("as", "A", "edge"), EventSource("bs", "B", "cloud")),
     )
     events = [{"id": f"e{n}", "type": "AB"[n % 2], "time": n} for n in range(6)]
     found = run_query(query, events, network, {"Next": "cloud"})
@@ -167,7 +169,7 @@ def test_time_points_pass_at_every_broker():
         define Pair detect Early as e then B as b within 5 s
     """)
     events = [{"id": f"e{n}", "type": "AB"[n % 2], "time": n} for n in range(12)]
-    sources = (Source("as", "A", "edge"), Source("bs", "B", "cloud"))
+    sources = (EventSource("as", "A", "edge"), EventSource("bs", "B", "cloud"))
     network = Network((Broker("edge"), Broker("cloud")), (Link("edge", "cloud", latency_s=0.3),), sources)
     found = run_query(query, events, network, {"Early": "edge", "Pair": "cloud"})
     assert found.detections["consumer"].num_rows == 3
@@ -183,7 +185,7 @@ def test_a_source_that_drives_on_sends_from_where_it_is():
     network = Network(
         brokers,
         (Link("cloud", "west"), Link("cloud", "east")),
-        (Source("cars", "Pos", "bus"),),
+        (EventSource("cars", "Pos", "bus"),),
         (Consumer("app", "cloud"),),
         (Mover("bus", ((0.0, 1.0, 5.0), (19.0, 19.0, 5.0))),),
     )
@@ -256,7 +258,7 @@ def test_best_effort_does_without_what_is_lost():
 
 
 def test_streams_go_on_past_what_a_full_queue_dropped():
-    network = line(contacts=ByTurns(8.0, 2.0, 0.0), bandwidth_b_s=2000.0)
+    network = line(contacts=PeriodicContacts(8.0, 2.0, 0.0), bandwidth_b_s=2000.0)
     how = Settings(queue_b=1500.0, header_b=0.0)
     found = run_query(QUERY, cars(60), network, {"Fast": "cloud", "Pair": "cloud"}, settings=how)
     assert {drop.reason for drop in found.traffic.drops} == {"queue full"}

@@ -421,3 +421,20 @@ def test_progress_is_told(new_store):
     store.compact(progress=lambda done, total: told.append((done, total)))
     assert told[0] == (4, 4)
     assert told[-2:] == [(5, 5), (2, 2)]
+
+
+def test_what_changed_is_logged_once_with_numbers(new_store, caplog):
+    store = new_store()
+    with caplog.at_level("INFO", "whimbrel.store"):
+        store.append([fix(0), fix(1)], batch="a")
+        store.append([fix(0), fix(2)], batch="b")
+        store.compact(drop_duplicates=True)
+        store.append([fix(1), fix(0)], batch="a")
+        store.retain(before="1971-01-01")
+    assert caplog.messages == [
+        f"{store.root}: batch a: 2 events in 1 files",
+        f"{store.root}: batch b: 2 events in 1 files",
+        f"{store.root}: 2 files joined into 1, 1 repeated events left out",
+        f"{store.root}: batch a: was there already",
+        f"{store.root}: deleted 1 files, of days before 1971-01-01",
+    ]

@@ -31,7 +31,7 @@ from whimbrel.model.frames import EventPaths, EventTable
 from whimbrel.model.reading import ReadSettings
 from whimbrel.model.schema import Coordinates
 from whimbrel.model.time import SECOND
-from whimbrel.plan.counted import MULTIPLES, Bursts, Origin, Part, Statistics
+from whimbrel.plan.statistics import MULTIPLES, Bursts, Origin, SourceStatistics, Statistics
 
 WEIGHED = 1_000
 """How many events of each stream are weighed."""
@@ -202,7 +202,7 @@ class _Measuring(Session):
         work = {name: took / seconds for name, took in self._took.items()}
         return Statistics(rates, sizes, parts, bursts, work)
 
-    def _parts(self, pieces: list[_Arrivals], seconds: float) -> dict[Origin, Part]:
+    def _parts(self, pieces: list[_Arrivals], seconds: float) -> dict[Origin, SourceStatistics]:
         """Take a stream apart by where its events come from."""
         origins, ends, weights = map(np.concatenate, zip(*pieces, strict=True))
         order = np.lexsort((ends, origins))
@@ -223,11 +223,11 @@ class _Arrivals(NamedTuple):
     weights: Floats
 
 
-def _part(times_s: Floats, weights: Floats, seconds: float) -> Part:
+def _part(times_s: Floats, weights: Floats, seconds: float) -> SourceStatistics:
     rate, size = len(times_s) / seconds, float(weights.mean())
     # Bounds hold for events as large as they were, and for as many that all have the same size.
     bursts = [_bursts(times_s, amounts, rate) for amounts in (np.ones(len(times_s)), weights / size)]
-    return Part(rate, size, tuple(map(max, *bursts)))
+    return SourceStatistics(rate, size, tuple(map(max, *bursts)))
 
 
 def _bursts(times_s: Floats, amounts: Floats, rate: float) -> Bursts:

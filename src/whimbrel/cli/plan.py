@@ -26,8 +26,8 @@ from whimbrel.cli.summary import refusals
 
 if TYPE_CHECKING:
     from whimbrel.graph.query import Query
-    from whimbrel.plan.counted import Statistics
     from whimbrel.plan.planners import Planner
+    from whimbrel.plan.statistics import Statistics
 
 
 @click.command(cls=ManyEvents, short_help="Say where in a network each part of a query should run.")
@@ -141,9 +141,9 @@ def plan(
     if not quiet:
         show_warnings(compiled, query)
     from whimbrel.plan.cost import Objective
-    from whimbrel.plan.counted import NO_STATISTICS
     from whimbrel.plan.demand import workload_of
     from whimbrel.plan.files import read_network
+    from whimbrel.plan.statistics import NO_STATISTICS
 
     network = read_network(network_file)
     statistics = NO_STATISTICS

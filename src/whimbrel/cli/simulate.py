@@ -212,7 +212,7 @@ def _placed(
     from whimbrel.sim.judged import drawn, judged
     from whimbrel.sim.messages import HEADER_B
     from whimbrel.sim.planned import carry_out
-    from whimbrel.sim.running import Settings
+    from whimbrel.sim.settings import Settings
 
     sending = Settings(heartbeat_s=how["heartbeat"], header_b=HEADER_B if how["weigh"] else 0.0)
     found = carry_out(query, list(events), plan, settings=sending, weighs=how["weigh"], **settings)

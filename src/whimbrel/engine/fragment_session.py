@@ -11,8 +11,8 @@ import pyarrow as pa
 
 from whimbrel.engine.derived_batch import DerivedBatch, carry
 from whimbrel.engine.ingest import RecentIds
+from whimbrel.engine.operators.receive import ReceiveOperator
 from whimbrel.engine.pipeline import Pipeline
-from whimbrel.engine.receiver import ReceiveOperator
 from whimbrel.engine.report import together
 from whimbrel.engine.session import Session
 from whimbrel.engine.streams import OperatorStream

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from math import prod
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from whimbrel.engine.row_store import different
+from whimbrel.engine.snapshot import Blocks
 from whimbrel.engine.values import Column, Int64Array, decoded
 from whimbrel.model.schema import Type
 
@@ -55,19 +57,24 @@ class Interner:
     def _table(self, values: list[Any]) -> Int64Array:
         codes = list(map(self._codes.get, values))
         if None in codes:
-            new = dict.fromkeys(value for value, code in zip(values, codes, strict=True) if code is None)
+            new = dict.fromkeys([value for value, code in zip(values, codes, strict=True) if code is None])
             self._codes.update(zip(new, range(len(self), len(self) + len(new)), strict=True))
             codes = list(map(self._codes.get, values))
         return np.array(codes, np.int64)
 
+    def codes_of(self, columns: list[Column]) -> Int64Array:
+        """Give one code for every different value of a column, or row of several."""
+        return self.codes(columns[0]) if len(columns) == 1 else self.row_codes(columns)
+
     def row_codes(self, columns: list[Column]) -> Int64Array:
         """Give one code for every different row of several columns."""
-        locals_ = [Interner() for _ in columns]
-        codes = [local.codes(column) for local, column in zip(locals_, columns, strict=True)]
-        different, inverse = _different_rows(codes, [len(local) for local in locals_])
+        encoded = [_with_null(column) for column in columns]
+        rows, inverse = _different_rows(
+            [local for _, local in encoded], [len(values) for values, _ in encoded]
+        )
         values = [
-            map(local.values().__getitem__, column.tolist())
-            for local, column in zip(locals_, different, strict=True)
+            map(values.__getitem__, column.tolist())
+            for (values, _), column in zip(encoded, rows, strict=True)
         ]
         return self._table(list(zip(*values, strict=True)))[inverse]
 
@@ -89,12 +96,18 @@ class Interner:
         """Give the values in the order of their codes."""
         return list(self._codes)
 
-    @classmethod
-    def of(cls, values: list[Any]) -> Self:
-        """Make an interner that gives `values` the codes 0, 1, 2, ..."""
-        made = cls()
-        made._codes = {_hashable(value): code for code, value in enumerate(values)}
-        return made
+    def restore(self, values: list[Any]) -> None:
+        """Let `values` have the codes 0, 1, 2, ..., and nothing else a code."""
+        self._last = None
+        self._codes = {_hashable(value): code for code, value in enumerate(values)}
+
+    def save(self, blocks: Blocks, name: str) -> None:
+        """Write the values in the order of their codes."""
+        blocks.put_json(name, self.values())
+
+    def load(self, blocks: Blocks, name: str) -> None:
+        """Read what `save` wrote."""
+        self.restore(blocks.json(name))
 
 
 class Texts(Interner):
@@ -140,6 +153,22 @@ def _is_same(one: pa.Array, other: pa.Array) -> bool:
         return False
     places = [[b.address if b is not None else 0 for b in array.buffers()] for array in (one, other)]
     return places[0] == places[1]
+
+
+def _with_null(column: Column) -> tuple[list[Any], Int64Array]:
+    """Give the values of a column, null among them, and for every row which one it has."""
+    is_table = column.type is Type.STRING and pa.types.is_dictionary(column.values.type)
+    if column.type is None or (is_table and not len(column.values.dictionary)):
+        return [None], np.zeros(len(column), np.int64)
+    if is_table:
+        indices = column.values.indices.fill_null(0).to_numpy(zero_copy_only=False)
+        used, local = different(indices)  # a batch has few of the texts that its table has
+        values = column.values.dictionary.take(pa.array(used)).to_pylist()
+    else:
+        values, local = _encoded(column)
+    if column.null is not None and column.null.any():
+        return [*values, None], np.where(column.null, len(values), local)
+    return values, local
 
 
 def _encoded(column: Column) -> tuple[list[Any], Any]:

@@ -192,10 +192,12 @@ class Session:
         each = self._running() + [query for query in self._pipelines.values() if _is_undecided(query)]
         self._reach = max((query.reach for query in each), default=0)
         self._columns = self._columns_needed([query.required for query in each])
-        self._ingest.read = self._columns
-        self._ingest.columns = self._columns if self.reads_once else None
-        self._ingest.mentioned = frozenset().union(*(query.required.atoms for query in each))
-        self._ingest.exact = not all(_ignores_ties(query.query) for query in each)
+        self._ingest.expect(
+            self._columns,
+            frozenset().union(*(query.required.atoms for query in each)),
+            only_these=self.reads_once,
+            exact=not all(_ignores_ties(query.query) for query in each),
+        )
 
     def _columns_needed(self, required: Iterable[RequiredColumns | ColumnSet]) -> set[str] | None:
         """Name the attributes of atomic events that are read; None stands for all."""

@@ -21,7 +21,7 @@ Ints = npt.NDArray[np.int64]
 
 
 def leaves(network: Network) -> tuple[Broker, ...]:
-    """Give the brokers that movers connect to: those with an area, and no broker with one below them."""
+    """Return the brokers that movers connect to: those with an area, and no broker with one below them."""
     above = {broker.parent for broker in network.brokers if broker.area is not None}
     return tuple(broker for broker in network.brokers if broker.area is not None and broker.name not in above)
 
@@ -51,7 +51,7 @@ class Areas:
         self._check_overlaps()
 
     def find(self, x: npt.ArrayLike, y: npt.ArrayLike) -> Ints:
-        """Give the number of the broker that serves each place; -1 outside of all areas."""
+        """Return the number of the broker that serves each place; -1 outside of all areas."""
         import shapely
 
         xs, ys = np.atleast_1d(np.asarray(x, np.float64)), np.atleast_1d(np.asarray(y, np.float64))
@@ -63,7 +63,7 @@ class Areas:
         return found
 
     def serving(self, x: npt.ArrayLike, y: npt.ArrayLike) -> Ints:
-        """Give the number of the broker that serves each place; outside of all areas, of the nearest one."""
+        """Return number of the broker that serves each place; outside of all areas, of the nearest one."""
         import shapely
 
         xs, ys = np.atleast_1d(np.asarray(x, np.float64)), np.atleast_1d(np.asarray(y, np.float64))
@@ -107,7 +107,7 @@ class Attachment:
 
 
 def attachments(mover: Mover, network: Network | Areas) -> tuple[Attachment, ...]:
-    """Give when a mover connects to which broker: the first, and every change.
+    """Return when a mover connects to which broker: the first, and every change.
 
     Between two positions it moves straight on at a constant speed; before the first and after the last it
     stands still. A change is when it reaches the border.
@@ -131,7 +131,7 @@ def attachments(mover: Mover, network: Network | Areas) -> tuple[Attachment, ...
 
 
 def _crossings(track: Floats, boxes: Floats) -> list[Floats]:
-    """Give the times at which a track may cross a border, one array for each axis."""
+    """Return the times at which a track may cross a border, one array for each axis."""
     found = []
     for axis in (1, 2):
         borders = np.unique(boxes[:, [axis - 1, axis + 1]])

@@ -10,7 +10,7 @@ from whimbrel.errors import NetworkError
 
 
 @dataclass(frozen=True, slots=True)
-class Always:
+class AlwaysConnected:
     """A link that is never down."""
 
     @property
@@ -34,12 +34,12 @@ class Always:
         return 1.0
 
     def after(self, time_s: float) -> tuple[float, float] | None:
-        """Give the contact that is under way at a time, or the next one; None if there is none."""
+        """Return the contact that is under way at a time, or the next one; None if there is none."""
         return (time_s, math.inf)
 
 
 @dataclass(frozen=True, slots=True)
-class ByTurns:
+class PeriodicContacts:
     """A link that is down for `down_s` and then up for `up_s`, again and again.
 
     These are the expected disconnection and active periods of a delay-tolerant network. `phase_s` is when
@@ -78,7 +78,7 @@ class ByTurns:
         return self.up_s / (self.down_s + self.up_s)
 
     def after(self, time_s: float) -> tuple[float, float] | None:
-        """Give the contact that is under way at a time, or the next one."""
+        """Return the contact that is under way at a time, or the next one."""
         turn = self.down_s + self.up_s
         start = self.phase_s + math.floor((time_s - self.phase_s) / turn) * turn
         while start + self.up_s <= time_s:
@@ -87,7 +87,7 @@ class ByTurns:
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class ContactPlan:
     """A link that is up at listed times: (start, end), in order, without overlap."""
 
     times: tuple[tuple[float, float], ...]
@@ -140,10 +140,10 @@ class Listed:
         return up / self.times[-1][1] if self.times else 0.0
 
     def after(self, time_s: float) -> tuple[float, float] | None:
-        """Give the contact that is under way at a time, or the next one; None after the last."""
+        """Return the contact that is under way at a time, or the next one; None after the last."""
         place = bisect_right(self.times, time_s, key=lambda contact: contact[1])
         return self.times[place] if place < len(self.times) else None
 
 
-Contacts = Always | ByTurns | Listed
-ALWAYS = Always()
+Contacts = AlwaysConnected | PeriodicContacts | ContactPlan
+ALWAYS = AlwaysConnected()

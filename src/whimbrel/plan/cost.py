@@ -4,8 +4,8 @@ A stream goes once from where it is made to each broker where it is read, on the
 for the bandwidth-delay product, by hops for flow, by cost for cost. Delays are those of an idle network: the
 latency of links, the longest time that a message may wait for one that is down, and the time to send an
 event and to work on it. Bounds add what is in the way when links and brokers are busy
-(`whimbrel.plan.bounds`). Where movers or tasks change brokers, costs are averages over the time, loads,
-delays and bounds the largest.
+(`whimbrel.plan.network_calculus`). Where movers or tasks change brokers, costs are averages over the time,
+loads, delays and bounds the largest.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from enum import Enum
 from itertools import pairwise
 
-from whimbrel.plan.bounds import Sending, bounds
 from whimbrel.plan.network import Link, Network
+from whimbrel.plan.network_calculus import Sending, bounds
 from whimbrel.plan.routes import Routes, Weight, by_cost, by_hops, by_mean_delay
 from whimbrel.plan.timeline import Hosts, Steps, Timeline, at_time
 from whimbrel.plan.units import in_bytes, in_seconds
@@ -65,7 +65,7 @@ class Totals:
         return Totals(self.bdp_b + other.bdp_b, self.flow_b_s + other.flow_b_s, self.cost_s + other.cost_s)
 
     def of(self, objective: Objective) -> float:
-        """Give one of them."""
+        """Return one of them."""
         return {
             Objective.BDP: self.bdp_b,
             Objective.FLOW: self.flow_b_s,
@@ -74,7 +74,7 @@ class Totals:
 
 
 def carried(links: Iterable[Link], bytes_s: float) -> Totals:
-    """Give what so many bytes a second on these links add up to."""
+    """Return what so many bytes a second on these links add up to."""
     found = Totals()
     for link in links:
         found += Totals(bytes_s * link.mean_delay_s, bytes_s, bytes_s * link.cost)
@@ -106,7 +106,7 @@ class Costs:
 
 
 def crossed(routes: Routes, origin: str, ends: Iterable[str]) -> tuple[Link, ...]:
-    """Give the links that a stream crosses from one broker to several, once for each way it takes them."""
+    """Return the links that a stream crosses from one broker to several, once for each way it takes them."""
     return tuple(link for end in sorted(ends) for link in routes.links(origin, end))
 
 
@@ -180,7 +180,7 @@ def _traffic(line: Timeline, routes: Routes) -> tuple[Totals, dict[Link, float]]
 
 
 def _peak(changes: list[tuple[float, float]], until_s: float) -> float:
-    """Give the largest sum that changes lead to; at one time, what ends makes room for what begins."""
+    """Return the largest sum that changes lead to; at one time, what ends makes room for what begins."""
     if not until_s:
         return math.fsum(change for _, change in changes if change > 0)
     largest = now = 0.0
@@ -191,7 +191,7 @@ def _peak(changes: list[tuple[float, float]], until_s: float) -> float:
 
 
 def _largest(line: Timeline, needs: list[tuple[Steps, float]]) -> dict[str, float]:
-    """Give the largest sum of needs at each broker."""
+    """Return the largest sum of needs at each broker."""
     changes: dict[str, list[tuple[float, float]]] = {}
     for steps, need in needs:
         for start, end in line.spans([steps]):
@@ -211,7 +211,7 @@ def _moving(line: Timeline, routes: Routes) -> Totals:
 
 
 def _delay(line: Timeline, routes: Routes, delivery: Delivery) -> float:
-    """Give the longest delay from a feed to a delivery, at any time."""
+    """Return the longest delay from a feed to a delivery, at any time."""
     streams = _above(line.workload, delivery.stream)
     end = line.place(delivery.at)
     spans = line.spans([end, *(line.origin(name) for name in streams)])
@@ -243,7 +243,7 @@ def _delay_at(
 
 
 def _above(workload: Workload, stream: str) -> list[str]:
-    """Give the streams that a stream is made from, and itself, each after its inputs."""
+    """Return the streams that a stream is made from, and itself, each after its inputs."""
     needed = {stream}
     for task in reversed(workload.tasks):
         if task.name in needed:
@@ -268,7 +268,7 @@ def violations(workload: Workload, network: Network, costs: Costs) -> tuple[str,
 
 
 def room(link: Link) -> float:
-    """Give how many bytes a second a link can carry, with the times in which it is down."""
+    """Return how many bytes a second a link can carry, with the times in which it is down."""
     share = link.contacts.share
     return link.bandwidth_b_s * share if share else 0.0
 

@@ -18,9 +18,9 @@ from functools import cached_property
 from typing import Any
 
 from whimbrel.errors import MissingDependency, NoPlanError
-from whimbrel.plan.board import Board, Situation
 from whimbrel.plan.cost import room
 from whimbrel.plan.network import Link
+from whimbrel.plan.placement_model import PlacementModel, Situation
 from whimbrel.plan.workload import Feed, Task
 
 Terms = list[tuple[int, float]]
@@ -32,18 +32,20 @@ EXCESS = 1.0
 """What a limit that is exceeded by its own size costs, where the least excess is looked for."""
 
 
-def solve(board: Board, *, time_limit_s: float = TIME_LIMIT_S) -> tuple[dict[str, str], tuple[str, ...]]:
-    """Give the best hosts, and notes about them. Where nothing satisfies all limits: the least excess.
+def solve(
+    model: PlacementModel, *, time_limit_s: float = TIME_LIMIT_S
+) -> tuple[dict[str, str], tuple[str, ...]]:
+    """Return the best hosts, and notes about them. Where nothing satisfies all limits: the least excess.
 
     Raises
     ------
     NoPlanError
         If the time limit passes before anything is found.
     """
-    program = _program(board, is_strict=True)
+    program = _program(model, is_strict=True)
     found = program.solve(time_limit_s)
     if found is None:
-        program = _program(board, is_strict=False)
+        program = _program(model, is_strict=False)
         found = program.solve(time_limit_s)
     if found is None:
         raise NoPlanError(
@@ -79,7 +81,7 @@ class _Program:
         self.rows.append((low, terms, high))
 
     def solve(self, time_limit_s: float) -> tuple[list[float], float] | None:
-        """Give the values of all columns and how far from the best they may be; None if there are none."""
+        """Return the values of all columns and how far from the best they may be; None if there are none."""
         highs = _highs()
         solver = highs.Highs()
         for option, value in (("output_flag", False), ("threads", 1), ("time_limit", time_limit_s)):
@@ -125,40 +127,40 @@ def _highs() -> Any:
     return highspy
 
 
-def _program(board: Board, *, is_strict: bool) -> _Program:
+def _program(model: PlacementModel, *, is_strict: bool) -> _Program:
     """Write the program down; if it is not strict, limits may be exceeded, and the excess is what counts."""
     program = _Program()
-    for task in board.workload.tasks:
-        hosts = {broker: program.column(is_whole=True) for broker in _hosts(board, task, is_strict)}
+    for task in model.workload.tasks:
+        hosts = {broker: program.column(is_whole=True) for broker in _hosts(model, task, is_strict)}
         program.hosts[task.name] = hosts
         program.row(1.0, [(column, 1.0) for column in hosts.values()], 1.0)
-    return _Writer(board, program, is_strict).write()
+    return _Writer(model, program, is_strict).write()
 
 
-def _hosts(board: Board, task: Task, is_strict: bool) -> Iterable[str]:
-    """Give the brokers that could run a task if it were alone there."""
+def _hosts(model: PlacementModel, task: Task, is_strict: bool) -> Iterable[str]:
+    """Return the brokers that could run a task if it were alone there."""
     found = [
         name
-        for name in board.candidates
-        if board.network[name].capacity >= task.work
-        and board.network[name].storage_b >= task.fixed_b + task.window_b
+        for name in model.candidates
+        if model.network[name].capacity >= task.work
+        and model.network[name].storage_b >= task.fixed_b + task.window_b
     ]
-    return found if is_strict and found else board.candidates
+    return found if is_strict and found else model.candidates
 
 
 class _Writer:
-    def __init__(self, board: Board, program: _Program, is_strict: bool) -> None:
-        self.board, self.program, self.is_strict = board, program, is_strict
+    def __init__(self, model: PlacementModel, program: _Program, is_strict: bool) -> None:
+        self.model, self.program, self.is_strict = model, program, is_strict
         self.pairs: dict[tuple[str, str], dict[tuple[str, str], int]] = {}
         self.loads: dict[Link, Terms] = {}
 
     def write(self) -> _Program:
         self._limit_brokers()
-        for name in self.board.streams:
+        for name in self.model.streams:
             self._stream(name)
         for link, terms in self.loads.items():
             self._limit(terms, room(link))
-        if self.board.has_deadlines:
+        if self.model.has_deadlines:
             self._limit_delays()
         return self.program
 
@@ -176,9 +178,9 @@ class _Writer:
         return cost if self.is_strict else 0.0
 
     def _limit_brokers(self) -> None:
-        for broker in self.board.network.brokers:
+        for broker in self.model.network.brokers:
             running = [
-                (hosts[broker.name], self.board.workload.task[name])
+                (hosts[broker.name], self.model.workload.task[name])
                 for name, hosts in self.program.hosts.items()
                 if broker.name in hosts
             ]
@@ -189,8 +191,8 @@ class _Writer:
     # -- streams and links -----------------------------------------------------------------------------------
 
     def _stream(self, name: str) -> None:
-        stream, readers = self.board.streams[name], self.board.workload.readers[name]
-        situations = self.board.situations[name]
+        stream, readers = self.model.streams[name], self.model.workload.readers[name]
+        situations = self.model.situations[name]
         crossings: dict[Link, list[Terms]] = {}
         for situation in situations:
             if isinstance(stream, Feed):
@@ -202,7 +204,7 @@ class _Writer:
                     for link, terms in self._from_one(origin, column, name, readers, situation).items():
                         used.setdefault(link, []).extend(terms)
             for link, terms in used.items():
-                weight = self.board.objective.weight(link) * stream.bytes_s * situation.share
+                weight = self.model.objective.weight(link) * stream.bytes_s * situation.share
                 for column, factor in terms:
                     self.program.costs[column] += self._cost(weight * factor)
                 crossings.setdefault(link, []).append(terms)
@@ -240,14 +242,14 @@ class _Writer:
             reasons.setdefault(broker, []).append(here if here is not None else self._one)
         crossed: dict[Link, Terms] = {}
         for broker, columns in reasons.items():
-            links = self.board.crossed(origin, frozenset([broker]))
+            links = self.model.crossed(origin, frozenset([broker]))
             goes = self._any(columns) if links else 0
             for link in links:
                 crossed.setdefault(link, []).append((goes, 1.0))
         return crossed
 
     def _any(self, columns: list[int]) -> int:
-        """Give a column that is 1 if one of several is."""
+        """Return a column that is 1 if one of several is."""
         if len(columns) == 1:
             return columns[0]
         column = self.program.column()
@@ -263,7 +265,7 @@ class _Writer:
         return column
 
     def _reads_at(self, name: str, origin: str, here: int | None, task: Task) -> dict[str, int]:
-        """Give for each broker the column that says: made at `origin`, and read by the task there."""
+        """Return for each broker the column that says: made at `origin`, and read by the task there."""
         hosts = self.program.hosts[task.name]
         if here is None:
             return hosts
@@ -285,7 +287,7 @@ class _Writer:
     # -- delays ----------------------------------------------------------------------------------------------
 
     def _limit_delays(self) -> None:
-        workload = self.board.workload
+        workload = self.model.workload
         ready = {task.name: self.program.column(upper=math.inf) for task in workload.tasks}
         for task in workload.tasks:
             for name in task.inputs:
@@ -294,28 +296,28 @@ class _Writer:
                     self.program.row(0.0, [(ready[task.name], 1.0), *before, *_minus(terms)], math.inf)
         for delivery in workload.deliveries:
             before = [(ready[delivery.stream], 1.0)] if delivery.stream in ready else []
-            for end in self.board.places(delivery.at):
+            for end in self.model.places(delivery.at):
                 for terms in self._ways_to(delivery.stream, end):
                     self._limit([*before, *terms], delivery.planned_s)
 
     def _ways(self, name: str, task: Task) -> list[Terms]:
         hosts = self.program.hosts[task.name]
-        work = self.board.workload.work_on(task, name)
-        takes = {v: min(self.board.network[v].takes_s(work), NEVER_S) for v in hosts}
-        if name in self.board.workload.feed:
-            origins = self.board.places(self.board.workload.feed[name].at)
+        work = self.model.workload.work_on(task, name)
+        takes = {v: min(self.model.network[v].takes_s(work), NEVER_S) for v in hosts}
+        if name in self.model.workload.feed:
+            origins = self.model.places(self.model.workload.feed[name].at)
             return [[(hosts[v], self._delay(name, u, v) + takes[v]) for v in hosts] for u in origins]
         pairs = self._products(name, task)
         return [[(column, self._delay(name, u, v) + takes[v]) for (u, v), column in pairs.items()]]
 
     def _ways_to(self, name: str, end: str) -> list[Terms]:
-        if name in self.board.workload.feed:
-            origins = self.board.places(self.board.workload.feed[name].at)
+        if name in self.model.workload.feed:
+            origins = self.model.places(self.model.workload.feed[name].at)
             return [[(self._one, self._delay(name, u, end))] for u in origins]
         return [[(column, self._delay(name, u, end)) for u, column in self.program.hosts[name].items()]]
 
     def _delay(self, stream: str, start: str, end: str) -> float:
-        return min(self.board.routes.time_s(start, end, self.board.streams[stream].size_b), NEVER_S)
+        return min(self.model.routes.time_s(start, end, self.model.streams[stream].size_b), NEVER_S)
 
 
 def _minus(terms: Terms) -> Terms:

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from whimbrel.errors import MissingDependency, NetworkError, did_you_mean
-from whimbrel.plan.contacts import ALWAYS, Always, ByTurns, Contacts, Listed
-from whimbrel.plan.network import Box, Broker, Consumer, Link, Mover, Network, Source, unknown
+from whimbrel.plan.contacts import ALWAYS, AlwaysConnected, ContactPlan, Contacts, PeriodicContacts
+from whimbrel.plan.network import Box, Broker, Consumer, EventSource, Link, Mover, Network, unknown
 from whimbrel.plan.units import Kind, quantity
 
 KINDS = ("name", "notes", "brokers", "links", "traces", "sources", "consumers", "movers")
@@ -91,7 +91,7 @@ def _yaml() -> Any:
 
 
 def _quick(yaml: Any, name: str) -> Any:
-    """Give a loader or dumper in C, many times as fast, where PyYAML was built with it."""
+    """Return a loader or dumper in C, many times as fast, where PyYAML was built with it."""
     return getattr(yaml, f"C{name}", None) or getattr(yaml, name)
 
 
@@ -281,7 +281,7 @@ def _link(item: _Item, names: set[str]) -> Link:
 
 
 def _measures(item: _Item) -> tuple[float, float, float, float]:
-    """Give bandwidth, latency, cost and loss of a link."""
+    """Return bandwidth, latency, cost and loss of a link."""
     bandwidth = item.number("bandwidth", Kind.BANDWIDTH, math.inf)
     if not bandwidth:
         raise NetworkError(f"{item.at('bandwidth')}: nothing can pass", "leave the link out")
@@ -306,7 +306,7 @@ def _met(item: _Item, folder: Path) -> Iterator[Link]:
 
 
 def _newcomers(brokers: tuple[Broker, ...], links: tuple[Link, ...]) -> tuple[Broker, ...]:
-    """Give the brokers that are met, and nothing else is said of."""
+    """Return the brokers that are met, and nothing else is said of."""
     known = {broker.name for broker in brokers}
     ends = dict.fromkeys(end for link in links for end in (link.a, link.b))
     return tuple(Broker(name) for name in ends if name not in known)
@@ -341,7 +341,7 @@ def _contacts(item: _Item) -> Contacts:
             for number, each in enumerate(listed)
         ]
         try:
-            return Listed(tuple((start, end) for start, end in pairs))
+            return ContactPlan(tuple((start, end) for start, end in pairs))
         except NetworkError as error:
             raise NetworkError(f"{item.at('contacts')}: {error.message}", error.hint) from error
     if not item.has("down", "up", "phase"):
@@ -356,14 +356,14 @@ def _contacts(item: _Item) -> Contacts:
         raise NetworkError(
             f"{item.at('up')}: the link is never up", "give times such as down: 5 min, up: 30 s"
         )
-    return ByTurns(down, up, item.number("phase", Kind.TIME, 0.0, -math.inf))
+    return PeriodicContacts(down, up, item.number("phase", Kind.TIME, 0.0, -math.inf))
 
 
-def _source(item: _Item, places: set[str]) -> Source:
+def _source(item: _Item, places: set[str]) -> EventSource:
     item.check_keys(("name", "type", "at", "rate", "size"))
     kind = item.text("type", "Position")
     at = _known(item, "at", item.text("at", "edge-1"), places, "broker or mover")
-    return Source(
+    return EventSource(
         item.text("name", "camera-1") if item.has("name") else f"{kind} at {at}",
         kind,
         at,
@@ -430,7 +430,7 @@ def _track(item: _Item) -> tuple[tuple[float, float, float], ...]:
 
 
 def to_dict(network: Network) -> dict[str, Any]:
-    """Give a network as `network_of` reads it, in plain numbers and without what is as usual."""
+    """Return a network as `network_of` reads it, in plain numbers and without what is as usual."""
     content: dict[str, Any] = {"name": network.name, "notes": dict(network.notes)}
     writers: tuple[tuple[str, Iterable[Any], Callable[[Any], dict[str, Any]]], ...] = (
         ("brokers", network.brokers, _broker_dict),
@@ -464,15 +464,15 @@ def _link_dict(link: Link) -> dict[str, Any]:
 
 def _contacts_dict(contacts: Contacts) -> dict[str, Any]:
     match contacts:
-        case Always():
+        case AlwaysConnected():
             return {}
-        case ByTurns(down, up, phase):
+        case PeriodicContacts(down, up, phase):
             return {"down": down, "up": up, "phase": phase}
-        case Listed(times):
+        case ContactPlan(times):
             return {"contacts": [list(each) for each in times]}
 
 
-def _source_dict(source: Source) -> dict[str, Any]:
+def _source_dict(source: EventSource) -> dict[str, Any]:
     said = {"name": source.name, "type": source.event_type, "at": source.at}
     return _said({**said, "rate": source.rate_hz, "size": source.size_b}, {})
 

@@ -69,7 +69,7 @@ def _graph(file: Path) -> Any:
 
 
 def _names(graph: Any) -> dict[Any, str]:
-    """Give every node its label as its name, numbered where several have the same."""
+    """Return every node its label as its name, numbered where several have the same."""
     names: dict[Any, str] = {}
     taken: set[str] = set()
     for node, data in graph.nodes(data=True):

@@ -35,7 +35,7 @@ class Broker:
     y: float | None = None
 
     def takes_s(self, work: float) -> float:
-        """Give how long some work takes."""
+        """Return how long some work takes."""
         if not work or math.isinf(self.capacity):
             return 0.0
         return work / self.capacity if self.capacity else math.inf
@@ -66,12 +66,12 @@ class Link:
         return self.contacts.mean_wait_s + self.latency_s
 
     def other(self, end: str) -> str:
-        """Give the other end."""
+        """Return the other end."""
         return self.b if end == self.a else self.a
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class EventSource:
     """What sends events of one type into the network: from a fixed broker, or from wherever a mover is."""
 
     name: str
@@ -111,7 +111,7 @@ class Network:
 
     brokers: tuple[Broker, ...]
     links: tuple[Link, ...] = ()
-    sources: tuple[Source, ...] = ()
+    sources: tuple[EventSource, ...] = ()
     consumers: tuple[Consumer, ...] = ()
     movers: tuple[Mover, ...] = ()
     name: str = ""
@@ -129,7 +129,7 @@ class Network:
         for link in self.links:
             _check_link(link, self.number)
         places = {*self.number, *(mover.name for mover in self.movers)}
-        ends: tuple[Source | Consumer, ...] = (*self.sources, *self.consumers)
+        ends: tuple[EventSource | Consumer, ...] = (*self.sources, *self.consumers)
         for item in ends:
             if item.at not in places:
                 raise unknown("broker or mover", item.at, places, f"{item.name!r} is at it")
@@ -154,7 +154,7 @@ class Network:
         return {mover.name: mover for mover in self.movers}
 
     def __getitem__(self, name: str) -> Broker:
-        """Give the broker of a name."""
+        """Return the broker of a name."""
         try:
             return self.brokers[self.number[name]]
         except KeyError:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from whimbrel.errors import MissingDependency, NetworkError
-from whimbrel.plan.near import near
+from whimbrel.plan.candidates import candidate_brokers
 from whimbrel.plan.network import Network
 from whimbrel.plan.routes import Routes
 from whimbrel.plan.units import in_bytes
@@ -48,7 +48,7 @@ def draw_placement(plan: Placement, path: str) -> None:
 
 @contextmanager
 def picture(path: str, size: tuple[float, float] = (9, 6)) -> Iterator[Any]:
-    """Give axes to draw on; what was drawn goes to a PNG or SVG file.
+    """Return axes to draw on; what was drawn goes to a PNG or SVG file.
 
     Raises
     ------
@@ -81,11 +81,11 @@ def _pyplot() -> Any:
 
 
 def shown(plan: Placement) -> Network:
-    """Give the part of a large network that a plan is about: ways, hosts, and the brokers above them."""
+    """Return the part of a large network that a plan is about: ways, hosts, and the brokers above them."""
     network, traffic = plan.network, plan.costs.traffic_b_s
     busy = [end for link in traffic for end in (link.a, link.b)]
     ways = Routes(network, plan.objective.weight)
-    names = near(plan.workload, ways, more=0, also=[*plan.hosts.values(), *busy])
+    names = candidate_brokers(plan.workload, ways, more=0, also=[*plan.hosts.values(), *busy])
     if names is None:
         return network
     inside = set(names)
@@ -100,7 +100,7 @@ def shown(plan: Placement) -> Network:
 
 
 def spread(network: Network) -> Spots:
-    """Give every broker a spot: its own, or the middle of its area.
+    """Return every broker a spot: its own, or the middle of its area.
 
     If any broker has no place of its own, all are laid out by levels: roots on top, children under parents.
     """
@@ -128,7 +128,7 @@ def _by_levels(network: Network) -> Spots:
 
 
 def _roots(network: Network) -> list[str]:
-    """Give the brokers to begin with: those without a parent that others have, then the best connected."""
+    """Return the brokers to begin with: those without a parent that others have, then the best connected."""
     parents = {broker.parent for broker in network.brokers}
     by_links = sorted(network.brokers, key=lambda each: -len(network.neighbours[each.name]))
     tops = [each.name for each in by_links if each.parent is None and each.name in parents]
@@ -207,7 +207,7 @@ def _draw_brokers(axes: Any, plan: Placement, network: Network, spots: Spots) ->
 
 
 def _at_brokers(plan: Placement) -> dict[str, list[tuple[str, str]]]:
-    """Give what is to be said at each broker, with its colour: tasks, sources, who wants something."""
+    """Return what is to be said at each broker, with its colour: tasks, sources, who wants something."""
     found: dict[str, list[tuple[str, str]]] = {}
     for host in dict.fromkeys(plan.hosts.values()):
         found[host] = [(TASK, text) for text in _tasks_on(plan, host)]

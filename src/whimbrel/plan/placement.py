@@ -10,12 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from whimbrel.plan.board import Board
 from whimbrel.plan.cost import Costs, Objective, evaluate, room, violations
-from whimbrel.plan.network import Link, Network
-from whimbrel.plan.telling import arrivals, plain_data, table_of_deliveries, task_data
-from whimbrel.plan.units import in_bytes
-from whimbrel.plan.wording import (
+from whimbrel.plan.formatting import (
     aligned,
     amount,
     compared,
@@ -25,6 +21,10 @@ from whimbrel.plan.wording import (
     rate,
     share_of,
 )
+from whimbrel.plan.network import Link, Network
+from whimbrel.plan.placement_model import PlacementModel
+from whimbrel.plan.telling import arrivals, plain_data, table_of_deliveries, task_data
+from whimbrel.plan.units import in_bytes
 from whimbrel.plan.workload import Feed, Task, Workload
 
 MOST = 0.5
@@ -44,8 +44,8 @@ class Placement:
     notes: tuple[str, ...] = field(default=())
 
     @cached_property
-    def _board(self) -> Board:
-        return Board(self.workload, self.network, self.objective)
+    def _model(self) -> PlacementModel:
+        return PlacementModel(self.workload, self.network, self.objective)
 
     # -- words -----------------------------------------------------------------------------------------------
 
@@ -75,13 +75,13 @@ class Placement:
 
     def _against_everything(self) -> str:
         """Compare with sending everything to those who want it."""
-        ends = frozenset(place for each in self.workload.deliveries for place in self._board.places(each.at))
+        ends = frozenset(place for each in self.workload.deliveries for place in self._model.places(each.at))
         if len(ends) != 1 or not self.workload.tasks:
             tasks, brokers = len(self.workload.tasks), len(set(self.hosts.values()))
             return f"{counted(tasks, 'task')} on {counted(brokers, 'broker')}."
         (end,) = ends
-        central = self._board.cost(dict.fromkeys(self.workload.task, end))
-        mine = self._board.cost(self.hosts)
+        central = self._model.cost(dict.fromkeys(self.workload.task, end))
+        mine = self._model.cost(self.hosts)
         if not central:
             return f"Everything happens on {end}."
         return f"Running everything on {end} would cost {compared(central, mine)}."
@@ -118,24 +118,24 @@ class Placement:
         if shares.get(host, 0.0) >= MOST:
             return f"because {percent(shares[host])} of what it reads comes from there"
         places = [each for each in self.workload.deliveries if each.stream == task.name]
-        if any(host in self._board.places(each.at) for each in places):
+        if any(host in self._model.places(each.at) for each in places):
             return "because what it makes is wanted there"
         readers = [each.name for each in self.workload.readers[task.name] if self.hosts[each.name] == host]
         if readers:
             return f"because {listed(readers)} reads it there"
         heaviest = [name for name, _ in sorted(shares.items(), key=lambda each: -each[1])][:3]
         ends = {self.hosts[each.name] for each in self.workload.readers[task.name]}
-        ends |= {place for each in places for place in self._board.places(each.at)}
+        ends |= {place for each in places for place in self._model.places(each.at)}
         if heaviest:
             return f"on the way from {listed(heaviest)} to {listed(sorted(ends))}"
         return "though it reads nothing"
 
     def _read_from(self, task: Task) -> dict[str, float]:
-        """Give the share of what a task reads that comes from each broker."""
+        """Return the share of what a task reads that comes from each broker."""
         found: dict[str, float] = {}
         for name in task.inputs:
-            stream = self._board.streams[name]
-            for each in self._board.situations[name]:
+            stream = self._model.streams[name]
+            for each in self._model.situations[name]:
                 origin = each.origin if isinstance(stream, Feed) else self.hosts[name]
                 assert origin is not None
                 found[origin] = found.get(origin, 0.0) + each.share * stream.bytes_s
@@ -144,14 +144,14 @@ class Placement:
 
     def _alternative(self, task: Task) -> str:
         """Compare with the best other broker for this task, if all others stay."""
-        mine = self._board.cost(self.hosts)
-        rest = mine - self._board.cost_around(task, self.hosts)
-        costs = rest + self._board.costs_around((task,), self.hosts)
+        mine = self._model.cost(self.hosts)
+        rest = mine - self._model.cost_around(task, self.hosts)
+        costs = rest + self._model.costs_around((task,), self.hosts)
         for place in np.argsort(costs, kind="stable").tolist():
-            cost, broker = float(costs[place]), self._board.candidates[place]
+            cost, broker = float(costs[place]), self._model.candidates[place]
             if broker == self.hosts[task.name]:
                 continue
-            if not self._board.excess({**self.hosts, task.name: broker}):
+            if not self._model.excess({**self.hosts, task.name: broker}):
                 if cost <= mine * (1 + 1e-9):
                     return f"{broker} would do as well"
                 return f"on {broker}, the next best, the plan would cost {compared(cost, mine)}"
@@ -212,7 +212,7 @@ class Placement:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Give the plan as plain data; what has no limit is null."""
+        """Return the plan as plain data; what has no limit is null."""
         total = self.costs.total
         return {
             "planner": self.planner,

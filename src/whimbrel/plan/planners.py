@@ -6,13 +6,13 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from whimbrel.errors import NetworkError, NoPlanError, did_you_mean
-from whimbrel.plan.board import Board
+from whimbrel.plan.candidates import MORE, candidate_brokers
 from whimbrel.plan.cost import Objective, evaluate, violations
 from whimbrel.plan.greedy import all_on_one, place_greedily
-from whimbrel.plan.near import MORE, near
 from whimbrel.plan.network import Network
 from whimbrel.plan.placement import Placement
-from whimbrel.plan.repair import repaired
+from whimbrel.plan.placement_model import PlacementModel
+from whimbrel.plan.queueing_slack import with_queueing_slack
 from whimbrel.plan.routes import Routes
 from whimbrel.plan.workload import Workload
 
@@ -29,7 +29,7 @@ class Plan(Protocol):
         ...
 
     def to_dict(self) -> dict[str, Any]:
-        """Give it as plain data, for JSON."""
+        """Return it as plain data, for JSON."""
         ...
 
     def draw(self, path: str) -> None:
@@ -47,7 +47,7 @@ Planner = Callable[..., Plan]
 """Takes a workload, a network and an objective; some take settings of their own, too."""
 
 
-@repaired
+@with_queueing_slack
 def plan_centralised(workload: Workload, network: Network, objective: Objective = Objective.BDP) -> Placement:
     """Run everything on one broker: the one where that costs the least.
 
@@ -56,19 +56,19 @@ def plan_centralised(workload: Workload, network: Network, objective: Objective 
     NoPlanError
         If no broker has room for everything; the error tells what the best one lacks.
     """
-    board = Board(workload, network, objective)
-    return _checked(board, all_on_one(board, 1)[0], "centralised", "no broker can run everything")
+    model = PlacementModel(workload, network, objective)
+    return _checked(model, all_on_one(model, 1)[0], "centralised", "no broker can run everything")
 
 
-@repaired
+@with_queueing_slack
 def plan_greedy(workload: Workload, network: Network, objective: Objective = Objective.BDP) -> Placement:
     """Put each task where it costs the least at the time, then move tasks as long as that helps.
 
     Tasks are taken in order, so that the inputs of each have their places. While what comes after a task has
     none, it counts as if it ran where it is wanted. It also begins with everything on one broker, for the
     best few, and takes the best of what comes of these; see `whimbrel.plan.greedy`. In a network of more
-    than 200 brokers it looks at those near the ways only (`whimbrel.plan.near`), and at more if these cannot
-    do it.
+    than 200 brokers it looks at those near the ways only (`whimbrel.plan.candidates`), and at more if these
+    cannot do it.
 
     Raises
     ------
@@ -77,36 +77,41 @@ def plan_greedy(workload: Workload, network: Network, objective: Objective = Obj
     """
     routes = Routes(network, objective.weight)
     for more in (MORE, WIDER * MORE, len(network.brokers)):
-        board = Board(workload, network, objective, near(workload, routes, more=more), routes)
-        hosts = place_greedily(board)
-        if not board.excess(hosts) or board.is_hopeless or board.is_whole:
+        model = PlacementModel(
+            workload, network, objective, candidate_brokers(workload, routes, more=more), routes
+        )
+        hosts = place_greedily(model)
+        if not model.excess(hosts) or model.is_hopeless or model.is_whole:
             break
-        if more > MORE and not board.broker_excess(hosts):
+        if more > MORE and not model.broker_excess(hosts):
             break  # brokers farther away have room, and neither time nor bandwidth
-    return _checked(board, hosts, "greedy", "no way was found to satisfy everything")
+    return _checked(model, hosts, "greedy", "no way was found to satisfy everything")
 
 
-@repaired
+@with_queueing_slack
 def plan_exact(workload: Workload, network: Network, objective: Objective = Objective.BDP) -> Placement:
     """Find hosts that no others beat, as a mixed integer program; see `whimbrel.plan.exact`.
 
-    In a network of more than 200 brokers, no others among those near the ways (`whimbrel.plan.near`) are
-    better; a note tells how many these are. If nothing limits the plan and the network is a tree, none are.
+    In a network of more than 200 brokers, no others among those near the ways (`whimbrel.plan.candidates`)
+    are better; a note tells how many these are. In a tree without limits, none are.
     """
     from whimbrel.plan.exact import solve
 
     routes = Routes(network, objective.weight)
-    candidates = near(workload, routes, more=FEW)
-    board = Board(workload, network, objective, candidates, routes)
-    hosts, notes = solve(board)
+    candidates = candidate_brokers(workload, routes, more=FEW)
+    model = PlacementModel(workload, network, objective, candidates, routes)
+    hosts, notes = solve(model)
     trouble = "nothing satisfies everything"
     if candidates is not None:
         few = f"{len(candidates)} of {len(network.brokers)} brokers"
-        notes, trouble = (*notes, f"{few} were looked at: those nearby"), f"{trouble} with the nearest {few}"
-    return _checked(board, hosts, "exact", trouble, notes)
+        notes, trouble = (
+            (*notes, f"{few} were looked at: those nearby"),
+            f"{trouble} with the nearest {few}",
+        )
+    return _checked(model, hosts, "exact", trouble, notes)
 
 
-@repaired
+@with_queueing_slack
 def plan_flow(
     workload: Workload, network: Network, objective: Objective = Objective.FLOW, *, radius: int | None = None
 ) -> Placement:
@@ -131,21 +136,21 @@ def plan_flow(
         () if objective is Objective.FLOW else ("the planner flow keeps the flow small, and nothing else",)
     )
     routes = Routes(network, Objective.FLOW.weight)
-    allowed = near(workload, routes, more=FEW) if radius is None else None
-    board = Board(workload, network, Objective.FLOW, allowed, routes)
+    allowed = candidate_brokers(workload, routes, more=FEW) if radius is None else None
+    model = PlacementModel(workload, network, Objective.FLOW, allowed, routes)
     if radius is None:
         return _checked(
-            board, place_by_flow(workload, network, allowed=allowed), "flow", "no plan was found", notes
+            model, place_by_flow(workload, network, allowed=allowed), "flow", "no plan was found", notes
         )
     hosts, settled = _settled(workload, network, radius)
-    return _checked(board, hosts, "flow", f"brokers that see {radius} hops found no plan", (*notes, settled))
+    return _checked(model, hosts, "flow", f"brokers that see {radius} hops found no plan", (*notes, settled))
 
 
 def _settled(workload: Workload, network: Network, radius: int) -> tuple[dict[str, str], str]:
     """Let brokers agree on hosts; tell what that took."""
-    from whimbrel.plan.flow.vicinity import settle
+    from whimbrel.plan.flow.neighbourhood import plan_by_neighbourhoods
 
-    settled = settle(workload, network, radius)
+    settled = plan_by_neighbourhoods(workload, network, radius)
     hops, steps = _counted(radius, "hop"), _counted(len(settled.history), "step")
     told = _counted(settled.messages, "packet")
     return (
@@ -161,10 +166,10 @@ def _counted(number: int, what: str) -> str:
 def plan_migrate(
     workload: Workload, network: Network, objective: Objective = Objective.BDP, **settings: float | None
 ) -> Plan:
-    """Move tasks along with movers, where that pays; settings are those of `plan_moving`."""
-    from whimbrel.plan.migration.moving import plan_moving
+    """Move tasks along with movers, where that pays; settings are those of `plan_along_tracks`."""
+    from whimbrel.plan.migration.planner import plan_along_tracks
 
-    return plan_moving(workload, network, objective, **settings)
+    return plan_along_tracks(workload, network, objective, **settings)
 
 
 def plan_pushes_and_pulls(
@@ -177,14 +182,14 @@ def plan_pushes_and_pulls(
 
 
 def _checked(
-    board: Board, hosts: dict[str, str], planner: str, trouble: str, notes: tuple[str, ...] = ()
+    model: PlacementModel, hosts: dict[str, str], planner: str, trouble: str, notes: tuple[str, ...] = ()
 ) -> Placement:
-    costs = evaluate(board.workload, board.network, hosts, board.objective)
-    problems = violations(board.workload, board.network, costs)
+    costs = evaluate(model.workload, model.network, hosts, model.objective)
+    problems = violations(model.workload, model.network, costs)
     if problems:
         lines = "".join(f"\n  - {problem}" for problem in problems)
         raise NoPlanError(f"{trouble}; with the least trouble (planner {planner}):{lines}", costs)
-    return Placement(board.workload, board.network, hosts, board.objective, planner, costs, notes)
+    return Placement(model.workload, model.network, hosts, model.objective, planner, costs, notes)
 
 
 PLANNERS: dict[str, Planner] = {
@@ -200,7 +205,7 @@ PLANNERS: dict[str, Planner] = {
 
 
 def planner_named(name: str) -> Planner:
-    """Give the planner of a name."""
+    """Return the planner of a name."""
     if name not in PLANNERS:
         raise NetworkError(f"no planner is named {name!r}", did_you_mean(name, PLANNERS))
     return PLANNERS[name]

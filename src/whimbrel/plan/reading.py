@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from whimbrel.errors import NetworkError
+from whimbrel.plan.arrival_curves import ArrivalCurve
 from whimbrel.plan.cost import Costs, Objective, evaluate
-from whimbrel.plan.envelopes import Envelope
 from whimbrel.plan.network import Network
 from whimbrel.plan.timeline import Hosts
 from whimbrel.plan.workload import Delivery, Feed, Task, Workload
@@ -30,11 +30,11 @@ class Plan:
     costs: Costs
 
     def first_hosts(self) -> dict[str, str]:
-        """Give the broker at which each task begins."""
+        """Return the broker at which each task begins."""
         return {name: host if isinstance(host, str) else min(host)[1] for name, host in self.hosts.items()}
 
     def moves(self) -> list[tuple[float, str, str]]:
-        """Give (seconds, task, broker) for every change of a broker, in order of time."""
+        """Return (seconds, task, broker) for every change of a broker, in order of time."""
         found = []
         for name, host in self.hosts.items():
             if not isinstance(host, str):
@@ -122,7 +122,7 @@ def _task(said: Mapping[str, Any]) -> Task:
     return Task(str(said["name"]), inputs, rate, size, work, fixed, window, operators, burst, _peaks(said))
 
 
-def _peaks(said: Mapping[str, Any]) -> Envelope:
+def _peaks(said: Mapping[str, Any]) -> ArrivalCurve:
     return tuple((float(rate), float(burst)) for rate, burst in said["peaks"])
 
 

@@ -49,7 +49,7 @@ def by_hops(link: Link) -> float:  # noqa: ARG001 (a weight like the others)
 
 
 @dataclass(frozen=True, slots=True)
-class Ways:
+class ShortestPaths:
     """The shortest ways from one broker to all others. Arrays are in the order of the network's brokers."""
 
     weight: Floats
@@ -70,21 +70,21 @@ class Routes:
     def __init__(self, network: Network, weight: Weight = by_latency) -> None:
         self.network = network
         self.weigh = weight
-        self._ways: dict[int, Ways] = {}
+        self._ways: dict[int, ShortestPaths] = {}
         self._times: dict[tuple[str, str], tuple[float, float]] = {}
 
-    def from_broker(self, name: str) -> Ways:
-        """Give the shortest ways from one broker to all others."""
+    def from_broker(self, name: str) -> ShortestPaths:
+        """Return the shortest ways from one broker to all others."""
         return self.from_number(self.network.number[name])
 
-    def from_number(self, number: int) -> Ways:
-        """Give the shortest ways from the broker of a number."""
+    def from_number(self, number: int) -> ShortestPaths:
+        """Return the shortest ways from the broker of a number."""
         if number not in self._ways:
             self._ways[number] = self._search(number)
         return self._ways[number]
 
     def path(self, start: str, end: str) -> tuple[str, ...]:
-        """Give the brokers on the way from one to another, both included.
+        """Return the brokers on the way from one to another, both included.
 
         Raises
         ------
@@ -101,12 +101,12 @@ class Routes:
         return tuple(names[n].name for n in reversed(found))
 
     def links(self, start: str, end: str) -> tuple[Link, ...]:
-        """Give the links on the way from one broker to another."""
+        """Return the links on the way from one broker to another."""
         path = self.path(start, end)
         return tuple(self._best[a, b] for a, b in pairwise(path))
 
     def time_s(self, start: str, end: str, size_b: float) -> float:
-        """Give how long a message of a size takes from one broker to another at the most, if all is idle."""
+        """Time a message of a size from one broker to another at the most, if all is idle."""
         if (start, end) not in self._times:
             links = self.links(start, end)
             self._times[start, end] = (
@@ -117,7 +117,7 @@ class Routes:
         return delay + size_b * per_byte
 
     def between(self, starts: Ints, ends: Ints) -> Between:
-        """Give delay and bandwidth of the ways from some brokers to others, all by number.
+        """Return delay and bandwidth of the ways from some brokers to others, all by number.
 
         In a tree this costs what is asked for, however large the network is.
         """
@@ -134,7 +134,7 @@ class Routes:
         return self._tree is not None
 
     def steps(self, number: int) -> list[tuple[int, float]]:
-        """Give the neighbours of a broker, by number, and what the links to them weigh."""
+        """Return the neighbours of a broker, by number, and what the links to them weigh."""
         return [(edge.to, edge.weight) for edge in self._edges[number]]
 
     @cached_property
@@ -151,7 +151,7 @@ class Routes:
                     best[pair] = link
         return best
 
-    def _search(self, start: int) -> Ways:
+    def _search(self, start: int) -> ShortestPaths:
         tree = self._tree
         if tree is not None and len(tree.levels) <= MOST_LEVELS:
             return self._in_tree(tree, start)
@@ -179,7 +179,7 @@ class Routes:
 
     def _along(
         self, order: list[int], by: list[_Edge | None], found: tuple[list[float], list[int], list[int]]
-    ) -> Ways:
+    ) -> ShortestPaths:
         """Add up the measures of links along ways; brokers come in the order in which they are reached."""
         weight, hops, before = found
         size = len(weight)
@@ -196,7 +196,7 @@ class Routes:
             delay[at] = delay[last] + edge.delay_s
             cost[at] = cost[last] + edge.link.cost
             narrowest[at] = min(narrowest[last], edge.link.bandwidth_b_s)
-        return Ways(
+        return ShortestPaths(
             weight=np.array(weight, np.float64),
             latency_s=np.array(latency, np.float64),
             delay_s=np.array(delay, np.float64),
@@ -216,12 +216,12 @@ class Routes:
             for name, links in self.network.neighbours.items()
         ]
 
-    def _in_tree(self, tree: Tree, start: int) -> Ways:
+    def _in_tree(self, tree: Tree, start: int) -> ShortestPaths:
         weight, latency, cost = self._tree_values
         before = tree.above.copy()
         up = tree.upwards(start)
         before[up[0]], before[up[1:]] = -1, up[:-1]
-        return Ways(
+        return ShortestPaths(
             weight=tree.spread(start, weight),
             latency_s=tree.spread(start, latency),
             delay_s=tree.spread(start, tree.delay_s),

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from whimbrel.plan.envelopes import Envelope, corners, within
+from whimbrel.plan.arrival_curves import ArrivalCurve, bytes_within, corners
 from whimbrel.plan.network import Link
 
 RARELY = 1e-6
@@ -17,7 +17,7 @@ RARELY = 1e-6
 class Flow:
     """What comes to a server of one stream, for one reader or several at one place."""
 
-    buckets: Envelope
+    buckets: ArrivalCurve
     late_s: float = 0.0
     soon_s: float = math.inf
     stays: list[tuple[float, float, int]] = field(default_factory=list)
@@ -58,8 +58,8 @@ class Server:
     together: list[list[tuple[Flow, int]]] = field(default_factory=list)
     """Flows that may come at the same time, and how often each of their messages does."""
 
-    def flow(self, key: object, buckets: Envelope) -> Flow:
-        """Give the flow of a key."""
+    def flow(self, key: object, buckets: ArrivalCurve) -> Flow:
+        """Return the flow of a key."""
         if key not in self.flows:
             self.flows[key] = Flow(buckets)
         return self.flows[key]
@@ -88,11 +88,11 @@ class Server:
         return max((self._over(each, self.blocked, self._rate(each)) for each in self.together), default=0.0)
 
     def longest_s(self) -> float:
-        """Give how long it may take until something has been served."""
+        """Return how long it may take until something has been served."""
         return max((self._longest(each) for each in self.together), default=0.0)
 
     def _longest(self, flows: list[tuple[Flow, int]]) -> float:
-        """Give how far what has come may be ahead of what could be served, at most."""
+        """Return how far what has come may be ahead of what could be served, at most."""
         plainly = self._over(flows, self.blocked, 0.0)
         if self.tries > 1 or not 0 < self.rate < math.inf or math.isinf(plainly):
             return plainly
@@ -100,7 +100,7 @@ class Server:
         bends: list[tuple[float, float]] = []
         for flow, count in flows:
             jitter = flow.jitter_s
-            amount += count * (within(flow.buckets, jitter) if math.isfinite(jitter) else flow.worst)
+            amount += count * (bytes_within(flow.buckets, jitter) if math.isfinite(jitter) else flow.worst)
             slope += count * flow.rate
             for time, less in corners(flow.buckets):
                 if time > jitter:
@@ -116,7 +116,7 @@ class Server:
         return self.lag_s + (self.blocked + amount) / self.rate
 
     def state_s(self, slack_s: float) -> float:
-        """Give how long it may take until state has been served, after all else."""
+        """Return how long it may take until state has been served, after all else."""
         most = max(
             (
                 sum(size for other, size in self.states if abs(other - time) <= 2 * slack_s)
@@ -131,7 +131,7 @@ class Server:
         return self.more * sum(count * flow.rate for flow, count in flows)
 
     def _over(self, flows: list[tuple[Flow, int]], more: float, kept: float) -> float:
-        """Give the time for bursts and more at the rate that is left when some of it is kept."""
+        """Return the time for bursts and more at the rate that is left when some of it is kept."""
         if self._rate(flows) > self.rate * (1 + 1e-9):
             return math.inf
         amount = self.tries * (more + sum(count * flow.worst for flow, count in flows))
@@ -150,7 +150,7 @@ Hops = list[tuple[Server, Flow]]
 
 
 def direction_of(link: Link) -> Server:
-    """Give what serves one direction of a link."""
+    """Return what serves one direction of a link."""
     share = link.contacts.share
     tries = math.ceil(math.log(RARELY) / math.log(link.loss)) if link.loss > 0 else 1
     return Server(

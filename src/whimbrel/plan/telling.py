@@ -6,8 +6,8 @@ import math
 from typing import Any
 
 from whimbrel.plan.cost import Costs, room
+from whimbrel.plan.formatting import aligned, fields, finite
 from whimbrel.plan.units import in_seconds
-from whimbrel.plan.wording import aligned, fields, finite
 from whimbrel.plan.workload import Task, Workload
 
 
@@ -32,7 +32,7 @@ def table_of_deliveries(workload: Workload, costs: Costs) -> list[str]:
 
 
 def plain_data(workload: Workload, costs: Costs) -> dict[str, Any]:
-    """Give the workload and what it asks of links and brokers, for JSON; what has no limit is null."""
+    """Return the workload and what it asks of links and brokers, for JSON; what has no limit is null."""
     return {
         "feeds": [
             fields(feed, "name", "at", "rate_hz", "size_b", "burst_b", "peaks") for feed in workload.feeds
@@ -55,6 +55,6 @@ def plain_data(workload: Workload, costs: Costs) -> dict[str, Any]:
 
 
 def task_data(task: Task) -> dict[str, Any]:
-    """Give a task for JSON."""
+    """Return a task for JSON."""
     said = fields(task, "name", "rate_hz", "size_b", "burst_b", "peaks", "work", "fixed_b", "window_b")
     return {**said, "inputs": list(task.inputs), "operators": list(task.operators)}

@@ -44,7 +44,7 @@ class Timeline:
         return max([0.0, *tracks, *changes])
 
     def place(self, at: str) -> Steps:
-        """Give the brokers of a broker (itself) or a mover."""
+        """Return the brokers of a broker (itself) or a mover."""
         if at in self.network.number:
             return ((0.0, at),)
         if at not in self._movers:
@@ -54,12 +54,12 @@ class Timeline:
         return self._movers[at]
 
     def origin(self, stream: str) -> Steps:
-        """Give where a stream is made."""
+        """Return where a stream is made."""
         made = self.workload.stream(stream)
         return self.place(made.at) if isinstance(made, Feed) else self.host(stream)
 
     def host(self, task: str) -> Steps:
-        """Give where a task runs."""
+        """Return where a task runs."""
         try:
             return self.hosts[task]
         except KeyError:
@@ -73,7 +73,7 @@ class Timeline:
         return found
 
     def ends(self, stream: str) -> list[Steps]:
-        """Give where a stream is wanted: by tasks, and by those it is delivered to."""
+        """Return where a stream is wanted: by tasks, and by those it is delivered to."""
         readers = [self.host(task.name) for task in self.workload.readers[stream]]
         return readers + [self.place(delivery.at) for delivery in self._deliveries.get(stream, ())]
 
@@ -84,7 +84,7 @@ class Timeline:
         return list(pairwise(times)) or [(0.0, 0.0)]
 
     def situations(self, stream: str) -> list[tuple[float, float, str, frozenset[str]]]:
-        """Give (start, end, where it is made, where it is wanted), cut where that changes."""
+        """Return (start, end, where it is made, where it is wanted), cut where that changes."""
         origin, ends = self.origin(stream), self.ends(stream)
         return [
             (start, end, at_time(origin, start), frozenset(at_time(each, start) for each in ends))
@@ -97,7 +97,7 @@ def _steps(host: str | Sequence[tuple[float, str]]) -> Steps:
 
 
 def at_time(steps: Steps, time_s: float) -> str:
-    """Give what holds at a time."""
+    """Return what holds at a time."""
     found = steps[0][1]
     for time, value in steps:
         if time > time_s:

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from whimbrel.errors import NetworkError
-from whimbrel.plan.contacts import Listed
+from whimbrel.plan.contacts import ContactPlan
 from whimbrel.plan.tracks import column_named, is_stamped, seconds, table_of
 
 Contact = tuple[str, str, float, float]
@@ -20,7 +20,7 @@ Pair = tuple[str, str]
 WHAT, COLUMNS = "contacts", ("a", "b", "start", "end")
 
 
-def read_contacts(file: Path) -> dict[Pair, Listed]:
+def read_contacts(file: Path) -> dict[Pair, ContactPlan]:
     """Read who was in contact with whom and when, from a CSV or Parquet file.
 
     Raises
@@ -41,7 +41,7 @@ def read_contacts(file: Path) -> dict[Pair, Listed]:
     return contacts_from(zip(*names, starts.tolist(), ends.tolist(), strict=True))
 
 
-def contacts_from(rows: Iterable[Contact]) -> dict[Pair, Listed]:
+def contacts_from(rows: Iterable[Contact]) -> dict[Pair, ContactPlan]:
     """Put contacts together, whoever of the two saw them: what overlaps or touches is one.
 
     Moments without length, and contacts of somebody with itself, are left out: nothing can be sent in them.
@@ -50,7 +50,7 @@ def contacts_from(rows: Iterable[Contact]) -> dict[Pair, Listed]:
     Examples
     --------
     >>> contacts_from([("ann", "bob", 0, 60), ("bob", "ann", 50, 90), ("ann", "bob", 200, 200)])
-    {('ann', 'bob'): Listed(times=((0, 90),))}
+    {('ann', 'bob'): ContactPlan(times=((0, 90),))}
     """
     seen: dict[Pair, list[tuple[float, float]]] = {}
     for a, b, start, end in rows:
@@ -62,7 +62,7 @@ def contacts_from(rows: Iterable[Contact]) -> dict[Pair, Listed]:
             )
         if a != b and start < end:
             seen.setdefault((b, a) if (b, a) in seen else (a, b), []).append((start, end))
-    return {pair: Listed(_merged(times)) for pair, times in seen.items()}
+    return {pair: ContactPlan(_merged(times)) for pair, times in seen.items()}
 
 
 def _merged(times: list[tuple[float, float]]) -> tuple[tuple[float, float], ...]:

@@ -67,7 +67,7 @@ def table_of(file: Path) -> Any:
 def column_named(
     table: Any, name: str, what: str = "positions", needs: str = "object_id, t, and x, y or lon, lat"
 ) -> str:
-    """Give the name of a column that a file of something needs, if it has it."""
+    """Return the name of a column that a file of something needs, if it has it."""
     if name not in table.column_names:
         raise NetworkError(
             f"the file of {what} has no column {name!r}",
@@ -77,7 +77,7 @@ def column_named(
 
 
 def seconds(column: Any, name: str, what: str = "positions") -> Any:
-    """Give a column of times as seconds: timestamps since 1970, numbers as they are."""
+    """Return a column of times as seconds: timestamps since 1970, numbers as they are."""
     import pyarrow as pa
 
     if pa.types.is_timestamp(column.type):
@@ -94,7 +94,7 @@ def is_stamped(column: Any) -> bool:
 
 
 def floats(column: Any, name: str, what: str = "positions") -> Any:
-    """Give a column as numbers."""
+    """Return a column as numbers."""
     import pyarrow as pa
 
     try:

@@ -40,7 +40,7 @@ class Tree:
     """The brokers of each depth."""
 
     def upwards(self, number: int) -> list[int]:
-        """Give a broker and all that are above it, up to the root."""
+        """Return a broker and all that are above it, up to the root."""
         found = [number]
         while self.above[found[-1]] >= 0:
             found.append(int(self.above[found[-1]]))
@@ -90,7 +90,7 @@ class Tree:
 
 
 def tree_of(network: Network) -> Tree | None:
-    """Give the network as a tree with its first broker as the root, or None if it is no tree."""
+    """Return the network as a tree with its first broker as the root, or None if it is no tree."""
     size = len(network.brokers)
     if len(network.links) != size - 1:
         return None

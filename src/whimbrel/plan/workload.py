@@ -12,7 +12,7 @@ from functools import cached_property
 
 from whimbrel.errors import NetworkError
 from whimbrel.graph.operators import Graph
-from whimbrel.plan.envelopes import Envelope
+from whimbrel.plan.arrival_curves import ArrivalCurve
 from whimbrel.plan.network import unknown
 
 
@@ -27,7 +27,7 @@ class Feed:
     """The broker or the mover that sends it."""
     burst_b: float = 0.0
     """What may come at once beyond the rate, if that is more than one event."""
-    peaks: Envelope = ()
+    peaks: ArrivalCurve = ()
     """What may come at once beyond higher rates: (bytes a second, bytes), where that is known."""
 
     @property
@@ -56,7 +56,7 @@ class Task:
     """The operators of the graph that it runs."""
     burst_b: float | None = None
     """What it may give at once beyond the rate; None: as its inputs come."""
-    peaks: Envelope = ()
+    peaks: ArrivalCurve = ()
     """What it may give at once beyond higher rates: (bytes a second, bytes), where that is known."""
 
     @property
@@ -128,10 +128,10 @@ class Workload:
         }
 
     def work_on(self, task: Task, name: str) -> float:
-        """Give the work that a task has with one event of an input, if each byte that it reads is as much."""
+        """Share out the work of a task to one event of an input, if each byte that it reads is as much."""
         comes = sum(self.stream(each).bytes_s for each in task.inputs)
         return task.work * self.stream(name).size_b / comes if comes and task.work else 0.0
 
     def stream(self, name: str) -> Feed | Task:
-        """Give what makes a stream."""
+        """Return what makes a stream."""
         return self.feed[name] if name in self.feed else self.task[name]

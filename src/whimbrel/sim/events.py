@@ -20,7 +20,7 @@ from whimbrel.io.files import read_events
 from whimbrel.model.frames import batches
 from whimbrel.model.schema import Coordinates
 from whimbrel.plan.areas import Areas, attachments
-from whimbrel.plan.network import Mover, Network, Source
+from whimbrel.plan.network import EventSource, Mover, Network
 
 Ints = npt.NDArray[np.int64]
 ARRIVAL = "@arrival"
@@ -102,7 +102,7 @@ def texts(column: pa.Array) -> list[str | None]:
     return list(column.cast(pa.string()).to_pylist())
 
 
-def dealt(events: pa.RecordBatch, sources: Sequence[Source]) -> Ints:
+def dealt(events: pa.RecordBatch, sources: Sequence[EventSource]) -> Ints:
     """Give the number of the source that sends each event; -1 where none sends its type.
 
     An event belongs to the source of its type that has the name of its `source`, or is at what has it.
@@ -142,7 +142,7 @@ def first_brokers(network: Network, events: pa.RecordBatch, since_us: int) -> In
     return found
 
 
-def _brokers_of(network: Network, source: Source | None, events: pa.RecordBatch, since_us: int) -> Ints:
+def _brokers_of(network: Network, source: EventSource | None, events: pa.RecordBatch, since_us: int) -> Ints:
     if source is not None and source.at in network.number:
         return np.full(events.num_rows, network.number[source.at])
     if source is not None:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -12,7 +11,6 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from whimbrel.model.time import BEGINNING_OF_TIME, END_OF_TIME
-from whimbrel.plan.workload import Feed as PlannedFeed
 from whimbrel.sim.endpoints import Endpoint
 from whimbrel.sim.packets import bytes_of
 
@@ -116,43 +114,3 @@ def _ticks(ends: Int64Array, since_us: int, step_us: int) -> Int64Array:
     if not step_us:
         return ends
     return since_us + -((since_us - ends) // step_us) * step_us
-
-
-class RateFeed(Endpoint):
-    """Bytes at a rate, as a workload says."""
-
-    def __init__(
-        self,
-        world: World,
-        feed: PlannedFeed,
-        broker: str,
-        *,
-        until_s: float,
-        step_s: float,
-        phase_s: float = 0.0,
-    ) -> None:
-        super().__init__(world, feed.name, broker)
-        self.feed = feed
-        self.until_s = until_s
-        self.step_s = max(step_s, 1.0 / feed.rate_hz if feed.rate_hz > 0 else math.inf)
-        self.phase_s = phase_s
-        self.factor: Callable[[float], float] = lambda _: 1.0
-        """By what its bytes are multiplied at a time."""
-        self._numbers = 0
-
-    def start(self) -> None:
-        """Begin to send."""
-        self._schedule()
-
-    def _schedule(self) -> None:
-        time_s = self.phase_s + self._numbers * self.step_s
-        if time_s < self.until_s:
-            self.world.clock.at(time_s, self._send)
-
-    def _send(self) -> None:
-        now = self.world.clock.now
-        size = self.feed.bytes_s * self.step_s * self.factor(now)
-        stream = self.feed.name
-        self.send(stream, self.readers(stream), "bytes", size, complete=round(now * 1e6), born_s=now)
-        self._numbers += 1
-        self._schedule()

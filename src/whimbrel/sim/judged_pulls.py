@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from whimbrel.plan.wording import finite
+from whimbrel.plan.formatting import finite
 from whimbrel.sim.alone import ids
 from whimbrel.sim.estimates import Compared
 from whimbrel.sim.judged import Drawn, delays_drawn, too_late, traffic_drawn

@@ -18,10 +18,10 @@ from whimbrel.graph.fragments import Fragment, cut
 from whimbrel.graph.operators import Derive, Filter, Graph, Source
 from whimbrel.graph.query import Compilable, Query, compiled
 from whimbrel.graph.scope import selection
-from whimbrel.plan.bounds import Sending
 from whimbrel.plan.cost import Costs, evaluate
 from whimbrel.plan.demand import graph_to_plan
 from whimbrel.plan.network import Consumer
+from whimbrel.plan.network_calculus import Sending
 from whimbrel.plan.reading import Plan
 from whimbrel.plan.workload import Task as PlannedTask
 from whimbrel.sim.alone import one_process, same_ids
@@ -29,7 +29,8 @@ from whimbrel.sim.consumers import Receiver
 from whimbrel.sim.events import Recording, dealt, normalised
 from whimbrel.sim.feeds import EventFeed
 from whimbrel.sim.outcome import Outcome
-from whimbrel.sim.running import Settings, first_broker, outcome_of, world_of
+from whimbrel.sim.running import first_broker, outcome_of
+from whimbrel.sim.settings import Settings
 from whimbrel.sim.tasks import RunningTask
 from whimbrel.sim.work import EngineWork, SelectWork, Work
 from whimbrel.sim.world import World
@@ -93,7 +94,7 @@ def carry_out(
     planned = _Planned(compiled(query), plan)
     recording = normalised(planned.query, events, **reading)
     how = replace(settings, weight=plan.objective.weight)
-    world = world_of(plan.network, how)
+    world = World(plan.network, how)
     planned.add_tasks(world, recording, weighs=weighs)
     feeds = planned.add_feeds(world, recording, how, weighs=weighs)
     receivers = planned.add_receivers(world, recording)

@@ -21,15 +21,16 @@ from whimbrel.graph.query import Compilable, Query, compiled
 from whimbrel.graph.scope import selection
 from whimbrel.plan.demand import graph_to_plan
 from whimbrel.plan.pushpull.patterns import Sent, Wanted
+from whimbrel.plan.pushpull.plans import PushPullPlan
 from whimbrel.plan.pushpull.pulls import Pulls
+from whimbrel.plan.pushpull.tree import is_negated, leaves_of
 from whimbrel.sim.alone import one_process, same_ids
 from whimbrel.sim.events import Recording, dealt, normalised
 from whimbrel.sim.outcome import Floats, Outcome
-from whimbrel.sim.pushpull.joining import Atom, PartialMatch
+from whimbrel.sim.pushpull.matching import Atom, PartialMatch
 from whimbrel.sim.pushpull.nodes import AFTER_ALL_S
-from whimbrel.sim.pushpull.plan import PushPullPlan
-from whimbrel.sim.pushpull.planned import from_planner
-from whimbrel.sim.pushpull.running import Run, carry_out_plans
+from whimbrel.sim.pushpull.run import PlanRun, run_plans
+from whimbrel.sim.settings import Settings
 
 Progress = Callable[[int, int | None], None]
 
@@ -66,7 +67,7 @@ def carry_out_pulls(
     events: Any,
     pulls: Pulls,
     *,
-    seed: int = 0,
+    settings: Settings = Settings(interval_s=60.0),  # noqa: B008 (frozen)
     progress: Progress = lambda done, total: None,
     **reading: Any,
 ) -> Pulled:
@@ -86,8 +87,8 @@ def carry_out_pulls(
     recording = normalised(wanted, events, **reading)
     atoms = _Atoms(wanted, pulls, recording).by_part()
     plans = {name: _plan(plan) for name, plan in pulls.plans.plans.items()}
-    runs = carry_out_plans(plans, pulls.network, atoms, seed=seed, progress=progress)
-    world = next(iter(runs.values())).world
+    runs = run_plans(plans, pulls.network, atoms, settings=settings, progress=progress)
+    world = next(iter(runs.values())).channel.world
     sink = _Sink(wanted, recording)
     senders = dealt(recording.events, pulls.network.sources)
     alone = one_process(wanted, recording.events.filter(pa.array(senders >= 0)), recording.coordinates)
@@ -120,9 +121,9 @@ def _restricted(query: Query, pulls: Pulls) -> Query:
     return replace(query, graph=Graph(graph.operators, wanted, graph.coordinates), text="", subscriptions=())
 
 
-def _plan(plan: Any) -> PushPullPlan:
-    made = from_planner(plan)
-    return replace(made, window_s=made.window_s + HALF_A_TICK_S)
+def _plan(plan: PushPullPlan) -> PushPullPlan:
+    window_s = plan.composite.window_s + HALF_A_TICK_S
+    return replace(plan, composite=replace(plan.composite, window_s=window_s))
 
 
 class _Atoms:
@@ -159,9 +160,9 @@ class _Atoms:
         return list(rows.tolist())
 
 
-def _came(runs: Iterable[Run]) -> set[str]:
+def _came(runs: Iterable[PlanRun]) -> set[str]:
     """Name the events that came to where something is wanted."""
-    return {id_ for run in runs for _, _, id_ in run.arrived}
+    return {id_ for run in runs for id_ in run.came()}
 
 
 class _Sink:
@@ -170,7 +171,7 @@ class _Sink:
     def __init__(self, query: Query, recording: Recording) -> None:
         self.query, self.recording = query, recording
 
-    def known(self, stream: str, runs: list[Run]) -> tuple[pa.Table, Floats]:
+    def known(self, stream: str, runs: list[PlanRun]) -> tuple[pa.Table, Floats]:
         """Give the detections of a definition in what has come, and how long after its end each was known."""
         events = self.recording.events
         came = _came(runs)
@@ -192,14 +193,14 @@ class _Sink:
 class _Settled:
     """When a plan's root was sure about events that go together."""
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: PlanRun) -> None:
         self.run = run
         self._settled: dict[frozenset[str], list[tuple[tuple[Atom, ...], float]]] = {}
         for atoms, time in run.settled.items():
             key = frozenset(id_ for _, _, id_ in atoms)
             self._settled.setdefault(key, []).append((atoms, time))
-        root = run.plan.root
-        self._waits = {each.child.name: run.delay_s(root, each) for each in root.inputs if each.negated}
+        negated = [each for each in run.root.inputs if is_negated(each)]
+        self._waits = {leaf.part.name: leaf.delay_s for each in negated for leaf in leaves_of(each)}
         came: dict[str, list[tuple[float, float]]] = {name: [] for name in self._waits}
         for (time, leaf, _), arrived in run.arrived.items():
             if leaf in came:
@@ -216,7 +217,7 @@ class _Settled:
             yield settled
             whole = PartialMatch(atoms[0][0], atoms[-1][0], atoms)
             for leaf, wait in self._waits.items():
-                low, high = self.run.spoiling(whole, leaf)
+                low, high = self.run.rule.forbidden(whole, leaf)
                 if end > whole.end:
                     yield end + wait + AFTER_ALL_S
                 some = self._came[leaf]

@@ -1,10 +1,9 @@
-"""Run a query on the brokers of a network, with real events, or a workload with bytes at rates."""
+"""Run a query on the brokers of a network, with real events."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
@@ -20,16 +19,13 @@ from whimbrel.graph.operators import ANY
 from whimbrel.graph.query import Compilable, Query, compiled
 from whimbrel.plan.areas import attachments
 from whimbrel.plan.network import Consumer, Network
-from whimbrel.plan.routes import Weight, by_latency
-from whimbrel.plan.workload import Workload
 from whimbrel.sim.consumers import Receiver
 from whimbrel.sim.events import ARRIVAL, Recording, first_brokers, first_place, normalised, of_types
-from whimbrel.sim.feeds import EventFeed, RateFeed
-from whimbrel.sim.messages import HEADER_B
-from whimbrel.sim.outages import Failure
+from whimbrel.sim.feeds import EventFeed
 from whimbrel.sim.outcome import Outcome
+from whimbrel.sim.settings import Settings
 from whimbrel.sim.tasks import RunningTask
-from whimbrel.sim.work import DETECTIONS, EngineWork, RateWork
+from whimbrel.sim.work import DETECTIONS, EngineWork
 from whimbrel.sim.world import World
 
 Move = tuple[float, str, str]
@@ -37,47 +33,6 @@ Move = tuple[float, str, str]
 _Usable = tuple[npt.NDArray[np.bool_], set[str] | None]
 """Which events a reader can use, and which columns of them; None: all."""
 _ALWAYS_SENT = {"id", "type", "source", "start", "end", "x", "y", "geometry", ARRIVAL}
-
-
-@dataclass(frozen=True)
-class Settings:
-    """How a run is done; nothing of it changes what is detected."""
-
-    seed: int = 0
-    step_s: float = 0.0
-    """Events of a feed are sent together for so long; 0: each as it happens."""
-    heartbeat_s: float = 1.0
-    """How often feeds and tasks tell that time goes on while nothing happens."""
-    filters_at_source: bool = True
-    """Whether feeds send readers only the events and columns that these can use."""
-    weight: Weight = by_latency
-    """What the ways of messages are chosen by."""
-    failures: tuple[Failure, ...] = ()
-    recovers: bool = True
-    """Whether brokers keep state and messages on stable storage, and go on from there after a failure."""
-    notice_s: float = 1.0
-    """How long after a link or broker begins to fail messages go round it; infinite: never."""
-    checkpoint_s: float | None = None
-    """How often tasks save their state; None: every 10 s if a broker is to fail, else never."""
-    interval_s: float = 1.0
-    """The step of series over time."""
-    queue_b: float = math.inf
-    """What may wait for one direction of a link."""
-    shares_links: bool = False
-    """Whether a stream crosses a link once for all brokers beyond it that read it; else once for each."""
-    header_b: float = HEADER_B
-    """Bytes that every packet has besides its content; orders and heartbeats always have them."""
-    reliable: bool = True
-    """Whether data that a link loses is sent again. If not, readers go on without it, as they do without
-    what a full queue dropped."""
-    sizes: Mapping[str, float] = field(default_factory=dict)
-    """Bytes of an event of a type or definition; those that are not named are measured."""
-    fixed_b: Mapping[str, float] = field(default_factory=dict)
-    """State of each task that does not change."""
-    work: Mapping[str, float] = field(default_factory=dict)
-    """What each event that a task reads takes of a capacity of 1, in seconds; nothing unless it is named."""
-    factors: Mapping[str, Callable[[float], float]] = field(default_factory=dict)
-    """For a feed of a workload, by what its bytes are multiplied at a time: by 1, if nothing is said."""
 
 
 def run_query(
@@ -107,7 +62,7 @@ def run_query(
     query = compiled(query)
     given = normalised(query, events)
     pieces = cut(query, tasks)
-    world = world_of(network, settings)
+    world = World(network, settings)
     for piece in pieces:
         if piece.name not in placement:
             raise NetworkError(f"the task {piece.name!r} has no broker", "name one in the placement")
@@ -126,25 +81,6 @@ def run_query(
         feed.start()
     world.clock.run()
     return outcome_of(world, receivers, given)
-
-
-def world_of(network: Network, settings: Settings) -> World:
-    """Make an empty world."""
-    return World(
-        network,
-        seed=settings.seed,
-        heartbeat_s=settings.heartbeat_s,
-        weight=settings.weight,
-        failures=settings.failures,
-        interval_s=settings.interval_s,
-        queue_b=settings.queue_b,
-        shares_links=settings.shares_links,
-        header_b=settings.header_b,
-        reliable=settings.reliable,
-        recovers=settings.recovers,
-        notice_s=settings.notice_s,
-        checkpoint_s=settings.checkpoint_s,
-    )
 
 
 def _add_feeds(
@@ -251,74 +187,18 @@ def first_broker(world: World, item: Consumer) -> str:
 
 def outcome_of(world: World, receivers: Iterable[Receiver], given: Recording) -> Outcome:
     """Put together what came of a run of a query."""
+    receivers = list(receivers)
     works = [task.work for task in world.tasks() if isinstance(task.work, EngineWork)]
-    return Outcome(
+    return replace(
+        measured(world, receivers),
         detections={each.name: together(each.tables, given.coordinates) for each in receivers},
-        delays_s={each.name: each.delays_s for each in receivers},
-        traffic=world.links.traffic,
-        moves=tuple(world.moves),
-        seconds=world.clock.now,
-        steps=world.clock.done,
         late=sum(work.relay.counts.late + work.relay.late_derived for work in works),
         rejected=given.rejected,
-        work={name: host.work for name, host in world.hosts.items()},
-        capacity={name: host.capacity for name, host in world.hosts.items()},
-        notes={"stable": asdict(world.stable)} if world.links.outages.has_brokers else {},
     )
 
 
-# -- workloads --------------------------------------------------------------------------------------------
-
-
-def run_workload(
-    workload: Workload,
-    network: Network,
-    placement: Mapping[str, str],
-    *,
-    until_s: float,
-    moves: Iterable[Move] = (),
-    step_s: float = 1.0,
-    settings: Settings = Settings(),  # noqa: B008 (frozen)
-) -> Outcome:
-    """Run a workload on brokers: feeds send bytes at their rates, tasks pass on the share that is theirs.
-
-    Parameters
-    ----------
-    until_s
-        When feeds stop; what is under way then arrives.
-    step_s
-        What a feed has to send in this time is one packet, or a single event if there are fewer.
-    """
-    world = world_of(network, settings)
-    feeds = []
-    phases = world.clock.generator("phases").random(len(workload.feeds))
-    for feed, phase in zip(workload.feeds, phases.tolist(), strict=True):
-        broker = first_broker(world, Consumer(feed.name, feed.at))
-        made = RateFeed(world, feed, broker, until_s=until_s, step_s=step_s, phase_s=phase * step_s)
-        made.factor = settings.factors.get(feed.name, made.factor)
-        world.add(made)
-        feeds.append(made)
-    for task in workload.tasks:
-        if task.name not in placement:
-            raise NetworkError(f"the task {task.name!r} has no broker", "name one in the placement")
-        comes = sum(workload.stream(name).bytes_s for name in task.inputs)
-        share, work_b = (each / comes if comes else 0.0 for each in (task.bytes_s, task.work))
-        work = RateWork(task, share, work_b)
-        world.add(RunningTask(world, task.name, placement[task.name], work))
-        for name in task.inputs:
-            world.connect(name, name, task.name)
-    receivers = []
-    for number, delivery in enumerate(workload.deliveries):
-        name = f"{delivery.stream} to {delivery.at} ({number})"
-        receiver = Receiver(world, name, first_broker(world, Consumer(name, delivery.at)))
-        world.add(receiver)
-        world.connect(delivery.stream, delivery.stream, name)
-        receivers.append(receiver)
-    for time_s, task_name, broker in moves:
-        world.move_at(time_s, task_name, broker)
-    for made in feeds:
-        made.start()
-    world.clock.run()
+def measured(world: World, receivers: Iterable[Receiver]) -> Outcome:
+    """Put together what a world measured, without detections."""
     return Outcome(
         detections={},
         delays_s={each.name: each.delays_s for each in receivers},

@@ -17,7 +17,6 @@ from whimbrel.graph.expressions import Expr
 from whimbrel.graph.fragments import Fragment
 from whimbrel.graph.functions import Function
 from whimbrel.model.schema import Coordinates
-from whimbrel.plan.workload import Task as PlannedTask
 from whimbrel.sim.packets import Packet, bytes_of
 
 NUMBER = "@number"
@@ -294,41 +293,3 @@ def events_in(packets: list[Packet]) -> int:
         elif content is not None:
             found += 1
     return found
-
-
-@dataclass
-class RateWork:
-    """Acts as a workload says: for every byte that comes, the share of a byte that the task gives."""
-
-    task: PlannedTask
-    share: float
-    """Bytes out for a byte in."""
-    work_b: float = 0.0
-    """Work for a byte in."""
-
-    @property
-    def fixed_b(self) -> float:
-        return self.task.fixed_b
-
-    def take(self, packets: list[Packet], complete: int) -> list[StreamOutput]:
-        """Pass on a share of every packet."""
-        return [
-            StreamOutput(self.task.name, "bytes", packet.size_b * self.share, complete, packet.born_s)
-            for packet in packets
-        ]
-
-    def save(self) -> tuple[Any, float]:
-        """Give nothing, of the size of the window."""
-        return None, self.task.window_b
-
-    def moved(self, state: Any) -> RateWork:  # noqa: ARG002 (as the other kind of work)
-        """Go on elsewhere."""
-        return self.anew()
-
-    def cost(self, packets: list[Packet]) -> float:
-        """Give the work that packets make: the task's share of work a byte."""
-        return self.work_b * sum(packet.size_b for packet in packets) if self.work_b else 0.0
-
-    def anew(self) -> RateWork:
-        """Begin again."""
-        return RateWork(self.task, self.share, self.work_b)

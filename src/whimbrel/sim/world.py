@@ -1,27 +1,25 @@
-"""A network in which feeds, tasks and consumers send each other streams, and some of them move."""
+"""One world for all that is simulated: streams of feeds and tasks, tasks that move, requests for events."""
 
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 from whimbrel.errors import NetworkError
 from whimbrel.plan.network import Network, unknown
-from whimbrel.plan.routes import Weight, by_latency
-from whimbrel.sim.clock import Clock
+from whimbrel.sim.clock import Action, Clock
 from whimbrel.sim.endpoints import Endpoint, Inlet, Outlet
 from whimbrel.sim.hosts import Host, Job
 from whimbrel.sim.links import Links
 from whimbrel.sim.messages import HEADER_B, Leg, Message
-from whimbrel.sim.outages import Failure
 from whimbrel.sim.packets import Fixed, Key, Packet, Ready, Redirect, State
+from whimbrel.sim.settings import Settings
 from whimbrel.sim.tasks import Moved, RunningTask
 from whimbrel.sim.work import Work
 
-PRIORITY = {"control": 0, "heartbeat": 1, "data": 1, "state": 2, "fixed state": 3}
+PRIORITY = {"control": 0, "heartbeat": 1, "data": 1, "request": 1, "reply": 1, "state": 2, "fixed state": 3}
 """Orders go first; state that is sent ahead does not hold events up."""
 
 
@@ -59,49 +57,31 @@ class Stable:
 class World:
     """Endpoints at the brokers of a network."""
 
-    def __init__(
-        self,
-        network: Network,
-        *,
-        seed: int = 0,
-        heartbeat_s: float = 1.0,
-        weight: Weight = by_latency,
-        failures: Iterable[Failure] = (),
-        interval_s: float = 1.0,
-        queue_b: float = float("inf"),
-        shares_links: bool = False,
-        header_b: float = HEADER_B,
-        reliable: bool = True,
-        recovers: bool = True,
-        notice_s: float = 1.0,
-        checkpoint_s: float | None = None,
-    ) -> None:
-        self.network = network
-        self.header_b = header_b
-        self.reliable = reliable
-        self.shares_links = shares_links
-        self.clock = Clock(seed)
+    def __init__(self, network: Network, settings: Settings = Settings()) -> None:  # noqa: B008 (frozen)
+        self.network, self.settings = network, settings
+        self.clock = Clock(settings.seed)
         self.links = Links(
             network,
             self.clock,
-            weight=weight,
-            failures=failures,
-            interval_s=interval_s,
-            queue_b=queue_b,
-            recovers=recovers,
-            notice_s=notice_s,
+            weight=settings.weight,
+            failures=settings.failures,
+            interval_s=settings.interval_s,
+            queue_b=settings.queue_b,
+            recovers=settings.recovers,
+            notice_s=settings.notice_s,
         )
         self.links.on_change = self._change
         self.links.on_drop = self._drop
+        checkpoint_s = settings.checkpoint_s
         if checkpoint_s is None and self.links.outages.has_brokers:
             checkpoint_s = CHECKPOINT_S
-        self.checkpoint_s = checkpoint_s if recovers else None
+        self.checkpoint_s = checkpoint_s if settings.recovers else None
         """How often tasks write their state to stable storage; None: never."""
         self.stable = Stable()
         for broker in network.brokers:
             self.links.receive[broker.name] = self._receive
         self.hosts = {broker.name: Host(self.clock, broker.capacity) for broker in network.brokers}
-        self.heartbeat_us = round(heartbeat_s * 1e6)
+        self.heartbeat_us = round(settings.heartbeat_s * 1e6)
         self.where: dict[str, str] = {}
         """The broker at which everyone is, or is expected."""
         self.moves: list[Moved] = []
@@ -109,6 +89,7 @@ class World:
         self._inlets: dict[tuple[str, Key], Inlet] = {}
         """By (reader, stream): they go along with readers that move."""
         self._asked: dict[str, deque[str]] = defaultdict(deque)
+        self._volatile: dict[str, list[Action]] = defaultdict(list)
 
     # -- who is where ------------------------------------------------------------------------------------
 
@@ -147,14 +128,25 @@ class World:
 
     def post_to_all(self, origin: str, legs: list[Leg], size_b: float, kind: str) -> None:
         """Send the same to several brokers: once to each, or on ways that they share as far as they can."""
-        together = {"": legs} if self.shares_links else _by_broker(legs)
+        together = {"": legs} if self.settings.shares_links else _by_broker(legs)
         for some in together.values():
-            header = HEADER_B if kind in ("control", "heartbeat") else self.header_b
+            header = HEADER_B if kind in ("control", "heartbeat") else self.settings.header_b
             size = size_b + header * len(some)
-            reliable = self.reliable or kind != "data"
+            reliable = self.settings.reliable or kind != "data"
             self.links.send(Message(origin, some, size, kind, PRIORITY[kind], reliable))
 
+    def post_action(self, origin: str, target: str, action: Action, size_b: float, kind: str) -> None:
+        """Run something at a broker when a message of a size has come there."""
+        self.links.send(Message(origin, [(target, action)], size_b, kind, PRIORITY[kind]))
+
+    def work_at(self, broker: str, action: Action) -> None:
+        """Run something at a broker after all that it has to do; while it is down, when it is back."""
+        self.hosts[broker].submit(Job("", 0.0, action))
+
     def _receive(self, broker: str, content: Any, message: Message) -> None:
+        if callable(content):
+            self.work_at(broker, content)
+            return
         stand = self._stands.get((content.to, broker))
         if isinstance(content, Fixed):
             self._stands[content.to, broker] = Coming()
@@ -234,6 +226,10 @@ class World:
 
     # -- failing -----------------------------------------------------------------------------------------
 
+    def add_volatile(self, broker: str, forget: Action) -> None:
+        """Register what is lost when a broker fails without recovery."""
+        self._volatile[broker].append(forget)
+
     def _change(self, broker: str, is_down: bool) -> None:
         """Let a broker fail, with the tasks at it, or come back."""
         host = self.hosts[broker]
@@ -244,6 +240,8 @@ class World:
                 task.forget()
             if not self.links.recovers:
                 self.stable.lost += host.forget()
+                for forget in self._volatile[broker]:
+                    forget()
         else:
             again = [Job(task.name, task.replay_work(), task.recover) for task in tasks]
             host.restart(again if self.links.recovers else [])

@@ -7,6 +7,7 @@ shard alike. The state of all other queries stays as it is.
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Unpack
@@ -22,11 +23,11 @@ from whimbrel.errors import DataError, QueryError, WhimbrelError
 from whimbrel.graph.passes import rewrite
 from whimbrel.graph.policies import Key
 from whimbrel.graph.query import Query
-from whimbrel.graph.sharding import AnyPartition, ByKeys, SinglePartition, sharding
+from whimbrel.graph.sharding import AnyPartition, ByKeys, SinglePartition, sharding, sharding_words
 from whimbrel.io.detections import attribute_texts
 from whimbrel.lang.wbl.compile import compile_text
 from whimbrel.model.schema import MADE_OF_SEVERAL, Coordinates, Type
-from whimbrel.model.time import BEGINNING_OF_TIME
+from whimbrel.model.time import BEGINNING_OF_TIME, format_duration
 from whimbrel.spark.frames import coordinates_of, is_simple, named
 from whimbrel.spark.packing import PACKED_SPARK, Packing, pack_partition, to_packed
 from whimbrel.spark.processor import ShardProcessor, StreamJob, value_of
@@ -37,6 +38,7 @@ from whimbrel.spark.types import quoted
 from whimbrel.spark.worker import Batches
 
 ACTIONS = ("add", "replace", "remove")
+_LOG = logging.getLogger(__name__)
 _ATTRIBUTES = {"query": Type.STRING, "attributes": Type.STRING}
 
 
@@ -122,6 +124,10 @@ def outcomes_live(
         numbered=True,
     )
     job = LiveJob(None, dict(_ATTRIBUTES), packing.lateness, packing.shards, coordinates=place, keys=keys)
+    _LOG.info(
+        "queries by a control stream: %s; %d shards, lateness %s",
+        sharding_words(packing.sharding), packing.shards, format_duration(plan.lateness),
+    )  # fmt: skip
     events = frame.mapInArrow(pack_partition(packing), PACKED_SPARK)
     orders = _orders(control).mapInArrow(pack_orders(packing.shards), PACKED_SPARK)
     packed = events.unionByName(orders)
@@ -224,7 +230,8 @@ class LiveProcessor(ShardProcessor):
         refused = carry_out(sorted(orders, key=lambda o: (o.number, o.to_text())), session, texts, self.job)
         # In the order in which the session has them: its snapshot asks for that.
         self._queries.update((json.dumps([(name, texts[name]) for name in session.queries]),))
-        if shard == 0:  # every shard refuses the same orders
+        if shard == 0:  # every shard carries out and refuses the same orders
+            _log_orders(len(orders), refused, len(session.queries))
             yield from self.job.rows.refused([o.to_text() for o, _ in refused], [why for _, why in refused])
         yield from super()._run(shard, session, packed)
 
@@ -236,6 +243,15 @@ class LiveProcessor(ShardProcessor):
         kept = found.select(["id", "type", "start", "end", "geometry", "events"])
         kept = kept.append_column("query", found.column("@query"))
         return kept.append_column("attributes", pa.chunked_array(texts, pa.string()))
+
+
+def _log_orders(orders: int, refused: Sequence[tuple[QueryChange, str]], running: int) -> None:
+    if orders:
+        _LOG.info(
+            "%d orders of the control stream, %d refused; %d queries run", orders, len(refused), running
+        )
+    for order, why in refused:
+        _LOG.warning("the order to %s %r was refused: %s", order.action, order.name, why)
 
 
 def carry_out(

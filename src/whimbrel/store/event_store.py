@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
@@ -42,6 +43,7 @@ CELL_M = 50_000.0
 TARGET_ROWS = 1_000_000
 PATIENCE = "15 min"
 
+_LOG = logging.getLogger(__name__)
 _WRITING, _COMPACTING = "_lock", "_compacting"
 _BATCH = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
@@ -246,6 +248,11 @@ class Store:
                 if self.state.version == state.version:  # after the commit the files belong to the store
                     writer.staged.discard(self.root)
                 raise
+        _LOG.info(
+            "%s: batch %s: %s",
+            self.root, writer.batch,
+            "was there already" if is_repeated else f"{staged.rows} events in {len(staged.files)} files",
+        )  # fmt: skip
         return Appended(writer.batch, staged.rows, 0, len(staged.files), is_repeated=is_repeated)
 
     def _writer(self, state: StoreState, batch: str | int | None) -> Writer:
@@ -526,12 +533,17 @@ class Store:
             ]
             done = [self._merge(group, drop_duplicates) for group in _told(groups, progress)]
         merged = [each for each in done if each is not None]
-        return Compacted(
+        compacted = Compacted(
             sum(len(each.replaces) for each in merged),
             len(merged),
             sum(each.file.rows for each in merged),
             sum(each.dropped for each in merged),
         )
+        _LOG.info(
+            "%s: %d files joined into %d, %d repeated events left out",
+            self.root, compacted.files_before, compacted.files_after, compacted.duplicates,
+        )  # fmt: skip
+        return compacted
 
     def _merge(self, group: tuple[StoredFile, ...], drop_duplicates: bool) -> compaction.MergedFile | None:
         read_as = self.state
@@ -581,6 +593,7 @@ class Store:
             gone = [file for file in state.files.values() if file.day < day_name(first)]
             if gone and not dry_run:
                 self._commit(state, Commit(0, remove=tuple(file.path for file in gone), erase=True))
+                _LOG.info("%s: deleted %d files, of days before %s", self.root, len(gone), day_name(first))
         named = tuple(sorted({file.day for file in gone}))
         return Removed(named, len(gone), sum(f.rows for f in gone), sum(f.size for f in gone))
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from whimbrel.engine.aggregator import ResultsFrame
+from whimbrel.engine.operators.aggregate import ResultsFrame
 from whimbrel.engine.streams import WINDOW, OperatorStream
 from whimbrel.engine.values import Column, Int64Array
 from whimbrel.graph.expressions import GROUP, Attribute, conjuncts

@@ -13,9 +13,9 @@ from tests.plan.drawing import draw, draw_network, draw_workload
 from experiments.flow_optimum import place_exact
 from whimbrel.errors import NetworkError, NoPlanError
 from whimbrel.plan.flow.baselines import centralised, hop_based
+from whimbrel.plan.flow.model import FlowAssignment, FlowModel
+from whimbrel.plan.flow.neighbourhood import plan_by_neighbourhoods
 from whimbrel.plan.flow.tabu import place_by_flow, replan
-from whimbrel.plan.flow.vicinity import settle
-from whimbrel.plan.flow.volume import Flows, Ground
 from whimbrel.plan.network import Broker, Link, Network
 from whimbrel.plan.workload import Delivery, Feed, Task, Workload
 
@@ -25,7 +25,7 @@ FACES = Task("Faces", ("Video",), 1, 50, work=1)
 
 
 def value_of(hosts, workload, network):
-    return Flows(Ground(workload, network), hosts).value()
+    return FlowAssignment(FlowModel(workload, network), hosts).value()
 
 
 def naive_volume(hosts, workload, network):
@@ -81,21 +81,21 @@ def test_what_cannot_be_assigned_is_told(planner):
 
 def test_a_host_is_needed_for_every_task_and_a_place_for_every_feed():
     with pytest.raises(NetworkError, match="no broker is given for the task 'Faces'"):
-        Flows(Ground(Workload((VIDEO,), (FACES,), ()), LINE), {})
+        FlowAssignment(FlowModel(Workload((VIDEO,), (FACES,), ()), LINE), {})
     with pytest.raises(NetworkError, match="place what moves first"):
-        Ground(Workload((Feed("Video", 1, 1, "bus"),), (), ()), LINE)
+        FlowModel(Workload((Feed("Video", 1, 1, "bus"),), (), ()), LINE)
 
 
 @given(st.integers(0, 10_000))
 def test_the_volume_is_what_a_naive_count_gives_however_tasks_moved(seed):
     workload, network = draw(seed)
     rng = random.Random(seed)
-    ground = Ground(workload, network)
-    flows = Flows(ground, dict.fromkeys(ground.tasks, "b0"))
+    model = FlowModel(workload, network)
+    flows = FlowAssignment(model, dict.fromkeys(model.tasks, "b0"))
     for _ in range(20):
-        flows.move(rng.randrange(len(ground.tasks)), rng.randrange(len(network.brokers)))
+        flows.move(rng.randrange(len(model.tasks)), rng.randrange(len(network.brokers)))
     assert flows.value().volume_b_s == pytest.approx(naive_volume(flows.hosts, workload, network))
-    again = Flows(ground, flows.hosts)
+    again = FlowAssignment(model, flows.hosts)
     assert again.value().overload == pytest.approx(flows.value().overload, abs=1e-6)
     assert again.load == pytest.approx(flows.load, abs=1e-6)
 
@@ -136,7 +136,7 @@ def test_less_flows_than_with_any_baseline(seed):
 
 def test_brokers_that_see_everything_settle_on_the_plan_of_one_that_does():
     workload, network = draw(4, (10, 10), (8, 8))
-    settled = settle(workload, network, radius=10, patience=20)
+    settled = plan_by_neighbourhoods(workload, network, radius=10, patience=20)
     best = value_of(place_by_flow(workload, network), workload, network)
     assert settled.value.is_valid
     assert settled.value.volume_b_s == pytest.approx(best.volume_b_s)
@@ -145,7 +145,7 @@ def test_brokers_that_see_everything_settle_on_the_plan_of_one_that_does():
 
 def test_brokers_that_see_little_hand_tasks_on_step_by_step():
     grown = Workload((VIDEO,), (Task("Grown", ("Video",), 1, 2_000),), (Delivery("Grown", "d"),))
-    settled = settle(grown, LINE, radius=1)
+    settled = plan_by_neighbourhoods(grown, LINE, radius=1)
     assert settled.hosts == {"Grown": "d"}
     assert settled.history == (5000, 4000, 3000, 3000)
     assert settled.messages > 0
@@ -154,14 +154,22 @@ def test_brokers_that_see_little_hand_tasks_on_step_by_step():
 def test_what_lies_beyond_the_vicinity_is_not_known():
     both = Task("Both", ("Video", "Alarm"), 1, 1)
     far = Workload((VIDEO, Feed("Alarm", 1, 9_000, "d")), (both,), ())
-    assert settle(far, LINE, radius=1, start={"Both": "a"}).hosts == {"Both": "a"}
-    assert settle(far, LINE, radius=3, start={"Both": "a"}).hosts == {"Both": "d"}
+    assert plan_by_neighbourhoods(far, LINE, radius=1, start={"Both": "a"}).hosts == {"Both": "a"}
+    assert plan_by_neighbourhoods(far, LINE, radius=3, start={"Both": "a"}).hosts == {"Both": "d"}
 
 
-def test_a_plan_is_kept_if_little_would_be_saved():
+def test_a_plan_is_kept_if_little_would_be_saved(caplog):
+    caplog.set_level("INFO", "whimbrel.plan")
     workload = Workload((VIDEO,), (FACES,), (Delivery("Faces", "d"),))
     louder = Workload((Feed("Video", 10, 4.9, "a"),), (FACES,), (Delivery("Faces", "d"),))
     assert replan(workload, LINE, {"Faces": "d"}) == {"Faces": "a"}
     assert replan(louder, LINE, {"Faces": "a"}) == {"Faces": "a"}
     assert replan(louder, LINE, {"Faces": "a"}, least_gain=0.0) == {"Faces": "d"}
     assert replan(workload, LINE, {"Faces": "gone"}) == {"Faces": "a"}
+    logged = [record.getMessage() for record in caplog.records]
+    assert [line.partition(" of ")[0] for line in logged] == [
+        "planned again: 1",
+        "planned again: 0",
+        "planned again: 1",
+        "planned again: 1",
+    ]

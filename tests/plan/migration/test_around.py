@@ -18,17 +18,17 @@ from whimbrel.errors import NetworkError, NoPlanError
 from whimbrel.plan.areas import Areas
 from whimbrel.plan.migration import (
     NOWHERE,
-    Do,
+    ActionKind,
     Horizon,
     LeafFinder,
     MigrationProblem,
     attach,
-    nearby,
+    brokers_within,
     schedule,
     stay,
 )
 from whimbrel.plan.migration import attachments as attaching
-from whimbrel.plan.migration.improve import improve
+from whimbrel.plan.migration.local_search import improve
 from whimbrel.plan.migration.stability import (
     StepsAhead,
     initial_discount,
@@ -76,11 +76,11 @@ def test_both_ways_to_find_leaves_agree(monkeypatch):
 
 def test_nearby_brokers_and_those_above_them():
     corner = QUAD.number["fog-2-0-0"]
-    assert names(nearby(QUAD, [corner], 0)) == {"fog-2-0-0", "fog-1-0-0", "cloud"}
-    close = names(nearby(QUAD, [corner, QUAD.number["cloud"]], 50))
+    assert names(brokers_within(QUAD, [corner], 0)) == {"fog-2-0-0", "fog-1-0-0", "cloud"}
+    close = names(brokers_within(QUAD, [corner, QUAD.number["cloud"]], 50))
     assert close == {"fog-2-0-0", "fog-2-0-1", "fog-2-1-0", "fog-2-1-1", "fog-1-0-0", "cloud"}
-    assert len(nearby(QUAD, [corner], 1000)) == len(QUAD.brokers)
-    assert names(nearby(QUAD, [NOWHERE, corner], 0)) == {"fog-2-0-0", "fog-1-0-0", "cloud"}
+    assert len(brokers_within(QUAD, [corner], 1000)) == len(QUAD.brokers)
+    assert names(brokers_within(QUAD, [NOWHERE, corner], 0)) == {"fog-2-0-0", "fog-1-0-0", "cloud"}
 
 
 def test_a_problem_looks_at_nearby_brokers_only():
@@ -88,7 +88,7 @@ def test_a_problem_looks_at_nearby_brokers_only():
     workload = friends_nearby(("car-0", "car-1", "car-2"), 100, 500)
     attachments = attach(network, Horizon(50))
     start = {task.name: "cloud" for task in workload.tasks}
-    close = nearby(network, [int(attachments["car-0"].hosts[0])], 0)
+    close = brokers_within(network, [int(attachments["car-0"].hosts[0])], 0)
     problem = MigrationProblem(network, workload, Horizon(50), attachments, start, close)
     found = improve(problem, stay(problem))
     used = {int(problem.numbers[host]) for row in found.values() for host in row}
@@ -140,12 +140,14 @@ def test_a_schedule_sends_in_time_and_starts_where_the_plan_says(seed):
     for action in actions:
         # Whatever is sent is sent from where the task is, after it has started there.
         assert action.time_s >= since[action.task] - 1e-9
-        if action.do is Do.START:
+        if action.kind is ActionKind.START:
             at[action.task], since[action.task] = action.target, action.time_s
         else:
             assert action.source == at[action.task]
     assert at == {task: problem.network.brokers[int(plan.hosts[-1])].name for task, plan in plans.items()}
-    assert sum(action.do is Do.START for action in actions) == sum(len(plan.moves) for plan in plans.values())
+    assert sum(action.kind is ActionKind.START for action in actions) == sum(
+        len(plan.moves) for plan in plans.values()
+    )
 
 
 def test_the_actions_of_one_migration():
@@ -154,11 +156,11 @@ def test_the_actions_of_one_migration():
     row = np.array([0] * 6 + [1] * 2)
     plan = problem.plan(task.name, row)
     actions = schedule([plan], problem.workload, problem.network)
-    kinds = [action.do for action in actions]
-    windows = [Do.SEND_WINDOW] * len(task.inputs) + [Do.REDIRECT] * len(task.inputs)
-    assert kinds == [Do.SEND_FIXED, *windows, Do.STOP, Do.START]
+    kinds = [action.kind for action in actions]
+    windows = [ActionKind.SEND_WINDOW] * len(task.inputs) + [ActionKind.REDIRECT] * len(task.inputs)
+    assert kinds == [ActionKind.SEND_FIXED, *windows, ActionKind.STOP, ActionKind.START]
     assert sum(action.size_b for action in actions) == pytest.approx(task.fixed_b + task.window_b)
-    assert {action.since_s for action in actions if action.do is Do.SEND_WINDOW} == {
+    assert {action.since_s for action in actions if action.kind is ActionKind.SEND_WINDOW} == {
         plan.moves[0].window_since_s[task.inputs[0]]
     }
 

@@ -11,7 +11,7 @@ from experiments.migration_problems import random_problem
 from whimbrel.errors import NoPlanError
 from whimbrel.plan.migration import coordinate, stay
 from whimbrel.plan.migration.coordination import Agents
-from whimbrel.plan.migration.improve import fits
+from whimbrel.plan.migration.local_search import fits
 from whimbrel.plan.migration.messages import LocalMailbox
 
 

@@ -8,12 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from experiments.migration_problems import random_problem
-from whimbrel.plan.migration import Horizon, MigrationProblem, attached, find_optimum, nearby, stay
-from whimbrel.plan.migration.following import POLICIES, follow_predictions, plan_together
-from whimbrel.plan.migration.improve import fits
+from whimbrel.plan.migration import Horizon, MigrationProblem, attached, brokers_within, find_optimum, stay
+from whimbrel.plan.migration.local_search import fits
 from whimbrel.plan.migration.plan import NOWHERE, changes_of
 from whimbrel.plan.migration.policies import plan_adaptively
 from whimbrel.plan.migration.policies.adaptive import _expected_ahead
+from whimbrel.plan.migration.replanning import POLICIES, plan_together, replan_with_predictions
 from whimbrel.plan.migration.uncertain import Course, UncertainPlan, from_courses
 from whimbrel.plan.network import Broker, Link, Mover, Network
 from whimbrel.plan.workload import Delivery, Feed, Task, Workload
@@ -64,7 +64,7 @@ def check_can_be_carried_out(problem, hosts):
 def test_what_is_carried_out_can_be_and_costs_no_less_than_the_optimum(seed, limited, policy, at_once, every):
     problem = random_problem(seed, steps=6, limited=limited)
     for predict in (oracle(problem), guess(problem, seed)):
-        found = follow_predictions(problem, predict, every, 5, POLICIES[policy], at_once=at_once)
+        found = replan_with_predictions(problem, predict, every, 5, POLICIES[policy], at_once=at_once)
         check_can_be_carried_out(problem, found.hosts)
         assert 1 <= found.plans <= 6
         best = problem.value(find_optimum(problem))
@@ -74,7 +74,7 @@ def test_what_is_carried_out_can_be_and_costs_no_less_than_the_optimum(seed, lim
 
 def test_who_was_to_make_room_for_one_under_way_still_does():
     problem = random_problem(584, steps=6, limited=True)
-    found = follow_predictions(problem, oracle(problem), 1, 5, POLICIES["weighted sum"], at_once=False)
+    found = replan_with_predictions(problem, oracle(problem), 1, 5, POLICIES["weighted sum"], at_once=False)
     check_can_be_carried_out(problem, found.hosts)
 
 
@@ -90,7 +90,9 @@ def test_what_happens_later_changes_nothing_before(seed, step):
         row[step:] = draw.choice(problem.numbers, 8 - step)
         others[name] = attached(name, problem.horizon, row)
     changed = problem.attached_as(others)
-    one, other = (follow_predictions(each, guess(each, seed), 3.0, 6).hosts for each in (problem, changed))
+    one, other = (
+        replan_with_predictions(each, guess(each, seed), 3.0, 6).hosts for each in (problem, changed)
+    )
     for task in problem.tasks:
         # What was decided before the step holds in it: the earliest answer is a step later.
         assert np.array_equal(one[task][: step + 1], other[task][: step + 1])
@@ -177,15 +179,15 @@ def standing(problem):
 def test_a_migration_that_has_begun_is_carried_out():
     # 350 B take 3.5 s and the delay: 4 steps. The car is at b only for two of them.
     problem = follow([0, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0], 350)
-    found = follow_predictions(problem, standing(problem), 1.0, 12)
+    found = replan_with_predictions(problem, standing(problem), 1.0, 12)
     assert found.hosts["t"].tolist() == [0] * 5 + [1] * 4 + [0] * 3
 
 
 def test_a_plan_is_made_when_a_mover_is_not_where_it_was_expected():
     problem = follow([0] * 5 + [1] * 5, 0)
-    late = follow_predictions(problem, standing(problem), 100.0, 12, at_once=False)
+    late = replan_with_predictions(problem, standing(problem), 100.0, 12, at_once=False)
     assert (late.plans, late.hosts["t"].tolist()) == (1, [0] * 10)
-    soon = follow_predictions(problem, standing(problem), 100.0, 12)
+    soon = replan_with_predictions(problem, standing(problem), 100.0, 12)
     assert (soon.plans, soon.hosts["t"].tolist()) == (2, [0] * 6 + [1] * 4)
 
 
@@ -195,9 +197,18 @@ def test_a_task_that_looks_nearby_goes_nowhere_else():
     )
     problem = follow([2] * 8, 10)
     problem.network = Network(areas, LINE.links, movers=LINE.movers)
-    assert nearby(problem.network, [0], 50.0).tolist() == [0, 1]
-    found = follow_predictions(problem, oracle(problem), 2.0, 8, range_m=50.0)
+    assert brokers_within(problem.network, [0], 50.0).tolist() == [0, 1]
+    found = replan_with_predictions(problem, oracle(problem), 2.0, 8, range_m=50.0)
     assert found.hosts["t"].tolist()[:4] == [0, 1, 1, 2]
     with pytest.raises(KeyError):
         problem.near_to({"t": np.array([0])}).may_host("nobody")
     assert problem.near_to({"t": np.array([0, 1])}).may_host("t").tolist() == [True, True, False]
+
+
+def test_how_often_was_planned_is_logged_once(caplog):
+    problem = random_problem(3)
+    with caplog.at_level("INFO", "whimbrel.plan"):
+        run = replan_with_predictions(problem, guess(problem, 3), 4.0, 6)
+    (line,) = caplog.messages
+    assert line.startswith(f"planned {run.plans} times in {problem.horizon.steps} steps, ")
+    assert int(line.split()[6]) > 0

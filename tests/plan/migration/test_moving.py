@@ -20,7 +20,7 @@ from whimbrel.plan.cost import Objective, evaluate, violations
 from whimbrel.plan.demand import workload_of
 from whimbrel.plan.files import read_network
 from whimbrel.plan.migration.itinerary import Itinerary
-from whimbrel.plan.migration.moving import plan_moving
+from whimbrel.plan.migration.planner import plan_along_tracks
 from whimbrel.plan.network import Broker, Link, Mover, Network
 from whimbrel.plan.placement import Placement
 from whimbrel.plan.planners import plan_exact, planner_named
@@ -51,7 +51,7 @@ def bus(state_b: float = 0.0, latency_s: float = float("inf")) -> tuple[Workload
 
 
 def test_a_task_follows_its_mover_where_that_pays():
-    plan = plan_moving(*bus())
+    plan = plan_along_tracks(*bus())
     assert isinstance(plan, Itinerary)
     assert plan.hosts == {"Near": ((0.0, "west"), (30.0, "east"))}
     assert plan.costs.total.bdp_b == 0
@@ -60,15 +60,15 @@ def test_a_task_follows_its_mover_where_that_pays():
 
 def test_a_task_stays_where_its_state_is_dearer_than_the_way():
     # Half a minute at 11 bytes a second, a second away, are 330 byte seconds: as much as 330 bytes of state.
-    assert plan_moving(*bus(329)).moves == 1
-    plan = plan_moving(*bus(331))
+    assert plan_along_tracks(*bus(329)).moves == 1
+    plan = plan_along_tracks(*bus(331))
     assert plan.moves == 0
     assert "Nothing moves over 1 min" in plan.words()
 
 
 def test_state_is_on_its_way_before_the_task_starts():
-    plan = plan_moving(*bus(300))
-    sent = [(each.do.name, each.time_s) for each in plan.schedule]
+    plan = plan_along_tracks(*bus(300))
+    sent = [(each.kind.name, each.time_s) for each in plan.schedule]
     assert sent == [
         ("SEND_FIXED", pytest.approx(30 - 1 - 0.3)),
         ("REDIRECT", pytest.approx(29)),
@@ -86,29 +86,29 @@ def test_where_no_host_that_stays_is_quick_enough_tasks_move():
         movers=(Mover("bus", ((0, 0, 0.5), (600, 10, 0.5))),),
     )
     workload, _ = bus(latency_s=8)
-    plan = plan_moving(workload, network)
+    plan = plan_along_tracks(workload, network)
     assert [broker for _, broker in plan.hosts["Near"]] == names
     assert "No hosts that stay were found to satisfy everything." in plan.words()
     with pytest.raises(NoPlanError, match="Near would reach bus after"):
-        plan_moving(*bus(latency_s=1))
+        plan_along_tracks(*bus(latency_s=1))
 
 
 def test_what_lies_ahead_can_be_less_than_the_tracks():
-    plan = plan_moving(*bus(), ahead_s=40)
+    plan = plan_along_tracks(*bus(), ahead_s=40)
     assert plan.horizon.end_s == 40
     assert plan.rivals[0].costs.total.bdp_b == pytest.approx(11 / 4)
-    longer = plan_moving(*bus(), ahead_s=120)
+    longer = plan_along_tracks(*bus(), ahead_s=120)
     assert longer.rivals[0].costs.total.bdp_b == pytest.approx(11 / 4)
 
 
 def test_where_nothing_moves_hosts_stay():
     workload, network = bus()
-    plan = plan_moving(workload, replace(network, movers=(Mover("bus", ((0, 1, 0.5), (60, 2, 0.5))),)))
+    plan = plan_along_tracks(workload, replace(network, movers=(Mover("bus", ((0, 1, 0.5), (60, 2, 0.5))),)))
     assert isinstance(plan, Placement)
     assert plan.hosts == {"Near": "west"}
     assert "Note: nothing that sends or receives moves, so tasks stay where they are." in plan.words()
     # Also where the bus does not get far enough.
-    assert isinstance(plan_moving(workload, network, ahead_s=20), Placement)
+    assert isinstance(plan_along_tracks(workload, network, ahead_s=20), Placement)
 
 
 @pytest.mark.parametrize(
@@ -121,7 +121,7 @@ def test_where_nothing_moves_hosts_stay():
 )
 def test_times_that_make_no_sense_are_told(settings, words):
     with pytest.raises(NetworkError, match=words):
-        plan_moving(*bus(), **settings)
+        plan_along_tracks(*bus(), **settings)
 
 
 def test_tracks_that_begin_late_are_told():
@@ -130,11 +130,11 @@ def test_tracks_that_begin_late_are_told():
     with pytest.raises(
         NetworkError, match="all tracks lie between 1,700,000,000 s and 1,700,000,060 s, in one"
     ):
-        plan_moving(workload, replace(network, movers=(late,)))
+        plan_along_tracks(workload, replace(network, movers=(late,)))
 
 
 def test_other_objectives_are_told_to_be_left_aside():
-    assert "and nothing else" in plan_moving(*bus(), Objective.FLOW).words()
+    assert "and nothing else" in plan_along_tracks(*bus(), Objective.FLOW).words()
 
 
 @FEWER
@@ -143,7 +143,7 @@ def test_plans_are_never_dearer_than_the_best_hosts_that_stay(seed, step_s):
     rng = random.Random(seed)
     network = random_network(rng, rng.randrange(2, 4), movers=2)
     workload = random_workload(rng, network, 2)
-    plan = plan_moving(workload, network, step_s=step_s)
+    plan = plan_along_tracks(workload, network, step_s=step_s)
     brokers = [broker.name for broker in network.brokers]
     stays = [
         evaluate(workload, network, dict(zip(workload.task, hosts, strict=True))).total.bdp_b
@@ -168,7 +168,7 @@ def test_plans_keep_capacities_and_latencies(seed):
         deliveries=tuple(replace(each, latency_s=rng.choice([3, 6, 12])) for each in workload.deliveries),
     )
     try:
-        plan = plan_moving(workload, network, step_s=4)
+        plan = plan_along_tracks(workload, network, step_s=4)
     except NoPlanError:
         with pytest.raises(NoPlanError):
             plan_exact(workload, network)
@@ -180,14 +180,14 @@ def test_plans_keep_capacities_and_latencies(seed):
 
 def _check_schedule(plan: Itinerary) -> None:
     """Every move starts once, where and when the hosts say, and all that it needs is sent before."""
-    starts = [(a.task, a.time_s, a.target) for a in plan.schedule if a.do.name == "START"]
+    starts = [(a.task, a.time_s, a.target) for a in plan.schedule if a.kind.name == "START"]
     moves = [(name, time, broker) for name, steps in plan.hosts.items() for time, broker in steps[1:]]
     assert sorted(starts) == sorted(moves)
     assert all(0 <= action.time_s <= plan.horizon.end_s for action in plan.schedule)
 
 
 def test_words_and_tables(ferry, update_golden):
-    plan = plan_moving(*ferry)
+    plan = plan_along_tracks(*ferry)
     said = f"{plan.words()}\n{plan.table()}"
     file = GOLDEN / "ferry-migrate.txt"
     if update_golden:
@@ -197,12 +197,12 @@ def test_words_and_tables(ferry, update_golden):
 
 def test_the_guide_shows_what_the_example_says(ferry):
     page = (EXAMPLE.parents[1] / "docs" / "planning.md").read_text(encoding="utf-8")
-    words = plan_moving(*ferry).words().splitlines()
+    words = plan_along_tracks(*ferry).words().splitlines()
     assert all(line in page for line in (words[0], words[4], words[8], words[-1]))
 
 
 def test_a_plan_is_plain_data(ferry):
-    plan = plan_moving(*ferry)
+    plan = plan_along_tracks(*ferry)
     data = json.loads(json.dumps(plan.to_dict(), allow_nan=False))
     assert {name: tuple(map(tuple, steps)) for name, steps in data["hosts"].items()} == plan.hosts
     assert data["schedule"][0] == {

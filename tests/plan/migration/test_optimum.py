@@ -21,7 +21,7 @@ from whimbrel.plan.migration import (
     solve_program,
     stay,
 )
-from whimbrel.plan.migration.improve import fits, improve
+from whimbrel.plan.migration.local_search import fits, improve
 
 SEEDS = st.integers(0, 2**32 - 1)
 PLANNERS = {

@@ -34,7 +34,7 @@ from whimbrel.plan.migration.policies import (
     ways_apart,
 )
 from whimbrel.plan.migration.policies.naive import combinations_of
-from whimbrel.plan.migration.predict import _erf
+from whimbrel.plan.migration.prediction import _erf
 from whimbrel.plan.migration.schedule import choose_course
 from whimbrel.plan.migration.uncertain import Course, from_courses
 from whimbrel.plan.network import Broker, Link, Mover, Network

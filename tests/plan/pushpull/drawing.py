@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from whimbrel.plan.contacts import ByTurns
+from whimbrel.plan.contacts import PeriodicContacts
 from whimbrel.plan.network import Broker, Link, Network
 from whimbrel.plan.pushpull.composite import Composite, PrimitiveEvent
 
@@ -17,7 +17,7 @@ def draw_tree(rng: random.Random, brokers: int, spread: int = 4) -> Network:
             names[rng.randrange(max(0, n - spread), n)],
             names[n],
             cost=rng.choice([1.0, 2.0, 8.0]),
-            contacts=ByTurns(rng.choice([30, 150, 300]), 60),
+            contacts=PeriodicContacts(rng.choice([30, 150, 300]), 60),
         )
         for n in range(1, brokers)
     ]

@@ -18,7 +18,7 @@ from whimbrel.errors import NetworkError, NoPlanError
 from whimbrel.plan.cost import Objective
 from whimbrel.plan.demand import workload_of
 from whimbrel.plan.files import network_of, read_network
-from whimbrel.plan.network import Consumer, Network, Source
+from whimbrel.plan.network import Consumer, EventSource, Network
 from whimbrel.plan.planners import planner_named
 from whimbrel.plan.pushpull.patterns import composites_of
 from whimbrel.plan.pushpull.plans import Planned
@@ -180,7 +180,7 @@ def test_movers_are_told_to_want_another_planner():
         composites(query, moving)
     at_car = replace(
         moving,
-        sources=(Source("A", "A", "b"), Source("B", "B", "b")),
+        sources=(EventSource("A", "A", "b"), EventSource("B", "B", "b")),
         consumers=(Consumer("desk", "car"),),
     )
     with pytest.raises(NoPlanError, match="it is wanted at the mover car; use --planner migrate"):
@@ -218,7 +218,7 @@ def test_plans_are_valid_and_no_dearer_than_others(seed, text):
     places = [broker.name for broker in tree.brokers]
     kinds = ["A", "B", "C", rng.choice("ABC")]
     sources = tuple(
-        Source(f"s{n}", kind, rng.choice(places), rng.choice([0.001, 0.01, 0.1]), rng.choice([50, 400]))
+        EventSource(f"s{n}", kind, rng.choice(places), rng.choice([0.001, 0.01, 0.1]), rng.choice([50, 400]))
         for n, kind in enumerate(kinds)
     )
     network = replace(

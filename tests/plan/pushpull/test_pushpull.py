@@ -12,16 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.plan.pushpull.drawing import draw_composite, draw_tree
 
+from experiments.push_pull_planners import plan_all_push, plan_centralised_greedily, plan_exactly
 from whimbrel.errors import NetworkError, NoPlanError
-from whimbrel.plan.contacts import ByTurns
+from whimbrel.plan.contacts import PeriodicContacts
 from whimbrel.plan.network import Broker, Link, Network
-from whimbrel.plan.pushpull.best import plan_exactly, plan_pushpull
-from whimbrel.plan.pushpull.centralised import (
-    plan_all_push,
-    plan_centralised,
-    plan_centralised_greedily,
-    star,
-)
+from whimbrel.plan.pushpull.best import plan_pushpull
+from whimbrel.plan.pushpull.centralised import plan_centralised, star
 from whimbrel.plan.pushpull.comet import plan_comet
 from whimbrel.plan.pushpull.composite import Composite, PrimitiveEvent
 from whimbrel.plan.pushpull.fronts import Fronts
@@ -33,9 +29,9 @@ from whimbrel.plan.pushpull.tree import Junction, Leaf, Shortings, detection_tre
 FORK = Network(
     tuple(Broker(name) for name in ("sink", "mid", "a", "b")),
     (
-        Link("sink", "mid", cost=4, contacts=ByTurns(300, 60)),
-        Link("mid", "a", cost=1, contacts=ByTurns(30, 60)),
-        Link("mid", "b", cost=1, contacts=ByTurns(60, 60)),
+        Link("sink", "mid", cost=4, contacts=PeriodicContacts(300, 60)),
+        Link("mid", "a", cost=1, contacts=PeriodicContacts(30, 60)),
+        Link("mid", "b", cost=1, contacts=PeriodicContacts(60, 60)),
     ),
 )
 OFTEN, RARELY = PrimitiveEvent("often", "a", 0.1, 100), PrimitiveEvent("rarely", "b", 0.001, 100)
@@ -286,7 +282,7 @@ def test_a_large_tree_is_planned_better_than_by_comet(seed):
 
 def test_a_junction_with_many_inputs_is_planned_greedily():
     names = [f"v{n}" for n in range(1, 13)]
-    links = tuple(Link("v0", name, contacts=ByTurns(30, 60)) for name in names)
+    links = tuple(Link("v0", name, contacts=PeriodicContacts(30, 60)) for name in names)
     network = Network(tuple(Broker(name) for name in ("v0", *names)), links)
     parts = tuple(PrimitiveEvent(f"p{n}", name, 0.01 / n, 100) for n, name in enumerate(names, start=1))
     wide = Composite("wide", "and", parts, 60, "v0", 3_600)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.plan.pushpull.drawing import draw_composite, draw_tree
 from tests.plan.pushpull.test_pushpull import BOTH, FORK, OFTEN
 
-from whimbrel.plan.contacts import ByTurns
+from whimbrel.plan.contacts import PeriodicContacts
 from whimbrel.plan.pushpull.best import plan_pushpull
 from whimbrel.plan.pushpull.composite import Composite, PrimitiveEvent
 from whimbrel.plan.pushpull.several import (
@@ -60,7 +60,8 @@ def test_what_cannot_be_planned_is_told_and_the_rest_is_planned():
     assert "cannot be known within 10 s" in plans.left_out["other"]
 
 
-def test_only_what_is_touched_is_planned_again():
+def test_only_what_is_touched_is_planned_again(caplog):
+    caplog.set_level("INFO", "whimbrel.plan")
     rng = random.Random(5)
     network = draw_tree(rng, 12)
     several = [draw_composite(rng, network, 3, name=f"ce{n}") for n in range(4)]
@@ -83,6 +84,7 @@ def test_only_what_is_touched_is_planned_again():
     fewer = replan(again, dearer, remove=["ce1"], add=[replace(BOTH, at="v0", parts=several[0].parts)])
     assert set(fewer.plans) == {"ce0", "ce2", "ce3", "both"}
     assert all(fewer.plans[name] is again.plans[name] for name in ("ce0", "ce2", "ce3"))
+    assert caplog.messages[-1] == "planned again: 1 of 4 plans sought anew, 3 as before, 0 events left out"
 
 
 def test_a_plan_can_be_priced_for_another_network():
@@ -153,7 +155,11 @@ def changed_network(rng, network):
     place = rng.randrange(len(network.links))
     link = network.links[place]
     about = rng.choice(
-        [{"cost": link.cost * 4}, {"cost": link.cost / 4}, {"contacts": ByTurns(rng.choice([10, 600]), 60)}]
+        [
+            {"cost": link.cost * 4},
+            {"cost": link.cost / 4},
+            {"contacts": PeriodicContacts(rng.choice([10, 600]), 60)},
+        ]
     )
     links = [replace(each, **about) if n == place else each for n, each in enumerate(network.links)]
     return replace(network, links=tuple(links)), link
@@ -183,7 +189,7 @@ def test_what_could_not_be_planned_is_tried_again():
     hasty = replace(OTHER, tolerance_s=200)
     plans = plan_several([BOTH, hasty], FORK)
     assert set(plans.left_out) == {"other"}
-    quick = replace(FORK, links=(replace(FORK.links[0], contacts=ByTurns(30, 60)), *FORK.links[1:]))
+    quick = replace(FORK, links=(replace(FORK.links[0], contacts=PeriodicContacts(30, 60)), *FORK.links[1:]))
     again = replan(plans, quick)
     assert set(again.plans) == {"both", "other"}
     assert not again.left_out

@@ -116,7 +116,8 @@ def test_micro_batches_are_bounded(reader, publisher):
     assert payloads(source, middle, source.latestOffset(middle, ReadMaxRows(3))) == [b"3", b"4"]
 
 
-def test_what_comes_while_nobody_reads_is_there_afterwards(reader, publisher):
+def test_what_comes_while_nobody_reads_is_there_afterwards(reader, publisher, caplog):
+    caplog.set_level("INFO", "whimbrel.spark.sources")
     source = reader()
     start = source.initialOffset()
     publisher.publish("fleet/1", "before")
@@ -130,9 +131,11 @@ def test_what_comes_while_nobody_reads_is_there_afterwards(reader, publisher):
     wait_for(lambda: again._link.log.next == 3)
     assert again.latestOffset(end, ALL) == end
     assert payloads(again, start, end) == [b"before", b"between"]
+    sessions = [message.partition(", ")[2] for message in caplog.messages]
+    assert [session.partition(";")[0] for session in sessions] == ["a new session", "which kept our session"]
 
 
-def test_no_more_is_acknowledged_than_may_be_buffered(reader, publisher):
+def test_no_more_is_acknowledged_than_may_be_buffered(reader, publisher, caplog):
     source = reader(max_buffered="50")
     start = source.initialOffset()
     for number in range(200):
@@ -140,6 +143,9 @@ def test_no_more_is_acknowledged_than_may_be_buffered(reader, publisher):
     link = source._link
     wait_for(lambda: link._unsent)
     link.wait_until_quiet(0.3)
+    assert [record.levelname for record in caplog.records if "wait to be processed" in record.message] == [
+        "WARNING"
+    ]
     # How much more the broker sends without waiting for acknowledgements is its own choice.
     assert link.log.next - len(link._unsent) <= 50
     found: list[bytes] = []

@@ -65,6 +65,8 @@ class Filter(Operator):
 
     def with_conditions(self, change: ChangeConditions) -> Operator:
         first, *others = change(self.conditions) or (TRUE,)
+        if first is self.condition and not others:
+            return self
         for other in others:
             first = Binary("and", first, other, at=self.condition.at)
         return replace(self, condition=first)

@@ -184,6 +184,8 @@ class JoinPattern(Operator):
         return "absence" if self.absent else "match"
 
     def with_conditions(self, change: ChangeConditions) -> Operator:
+        if not self.conditions and not self.absent:
+            return self
         absent = tuple(replace(each, conditions=change(each.conditions)) for each in self.absent)
         return replace(self, conditions=change(self.conditions), absent=absent)
 

@@ -11,13 +11,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from whimbrel.graph.expressions import FALSE, Attribute, Binary, Call, Expr, Literal, conjuncts
+from whimbrel.graph.clauses import Between, Comparison, IsNull, OneOf, read_clause
+from whimbrel.graph.expressions import FALSE, Attribute, Expr, Literal, conjuncts
 from whimbrel.graph.operators import Branch, Derive, Filter, Graph, Merge, Operator
 from whimbrel.graph.passes.drop_unused import drop_unused
 from whimbrel.graph.scope import scope, selection
 from whimbrel.graph.wiring import free_name, sources_below
 
-_TURNED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "=", "!=": "!="}
 _EXACT = 2**53
 """Up to here whole numbers and floats compare alike."""
 
@@ -81,16 +81,14 @@ def contradicts(clauses: Iterable[Expr]) -> bool:
 
 def _demands(clause: Expr) -> list[tuple[Attribute, str, Any]]:
     """Read what a clause demands of one attribute."""
-    match clause:
-        case Binary(sign, Attribute() as attribute, Literal() as constant) if sign in _TURNED:
-            return [(attribute, sign, constant)]
-        case Binary(sign, Literal() as constant, Attribute() as attribute) if sign in _TURNED:
-            return [(attribute, _TURNED[sign], constant)]
-        case Call("between", (Attribute() as attribute, Literal() as low, Literal() as high)):
+    match read_clause(clause):
+        case Comparison(attribute, operator, constant):
+            return [(attribute, operator, constant)]
+        case Between(attribute, low, high):
             return [(attribute, ">=", low), (attribute, "<=", high)]
-        case Call("in", (Attribute() as attribute, *choices)) if all(isinstance(c, Literal) for c in choices):
-            return [(attribute, "in", choices)]
-        case Call("is_null", (Attribute() as attribute,)):
+        case OneOf(attribute, choices):
+            return [(attribute, "in", list(choices))]
+        case IsNull(attribute):
             return [(attribute, "is_null", None)]
     return []
 

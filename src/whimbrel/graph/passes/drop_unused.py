@@ -13,4 +13,5 @@ def drop_unused(graph: Graph) -> Graph:
     for operator in reversed(graph.operators):
         if operator.name in needed:
             needed.update(operator.inputs)
-    return replace(graph, operators=tuple(o for o in graph.operators if o.name in needed))
+    kept = tuple(operator for operator in graph.operators if operator.name in needed)
+    return graph if len(kept) == len(graph.operators) else replace(graph, operators=kept)

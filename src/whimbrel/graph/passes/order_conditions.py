@@ -16,7 +16,9 @@ from whimbrel.graph.operators import Graph
 
 def order_conditions(graph: Graph) -> Graph:
     """Put the conditions of filters and patterns into the order in which testing them costs the least."""
-    return replace(graph, operators=tuple(each.with_conditions(_sorted) for each in graph.operators))
+    ordered = tuple(operator.with_conditions(_sorted) for operator in graph.operators)
+    unchanged = all(one is other for one, other in zip(ordered, graph.operators, strict=True))
+    return graph if unchanged else replace(graph, operators=ordered)
 
 
 def _sorted(conditions: Iterable[Expr]) -> tuple[Expr, ...]:

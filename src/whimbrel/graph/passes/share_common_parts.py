@@ -50,7 +50,7 @@ class _Sharing:
 
     def visit(self, operator: Operator) -> Operator | None:
         """Give the operator as it is kept; None if another one does its work."""
-        if isinstance(operator, Derive):
+        if isinstance(operator, Derive) and self.renamed:
             operator = replace(operator, cases=tuple(self._reading(case) for case in operator.cases))
         operator = operator.reading(self.instead)
         if not operator.may_be_merged or operator.name in self.stays:
@@ -85,6 +85,8 @@ def _key(operator: Operator) -> Any:
     """Say what an operator does, whatever it is called; of a pattern, also whatever its parts are called."""
     if isinstance(operator, Source):
         return operator.event_type, repr(operator.schema)
+    if isinstance(operator, Filter):
+        return operator.input, operator.condition
     nameless = replace(operator, name="")
     if not isinstance(nameless, JoinPattern) or not _is_nameable(nameless):
         return nameless

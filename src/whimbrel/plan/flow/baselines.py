@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from whimbrel.plan.flow.volume import Flows, Ground
+from whimbrel.plan.flow.model import FlowAssignment, FlowModel
 from whimbrel.plan.network import Network
 from whimbrel.plan.routes import Floats
 from whimbrel.plan.workload import Task, Workload
@@ -16,10 +16,10 @@ def centralised(
     workload: Workload, network: Network, *, at: str | None = None, allowed: Sequence[str] | None = None
 ) -> dict[str, str]:
     """Run all tasks at one broker: a given one, or the one where the least flows."""
-    ground = Ground(workload, network)
+    model = FlowModel(workload, network)
     names = [at] if at is not None else list(allowed or network.number)
-    tried = [dict.fromkeys(ground.tasks, name) for name in names]
-    return min(tried, key=lambda hosts: Flows(ground, hosts).value())
+    tried = [dict.fromkeys(model.tasks, name) for name in names]
+    return min(tried, key=lambda hosts: FlowAssignment(model, hosts).value())
 
 
 def hop_based(
@@ -36,43 +36,43 @@ def volume_based(
     workload: Workload, network: Network, *, allowed: Sequence[str] | None = None
 ) -> dict[str, str]:
     """Run each task where its contents and its result make the least volume, one task after the other."""
-    ground = Ground(workload, network)
-    return _one_by_one(workload, network, allowed, lambda stream: ground.bytes_s[stream])
+    model = FlowModel(workload, network)
+    return _one_by_one(workload, network, allowed, lambda stream: model.bytes_s[stream])
 
 
 def _one_by_one(
     workload: Workload, network: Network, allowed: Sequence[str] | None, weigh: Callable[[str], float]
 ) -> dict[str, str]:
     """Choose hosts in the order of the tasks, each the best that has capacity left."""
-    ground = Ground(workload, network)
-    left = ground.capacity.copy()
-    made_at = dict(ground.origin)
+    model = FlowModel(workload, network)
+    left = model.capacity.copy()
+    made_at = dict(model.origin)
     may = np.array([network.number[name] for name in (allowed or network.number)], dtype=np.int64)
     for task in workload.tasks:
         fits = may[left[may] >= task.work]
         chosen = fits if fits.size else may
-        comes, goes = _cost(ground, task, made_at, weigh)
+        comes, goes = _cost(model, task, made_at, weigh)
         best = int(min(chosen.tolist(), key=lambda at: (comes[at] + goes[at], comes[at])))
         made_at[task.name] = best
         left[best] -= task.work
-    return {name: network.brokers[made_at[name]].name for name in ground.tasks}
+    return {name: network.brokers[made_at[name]].name for name in model.tasks}
 
 
 def _cost(
-    ground: Ground, task: Task, made_at: dict[str, int], weigh: Callable[[str], float]
+    model: FlowModel, task: Task, made_at: dict[str, int], weigh: Callable[[str], float]
 ) -> tuple[Floats, Floats]:
     """Weigh the ways of contents to each broker, and of the result from there to where it ends up."""
-    comes, goes = np.zeros(len(ground.capacity)), np.zeros(len(ground.capacity))
+    comes, goes = np.zeros(len(model.capacity)), np.zeros(len(model.capacity))
     for stream in task.inputs:
-        comes += weigh(stream) * ground.hops(made_at[stream])
-    for end in ends(ground, task.name):
-        goes += weigh(task.name) * ground.hops(end)
+        comes += weigh(stream) * model.hops(made_at[stream])
+    for end in ends(model, task.name):
+        goes += weigh(task.name) * model.hops(end)
     return comes, goes
 
 
-def ends(ground: Ground, stream: str) -> set[int]:
-    """Give where a stream ends up: its own targets, and those of what is made from it."""
-    found = set(ground.targets[stream])
-    for reader in ground.readers[stream]:
-        found |= ends(ground, ground.tasks[reader])
+def ends(model: FlowModel, stream: str) -> set[int]:
+    """Return where a stream ends up: its own targets, and those of what is made from it."""
+    found = set(model.targets[stream])
+    for reader in model.readers[stream]:
+        found |= ends(model, model.tasks[reader])
     return found

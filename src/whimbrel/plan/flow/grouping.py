@@ -43,7 +43,7 @@ class Forest:
         return frozenset(name for name, made_of in self.parents.items() if not made_of)
 
     def made_of(self, name: str) -> Names:
-        """Give all that an event is made of, in any number of steps."""
+        """Return all that an event is made of, in any number of steps."""
         found: set[str] = set()
         waiting = list(self.parents[name])
         while waiting:
@@ -54,7 +54,7 @@ class Forest:
         return frozenset(found)
 
     def ancestors(self, name: str) -> Names:
-        """Give what must be processed where an event is: what it is made of, and their other children.
+        """Return what must be processed where an event is: what it is made of, and their other children.
 
         Those children need all that they are made of, in turn.
         """
@@ -76,7 +76,7 @@ class Forest:
         return frozenset(other for other in self.parents if name in self.made_of(other))
 
     def alternatives(self, longest: int = 2) -> tuple[Names, ...]:
-        """Give the sets of events that a broker may process: one event with its ancestors, or several.
+        """Return the sets of events that a broker may process: one event with its ancestors, or several.
 
         Several go together if they share nothing that they are made of; events that are not made of others
         may be kept along. What holds only such events is one alternative: nothing is processed there.
@@ -101,7 +101,7 @@ class Forest:
         return True
 
     def left_over(self, kept: Collection[str]) -> tuple[Names, ...]:
-        """Give what is not processed, in groups that must go to one broker: those that share an input."""
+        """Return what is not processed, in groups that must go to one broker: those that share an input."""
         rest = [name for name in self.parents if name not in kept]
         return tuple(_joined(frozenset({name, *(set(self.parents[name]) & set(rest))}) for name in rest))
 

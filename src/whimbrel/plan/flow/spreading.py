@@ -63,7 +63,7 @@ def spread(
 def _piece(
     task: Task, label: str, origin: str, pieces: Mapping[str, Mapping[str, str]], rates: Mapping[str, float]
 ) -> Task:
-    """Give the part of a task that is of one origin, with the share of events that come from there."""
+    """Return the part of a task that is of one origin, with the share of events that come from there."""
     inputs = tuple(pieces[name][origin] for name in task.inputs if origin in pieces[name])
     every = sum(rates.get(piece, 0.0) for name in task.inputs for piece in pieces[name].values())
     share = sum(rates.get(piece, 0.0) for piece in inputs) / every if every else 0.0

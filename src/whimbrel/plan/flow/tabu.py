@@ -10,6 +10,7 @@ not from all.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations
 
@@ -17,11 +18,12 @@ import numpy as np
 
 from whimbrel.errors import NoPlanError
 from whimbrel.plan.flow.baselines import centralised, hop_based, volume_based
-from whimbrel.plan.flow.volume import Flows, Ground, Hosts, Value
+from whimbrel.plan.flow.model import FlowAssignment, FlowModel, FlowScore, Hosts
 from whimbrel.plan.network import Network
 from whimbrel.plan.routes import Ints
 from whimbrel.plan.workload import Workload
 
+_LOG = logging.getLogger(__name__)
 PATIENCE = 20
 """The search ends after so many moves without a better assignment."""
 
@@ -61,9 +63,9 @@ def place_by_flow(
     NoPlanError
         If every assignment that was found overloads a broker or a link.
     """
-    ground = Ground(workload, network)
+    model = FlowModel(workload, network)
     brokers = np.array([network.number[name] for name in (allowed or network.number)])
-    found = search_widely(ground, brokers, start, patience)
+    found = search_widely(model, brokers, start, patience)
     if not found[1].is_valid:
         raise NoPlanError(
             f"no assignment of {len(workload.tasks)} tasks was found that overloads neither broker nor link "
@@ -73,16 +75,16 @@ def place_by_flow(
 
 
 def search_widely(
-    ground: Ground, brokers: Ints, start: Hosts | None = None, patience: int = PATIENCE
-) -> tuple[dict[str, str], Value]:
+    model: FlowModel, brokers: Ints, start: Hosts | None = None, patience: int = PATIENCE
+) -> tuple[dict[str, str], FlowScore]:
     """Search from one or several assignments, and again from near the best; give that and its value."""
-    starts = [start] if start is not None else list(_starts(ground, brokers))
-    found = min((search(ground, hosts, brokers, patience) for hosts in starts), key=lambda pair: pair[1])
-    shaken = np.random.default_rng(len(ground.tasks))
+    starts = [start] if start is not None else list(_starts(model, brokers))
+    found = min((search(model, hosts, brokers, patience) for hosts in starts), key=lambda pair: pair[1])
+    shaken = np.random.default_rng(len(model.tasks))
     least, most, shared = KICKS
-    failed, enough = 0, min(most, max(least, shared // len(ground.tasks))) if ground.tasks else 0
+    failed, enough = 0, min(most, max(least, shared // len(model.tasks))) if model.tasks else 0
     while failed < enough:
-        tried = search(ground, _kicked(found[0], ground, brokers, shaken), brokers, KICK_PATIENCE)
+        tried = search(model, _kicked(found[0], model, brokers, shaken), brokers, KICK_PATIENCE)
         failed = 0 if tried[1].beats(found[1]) else failed + 1
         found = min(found, tried, key=lambda pair: pair[1])
     return found
@@ -95,25 +97,30 @@ def replan(workload: Workload, network: Network, hosts: Hosts, *, least_gain: fl
     stay if they are still possible and the new ones would save less than `least_gain` of the volume, since
     moving has its price, too.
     """
-    ground = Ground(workload, network)
+    model = FlowModel(workload, network)
     fresh = volume_based(workload, network)
     kept = {name: hosts[name] if hosts.get(name) in network.number else fresh[name] for name in fresh}
     new = place_by_flow(workload, network, start=kept)
-    old, now = Flows(ground, kept).value(), Flows(ground, new).value()
-    if old.is_valid and now.volume_b_s > (1 - least_gain) * old.volume_b_s:
-        return kept
-    return new
+    old, now = FlowAssignment(model, kept).value(), FlowAssignment(model, new).value()
+    stays = old.is_valid and now.volume_b_s > (1 - least_gain) * old.volume_b_s
+    chosen = kept if stays else new
+    _LOG.info(
+        "planned again: %d of %d tasks move, %.6g B/s before and %.6g B/s with the best hosts found",
+        sum(hosts.get(name) != host for name, host in chosen.items()), len(chosen),
+        old.volume_b_s, now.volume_b_s,
+    )  # fmt: skip
+    return chosen
 
 
 def search(
-    ground: Ground,
+    model: FlowModel,
     start: Hosts,
     brokers: Ints,
     patience: int = PATIENCE,
-) -> tuple[dict[str, str], Value]:
+) -> tuple[dict[str, str], FlowScore]:
     """Search from one assignment; give the best one found and its value."""
-    flows = Flows(ground, start)
-    groups = list(_groups(ground))
+    flows = FlowAssignment(model, start)
+    groups = list(_groups(model))
     tabu = {flows.numbers}
     best, best_hosts, since = flows.value(), flows.hosts, 0
     while True:
@@ -126,16 +133,16 @@ def search(
             since += 1
             if flows.value().beats(best):
                 best, best_hosts, since = flows.value(), flows.hosts, 0
-        flows = Flows(ground, best_hosts)
+        flows = FlowAssignment(model, best_hosts)
         if not _swap(flows):
             return best_hosts, best
         tabu.add(flows.numbers)
         best, best_hosts, since = flows.value(), flows.hosts, 0
 
 
-def _swap(flows: Flows) -> bool:
+def _swap(flows: FlowAssignment) -> bool:
     """Let the two tasks change places that makes things best; tell whether anything got better."""
-    best: tuple[Value, int, int] | None = None
+    best: tuple[FlowScore, int, int] | None = None
     least = flows.value()
     for one, other in combinations(range(len(flows.numbers)), 2):
         if flows.at(one) != flows.at(other):
@@ -149,54 +156,54 @@ def _swap(flows: Flows) -> bool:
     return best is not None
 
 
-def _exchange(flows: Flows, one: int, other: int) -> None:
+def _exchange(flows: FlowAssignment, one: int, other: int) -> None:
     first, second = flows.at(one), flows.at(other)
     flows.move(one, second)
     flows.move(other, first)
 
 
-def _starts(ground: Ground, brokers: Ints) -> Iterator[Hosts]:
-    names = [ground.network.brokers[n].name for n in brokers]
-    yield volume_based(ground.workload, ground.network, allowed=names)
-    yield hop_based(ground.workload, ground.network, allowed=names)
-    yield centralised(ground.workload, ground.network, allowed=names)
+def _starts(model: FlowModel, brokers: Ints) -> Iterator[Hosts]:
+    names = [model.network.brokers[n].name for n in brokers]
+    yield volume_based(model.workload, model.network, allowed=names)
+    yield hop_based(model.workload, model.network, allowed=names)
+    yield centralised(model.workload, model.network, allowed=names)
 
 
-def _kicked(hosts: Hosts, ground: Ground, brokers: Ints, shaken: np.random.Generator) -> Hosts:
+def _kicked(hosts: Hosts, model: FlowModel, brokers: Ints, shaken: np.random.Generator) -> Hosts:
     """Move a few tasks anywhere: what is packed tightly does not get better by one move at a time."""
     count = min(len(hosts), int(shaken.integers(KICKED[0], KICKED[1] + 1)))
     some = shaken.choice(sorted(hosts), size=count, replace=False)
-    names = ground.network.brokers
+    names = model.network.brokers
     return {**hosts, **{str(task): names[int(shaken.choice(brokers))].name for task in some}}
 
 
-def _groups(ground: Ground) -> Iterable[Group]:
-    """Give what may move together: single tasks, a task with what only it reads, the readers of a stream."""
-    workload = ground.workload
-    found: dict[Group, None] = {(n,): None for n in range(len(ground.tasks))}
+def _groups(model: FlowModel) -> Iterable[Group]:
+    """List what may move together: single tasks, a task with what only it reads, the readers of a stream."""
+    workload = model.workload
+    found: dict[Group, None] = {(n,): None for n in range(len(model.tasks))}
     for number, task in enumerate(workload.tasks):
         group = {number}
         waiting = list(task.inputs)
         while waiting:
             name = waiting.pop()
-            below = ground.task.get(name)
-            if below is not None and {ground.task[r.name] for r in workload.readers[name]} <= group:
+            below = model.task.get(name)
+            if below is not None and {model.task[r.name] for r in workload.readers[name]} <= group:
                 group.add(below)
                 waiting += workload.tasks[below].inputs
         found[tuple(sorted(group))] = None
-    for readers in ground.readers.values():
+    for readers in model.readers.values():
         if readers:
             found[tuple(sorted(set(readers)))] = None
-    if ground.tasks:
-        found[tuple(range(len(ground.tasks)))] = None
+    if model.tasks:
+        found[tuple(range(len(model.tasks)))] = None
     return found
 
 
 def _best_move(
-    flows: Flows, groups: Iterable[Group], brokers: Ints, tabu: set[tuple[int, ...]]
+    flows: FlowAssignment, groups: Iterable[Group], brokers: Ints, tabu: set[tuple[int, ...]]
 ) -> tuple[Group, int] | None:
     """Try the brokers that pull each group most; give the group and the broker of the best assignment."""
-    best: tuple[Value, Group, int] | None = None
+    best: tuple[FlowScore, Group, int] | None = None
     for group in groups:
         before = [flows.at(task) for task in group]
         possible = 0
@@ -215,12 +222,12 @@ def _best_move(
     return None if best is None else best[1:]
 
 
-def _nearest(flows: Flows, group: Group, brokers: Ints) -> list[int]:
+def _nearest(flows: FlowAssignment, group: Group, brokers: Ints) -> list[int]:
     pull = flows.pull(group)[brokers]
     few = np.argsort(pull, kind="stable")[:WIDTH]
     return [int(n) for n in brokers[few[np.isfinite(pull[few])]]]
 
 
-def _apply(flows: Flows, group: Group, broker: int) -> None:
+def _apply(flows: FlowAssignment, group: Group, broker: int) -> None:
     for task in group:
         flows.move(task, broker)

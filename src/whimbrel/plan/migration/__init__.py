@@ -9,45 +9,45 @@ from whimbrel.plan.migration.baselines import follow_greedily, stay
 from whimbrel.plan.migration.coordination import Coordination, coordinate
 from whimbrel.plan.migration.cost import Cost, cost_of
 from whimbrel.plan.migration.horizon import Horizon
-from whimbrel.plan.migration.improve import plan_migrations
 from whimbrel.plan.migration.joint import plan_jointly
 from whimbrel.plan.migration.latency import split_latency
-from whimbrel.plan.migration.learned import LearnedMoves
-from whimbrel.plan.migration.nearby import nearby
+from whimbrel.plan.migration.learned_mobility import LearnedMoves
+from whimbrel.plan.migration.local_search import plan_migrations
 from whimbrel.plan.migration.optimum import find_optimum
 from whimbrel.plan.migration.plan import NOWHERE, ExpectedPlacement, MigrationPlan, Move
-from whimbrel.plan.migration.predict import dead_reckoning, navigation
-from whimbrel.plan.migration.problem import MigrationProblem, Value
+from whimbrel.plan.migration.prediction import dead_reckoning, navigation
+from whimbrel.plan.migration.problem import MigrationProblem, MigrationScore
 from whimbrel.plan.migration.program import solve_program
-from whimbrel.plan.migration.schedule import Action, Do, schedule
-from whimbrel.plan.migration.timegraph import TimeGraph
+from whimbrel.plan.migration.radius import brokers_within
+from whimbrel.plan.migration.schedule import Action, ActionKind, schedule
+from whimbrel.plan.migration.time_graph import TimeGraph
 from whimbrel.plan.migration.uncertain import UncertainPlan
 
 __all__ = [
     "NOWHERE",
     "Action",
+    "ActionKind",
     "Coordination",
     "Cost",
-    "Do",
     "ExpectedPlacement",
     "Horizon",
     "LeafFinder",
     "LearnedMoves",
     "MigrationPlan",
     "MigrationProblem",
+    "MigrationScore",
     "Move",
     "TimeGraph",
     "UncertainPlan",
-    "Value",
     "attach",
     "attached",
+    "brokers_within",
     "coordinate",
     "cost_of",
     "dead_reckoning",
     "find_optimum",
     "follow_greedily",
     "navigation",
-    "nearby",
     "plan_jointly",
     "plan_migrations",
     "schedule",

@@ -20,7 +20,7 @@ _MOST_CELLS = 4_000_000
 
 
 def leaves_of(network: Network) -> Ints:
-    """Give the numbers of the brokers with an area and with none below them that has one."""
+    """Return the numbers of the brokers with an area and with none below them that has one."""
     above = {broker.parent for broker in network.brokers if broker.area is not None}
     return np.array(
         [n for n, b in enumerate(network.brokers) if b.area is not None and b.name not in above], np.int64
@@ -28,7 +28,7 @@ def leaves_of(network: Network) -> Ints:
 
 
 def areas_of(network: Network, numbers: Ints) -> Floats:
-    """Give the areas of brokers as rows of smallest x and y, largest x and y."""
+    """Return the areas of brokers as rows of smallest x and y, largest x and y."""
     return np.array([network.brokers[n].area for n in numbers], float).reshape(len(numbers), 4)
 
 
@@ -42,7 +42,7 @@ class LeafFinder:
         self._xs, self._ys = np.unique(self.areas[:, ::2]), np.unique(self.areas[:, 1::2])
 
     def find(self, x: Floats, y: Floats) -> Ints:
-        """Give the leaf of each point: the nearest one outside of all areas, `NOWHERE` if it is not known."""
+        """Return leaf of each point: the nearest one outside of all areas, `NOWHERE` if it is not known."""
         found = self._inside(x, y)
         outside = np.flatnonzero((found == NOWHERE) & np.isfinite(x) & np.isfinite(y))
         if len(outside) and len(self.leaves):
@@ -85,7 +85,7 @@ class LeafFinder:
 
 
 def positions(mover: Mover, times_s: Floats) -> tuple[Floats, Floats]:
-    """Give where a mover is, on straight lines between reports; NaN before the first and after the last."""
+    """Return where a mover is, on straight lines between reports; NaN before the first and after the last."""
     at, x, y = np.array(mover.track, float).reshape(-1, 3).T
     if not len(at):
         return np.full(len(times_s), np.nan), np.full(len(times_s), np.nan)

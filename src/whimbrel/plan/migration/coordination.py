@@ -21,11 +21,11 @@ import numpy as np
 import numpy.typing as npt
 
 from whimbrel.errors import NoPlanError
-from whimbrel.plan.migration.improve import fits, slack
+from whimbrel.plan.migration.local_search import fits, slack
 from whimbrel.plan.migration.messages import (
+    CoordinationMessage,
     LocalMailbox,
     Mailbox,
-    Message,
     PlanAccepted,
     PlanSettled,
     PlanUpdated,
@@ -88,7 +88,7 @@ class OperatorAgent:
         self._stale = True
         self._generate()
 
-    def receive(self, message: Message) -> None:
+    def receive(self, message: CoordinationMessage) -> None:
         """Handle one message."""
         match message:
             case PlanUpdated(sender=str(sender)):
@@ -230,12 +230,12 @@ class BrokerAgent:
         }
 
     def load(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-        """Give the work and the bytes that are reserved or held in each step."""
+        """Return the work and the bytes that are reserved or held in each step."""
         bookings = self._bookings.values()
         work = sum(booking.work * booking.taken for booking in bookings)
         return np.asarray(work), np.asarray(sum(booking.stored_b * booking.taken for booking in bookings))
 
-    def receive(self, message: Message) -> None:
+    def receive(self, message: CoordinationMessage) -> None:
         """Handle one message."""
         task = str(message.sender)
         match message:
@@ -294,7 +294,7 @@ class Agents:
         for agent in self.operators.values():
             agent.wake()
 
-    def deliver(self, message: Message) -> None:
+    def deliver(self, message: CoordinationMessage) -> None:
         """Hand a message over."""
         to = message.receiver
         (self.brokers[to] if isinstance(to, int) else self.operators[to]).receive(message)

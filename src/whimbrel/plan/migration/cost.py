@@ -72,7 +72,7 @@ def _is_cut_off(problem: MigrationProblem, hosts: Mapping[str, Ints]) -> bool:
 
 
 def _ends(problem: MigrationProblem, hosts: Mapping[str, Ints]) -> dict[str, Ints]:
-    """Give where tasks and places are, by the names that streams have for them."""
+    """Return where tasks and places are, by the names that streams have for them."""
     found = {**hosts}
     for name, plan in problem.attachments.items():
         assert isinstance(plan, MigrationPlan)
@@ -103,5 +103,5 @@ def _late(problem: MigrationProblem, hosts: Mapping[str, Ints]) -> int:
 
 
 def _delay(problem: MigrationProblem, a: Ints, b: Ints) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    """Give the delay in each step; 0 where one of both is nowhere, so that nothing is sent."""
+    """Return the delay in each step; 0 where one of both is nowhere, so that nothing is sent."""
     return np.where((a == NOWHERE) | (b == NOWHERE), 0.0, problem.delay_s[a, b])

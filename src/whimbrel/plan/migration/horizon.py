@@ -41,5 +41,5 @@ class Horizon:
         return self.start_s + step * self.step_s
 
     def span(self, seconds: float) -> int:
-        """Give the number of whole steps that something takes: at least one."""
+        """Return the number of whole steps that something takes: at least one."""
         return max(1, math.ceil(seconds / self.step_s - 1e-9))

@@ -9,13 +9,7 @@ from itertools import pairwise
 from typing import Any
 
 from whimbrel.plan.cost import Costs, Objective, evaluate, room, violations
-from whimbrel.plan.migration.horizon import Horizon
-from whimbrel.plan.migration.schedule import Action, Do
-from whimbrel.plan.network import Network
-from whimbrel.plan.telling import arrivals, plain_data, table_of_deliveries
-from whimbrel.plan.timeline import Timeline, at_time
-from whimbrel.plan.units import in_bytes, in_seconds
-from whimbrel.plan.wording import (
+from whimbrel.plan.formatting import (
     aligned,
     compared,
     counted,
@@ -26,6 +20,12 @@ from whimbrel.plan.wording import (
     rate,
     share_of,
 )
+from whimbrel.plan.migration.horizon import Horizon
+from whimbrel.plan.migration.schedule import Action, ActionKind
+from whimbrel.plan.network import Network
+from whimbrel.plan.telling import arrivals, plain_data, table_of_deliveries
+from whimbrel.plan.timeline import Timeline, at_time
+from whimbrel.plan.units import in_bytes, in_seconds
 from whimbrel.plan.workload import Task, Workload
 
 MOST = 0.5
@@ -158,11 +158,11 @@ class Itinerary:
         return self._overlap(self.line.place(at), stay)
 
     def _overlap(self, steps: tuple[tuple[float, str], ...], stay: Stay) -> float:
-        """Give the share of a stay for which something else is on the same broker."""
+        """Return the share of a stay for which something else is on the same broker."""
         return self._time_at(steps, stay).get(stay.broker, 0.0)
 
     def _time_at(self, steps: tuple[tuple[float, str], ...], stay: Stay) -> dict[str, float]:
-        """Give the share of a stay that something spends at each broker."""
+        """Return the share of a stay that something spends at each broker."""
         inner = [time for time, _ in steps if stay.start_s < time < stay.end_s]
         found: dict[str, float] = {}
         for start, end in pairwise([stay.start_s, *inner, stay.end_s]):
@@ -171,7 +171,7 @@ class Itinerary:
         return found
 
     def _read_from(self, stay: Stay) -> dict[str, float]:
-        """Give the share of what a task reads during a stay that comes from each broker."""
+        """Return the share of what a task reads during a stay that comes from each broker."""
         found: dict[str, float] = {}
         for name in self.workload.task[stay.task].inputs:
             bytes_s = self.workload.stream(name).bytes_s
@@ -194,7 +194,7 @@ class Itinerary:
         """Say what state is sent when, for each move."""
         found = []
         for action in self.schedule:
-            if action.do is Do.START:
+            if action.kind is ActionKind.START:
                 sent = self._sent(action)
                 found.append(
                     f"{action.task} starts on {action.target} at {moment(action.time_s)}"
@@ -213,9 +213,9 @@ class Itinerary:
         found = [
             f"its fixed state ({in_bytes(each.size_b)}) leaves {each.source} at {moment(each.time_s)}"
             for each in mine
-            if each.do is Do.SEND_FIXED
+            if each.kind is ActionKind.SEND_FIXED
         ]
-        windows = [each for each in mine if each.do is Do.SEND_WINDOW]
+        windows = [each for each in mine if each.kind is ActionKind.SEND_WINDOW]
         if windows:
             size = sum(each.size_b for each in windows)
             leaves = "" if found else f" leaves {start.source}"
@@ -223,11 +223,11 @@ class Itinerary:
         return found
 
     def _start_after(self, action: Action) -> Action:
-        """Give the start that an action is for: the first of that task to that broker after it."""
+        """Return the start that an action is for: the first of that task to that broker after it."""
         return next(
             each
             for each in self.schedule
-            if each.do is Do.START
+            if each.kind is ActionKind.START
             and (each.task, each.source, each.target) == (action.task, action.source, action.target)
             and each.time_s >= action.time_s - 1e-9
         )
@@ -243,7 +243,7 @@ class Itinerary:
             for stay in self.stays[task.name]
         ]  # fmt: skip
         actions = [
-            [moment(each.time_s), each.do.name.lower().replace("_", " "), each.task, each.source,
+            [moment(each.time_s), each.kind.name.lower().replace("_", " "), each.task, each.source,
              each.target, each.stream or "", in_bytes(each.size_b) if each.size_b else ""]
             for each in self.schedule
         ]  # fmt: skip
@@ -260,7 +260,7 @@ class Itinerary:
         return "\n\n".join("\n".join(each) for each in tables if each) + "\n"
 
     def to_dict(self) -> dict[str, Any]:
-        """Give the plan as plain data; what has no limit is null."""
+        """Return the plan as plain data; what has no limit is null."""
         total = self.costs.total
         return {
             "planner": self.planner,
@@ -273,7 +273,7 @@ class Itinerary:
             },
             "hosts": {name: [[time, broker] for time, broker in steps] for name, steps in self.hosts.items()},
             "schedule": [
-                {"time_s": each.time_s, "do": each.do.name.lower()}
+                {"time_s": each.time_s, "do": each.kind.name.lower()}
                 | fields(each, "task", "source", "target", "size_b", "stream", "since_s")
                 for each in self.schedule
             ],

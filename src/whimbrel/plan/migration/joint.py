@@ -165,7 +165,7 @@ class _Stages:
         self._spread_out = np.ix_(*(own.host for own in owns))
 
     def at(self, step: int) -> Floats:
-        """Give the costs of one step, infinite where there is not enough room for all."""
+        """Return the costs of one step, infinite where there is not enough room for all."""
         owns = self._owns
         cost = self._coupled
         for n, own in enumerate(owns):
@@ -190,7 +190,7 @@ class _Stages:
 
 
 def _spread(pair: Floats, a: int, b: int, axes: int) -> Floats:
-    """Give a table over two operators as one over all of them."""
+    """Return a table over two operators as one over all of them."""
     pair, (a, b) = (pair, (a, b)) if a < b else (pair.T, (b, a))
     shape = [1] * axes
     shape[a], shape[b] = pair.shape

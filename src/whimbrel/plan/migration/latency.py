@@ -32,7 +32,7 @@ class Stream:
 
 
 def place(name: str) -> str:
-    """Give the end of a stream that is a broker or a mover."""
+    """Return the end of a stream that is a broker or a mover."""
     return f"@{name}"
 
 
@@ -54,7 +54,7 @@ def split_latency(
     processing_s: Mapping[str, float] | None = None,
     weights: Mapping[tuple[str, str], float] | None = None,
 ) -> dict[tuple[str, str], float]:
-    """Give each stream its share of the latency restrictions; infinite where there is none.
+    """Return each stream its share of the latency restrictions; infinite where there is none.
 
     First each stream gets its part of the longest path through it, by weight. What is then left over on all
     paths through a stream is dealt out in the same way, until each stream lies on a path that is used up.
@@ -114,7 +114,7 @@ class _Paths:
     def longest(
         self, length: Mapping[tuple[str, str], float], *, with_processing: bool
     ) -> dict[tuple[str, str], float]:
-        """Give the length of the longest path through each stream."""
+        """Return the length of the longest path through each stream."""
         spent = self._processing if with_processing else {}
         before: dict[str, float] = {}
         for task in self._tasks:

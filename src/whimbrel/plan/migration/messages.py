@@ -17,7 +17,7 @@ Address = str | int
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Message:
+class CoordinationMessage:
     """What one sends to another. The serial is that of the proposal that it belongs to."""
 
     sender: Address
@@ -26,21 +26,21 @@ class Message:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class PlanUpdated(Message):
+class PlanUpdated(CoordinationMessage):
     """An operator proposes a changed plan to a neighbour, which keeps its own until it is settled."""
 
     hosts: Ints
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class PlanAccepted(Message):
+class PlanAccepted(CoordinationMessage):
     """A neighbour answers that its own plan stays, and which one that is."""
 
     version: int
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class PlanSettled(Message):
+class PlanSettled(CoordinationMessage):
     """A proposal is over: this plan holds now, the proposed one or, if it was withdrawn, the one before."""
 
     version: int
@@ -48,7 +48,7 @@ class PlanSettled(Message):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ReservationRequest(Message):
+class ReservationRequest(CoordinationMessage):
     """An operator asks a target for resources in some steps."""
 
     steps: Bools
@@ -57,26 +57,26 @@ class ReservationRequest(Message):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ReservationReply(Message):
+class ReservationReply(CoordinationMessage):
     """A target answers: the steps that it has no room for. Without any, it holds the rest until told more."""
 
     rejected: Bools
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Reserve(Message):
+class Reserve(CoordinationMessage):
     """An operator makes what a target holds its only reservation there: nothing, if it holds nothing."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Release(Message):
+class Release(CoordinationMessage):
     """An operator gives back what a target holds for a proposal that came to nothing."""
 
 
 class Mailbox(Protocol):
     """What carries messages, in any order and with any delay, but loses and repeats none."""
 
-    def send(self, message: Message) -> None:
+    def send(self, message: CoordinationMessage) -> None:
         """Take a message; it is handed over later."""
 
 
@@ -88,14 +88,14 @@ class LocalMailbox:
     """
 
     pick: Callable[[int], int] = lambda waiting: 0
-    waiting: list[Message] = field(default_factory=list)
+    waiting: list[CoordinationMessage] = field(default_factory=list)
     sent: Counter[str] = field(default_factory=Counter)
 
-    def send(self, message: Message) -> None:
+    def send(self, message: CoordinationMessage) -> None:
         """Take a message."""
         self.sent[type(message).__name__] += 1
         self.waiting.append(message)
 
-    def take(self) -> Message | None:
-        """Give the next message; None, if there is none."""
+    def take(self) -> CoordinationMessage | None:
+        """Return the next message; None, if there is none."""
         return self.waiting.pop(self.pick(len(self.waiting))) if self.waiting else None

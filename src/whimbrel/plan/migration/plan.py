@@ -84,5 +84,5 @@ class MigrationPlan:
 
 
 def changes_of(hosts: Ints) -> Ints:
-    """Give the steps at which the host is another than before."""
+    """Return the steps at which the host is another than before."""
     return np.flatnonzero(np.diff(hosts)) + 1

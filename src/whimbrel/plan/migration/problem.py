@@ -22,7 +22,7 @@ from whimbrel.plan.migration.attachments import attached
 from whimbrel.plan.migration.horizon import Horizon
 from whimbrel.plan.migration.latency import Stream, split_latency, streams_of
 from whimbrel.plan.migration.plan import NOWHERE, MigrationPlan, Move, changes_of
-from whimbrel.plan.migration.timegraph import TimeGraph
+from whimbrel.plan.migration.time_graph import TimeGraph
 from whimbrel.plan.migration.uncertain import UncertainPlan
 from whimbrel.plan.network import Network, unknown
 from whimbrel.plan.routes import Routes, by_delay
@@ -37,7 +37,7 @@ Attachments = Mapping[str, MigrationPlan | UncertainPlan]
 
 
 @dataclass(frozen=True, slots=True)
-class Value:
+class MigrationScore:
     """What plans are worth: first few broken restrictions, then little cost."""
 
     broken: float
@@ -69,7 +69,7 @@ class MigrationProblem:
     start
         The broker that each task is on; a task that is not named may begin anywhere.
     brokers
-        The numbers of the brokers that may host tasks: all, or those that `nearby` gives.
+        The numbers of the brokers that may host tasks: all, or those that `brokers_within` gives.
     shares
         What each stream may take of the latency restriction, by its ends: `split_latency`, if nothing is
         said.
@@ -121,15 +121,15 @@ class MigrationProblem:
         return 1.0 + farthest * self.horizon.steps * (sent + state)
 
     def position(self, number: int) -> int:
-        """Give the position of a broker."""
+        """Return the position of a broker."""
         return int(np.searchsorted(self.numbers, number))
 
     def positions(self, numbers: Ints) -> Ints:
-        """Give the positions of brokers; `NOWHERE` stays so."""
+        """Return the positions of brokers; `NOWHERE` stays so."""
         return np.where(numbers == NOWHERE, NOWHERE, np.searchsorted(self.numbers, numbers))
 
     def hosts_of(self, plans: Mapping[str, MigrationPlan]) -> dict[str, Ints]:
-        """Give the positions of the hosts that plans name."""
+        """Return the positions of the hosts that plans name."""
         return {name: self.positions(plan.hosts) for name, plan in plans.items()}
 
     @cached_property
@@ -143,11 +143,11 @@ class MigrationProblem:
         return {name: tuple(others) for name, others in found.items()}
 
     def movers_of(self, task: str) -> list[str]:
-        """Give the places that a task shares streams with."""
+        """Return the places that a task shares streams with."""
         return list(dict.fromkeys(_other(stream, task)[1:] for stream in self._streams_with_places[task]))
 
     def attached_as(self, plans: Attachments) -> Self:
-        """Give the same problem with other plans of some movers, among brokers that it knows."""
+        """Return the same problem with other plans of some movers, among brokers that it knows."""
         made = copy.copy(self)
         made.attachments = {**self.attachments, **plans}
         for name in ("_by_places", "_straight"):
@@ -155,7 +155,7 @@ class MigrationProblem:
         return made
 
     def near_to(self, near: Mapping[str, Ints]) -> Self:
-        """Give the same problem with tasks that look at some brokers only, by their numbers (`nearby`)."""
+        """Return the same problem with tasks that look at some brokers only (`brokers_within`)."""
         made = copy.copy(self)
         made.near = {task: np.isin(self.numbers, numbers) for task, numbers in near.items()}
         return made
@@ -163,28 +163,28 @@ class MigrationProblem:
     # --- weights ------------------------------------------------------------------------------------------
 
     def spans(self, task: str) -> Ints:
-        """Give the steps that a migration takes from each broker (row) to each (column)."""
+        """Return the steps that a migration takes from each broker (row) to each (column)."""
         return _spans(self.horizon, self.transfer_s(self.state_b(task)))
 
     def state_b(self, task: str) -> float:
-        """Give the bytes of a task's state."""
+        """Return the bytes of a task's state."""
         made = self.workload.task[task]
         return made.fixed_b + made.window_b
 
     def transfer_s(self, size_b: float) -> Floats:
-        """Give how long it takes to send so many bytes between brokers: t_mig."""
+        """Return how long it takes to send so many bytes between brokers: t_mig."""
         with np.errstate(divide="ignore"):
             return size_b / self._narrowest + self.delay_s if size_b else self.delay_s
 
     def migration_cost(self, task: str) -> Floats:
-        """Give what a migration costs from each broker (row) to each (column): C_Mig."""
+        """Return what a migration costs from each broker (row) to each (column): C_Mig."""
         size = self.state_b(task)
         return np.where(
             np.isfinite(self.delay_s), size * np.where(np.isfinite(self.delay_s), self.delay_s, 0.0), np.inf
         )
 
     def meets_places(self, task: str) -> tuple[Floats, Floats]:
-        """Give what each step at each broker costs for streams from and to places, and what they break."""
+        """Return what each step at each broker costs for streams from and to places, and what they break."""
         if task not in self._by_places:
             self._by_places[task] = self._weigh_places(task)
         return self._by_places[task]
@@ -232,12 +232,12 @@ class MigrationProblem:
         return [s for s in self.streams if not s.source.startswith("@") and not s.target.startswith("@")]
 
     def _presence(self, stream: Stream) -> Floats:
-        """Give the chance that a stream's place is at each broker, for each step."""
+        """Return the chance that a stream's place is at each broker, for each step."""
         name = stream.source if stream.source.startswith("@") else stream.target
         return self.chances(self.attachments[name[1:]])
 
     def chances(self, plan: MigrationPlan | UncertainPlan) -> Floats:
-        """Give the chance of each broker (column) in each step (row)."""
+        """Return the chance of each broker (column) in each step (row)."""
         found = np.zeros((self.horizon.steps, len(self.numbers)))
         if isinstance(plan, UncertainPlan):
             for step, (brokers, chances) in enumerate(plan.marginals()):
@@ -250,12 +250,12 @@ class MigrationProblem:
         return found
 
     def coupling(self, stream: Stream) -> tuple[Floats, Bools]:
-        """Give what a stream between tasks costs in a step, by its hosts, and where it is too long."""
+        """Return what a stream between tasks costs in a step, by its hosts, and where it is too long."""
         late = (self.delay_s > stream.share_s) | np.isinf(self.delay_s)
         return stream.bytes_s * self.horizon.step_s * self._finite_delay, late
 
     def weights(self, task: str, hosts: Hosts, without: Iterable[str] = ()) -> tuple[Floats, Floats]:
-        """Give cost and broken restrictions of each step at each broker, next to where its neighbours are."""
+        """Weigh cost and broken restrictions of each step and broker, next to where neighbours are."""
         cost, broken = self.meets_places(task)
         cost, broken = cost.copy(), broken.copy()
         for stream in self.streams_between:
@@ -274,7 +274,7 @@ class MigrationProblem:
     # --- resources ----------------------------------------------------------------------------------------
 
     def load(self, hosts: Hosts, without: Iterable[str] = ()) -> tuple[Floats, Floats]:
-        """Give the work and the bytes that tasks put on each broker in each step."""
+        """Return the work and the bytes that tasks put on each broker in each step."""
         work = np.zeros((self.horizon.steps, len(self.numbers)))
         stored = np.zeros_like(work)
         every = np.arange(self.horizon.steps)
@@ -349,7 +349,7 @@ class MigrationProblem:
             first_discount=first_discount,
         )
 
-    def value(self, hosts: Hosts) -> Value:
+    def value(self, hosts: Hosts) -> MigrationScore:
         """Tell what the plans of all tasks are worth together."""
         every = np.arange(self.horizon.steps)
         placement = broken = migration = 0.0
@@ -363,15 +363,15 @@ class MigrationProblem:
             a, b = hosts[stream.source], hosts[stream.target]
             placement += float(price[a, b].sum())
             broken += float(late_pairs[a, b].sum())
-        return Value(broken, placement + self._straight, migration)
+        return MigrationScore(broken, placement + self._straight, migration)
 
     def score(self, hosts: Hosts) -> float:
-        """Give one number for what plans are worth: less is better."""
+        """Return one number for what plans are worth: less is better."""
         value = self.value(hosts)
         return value.cost + self.penalty * value.broken
 
     def moving_cost(self, task: str, hosts: Ints) -> float:
-        """Give what the migrations of one task cost."""
+        """Return what the migrations of one task cost."""
         moves = changes_of(hosts)
         return float(self.state_b(task) * self.delay_s[hosts[moves - 1], hosts[moves]].sum())
 

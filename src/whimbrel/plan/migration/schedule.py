@@ -15,7 +15,7 @@ from whimbrel.plan.network import Network
 from whimbrel.plan.workload import Task, Workload
 
 
-class Do(IntEnum):
+class ActionKind(IntEnum):
     """What an action does, in the order in which actions of one time are done."""
 
     SEND_FIXED = 1
@@ -35,7 +35,7 @@ class Action:
     """One thing to do at one time."""
 
     time_s: float
-    do: Do
+    kind: ActionKind
     task: str
     source: str
     target: str
@@ -54,25 +54,25 @@ def schedule(plans: Iterable[MigrationPlan], workload: Workload, network: Networ
     for plan in plans:
         for move in plan.moves:
             found += _actions(move, workload.task[plan.name], network)
-    return sorted(found, key=lambda action: (action.time_s, action.do, action.task, action.stream or ""))
+    return sorted(found, key=lambda action: (action.time_s, action.kind, action.task, action.stream or ""))
 
 
 def _actions(move: Move, task: Task, network: Network) -> list[Action]:
     source, target = network.brokers[move.source].name, network.brokers[move.target].name
 
-    def action(time_s: float, do: Do, size_b: float = 0.0, stream: str | None = None) -> Action:
-        since = move.window_since_s[stream] if do is Do.SEND_WINDOW and stream is not None else None
-        return Action(time_s, do, task.name, source, target, size_b, stream, since)
+    def action(time_s: float, kind: ActionKind, size_b: float = 0.0, stream: str | None = None) -> Action:
+        since = move.window_since_s[stream] if kind is ActionKind.SEND_WINDOW and stream is not None else None
+        return Action(time_s, kind, task.name, source, target, size_b, stream, since)
 
     found = []
     if task.fixed_b:
-        found.append(action(move.fixed_send_s, Do.SEND_FIXED, task.fixed_b))
+        found.append(action(move.fixed_send_s, ActionKind.SEND_FIXED, task.fixed_b))
     for stream in task.inputs:
         if task.window_b:
             share = task.window_b / len(task.inputs)
-            found.append(action(move.window_send_s, Do.SEND_WINDOW, share, stream))
-        found.append(action(move.window_send_s, Do.REDIRECT, stream=stream))
-    return [*found, action(move.ready_s, Do.STOP), action(move.ready_s, Do.START)]
+            found.append(action(move.window_send_s, ActionKind.SEND_WINDOW, share, stream))
+        found.append(action(move.window_send_s, ActionKind.REDIRECT, stream=stream))
+    return [*found, action(move.ready_s, ActionKind.STOP), action(move.ready_s, ActionKind.START)]
 
 
 def choose_course(

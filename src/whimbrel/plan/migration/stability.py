@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from whimbrel.plan.migration.timegraph import TimeGraph
+from whimbrel.plan.migration.time_graph import TimeGraph
 
 
 def weight_threshold(graph: TimeGraph) -> float:
-    """Give how far the weight of each step may change before another way can be the shortest.
+    """Return how far the weight of each step may change before another way can be the shortest.
 
     Section 5.2 bounds the change of each edge by half the difference between the weights of two ways. Summed
     up, that keeps the order of the ways only where all differences have one sign; half the difference of the
@@ -35,7 +35,7 @@ def keep_small_changes(old: TimeGraph, new: TimeGraph, threshold: float) -> Time
 
 
 def initial_discount(stayed_s: float, patience_s: float) -> float:
-    """Give what to count of the first migration: less, the longer an operator stayed, down to nothing.
+    """Return what to count of the first migration: less, the longer an operator stayed, down to nothing.
 
     With few steps ahead a migration hardly ever pays; this way it happens in the end.
     """

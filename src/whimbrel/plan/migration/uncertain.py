@@ -65,11 +65,11 @@ class UncertainPlan:
             yield brokers, chances
 
     def courses(self, most: int) -> list[Course]:
-        """Give the most probable sequences of states, at most so many."""
+        """Return the most probable sequences of states, at most so many."""
         return list(islice(self._by_chance(), most))
 
     def samples(self, count: int) -> Ints:
-        """Give sequences (rows) that stand for all: so many parts of equal chance, one sequence of each.
+        """Return sequences (rows) that stand for all: so many parts of equal chance, one sequence of each.
 
         The most probable sequences may be much alike, and together have next to no chance, where it is
         uncertain when something happens. These are what evenly spaced numbers mean as arithmetic codes, so
@@ -84,7 +84,7 @@ class UncertainPlan:
         return np.array(columns).T
 
     def likely(self, most: int) -> list[Course]:
-        """Give the most probable sequences where they are nearly all there is, else samples."""
+        """Return the most probable sequences where they are nearly all there is, else samples."""
         if most * self._largest_chance() > _NEARLY_ALL:
             best = self.courses(most)
             if sum(course.chance for course in best) > _NEARLY_ALL:
@@ -105,7 +105,7 @@ class UncertainPlan:
         return rest
 
     def most_probable(self) -> Ints:
-        """Give the hosts of the most probable sequence."""
+        """Return the hosts of the most probable sequence."""
         return self.courses(1)[0].hosts
 
     def draw(self, generator: np.random.Generator) -> Ints:
@@ -139,7 +139,7 @@ class UncertainPlan:
 
 
 def _decode(chances: Floats, codes: Floats) -> tuple[Ints, Floats]:
-    """Give the state that each code (a number from 0 to 1) means by its row of chances, and the code left."""
+    """Return state that each code (a number from 0 to 1) means by its row of chances, and the code left."""
     ends = np.cumsum(chances, axis=1)
     ends /= ends[:, -1:]
     state = (ends <= codes[:, None]).sum(axis=1)
@@ -177,7 +177,7 @@ def from_courses(
 
 
 def stay_if_possible(chances: Floats) -> tuple[Floats, ...]:
-    """Give transitions between the chances of states (columns) of each step that stay where they can."""
+    """Return transitions between the chances of states (columns) of each step that stay where they can."""
     before, after = chances[:-1], chances[1:]
     kept = np.minimum(before, after)
     gain = after - kept
@@ -191,7 +191,7 @@ def stay_if_possible(chances: Floats) -> tuple[Floats, ...]:
 
 
 def only_forward(chances: Floats) -> tuple[Floats, ...]:
-    """Give the transitions between the chances of ordered states (columns) in each step that never go back.
+    """Return the transitions between the chances of ordered states (columns) in each step that never go back.
 
     The first part of the chance before goes to the first part after, and so on (the north-west corner rule).
     """

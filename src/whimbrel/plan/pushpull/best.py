@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import chain, combinations
 
 from whimbrel.plan.network import Network
 from whimbrel.plan.pushpull.comet import best_of, convert
@@ -84,21 +83,12 @@ def plan_tree(composite: Composite, tree: Junction) -> PushPullPlan:
     plans = [search.plan(min((search.improved(start) for start in starts), key=search.rank))]
     if is_small and search.most_inputs(frozenset()) > SMALL_TREE.widest:
         plans.append(convert(composite, tree))
-    return min(plans, key=_rank)
+    return min(plans, key=rank)
 
 
 def _centre(composite: Composite, tree: Junction) -> list[PushPullPlan]:
     shortings = Shortings(tree)
-    return [_of_front(composite, shortings.without(shortings.names), Fronts(composite))]
-
-
-def plan_exactly(composite: Composite, tree: Junction) -> PushPullPlan:
-    """Find the very best plan of a tree, trying every choice of junctions: for small ones only."""
-    shortings, fronts = Shortings(tree), Fronts(composite)
-    choices = chain.from_iterable(
-        combinations(shortings.names, count) for count in range(len(shortings.names) + 1)
-    )
-    return min((_of_front(composite, shortings.without(away), fronts) for away in choices), key=_rank)
+    return [plan_of_front(composite, shortings.without(shortings.names), Fronts(composite))]
 
 
 class _Search:
@@ -160,10 +150,10 @@ class _Search:
 
     def plan(self, away: frozenset[str]) -> PushPullPlan:
         """Give the best plan without these junctions."""
-        return _of_front(self._composite, self.shortings.without(away), self._fronts)
+        return plan_of_front(self._composite, self.shortings.without(away), self._fronts)
 
 
-def _of_front(composite: Composite, tree: Junction, fronts: Fronts) -> PushPullPlan:
+def plan_of_front(composite: Composite, tree: Junction, fronts: Fronts) -> PushPullPlan:
     """Give the cheapest plan of a tree that is quick enough, or one that pushes everything."""
     for point in fronts.of(tree):
         if _keeps(composite, point.delay_s):
@@ -179,6 +169,6 @@ def _keeps(composite: Composite, delay_s: float) -> bool:
     return delay_s <= composite.tolerance_s * (1 + 1e-12)
 
 
-def _rank(plan: PushPullPlan) -> tuple[bool, float, float]:
+def rank(plan: PushPullPlan) -> tuple[bool, float, float]:
     """Order plans: those that are quick enough first, then by cost."""
     return (not plan.keeps_tolerance, plan.estimate.cost_s, plan.estimate.delay_s)

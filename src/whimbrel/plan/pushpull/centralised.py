@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from whimbrel.plan.network import Network
-from whimbrel.plan.pushpull.comet import best_of, convert
+from whimbrel.plan.pushpull.comet import best_of
 from whimbrel.plan.pushpull.composite import Composite
 from whimbrel.plan.pushpull.fronts import Fronts, planned
-from whimbrel.plan.pushpull.plans import PushPullPlan, all_pushed, make_plan
+from whimbrel.plan.pushpull.plans import PushPullPlan, make_plan
 from whimbrel.plan.pushpull.tree import BALANCE, Junction, Shortings, detection_tree
 
 
@@ -16,18 +16,8 @@ def star(network: Network, composite: Composite, balance: float = BALANCE) -> Ju
     return shortings.without(shortings.names)
 
 
-def plan_all_push(composite: Composite, network: Network) -> PushPullPlan:
-    """Send every event at once to where the composite event is wanted."""
-    return best_of([make_plan(composite, all_pushed(star(network, composite)))])
-
-
 def plan_centralised(composite: Composite, network: Network) -> PushPullPlan:
     """Find the best plan in which only the uppermost junction pulls (Akdere and others, VLDB 2008): exact."""
     tree = star(network, composite)
     plans = [make_plan(composite, planned(tree, point)) for point in Fronts(composite).of(tree)]
     return best_of(plans)
-
-
-def plan_centralised_greedily(composite: Composite, network: Network) -> PushPullPlan:
-    """Turn pushes to the uppermost junction into pulls greedily."""
-    return best_of([convert(composite, star(network, composite))])

@@ -10,7 +10,6 @@ from functools import cached_property
 import numpy as np
 
 from whimbrel.errors import NetworkError
-from whimbrel.plan.network import Network
 from whimbrel.plan.pushpull.chances import share_amid, share_between, shares_in_order, shares_together
 
 OPERATORS = ("and", "seq", "or")
@@ -132,15 +131,3 @@ class Composite:
             sizes = (self.part[name].bytes_s * shares[name] for name in key[1] if name in shares)
             self._known[key] = sum(sizes)
         return self._known[key]
-
-
-def of_sources(
-    network: Network, window_s: float, operator: str = "and", name: str = "composite"
-) -> Composite:
-    """Make the composite event of what all sources of a network send, wanted by its first consumer."""
-    wants = network.consumers[0]
-    parts = tuple(
-        PrimitiveEvent(source.name, source.at, source.rate_hz or 0.0, source.size_b or 0.0)
-        for source in network.sources
-    )
-    return Composite(name, operator, parts, window_s, wants.at, wants.latency_s)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from whimbrel.errors import NetworkError
 from whimbrel.plan.pushpull.composite import Composite
 from whimbrel.plan.pushpull.tree import Input, Junction, is_negated
 
@@ -60,6 +61,36 @@ class PushPullPlan:
             pulls = "".join(f", then pulls {stage}" for stage in stages[1:])
             lines.append(f"  {planned.junction.at} gets {stages[0]}{pulls}")
         return "\n".join(lines)
+
+    def check(self) -> None:
+        """Refuse a plan that could not be carried out, because something would wait for ever.
+
+        Raises
+        ------
+        NetworkError
+            If alternatives are pulled, a junction that pushes is pushed nothing, or a junction below the
+            uppermost one is to tell that something did not occur.
+        """
+        if self.composite.operator == "or" and any(len(each.stages) > 1 for each in self.root.all()):
+            raise NetworkError("alternatives are never asked for", "push them all")
+        if any(is_negated(each) for below in self.root.junction.below() for each in below.inputs):
+            raise NetworkError(
+                f"only {self.root.junction.at!r} can tell what must not occur",
+                "make negated parts inputs of the uppermost junction",
+            )
+        _check_pushes(self.root, is_pushed=True)
+
+
+def _check_pushes(planned: Planned, *, is_pushed: bool) -> None:
+    """Refuse a junction that is to push what it finds, and is pushed nothing to begin with."""
+    junction, pushed = planned.junction, planned.stages[0]
+    if is_pushed and all(is_negated(junction.inputs[number]) for number in pushed):
+        raise NetworkError(
+            f"nothing is pushed to {junction.at!r}, so it never finds anything to push itself",
+            "push one of its inputs, or pull from it",
+        )
+    for number, below in planned.below.items():
+        _check_pushes(below, is_pushed=number in pushed)
 
 
 def _named(each: Input) -> str:

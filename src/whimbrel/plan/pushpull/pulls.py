@@ -10,14 +10,7 @@ from itertools import pairwise
 from typing import Any
 
 from whimbrel.plan.cost import Objective, room
-from whimbrel.plan.network import Link, Network
-from whimbrel.plan.pushpull.composite import Composite
-from whimbrel.plan.pushpull.patterns import Wanted
-from whimbrel.plan.pushpull.plans import Planned, PushPullPlan, crossing
-from whimbrel.plan.pushpull.several import Hop, Plans
-from whimbrel.plan.pushpull.tree import Input, Junction
-from whimbrel.plan.units import in_bytes, in_seconds
-from whimbrel.plan.wording import (
+from whimbrel.plan.formatting import (
     aligned,
     amount,
     compared,
@@ -29,6 +22,13 @@ from whimbrel.plan.wording import (
     rate,
     share_of,
 )
+from whimbrel.plan.network import Link, Network
+from whimbrel.plan.pushpull.composite import Composite
+from whimbrel.plan.pushpull.patterns import Wanted
+from whimbrel.plan.pushpull.plans import Planned, PushPullPlan, crossing
+from whimbrel.plan.pushpull.several import Hop, Plans
+from whimbrel.plan.pushpull.tree import Input, Junction
+from whimbrel.plan.units import in_bytes, in_seconds
 from whimbrel.plan.workload import Workload
 
 

@@ -20,7 +20,7 @@ from whimbrel.plan.pushpull.patterns import Wanted, composites_of
 from whimbrel.plan.pushpull.plans import Estimate, Planned, PushPullPlan
 from whimbrel.plan.pushpull.pulls import Pulls
 from whimbrel.plan.pushpull.several import Plans, priced
-from whimbrel.plan.pushpull.tree import Input, Junction, Leaf, is_negated
+from whimbrel.plan.pushpull.tree import Input, Junction, Leaf, leaves_of
 from whimbrel.plan.reading import WANTED, Plan, content_of, is_pulls, naming, plan_of
 
 _AGAIN = "plan again, with this query and this network"
@@ -117,16 +117,15 @@ class _Reader:
                 f"{self.name!r} is detected at {root.junction.at!r}, and wanted at {self.composite.at!r}",
                 _AGAIN,
             )
-        names = [leaf.part.name for leaf in _leaves(root.junction)]
+        names = [leaf.part.name for leaf in leaves_of(root.junction)]
         for name in self.composite.part:
             if names.count(name) != 1:
                 raise NetworkError(
                     f"{name!r} is in the tree of {self.name!r} {names.count(name)} times", WANTED
                 )
-        for below in root.junction.below():
-            if any(is_negated(each) for each in below.inputs):
-                raise NetworkError(f"only {root.junction.at!r} can tell what must not occur", WANTED)
-        return priced(PushPullPlan(self.composite, root, Estimate(0.0, 0.0)), self.network)
+        plan = priced(PushPullPlan(self.composite, root, Estimate(0.0, 0.0)), self.network)
+        plan.check()
+        return plan
 
     def _planned(self, said: Mapping[str, Any], path: tuple[str, ...]) -> Planned:
         inputs: list[Input] = []
@@ -158,11 +157,3 @@ class _Reader:
         if name not in self.composite.part:
             raise unknown("part", name, self.composite.part, f"of {self.name!r} in the plan")
         return self.composite.part[name]
-
-
-def _leaves(junction: Junction) -> Iterator[Leaf]:
-    for each in junction.inputs:
-        if isinstance(each, Junction):
-            yield from _leaves(each)
-        else:
-            yield each

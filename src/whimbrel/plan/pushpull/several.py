@@ -8,6 +8,7 @@ beside them is planned anew to need less, and left out if that does not help; wh
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
@@ -22,6 +23,7 @@ from whimbrel.plan.pushpull.tree import Input, Junction, delay_on, detection_tre
 Hop = tuple[str, str]
 Load = dict[tuple[Hop, str], float]
 """Bytes a second that cross from one broker to the next: by part, or by composite event for its requests."""
+_LOG = logging.getLogger(__name__)
 CHEAP = 1e-3
 """What is sent anyway counts so much of its cost when another plan could use it."""
 
@@ -374,7 +376,12 @@ def replan(
     chosen = {name: _still_better(again.get(name), plan, network) for name, plan in fresh.plans.items()}
     steady = {name: plan for name, plan in kept.items() if name not in again}
     made = Plans(network, {**steady, **chosen}, fresh.left_out, fresh.waiting)
-    return _fitted(_sharing(made, chosen, 1), priority or {})
+    fitted = _fitted(_sharing(made, chosen, 1), priority or {})
+    _LOG.info(
+        "planned again: %d of %d plans sought anew, %d as before, %d events left out",
+        len(chosen), len(made.plans), len(steady), len(fitted.left_out),
+    )  # fmt: skip
+    return fitted
 
 
 def _trees(composite: Composite, network: Network) -> list[Junction] | None:

@@ -63,6 +63,15 @@ class Junction:
 Input = Leaf | Junction
 
 
+def leaves_of(each: Input) -> Iterator[Leaf]:
+    """Iterate over the leaves below an input, in the order of the tree; a leaf is its own."""
+    if isinstance(each, Leaf):
+        yield each
+    else:
+        for below in each.inputs:
+            yield from leaves_of(below)
+
+
 def h_value(network: Network, balance: float = BALANCE) -> Weight:
     """Weigh links by cost and delay, each as a share of the largest in the network (the h-function)."""
     most_cost = max((link.cost for link in network.links), default=0.0) or 1.0

@@ -1,4 +1,4 @@
-"""Nodes that push what happens, or keep it until they are asked."""
+"""Nodes of a push and pull plan at run time: they push what happens, or keep it until they are asked."""
 
 from __future__ import annotations
 
@@ -7,161 +7,178 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from whimbrel.sim.pushpull.joining import (
-    Asked,
+from whimbrel.plan.pushpull.plans import Planned
+from whimbrel.plan.pushpull.tree import Input, Leaf, is_negated, leaves_of
+from whimbrel.sim.pushpull.matching import (
     Atom,
     Candidate,
     Candidates,
     Interval,
     MatchBuffer,
     PartialMatch,
+    RequestedTimes,
     joins,
 )
-from whimbrel.sim.pushpull.plan import PUSH, Input, Junction, Leaf, leaves_of
 
 if TYPE_CHECKING:
-    from whimbrel.sim.pushpull.running import Run
+    from whimbrel.sim.pushpull.run import PlanRun
 
 AFTER_ALL_S = 1e-6
 """Who waits for the longest delay waits a moment more, so that what takes just as long has come."""
 
 
 class Node(ABC):
-    """What source and joint have in common: above them is a junction that they push to, or that asks them."""
+    """A node at a broker: the junction above it is pushed what it has, or asks for it."""
 
-    def __init__(self, run: Run, parent: JunctionNode | None, number: int) -> None:
-        self.run, self.parent, self.number = run, parent, number
-        self.is_pushed = parent is None or parent.junction.inputs[number].turn == PUSH
+    def __init__(self, run: PlanRun, at: str, parent: JunctionNode | None, number: int) -> None:
+        self.run, self.at, self.parent, self.number = run, at, parent, number
+        self.is_pushed = parent is None or number in parent.planned.stages[0]
         self.kept = MatchBuffer()
         self.sent: set[tuple[Atom, ...]] = set()
         run.nodes.append(self)
+        run.channel.world.add_volatile(at, self.forget)
 
     @property
     def most_kept(self) -> int:
-        """The most parts that it kept."""
+        """The most partial matches that it kept."""
         return self.kept.most
 
-    def give(self, part: PartialMatch) -> None:
-        """Push a part, or keep it and send it if it has been asked for."""
+    def forget(self) -> None:
+        """Lose what it keeps, as its broker fails without recovery."""
+        self.kept.clear()
+
+    def offer(self, match: PartialMatch) -> None:
+        """Push a partial match, or keep it and send it if it has been asked for."""
         if self.is_pushed:
-            self.send([part], "data")
+            self.send([match], "data")
             return
-        self.kept.add(part)
+        self.kept.add(match)
         self.kept.forget_before(self.run.clock.now - self.run.keep_s)
-        if self.is_asked_for(part):
-            self.send([part], "reply")
+        if self.is_requested(match):
+            self.send([match], "reply")
 
     @abstractmethod
-    def is_asked_for(self, part: PartialMatch) -> bool:
-        """Tell whether a part has been asked for."""
+    def is_requested(self, match: PartialMatch) -> bool:
+        """Tell whether a partial match has been asked for."""
 
-    def send(self, parts: Sequence[PartialMatch], kind: str) -> None:
-        """Send the parts that have not been sent.
+    def send(self, matches: Sequence[PartialMatch], kind: str) -> None:
+        """Send the partial matches that have not been sent.
 
-        Only events travel: who has all events of a part puts it together again, so that one whose events all
+        Only events travel: who has all events of a match puts it together again, so that one whose events all
         went up before costs nothing.
         """
-        new = [part for part in parts if part.atoms not in self.sent]
+        new = [match for match in matches if match.atoms not in self.sent]
         if not new or self.parent is None:
             return
-        self.sent.update(part.atoms for part in new)
-        atoms = {atom for part in new for atom in part.atoms}
+        self.sent.update(match.atoms for match in new)
+        atoms = {atom for match in new for atom in match.atoms}
         take = partial(self.parent.take, self.number, new)
-        self.run.world.carry(self.parent.paths[self.number], atoms, kind, take)
+        self.run.channel.send_events(self.parent.inputs[self.number].path, atoms, kind, take)
 
 
 class SourceNode(Node):
     """A leaf at run time."""
 
-    def __init__(self, run: Run, leaf: Leaf, parent: JunctionNode, number: int) -> None:
-        super().__init__(run, parent, number)
+    def __init__(self, run: PlanRun, leaf: Leaf, parent: JunctionNode, number: int) -> None:
+        super().__init__(run, leaf.part.at, parent, number)
         self.leaf = leaf
-        self.asked = Asked()
+        self.requested = RequestedTimes()
 
-    def is_asked_for(self, part: PartialMatch) -> bool:
+    def is_requested(self, match: PartialMatch) -> bool:
         """Tell whether an event happened at a time that has been asked for."""
-        return self.asked.covers(part)
+        return self.requested.covers(match)
 
     def happen(self, atom: Atom) -> None:
         """Let an event happen."""
-        self.give(PartialMatch(atom[0], atom[0], (atom,)))
+        self.offer(PartialMatch(atom[0], atom[0], (atom,)))
 
     def ask(self, intervals: Sequence[Interval]) -> None:
         """Be asked for what happened, or will happen, at some times."""
-        self.asked.new(intervals)
-        self.send([part for each in intervals for part in self.kept.within(*each)], "reply")
+        self.requested.new(intervals)
+        self.send([match for each in intervals for match in self.kept.within(*each)], "reply")
 
 
 class JunctionNode(Node):
-    """A junction at run time."""
+    """A junction at run time: it joins what comes, stage by stage, and asks for what may complete it."""
 
-    def __init__(self, run: Run, junction: Junction, parent: JunctionNode | None, number: int = 0) -> None:
-        super().__init__(run, parent, number)
-        self.junction = junction
-        self.turns = junction.turns
-        self.turn = {each: turn for turn, group in enumerate(self.turns) for each in group}
-        self.stores = [MatchBuffer() for _ in junction.inputs]
-        self.leaves = [leaves_of(each.child) for each in junction.inputs]
-        self.paths = [run.path(junction, each) for each in junction.inputs]
-        self.requested = [self._requests(each) for each in junction.inputs]
-        self.candidates = Candidates(run.plan.window_s, leaves_of(junction))
-        self.below: list[SourceNode | JunctionNode] = []
-        for below, each in enumerate(junction.inputs):
-            child = each.child
-            made = JunctionNode if isinstance(child, Junction) else SourceNode
-            self.below.append(made(run, child, self, below))  # type: ignore[arg-type]
-
-    def _requests(self, each: Input) -> Asked | Candidates:
-        if isinstance(each.child, Leaf):
-            return Asked()
-        return Candidates(self.run.plan.window_s, leaves_of(each.child))
+    def __init__(
+        self, run: PlanRun, planned: Planned, parent: JunctionNode | None = None, number: int = 0
+    ) -> None:
+        self.planned, self.inputs = planned, planned.junction.inputs
+        super().__init__(run, planned.junction.at, parent, number)
+        window_s = run.composite.window_s
+        self.negated = [n for n, each in enumerate(self.inputs) if is_negated(each)]
+        pushed, *pulled = (
+            tuple(n for n in sorted(stage) if n not in self.negated) for stage in planned.stages
+        )
+        self.stages = (pushed, *(stage for stage in pulled if stage))
+        self.stage_of = {n: place for place, stage in enumerate(self.stages) for n in stage}
+        self.buffers = [MatchBuffer() for _ in self.inputs]
+        self.leaves = [_names(each) for each in self.inputs]
+        self.requested = [
+            RequestedTimes() if isinstance(each, Leaf) else Candidates(window_s, names)
+            for each, names in zip(self.inputs, self.leaves, strict=True)
+        ]
+        self.candidates = Candidates(window_s, _names(planned.junction))
+        self.below: list[SourceNode | JunctionNode] = [
+            SourceNode(run, each, self, n)
+            if isinstance(each, Leaf)
+            else JunctionNode(run, planned.below[n], self, n)
+            for n, each in enumerate(self.inputs)
+        ]
 
     @property
     def most_kept(self) -> int:
-        """The most parts that it kept of one input, or of its own."""
-        return max(self.kept.most, *(store.most for store in self.stores))
+        """The most partial matches that it kept of one input, or of its own."""
+        return max(self.kept.most, *(buffer.most for buffer in self.buffers))
 
-    def take(self, number: int, parts: Sequence[PartialMatch]) -> None:
-        """Take parts of an input: find what they complete, and ask for what they now make possible."""
+    def forget(self) -> None:
+        """Lose what it keeps, as its broker fails without recovery."""
+        super().forget()
+        for buffer in self.buffers:
+            buffer.clear()
+
+    def take(self, number: int, matches: Sequence[PartialMatch]) -> None:
+        """Take what came of an input: find what it completes, and ask for what it now makes possible."""
         if self.parent is None:
-            for part in parts:
-                for atom in part.atoms:
+            for match in matches:
+                for atom in match.atoms:
                     self.run.arrived.setdefault(atom, self.run.clock.now)
-        if self.run.plan.is_any:
-            for part in parts:
-                self._found(part)
+        if self.run.composite.operator == "or":
+            for match in matches:
+                self._found(match)
             return
-        for part in parts:
-            self.stores[number].add(part)
-        self.stores[number].forget_before(self.run.clock.now - self.run.keep_s)
-        if not self.junction.inputs[number].negated:
-            self._advance(number, parts)
+        for match in matches:
+            self.buffers[number].add(match)
+        self.buffers[number].forget_before(self.run.clock.now - self.run.keep_s)
+        if number not in self.negated:
+            self._advance(number, matches)
 
-    def _advance(self, number: int, parts: Sequence[PartialMatch]) -> None:
-        for until in range(self.turn[number], len(self.turns)):
-            known = [other for group in self.turns[: until + 1] for other in group if other != number]
-            stores = [self.stores[other] for other in known]
-            ways = {part: list(joins(self.run.rule, part, stores)) for part in parts}
-            parts = [part for part, found in ways.items() if found]
-            if not parts:
+    def _advance(self, number: int, matches: Sequence[PartialMatch]) -> None:
+        for until in range(self.stage_of[number], len(self.stages)):
+            known = [other for stage in self.stages[: until + 1] for other in stage if other != number]
+            buffers = [self.buffers[other] for other in known]
+            ways = {match: list(joins(self.run.rule, match, buffers)) for match in matches}
+            matches = [match for match, found in ways.items() if found]
+            if not matches:
                 return
             joined = [whole for found in ways.values() for whole in found]
-            if until + 1 == len(self.turns):
+            if until + 1 == len(self.stages):
                 self._complete(joined)
             else:
-                for other in self.turns[until + 1]:
-                    self._request(other, [self._around(each, self.leaves[other]) for each in joined])
+                for other in self.stages[until + 1]:
+                    self._request(other, [self._candidate(each, self.leaves[other]) for each in joined])
 
-    def _around(self, part: PartialMatch, leaves: Sequence[str]) -> Candidate:
-        """Give when an event of each leaf would go with a part."""
+    def _candidate(self, match: PartialMatch, leaves: Sequence[str]) -> Candidate:
+        """Say when an event of each leaf would go with a partial match."""
         rule = self.run.rule
         if rule.place is None:
-            return (rule.around(part),) * len(leaves)
-        return tuple(rule.around(part, (leaf,)) for leaf in leaves)
+            return (rule.reach(match),) * len(leaves)
+        return tuple(rule.reach(match, (leaf,)) for leaf in leaves)
 
-    def is_asked_for(self, part: PartialMatch) -> bool:
-        """Tell whether a part goes with something that has been asked about."""
-        return self.candidates.covers(part)
+    def is_requested(self, match: PartialMatch) -> bool:
+        """Tell whether a partial match goes with something that has been asked about."""
+        return self.candidates.covers(match)
 
     def ask(self, candidates: Sequence[Candidate]) -> None:
         """Be asked what goes with some candidates, now and later.
@@ -172,11 +189,11 @@ class JunctionNode(Node):
         ready = []
         for each in candidates:
             low, high = min(low for low, _ in each), max(high for _, high in each)
-            ready += [part for part in self.kept.within(low, high) if self.candidates.fits(part, each)]
+            ready += [match for match in self.kept.within(low, high) if self.candidates.fits(match, each)]
         self.send(list(dict.fromkeys(ready)), "reply")
-        if not self.turns[0] and len(self.turns) > 1:
-            place = {leaf: place for place, leaf in enumerate(leaves_of(self.junction))}
-            for number in self.turns[1]:
+        if not self.stages[0] and len(self.stages) > 1:
+            place = {leaf: place for place, leaf in enumerate(_names(self.planned.junction))}
+            for number in self.stages[1]:
                 places = [place[leaf] for leaf in self.leaves[number]]
                 self._request(number, [tuple(each[at] for at in places) for each in candidates])
 
@@ -184,43 +201,45 @@ class JunctionNode(Node):
         """Ask an input for what goes with candidates, unless it has been asked for."""
         possible = [each for each in candidates if all(low <= high for low, high in each)]
         child, requested = self.below[number], self.requested[number]
-        if isinstance(child, SourceNode) and isinstance(requested, Asked):
+        if isinstance(child, SourceNode) and isinstance(requested, RequestedTimes):
             intervals = requested.new(interval for (interval,) in possible)
             count, ask = len(intervals), partial(child.ask, intervals)
         elif isinstance(child, JunctionNode) and isinstance(requested, Candidates):
             wanted = requested.new(possible)
             count, ask = len(wanted), partial(child.ask, wanted)
         if count:
-            self.run.world.tell(self.paths[number][::-1], self.run.plan.request_b * count, ask)
+            size_b = self.run.composite.request_b * count
+            self.run.channel.send_request(self.inputs[number].path[::-1], size_b, ask)
 
     def _complete(self, wholes: Sequence[PartialMatch]) -> None:
-        negated = [number for number, each in enumerate(self.junction.inputs) if each.negated]
-        if not negated:
+        if not self.negated:
             for whole in wholes:
                 self._found(whole)
             return
-        wait = 0.0
-        now = self.run.clock.now
-        for number in negated:
-            each = self.junction.inputs[number]
-            wait = max(wait, self.run.wait_s(self.junction, each))
-            if each.turn != PUSH:
+        now, wait_s = self.run.clock.now, 0.0
+        for number in self.negated:
+            is_pulled = number not in self.planned.stages[0]
+            wait_s = max(wait_s, (2 if is_pulled else 1) * self.inputs[number].delay_s)
+            if is_pulled:
                 leaf = self.leaves[number][0]
-                self._request(number, [(self.run.spoiling(whole, leaf),) for whole in wholes])
+                self._request(number, [(self.run.rule.forbidden(whole, leaf),) for whole in wholes])
         for whole in wholes:
-            self.run.settled.setdefault(whole.atoms, now + wait + AFTER_ALL_S)
-            until = max(now + wait, *(self._waits_until(whole, number) for number in negated))
-            self.run.clock.at(until + AFTER_ALL_S, partial(self._if_not_spoiled, whole, negated))
+            self.run.settled.setdefault(whole.atoms, now + wait_s + AFTER_ALL_S)
+            until = max(now + wait_s, *(self._waits_until(whole, number) for number in self.negated))
+            world = self.run.channel.world
+            self.run.clock.at(
+                until + AFTER_ALL_S, partial(world.work_at, self.at, partial(self._unless_negated, whole))
+            )
 
     def _waits_until(self, whole: PartialMatch, number: int) -> float:
-        """Give when the last event that might spoil something, and may still occur, would be here."""
-        _, last = self.run.spoiling(whole, self.leaves[number][0])
-        return last + self.run.delay_s(self.junction, self.junction.inputs[number])
+        """Say when the last negated event that may still occur would be here."""
+        _, last = self.run.rule.forbidden(whole, self.leaves[number][0])
+        return last + self.inputs[number].delay_s
 
-    def _if_not_spoiled(self, whole: PartialMatch, negated: Sequence[int]) -> None:
-        for number in negated:
-            low, high = self.run.spoiling(whole, self.leaves[number][0])
-            if any(low < part.start < high for part in self.stores[number].within(low, high)):
+    def _unless_negated(self, whole: PartialMatch) -> None:
+        for number in self.negated:
+            low, high = self.run.rule.forbidden(whole, self.leaves[number][0])
+            if any(low < match.start < high for match in self.buffers[number].within(low, high)):
                 return
         self._found(whole)
 
@@ -229,4 +248,8 @@ class JunctionNode(Node):
             self.run.settled.setdefault(whole.atoms, self.run.clock.now)
             self.run.found.setdefault(whole.atoms, self.run.clock.now - whole.end)
         else:
-            self.give(whole)
+            self.offer(whole)
+
+
+def _names(each: Input) -> tuple[str, ...]:
+    return tuple(leaf.part.name for leaf in leaves_of(each))

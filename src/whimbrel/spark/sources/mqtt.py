@@ -8,6 +8,7 @@ themselves, so that workers need neither the broker nor the spool.
 
 from __future__ import annotations
 
+import logging
 import queue
 import time
 import uuid
@@ -38,6 +39,7 @@ from whimbrel.spark.sources._message_log import LoggedMessage, MessageLog, unpac
 if TYPE_CHECKING:
     from paho.mqtt.client import Client
 
+_LOG = logging.getLogger(__name__)
 NAME = "whimbrel-mqtt"
 OPTIONS = (
     "host",
@@ -272,6 +274,7 @@ class BrokerLink:
         self._lock = Lock()
         self._processed = max(self.log.first, least)
         self._connection = 0
+        self._is_closing = self._holds_back = False
         self._last_arrival = time.monotonic()
         self._subscribed = Event()
         self._failure: Exception | None = None
@@ -307,6 +310,7 @@ class BrokerLink:
 
     def close(self) -> None:
         """End the connection; the session stays on the broker, which keeps what comes for us."""
+        self._is_closing = True
         self._client.disconnect()
         self._client.loop_stop()
         self._arrived.put(None)
@@ -358,6 +362,12 @@ class BrokerLink:
         with self._lock:
             self._connection += 1
         self._last_arrival = time.monotonic()
+        _LOG.info(
+            "connected to %s:%d, %s; %d messages of before wait to be processed",
+            self._settings.host, self._settings.port,
+            "which kept our session" if flags.session_present else "a new session",
+            self.log.next - self._processed,
+        )  # fmt: skip
         if flags.session_present:
             # Subscribing again would bring all retained messages again.
             self._subscribed.set()
@@ -365,6 +375,10 @@ class BrokerLink:
             client.subscribe(self._settings.topic, self._settings.qos)
 
     def _on_disconnect(self, *_about: object) -> None:
+        if not self._is_closing:
+            _LOG.warning(
+                "lost the connection to %s:%d; trying again", self._settings.host, self._settings.port
+            )
         with self._lock:
             # What was not acknowledged comes again; by then its number may mean another message.
             self._unsent.clear()
@@ -411,7 +425,14 @@ class BrokerLink:
 
     def _acknowledge(self) -> None:
         with self._lock:
-            if self.log.next - self._processed > self._settings.max_buffered:
+            waiting = self.log.next - self._processed
+            holds_back = waiting > self._settings.max_buffered
+            if holds_back and not self._holds_back:
+                _LOG.warning(
+                    "%d messages wait to be processed: the broker is not sent acknowledgements", waiting
+                )
+            self._holds_back = holds_back
+            if holds_back:
                 return
             while self._unsent:
                 connection, mid = self._unsent.popleft()

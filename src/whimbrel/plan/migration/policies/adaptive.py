@@ -45,7 +45,7 @@ def plan_adaptively(problem: MigrationProblem, task: str, hosts: Hosts) -> Uncer
 
 
 def _followed(problem: MigrationProblem, task: str) -> tuple[UncertainPlan, float] | None:
-    """Give the uncertain plan of the mover that sends or gets most, and how many bytes a second."""
+    """Return the uncertain plan of the mover that sends or gets most, and how many bytes a second."""
     found = []
     for name in problem.movers_of(task):
         plan = problem.attachments[name]

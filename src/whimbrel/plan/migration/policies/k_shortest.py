@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from whimbrel.plan.migration.problem import Hosts, MigrationProblem
-from whimbrel.plan.migration.timegraph import Path, TimeGraph
+from whimbrel.plan.migration.time_graph import Path, TimeGraph
 from whimbrel.plan.migration.uncertain import Course, UncertainPlan, from_courses
 
 Floats = npt.NDArray[np.float64]
@@ -90,7 +90,7 @@ def ways_apart(graph: TimeGraph, k: int, deviation: float) -> list[Path]:
 def chances_to_be_cheapest(
     costs: Sequence[float], deviation: float, distribution: Distribution = uniform
 ) -> Floats:
-    """Give the chance of each cost to be the lowest: P_min(X_j), integrated numerically.
+    """Return the chance of each cost to be the lowest: P_min(X_j), integrated numerically.
 
     P_min(X_j) is the integral of P(X_j = y) times the product of P(X_x > y) over all others. Costs lie within
     a share `deviation` of what is given; without one, the lowest ones share the chance.

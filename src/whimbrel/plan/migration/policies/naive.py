@@ -39,7 +39,7 @@ def plan_naively(problem: MigrationProblem, task: str, hosts: Hosts, most: int =
 def certain_problems(
     problem: MigrationProblem, task: str, most: int
 ) -> Iterator[tuple[MigrationProblem, float]]:
-    """Give the problem with combinations of courses of the movers around a task, and the chance of each."""
+    """Return the problem with combinations of courses of the movers around a task, and the chance of each."""
     around = {name: problem.attachments[name] for name in problem.movers_of(task)}
     uncertain = {name: plan for name, plan in around.items() if isinstance(plan, UncertainPlan)}
     for chosen, chance in combinations_of(list(uncertain.values()), most):
@@ -51,7 +51,7 @@ def certain_problems(
 
 
 def combinations_of(plans: Sequence[UncertainPlan], most: int) -> Iterator[tuple[tuple[Ints, ...], float]]:
-    """Give combinations of one course of each plan, and their chances.
+    """Return combinations of one course of each plan, and their chances.
 
     If there are more than `most`, samples of each plan are dealt out to combinations of equal chance (a Latin
     hypercube): the first ones of all combinations would be those of one corner.

@@ -65,7 +65,7 @@ def plan_skewed(
 def shifted(
     problem: MigrationProblem, task: str, hosts: Ints, which: int, before: int, after: int
 ) -> Iterator[Ints]:
-    """Give a plan with one of its migrations earlier and later, as far as there is time for the transfer."""
+    """Yield a plan with one of its migrations earlier and later, as far as there is time for the transfer."""
     moves = changes_of(hosts)
     if which >= len(moves):
         return

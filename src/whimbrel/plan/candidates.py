@@ -1,0 +1,124 @@
+"""Choose the brokers that a plan looks at in a large network: those on the ways, those above, those nearby.
+
+In a tree without limits nothing is lost by that: the best hosts are on the ways between those who send and
+those who want something, since moving every task to the nearest broker on these ways makes no way longer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from heapq import heapify, heappop, heappush
+
+import numpy as np
+
+from whimbrel.plan.network import Network
+from whimbrel.plan.routes import Routes, ShortestPaths
+from whimbrel.plan.timeline import Timeline
+from whimbrel.plan.workload import Workload
+
+SMALL = 200
+"""In a network of at most so many brokers all of them are looked at."""
+MORE = 100
+"""How many brokers that could run a task are looked at besides those on the ways and above them."""
+SEARCHES = 32
+"""Ways between more places than this are looked for from some of them only."""
+
+
+def candidate_brokers(
+    workload: Workload,
+    routes: Routes,
+    *,
+    more: int = MORE,
+    small: int = SMALL,
+    also: Iterable[str] = (),
+) -> tuple[str, ...] | None:
+    """Return the brokers on the ways between feeds and deliveries, those above them, and the nearest others.
+
+    None stands for all: the network is small, or what is to be connected is not.
+
+    Parameters
+    ----------
+    routes
+        Ways through the network, by what the plan keeps small.
+    more
+        How many others there are, not counted those that could run none of the tasks.
+    also
+        Brokers to take with the ways.
+    """
+    network = routes.network
+    if len(network.brokers) <= max(small, more):
+        return None
+    line = Timeline(workload, network, {})
+    ends = [*(feed.at for feed in workload.feeds), *(each.at for each in workload.deliveries)]
+    named = [*(broker for at in ends for _, broker in line.place(at)), *also]
+    places = list(dict.fromkeys(network.number[name] for name in named))
+    if not places:
+        return None
+    first = routes.from_number(places[0])
+    if any(first.hops[place] < 0 for place in places):
+        return None
+    chosen = {place for start in _starts(routes, places) for place in _on_ways(start, places)}
+    above = {number for place in chosen for number in _above(network, place) if first.hops[number] >= 0}
+    chosen |= set(_on_ways(first, sorted(above)))
+    chosen |= _nearest(routes, chosen, more, _can_host(workload, network))
+    return tuple(network.brokers[number].name for number in sorted(chosen))
+
+
+def _starts(routes: Routes, places: list[int]) -> list[ShortestPaths]:
+    """Return the ways from the places; from one if there is but one way between any two."""
+    if routes.is_tree:
+        return [routes.from_number(places[0])]
+    step = -(-len(places) // SEARCHES)
+    # What is wanted somewhere comes last, and everything goes there.
+    return [routes.from_number(place) for place in places[::-step]]
+
+
+def _on_ways(ways: ShortestPaths, places: Iterable[int]) -> set[int]:
+    found: set[int] = set()
+    for place in places:
+        at = place
+        while at >= 0 and at not in found:
+            found.add(at)
+            at = int(ways.before[at])
+    return found
+
+
+def _above(network: Network, number: int) -> list[int]:
+    """Return the brokers above one in the hierarchy that the network names."""
+    found: list[int] = []
+    parent = network.brokers[number].parent
+    while parent is not None and network.number[parent] not in found:
+        found.append(network.number[parent])
+        parent = network.brokers[found[-1]].parent
+    return found
+
+
+def _can_host(workload: Workload, network: Network) -> list[bool]:
+    """Tell of each broker whether it could run any of the tasks, if it were alone there."""
+    needs = [(task.work, task.fixed_b + task.window_b) for task in workload.tasks] or [(0.0, 0.0)]
+    capacity = np.array([broker.capacity for broker in network.brokers])
+    storage = np.array([broker.storage_b for broker in network.brokers])
+    fits = np.zeros(len(capacity), np.bool_)
+    for work, state in dict.fromkeys(needs):
+        fits |= (capacity >= work) & (storage >= state)
+    return [bool(each) for each in fits]
+
+
+def _nearest(routes: Routes, inside: set[int], more: int, can_host: list[bool]) -> set[int]:
+    """Return the brokers that are nearest to some: as many that could run a task, and those on the ways."""
+    found: set[int] = set()
+    waiting = [(0.0, 0, number) for number in inside]
+    heapify(waiting)
+    count, done = 0, set()
+    while waiting and count < more:
+        weight, hops, at = heappop(waiting)
+        if at in done:
+            continue
+        done.add(at)
+        if at not in inside:
+            found.add(at)
+            count += can_host[at]
+        for to, added in routes.steps(at):
+            if to not in done:
+                heappush(waiting, (weight + added, hops + 1, to))
+    return found

@@ -1,0 +1,263 @@
+"""Plan hosts that change over time, where sources or consumers move: MigCEP on a user's network.
+
+The tracks of the movers say where they are when, so the plan looks ahead over all of them. Its time is cut
+into steps; `whimbrel.plan.migration` finds the hosts of each. What is found is judged by
+`whimbrel.plan.cost.evaluate`, which looks at the very moments at which movers cross borders, against the best
+hosts that stay: whichever costs less and asks too much of nobody is the plan.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from whimbrel.errors import NetworkError, NoPlanError
+from whimbrel.plan.cost import Costs, Objective, evaluate, violations
+from whimbrel.plan.migration.attachments import attached
+from whimbrel.plan.migration.baselines import follow_greedily
+from whimbrel.plan.migration.horizon import Horizon
+from whimbrel.plan.migration.itinerary import Itinerary, Rival
+from whimbrel.plan.migration.local_search import improve, plan_migrations
+from whimbrel.plan.migration.plan import Ints, MigrationPlan, changes_of
+from whimbrel.plan.migration.problem import MigrationProblem
+from whimbrel.plan.migration.schedule import schedule
+from whimbrel.plan.network import Network
+from whimbrel.plan.placement import Placement
+from whimbrel.plan.planners import plan_exact, plan_greedy
+from whimbrel.plan.timeline import Timeline, at_time
+from whimbrel.plan.tracks import Track
+from whimbrel.plan.units import in_seconds
+from whimbrel.plan.workload import Workload
+
+Steps = dict[str, tuple[tuple[float, str], ...]]
+"""For every task its brokers, each with the time from which on it is there."""
+
+FEW_STEPS = 300
+"""Unless the step is given, time is cut into at most so many steps."""
+NICE_S = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 21600, 43200, 86400)
+MOST_CELLS = 1_000_000
+"""Steps times brokers that a plan may have."""
+FEW_CELLS = 60_000
+"""Steps times brokers times tasks up to which tasks are planned in pairs, too."""
+MOST_BROKERS = 1_500
+FEW_CHOICES = 150
+"""Up to so many tasks times brokers, the hosts that stay are the best there are."""
+FOLLOW_S = 5.0
+"""How often those that follow greedily look where it is best."""
+
+
+def plan_along_tracks(
+    workload: Workload,
+    network: Network,
+    objective: Objective = Objective.BDP,
+    *,
+    step_s: float | None = None,
+    ahead_s: float | None = None,
+) -> Itinerary | Placement:
+    """Plan where each task is when, along the tracks of the movers; hosts that stay, if nothing moves.
+
+    It keeps the bandwidth-delay product small, whatever the objective.
+
+    Parameters
+    ----------
+    step_s
+        The longest time between two moments at which tasks may start on another broker; None: such that there
+        are at most 300 of them.
+    ahead_s
+        How far to look; None: to the end of the last track.
+
+    Raises
+    ------
+    NoPlanError
+        If all that was found asks too much; the error tells what.
+    NetworkError
+        If there are too many steps and brokers to plan with.
+    """
+    alone = "the planner migrate keeps the bandwidth-delay product small, and nothing else"
+    notes = () if objective is Objective.BDP else (alone,)
+    if ahead_s is not None:
+        _check_time(ahead_s, ahead_s)
+        network = _until(network, ahead_s)
+    if not _moving(workload, network):
+        found, _ = _staying(workload, network)
+        if isinstance(found, NoPlanError):
+            raise found
+        nothing = "nothing that sends or receives moves, so tasks stay where they are"
+        return Placement(
+            workload, network, found.hosts, Objective.BDP, "migrate", found.costs, (nothing, *notes)
+        )
+    horizon = _horizon(workload, network, step_s)
+    return _Mover(workload, network, horizon).plan(notes)
+
+
+def _moving(workload: Workload, network: Network) -> list[str]:
+    """Name the movers that send or receive, and go anywhere."""
+    ends = [feed.at for feed in workload.feeds] + [delivery.at for delivery in workload.deliveries]
+    line = Timeline(workload, network, {})
+    return [at for at in dict.fromkeys(ends) if at in network.mover and len(line.place(at)) > 1]
+
+
+def _check_time(until_s: float, step_s: float) -> None:
+    if not (0 < step_s < math.inf and 0 < until_s < math.inf):
+        raise NetworkError(
+            f"{in_seconds(until_s)} in steps of {in_seconds(step_s)} is no time to plan for",
+            "give a step above 0 and a time to look ahead above 0",
+        )
+
+
+def _horizon(workload: Workload, network: Network, step_s: float | None) -> Horizon:
+    until = Timeline(workload, network, {}).until_s
+    nice = (each for each in NICE_S if until / each <= FEW_STEPS)
+    step = next(nice, until / FEW_STEPS) if step_s is None else step_s
+    _check_time(until, step)
+    first = min((mover.track[0][0] for mover in network.movers if mover.track), default=0.0)
+    if step > until - first:
+        raise NetworkError(
+            f"all tracks lie between {first:,.0f} s and {until:,.0f} s, in one step of {in_seconds(step)}",
+            "give times since the start, so that the tracks begin near 0, or a shorter step (--step)",
+        )
+    steps, brokers = max(1, math.ceil(until / step - 1e-9)), len(network.brokers)
+    if steps * brokers > MOST_CELLS:
+        raise NetworkError(
+            f"{in_seconds(until)} in steps of {in_seconds(step)} on {brokers} brokers are "
+            f"{steps * brokers:,} choices for each task, and {MOST_CELLS:,} can be planned",
+            "take longer steps (--step), look less far ahead (--ahead), or plan for a part of the network",
+        )
+    if brokers > MOST_BROKERS:
+        raise NetworkError(
+            f"migrations can be planned on {MOST_BROKERS:,} brokers, and there are {brokers:,}",
+            "plan for the part of the network in which the movers are, or for hosts that stay: greedy",
+        )
+    return Horizon(steps, until / steps)
+
+
+def _until(network: Network, end_s: float) -> Network:
+    """Return the network with tracks that end at a time: cut off there, or standing still until then."""
+    return replace(
+        network, movers=tuple(replace(each, track=_cut(each.track, end_s)) for each in network.movers)
+    )
+
+
+def _cut(track: Track, end_s: float) -> Track:
+    if not track:
+        return track
+    times, xs, ys = np.array(track, float).T
+    if end_s <= times[0]:
+        return track[:1]
+    last = (end_s, float(np.interp(end_s, times, xs)), float(np.interp(end_s, times, ys)))
+    return (*(point for point in track if point[0] < end_s), last)
+
+
+def _staying(workload: Workload, network: Network) -> tuple[Placement | NoPlanError, str]:
+    """Find the best hosts that stay, and name who found them; an error if there are none."""
+    is_small = len(workload.tasks) * len(network.brokers) <= FEW_CHOICES
+    planner, name = (plan_exact, "exact") if is_small else (plan_greedy, "greedy")
+    try:
+        return planner(workload, network, Objective.BDP), name
+    except NoPlanError as error:
+        return error, name
+
+
+class _Mover:
+    """One workload on one network, over one horizon."""
+
+    def __init__(self, workload: Workload, network: Network, horizon: Horizon) -> None:
+        self.workload, self.network, self.horizon = workload, network, horizon
+        self.problem = MigrationProblem(network, workload, horizon, self._attachments())
+
+    def plan(self, notes: tuple[str, ...]) -> Itinerary:
+        """Take the cheapest hosts that ask too much of nobody."""
+        staying, stayer = _staying(self.workload, self.network)
+        found = self._candidates(staying)
+        judged = [(self._costs(hosts), hosts) for hosts in found]
+        fitting = [
+            (costs, hosts) for costs, hosts in judged if not violations(self.workload, self.network, costs)
+        ]
+        if not fitting:
+            self._give_up(judged[0][0])
+        costs, hosts = min(fitting, key=lambda each: each[0].total.bdp_b)
+        rivals = tuple(self._rivals(staying, stayer, hosts))
+        steps = self._steps(hosts)
+        actions = schedule(self.problem.plans(hosts).values(), self.workload, self.network)
+        return Itinerary(
+            self.workload, self.network, self.horizon, steps, costs, tuple(actions), rivals, notes
+        )
+
+    def _attachments(self) -> dict[str, MigrationPlan]:
+        """Say to which broker each mover is connected in each step: as the cost model does."""
+        line = Timeline(self.workload, self.network, {})
+        number, found = self.network.number, {}
+        ends = [feed.at for feed in self.workload.feeds]
+        ends += [delivery.at for delivery in self.workload.deliveries]
+        for name in dict.fromkeys(ends):
+            if name in self.network.mover:
+                steps = line.place(name)
+                # Where a mover is for most of a step counts, which the middle tells.
+                middles = self.horizon.times_s + self.horizon.step_s / 2
+                hosts = np.array([number[at_time(steps, float(time))] for time in middles], np.int64)
+                found[name] = attached(name, self.horizon, hosts)
+        return found
+
+    def _candidates(self, staying: Placement | NoPlanError) -> list[dict[str, Ints]]:
+        """Return the plans to choose from: those of MigCEP, from several beginnings, and staying."""
+        found: list[dict[str, Ints]] = []
+        try:
+            found.append(plan_migrations(self.problem, pairs=self._is_small))
+        except NoPlanError:
+            if isinstance(staying, NoPlanError):
+                raise
+        if isinstance(staying, Placement):
+            fixed = self._fixed(staying.hosts)
+            found += [improve(self.problem, fixed, pairs=self._is_small), fixed]
+        return found
+
+    @property
+    def _is_small(self) -> bool:
+        """Tell whether there is time to plan tasks in pairs, too."""
+        return self.horizon.steps * len(self.network.brokers) * len(self.workload.tasks) <= FEW_CELLS
+
+    def _fixed(self, hosts: Mapping[str, str]) -> dict[str, Ints]:
+        number = self.network.number
+        return {
+            name: np.full(self.horizon.steps, self.problem.position(number[host]))
+            for name, host in hosts.items()
+        }
+
+    def _steps(self, hosts: Mapping[str, Ints]) -> Steps:
+        found = {}
+        for name, row in hosts.items():
+            starts = [0, *changes_of(row).tolist()]
+            brokers = [self.network.brokers[int(self.problem.numbers[row[step]])].name for step in starts]
+            times = [self.horizon.time_s(step) for step in starts]
+            found[name] = tuple(zip(times, brokers, strict=True))
+        return found
+
+    def _costs(self, hosts: Mapping[str, Ints]) -> Costs:
+        return evaluate(self.workload, self.network, self._steps(hosts), until_s=self.horizon.end_s)
+
+    def _rivals(
+        self, staying: Placement | NoPlanError, stayer: str, hosts: Mapping[str, Ints]
+    ) -> list[Rival]:
+        """Tell what it costs to stay, and to go where it is best now."""
+        if isinstance(staying, Placement):
+            rivals = [
+                Rival("stay", f"the best hosts that stay ({stayer})", self._costs(self._fixed(staying.hosts)))
+            ]
+            start: Mapping[str, str] = staying.hosts
+        else:
+            rivals = []
+            start = {name: steps[0][1] for name, steps in self._steps(hosts).items()}
+        begun = MigrationProblem(
+            self.network, self.workload, self.horizon, self._attachments(), start, routes=self.problem.routes
+        )
+        every = max(FOLLOW_S, self.horizon.step_s)
+        words = f"going to the best broker every {in_seconds(every)}"
+        return [*rivals, Rival("follow", words, self._costs(follow_greedily(begun, every)))]
+
+    def _give_up(self, costs: Costs) -> None:
+        problems = violations(self.workload, self.network, costs)
+        lines = "".join(f"\n  - {problem}" for problem in problems)
+        raise NoPlanError(f"no way was found to satisfy everything; with moves (planner migrate):{lines}")

@@ -1,0 +1,69 @@
+"""Plan again where a plan is in time only as long as links and brokers are idle.
+
+Planners add up the delays of an idle network, because they have to judge single moves. What streams wait for
+each other is known of whole plans only. So if a plan is late when links are busy, it is planned again with as
+much less time as its deliveries waited, a few times.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from functools import wraps
+from typing import Any
+
+from whimbrel.errors import NoPlanError
+from whimbrel.plan.cost import Costs, is_more
+from whimbrel.plan.network import Network
+from whimbrel.plan.placement import Placement
+from whimbrel.plan.workload import Workload
+
+ROUNDS = 5
+"""How often a plan is made in all."""
+NOTE = (
+    "some plans would be late when links or brokers are busy; a cheaper one that is not may have been missed"
+)
+
+
+def with_queueing_slack(planner: Callable[..., Placement]) -> Callable[..., Placement]:
+    """Let a planner try again with less time, where what it finds is late only when links are busy."""
+
+    @wraps(planner)
+    def plan(workload: Workload, network: Network, *rest: Any, **named: Any) -> Placement:
+        tried, first = workload, None
+        for _ in range(ROUNDS):
+            try:
+                found = planner(tried, network, *rest, **named)
+            except NoPlanError as error:
+                first = first or error
+                tighter = tightened(tried, error.costs)
+                if tighter is None:
+                    break
+                tried = tighter
+            else:
+                if tried is workload:
+                    return found
+                return replace(found, workload=workload, notes=(*found.notes, NOTE))
+        assert first is not None
+        raise first
+
+    return plan
+
+
+def tightened(workload: Workload, costs: Costs | None) -> Workload | None:
+    """Let planners spare what late deliveries waited; None if that is not what is wrong."""
+    if costs is None:
+        return None
+    idle = zip(workload.deliveries, costs.delays_s, strict=True)
+    if any(is_more(delay, delivery.latency_s) for delivery, delay in idle):
+        return None  # less time would not help
+    found = []
+    for delivery, delay, bound in zip(workload.deliveries, costs.delays_s, costs.bounds_s, strict=True):
+        spare = delivery.spare_s
+        if is_more(bound, delivery.latency_s) and math.isfinite(bound):
+            spare = max(spare, bound - delay)
+        found.append(replace(delivery, spare_s=spare))
+    if tuple(found) == workload.deliveries:
+        return None
+    return replace(workload, deliveries=tuple(found))
