@@ -18,7 +18,7 @@ from tests.reference.strategies import arrivals, cuts, expected
 from tests.reference.tables import event_table
 
 import whimbrel as wb
-from whimbrel.engine import encounters, motion
+from whimbrel.engine.operators import encounter, motion
 from whimbrel.engine.region_distances import WatchedRegions
 from whimbrel.graph.operators.encounter import Encounter
 from whimbrel.graph.query import Query
@@ -260,8 +260,8 @@ def test_queries_that_look_for_the_same_motions_find_what_each_finds_alone():
 # What is kept, and what is let go of.
 
 
-def runtime(session: wb.Session) -> motion.MotionOperator | encounters.EncounterOperator:
-    kinds = (motion.MotionOperator, encounters.EncounterOperator)
+def runtime(session: wb.Session) -> motion.MotionOperator | encounter.EncounterOperator:
+    kinds = (motion.MotionOperator, encounter.EncounterOperator)
     pipelines = session._pipelines.values()
     (found,) = (each for p in pipelines for each in p.runtimes.values() if isinstance(each, kinds))
     return found
@@ -281,7 +281,7 @@ def test_movers_that_are_gone_are_forgotten(monkeypatch, phrase):
 
 
 def test_encounters_that_are_over_are_forgotten(monkeypatch):
-    monkeypatch.setattr(encounters, "TIDY_FROM", 16)
+    monkeypatch.setattr(encounter, "TIDY_FROM", 16)
     text = "define D detect T as a comes within 3 m of T as b fresh 5 s"
     rows = [trip(2 * (n // 4) + n % 2, n, [0.0, 9.0, 0.0, 1.0][n % 4]) for n in range(160)]
     found, largest = run_one_by_one(text, rows)
@@ -301,7 +301,5 @@ def run_one_by_one(text: str, rows: list[dict]) -> tuple[list, int]:
     for row in rows:
         found += session.push([row]).column("events").to_pylist()
         running = runtime(session)
-        largest = max(
-            largest, len(running.keys if isinstance(running, motion.MotionOperator) else running.movers)
-        )
+        largest = max(largest, len(running.keys))
     return found + session.close().column("events").to_pylist(), largest

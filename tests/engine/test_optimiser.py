@@ -18,7 +18,7 @@ from tests.reference.tables import event_table
 
 import whimbrel as wb
 from whimbrel import detect
-from whimbrel.engine.join_pattern import JoinPatternOperator
+from whimbrel.engine.operators.join_pattern import JoinPatternOperator
 from whimbrel.graph.binding import Tie, binding_order, usual_order
 from whimbrel.graph.operators import Graph, JoinPattern, Operator
 from whimbrel.graph.query import Query
@@ -53,7 +53,7 @@ def test_long_patterns_are_bound_as_usual():
 def test_the_order_of_binding_changes_nothing(data, graph, events):
     usual = detect(Query(graph), event_table(events))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("whimbrel.engine.join_pattern.binding_order", lambda trigger, before, *_: [
+        patch.setattr("whimbrel.engine.operators.join_pattern.binding_order", lambda trigger, before, *_: [
             trigger, *data.draw(st.permutations([n for n in range(len(before)) if n != trigger]))
         ])  # fmt: skip
         found = detect(Query(graph), event_table(events))

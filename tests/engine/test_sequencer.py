@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import whimbrel as wb
-from whimbrel.engine import step_pattern
+from whimbrel.engine.operators import step_pattern
 
 
 @pytest.fixture

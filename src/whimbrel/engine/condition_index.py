@@ -23,10 +23,10 @@ from whimbrel.engine.evaluate import true_rows
 from whimbrel.engine.region_index import RegionTests, place
 from whimbrel.engine.streams import ExecutionContext, OperatorStream, RowsFrame
 from whimbrel.engine.values import Column, FloatArray, Int64Array, decoded
-from whimbrel.graph.expressions import Attribute, Binary, Call, Expr, Literal, conjunction, conjuncts
+from whimbrel.graph.clauses import Between, Comparison, read_clause
+from whimbrel.graph.expressions import Attribute, Expr, Literal, conjunction, conjuncts
 from whimbrel.model.schema import Type
 
-_FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "="}
 FEW = 4
 """Fewer events than this look for the tests that they may pass; of more, each test looks for its events."""
 
@@ -300,39 +300,29 @@ def _one_by_one(tests: list[IndexedTest], frame: RowsFrame) -> Iterator[tuple[In
 
 def equality(clause: Expr) -> tuple[str, Any] | None:
     """Read `attribute = constant`."""
-    found = _comparison(clause)
-    return (found[0], found[2]) if found is not None and found[1] == "=" else None
+    match read_clause(clause):
+        case Comparison(Attribute(None, name), "=", Literal(value, kind)) if _is_indexed(value, kind):
+            return name, value
+    return None
 
 
 def interval(clause: Expr) -> tuple[str, ValueInterval] | None:
     """Read a comparison of an attribute with a number, or `between`, as a range."""
-    match clause:
-        case Call("between", (Attribute(None, name), Literal(low, _), Literal(high, _))):
-            if _is_number(low) and _is_number(high):
-                return name, ValueInterval(low, high)  # type: ignore[arg-type]
-            return None
-    found = _comparison(clause)
-    if found is None or not _is_number(found[2]):
-        return None
-    name, operator, bound = found
-    if operator in (">", ">="):
-        return name, ValueInterval(low=bound, low_closed=operator == ">=")
-    if operator in ("<", "<="):
-        return name, ValueInterval(high=bound, high_closed=operator == "<=")
+    match read_clause(clause):
+        case Between(Attribute(None, name), low, high) if _is_number(low.value) and _is_number(high.value):
+            return name, ValueInterval(low.value, high.value)  # type: ignore[arg-type]
+        case Comparison(Attribute(None, name), ("<" | "<=" | ">" | ">=") as operator, bound):
+            if not _is_number(bound.value) or not _is_indexed(bound.value, bound.type):
+                return None
+            closed = operator.endswith("=")
+            if operator.startswith(">"):
+                return name, ValueInterval(low=bound.value, low_closed=closed)  # type: ignore[arg-type]
+            return name, ValueInterval(high=bound.value, high_closed=closed)  # type: ignore[arg-type]
     return None
 
 
-def _comparison(clause: Expr) -> tuple[str, str, Any] | None:
-    match clause:
-        case Binary(operator, Attribute(None, name), Literal(value, kind)) if operator in _FLIPPED:
-            pass
-        case Binary(operator, Literal(value, kind), Attribute(None, name)) if operator in _FLIPPED:
-            operator = _FLIPPED[operator]
-        case _:
-            return None
-    if value is None or kind in (Type.TIMESTAMP, Type.DURATION):
-        return None
-    return name, operator, value
+def _is_indexed(value: object, kind: Type | None) -> bool:
+    return value is not None and kind not in (Type.TIMESTAMP, Type.DURATION)
 
 
 def _is_number(value: object) -> bool:

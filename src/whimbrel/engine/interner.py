@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from math import prod
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from whimbrel.engine.row_store import different
+from whimbrel.engine.snapshot import Blocks
 from whimbrel.engine.values import Column, Int64Array, decoded
 from whimbrel.model.schema import Type
 
@@ -61,6 +62,10 @@ class Interner:
             codes = list(map(self._codes.get, values))
         return np.array(codes, np.int64)
 
+    def codes_of(self, columns: list[Column]) -> Int64Array:
+        """Give one code for every different value of a column, or row of several."""
+        return self.codes(columns[0]) if len(columns) == 1 else self.row_codes(columns)
+
     def row_codes(self, columns: list[Column]) -> Int64Array:
         """Give one code for every different row of several columns."""
         encoded = [_with_null(column) for column in columns]
@@ -91,12 +96,18 @@ class Interner:
         """Give the values in the order of their codes."""
         return list(self._codes)
 
-    @classmethod
-    def of(cls, values: list[Any]) -> Self:
-        """Make an interner that gives `values` the codes 0, 1, 2, ..."""
-        made = cls()
-        made._codes = {_hashable(value): code for code, value in enumerate(values)}
-        return made
+    def restore(self, values: list[Any]) -> None:
+        """Let `values` have the codes 0, 1, 2, ..., and nothing else a code."""
+        self._last = None
+        self._codes = {_hashable(value): code for code, value in enumerate(values)}
+
+    def save(self, blocks: Blocks, name: str) -> None:
+        """Write the values in the order of their codes."""
+        blocks.put_json(name, self.values())
+
+    def load(self, blocks: Blocks, name: str) -> None:
+        """Read what `save` wrote."""
+        self.restore(blocks.json(name))
 
 
 class Texts(Interner):

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from whimbrel.engine.snapshot import Blocks
-from whimbrel.engine.streams import CASE, WINDOW, ExecutionContext, OperatorStream, RowsFrame
+from whimbrel.engine.arrays import NO_ROWS
+from whimbrel.engine.identity import HashArray, row_hashes
+from whimbrel.engine.row_store import Lineage
+from whimbrel.engine.saved_state import SavedState
+from whimbrel.engine.streams import CASE, WINDOW, ExecutionContext, OperatorStream, RowsFrame, identities
 from whimbrel.engine.total_order import numbered
-from whimbrel.engine.values import Int64Array, decoded
+from whimbrel.engine.values import BoolArray, Int64Array, decoded
+from whimbrel.graph.policies import WHOLE, Partitioning
 from whimbrel.model.schema import Type
 
 MaskArray = npt.NDArray[np.uint64]
-_NONE = np.zeros(0, np.int64)
+Places = Int64Array | slice
+"""Which of some rows: all of them is a slice, which copies nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,48 +41,94 @@ class OrderedBatch:
         """Give some of the events."""
         return OrderedBatch(*(getattr(self, name)[places] for name in self.__slots__))
 
+    def fits(self, slot: int) -> BoolArray:
+        """Tell which events are of one input."""
+        return (self.mask >> np.uint64(slot)) & np.uint64(1) == 1
 
-def _empty() -> OrderedBatch:
-    return OrderedBatch(_NONE, _NONE, np.zeros(0, np.uint64), _NONE, _NONE)
+
+EMPTY = OrderedBatch(NO_ROWS, NO_ROWS, np.zeros(0, np.uint64), NO_ROWS, NO_ROWS)
 
 
-class OrderedInputs:
+class OrderedInputs(SavedState):
     """Collects what is new in several input streams.
 
     Inputs that are selections of one stream share its rows: an event that fits two inputs arrives
     once, with two bits set. Events later than the slowest input's watermark are held back.
     """
 
-    def __init__(self, context: ExecutionContext, inputs: list[OperatorStream]) -> None:
+    state: ClassVar = ("held",)
+
+    def __init__(
+        self, context: ExecutionContext, inputs: list[OperatorStream], partitioning: Partitioning = WHOLE
+    ) -> None:
         self.context = context
         self.inputs = inputs
+        self.partitioning = partitioning
         stores: dict[int, OperatorStream] = {}
         for stream in inputs:
             stores.setdefault(id(stream.store), stream)
         self.roots: list[OperatorStream] = list(stores.values())
         numbers = {key: number for number, key in enumerate(stores)}
         self._root_of = [numbers[id(stream.store)] for stream in inputs]
-        self.held = _empty()
+        self.held = EMPTY
 
     @property
     def watermark(self) -> int:
         """Up to which time every input is complete."""
         return min(stream.watermark for stream in self.inputs)
 
-    def save(self, blocks: Blocks, name: str) -> None:
-        """Write the events that are held back."""
-        blocks.put_arrays(name, {field: getattr(self.held, field) for field in OrderedBatch.__slots__})
+    # -- events of several streams -----------------------------------------------------------------------
 
-    def load(self, blocks: Blocks, name: str) -> None:
-        """Read what `save` wrote."""
-        self.held = OrderedBatch(**blocks.arrays(name))
+    def by_root(self, root: Int64Array, row: Int64Array) -> Iterator[tuple[Places, int, Int64Array]]:
+        """Part rows by the stream they are of: their places, its number, and their numbers there."""
+        if len(self.roots) == 1:
+            if len(row):
+                yield slice(None), 0, row
+            return
+        for number in range(len(self.roots)):
+            at = np.flatnonzero(root == number)
+            if len(at):
+                yield at, number, row[at]
+
+    def frames(self, root: Int64Array, row: Int64Array) -> Iterator[tuple[Places, RowsFrame]]:
+        """Part rows by the stream they are of, as expressions see them."""
+        for at, number, rows in self.by_root(root, row):
+            yield at, RowsFrame(self.context, self.roots[number], rows, None, self.partitioning)
+
+    def lineage(self, root: Int64Array, row: Int64Array) -> Lineage:
+        """Give the atomic events below some rows."""
+        pieces, places = [], []
+        for at, number, rows in self.by_root(root, row):
+            pieces.append(self.roots[number].store.lineage(rows))
+            places.append(at)
+        if not pieces:
+            return Lineage(np.zeros(1, np.int64), NO_ROWS)
+        if len(pieces) == 1:
+            return pieces[0]
+        return Lineage.concat(pieces).take(order_of(places))
+
+    def hashes(self, root: Int64Array, row: Int64Array) -> tuple[HashArray, HashArray]:
+        """Hash some rows."""
+        high, low = np.empty(len(row), np.uint64), np.empty(len(row), np.uint64)
+        for at, number, rows in self.by_root(root, row):
+            high[at], low[at] = row_hashes(self.context, self.roots[number], rows)
+        return high, low
+
+    def identities(self, root: Int64Array, row: Int64Array) -> Int64Array:
+        """Give rows numbers, the same whatever stream an event came by."""
+        found = np.empty(len(row), np.int64)
+        for at, number, rows in self.by_root(root, row):
+            found[at] = identities(self.context, self.roots[number], rows)
+        return found
+
+    # -- what is new ---------------------------------------------------------------------------------------
 
     def collect(self) -> OrderedBatch:
         """Give the events that can be processed now."""
         found = [self._of_root(number) for number in range(len(self.roots))]
         found = [arrived for arrived in [self.held, *found] if len(arrived)]
         if not found:
-            return _empty()
+            return EMPTY
         if len(found) == 1 and self._is_ordered():
             arrived = found[0]
         else:
@@ -83,7 +136,7 @@ class OrderedInputs:
             arrived = arrived.take(self.total_order(arrived))
         ready = int(np.searchsorted(arrived.end, self.watermark, side="right"))
         if ready == len(arrived):
-            self.held = _empty()
+            self.held = EMPTY
             return arrived
         self.held = arrived.take(np.arange(ready, len(arrived)))
         return arrived.take(np.arange(ready))
@@ -99,7 +152,7 @@ class OrderedInputs:
             if self._root_of[slot] == number and len(s.new)
         ]
         if not bits:
-            return _empty()
+            return EMPTY
         rows, mask = _with_bits(bits)
         start, end = self.roots[number].store.spans(rows)
         return OrderedBatch(np.full(len(rows), number, np.int64), rows, mask, start, end)
@@ -163,6 +216,11 @@ class OrderedInputs:
     def _maker(self, stream: OperatorStream) -> str:
         """Name what made the events of a stream; atomic events come first."""
         return "" if stream.store is self.context.atoms.store else stream.event_type or stream.name
+
+
+def order_of(places: list[Places]) -> Int64Array:
+    """Give the order that brings the pieces of several streams, one after the other, to their places."""
+    return np.argsort(np.concatenate([at for at in places if not isinstance(at, slice)]), kind="stable")
 
 
 def joined(found: list[OrderedBatch]) -> OrderedBatch:

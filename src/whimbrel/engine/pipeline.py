@@ -4,46 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from hashlib import sha256
-from typing import Protocol
+from typing import Any, ClassVar
 
-import numpy as np
 import pyarrow as pa
 
-from whimbrel.engine.aggregator import AggregateOperator
-from whimbrel.engine.condition_templates import rows_passing
-from whimbrel.engine.deriver import DeriveOperator
-from whimbrel.engine.encounters import EncounterOperator
-from whimbrel.engine.environment import CustomRuntime
-from whimbrel.engine.join_pattern import JoinPatternOperator
-from whimbrel.engine.merger import MergeOperator, UnionOperator
-from whimbrel.engine.motion import MotionOperator
-from whimbrel.engine.receiver import ReceiveOperator
-from whimbrel.engine.repeater import RepeatOperator
+from whimbrel.engine.arrays import NO_ROWS
+from whimbrel.engine.observer import Observer
+from whimbrel.engine.operators.base import OperatorSetup, RunningOperator
+from whimbrel.engine.operators.registry import KINDS, Kinds, looks_back, start
 from whimbrel.engine.required_columns import RequiredColumns
 from whimbrel.engine.row_store import RowStore
-from whimbrel.engine.snapshot import Blocks, load_store, save_store
+from whimbrel.engine.snapshot import Blocks
 from whimbrel.engine.source_events import Selector, SourceEvents
-from whimbrel.engine.step_pattern import StepPatternOperator, TimeoutOperator
 from whimbrel.engine.streams import ExecutionContext, OperatorStream
 from whimbrel.engine.values import Int64Array
-from whimbrel.errors import QueryError, StateError
+from whimbrel.errors import StateError
 from whimbrel.graph.expressions import Call, Expr, children
 from whimbrel.graph.functions import Function
-from whimbrel.graph.operators import (
-    Aggregate,
-    Custom,
-    Derive,
-    Filter,
-    Graph,
-    JoinPattern,
-    Merge,
-    Operator,
-    Repeat,
-    Source,
-)
-from whimbrel.graph.operators.encounter import Encounter
-from whimbrel.graph.operators.motion import Motion
-from whimbrel.graph.operators.step_pattern import StepPattern, TimedOut
+from whimbrel.graph.operators import Graph, Operator, Source
 from whimbrel.graph.passes import PASSES, Pass, rewrite
 from whimbrel.graph.query import Query
 from whimbrel.graph.reach import reach
@@ -53,69 +31,11 @@ from whimbrel.graph.wiring import readers
 from whimbrel.model.time import END_OF_TIME
 
 
-class RunningOperator(Protocol):
-    """An operator at run time."""
-
-    stream: OperatorStream
-
-    @property
-    def due(self) -> int:
-        """When something happens even if no event comes."""
-        ...
-
-    def step(self) -> None:
-        """Process what is new in the inputs."""
-        ...
-
-    def save(self, blocks: Blocks, name: str) -> None:
-        """Write the state that is not in the stream."""
-        ...
-
-    def load(self, blocks: Blocks, name: str) -> None:
-        """Read what `save` wrote."""
-        ...
-
-
-class FilterOperator:
-    """A `Filter` over events that another operator made."""
-
-    due = END_OF_TIME
-
-    def __init__(self, op: Filter, source: OperatorStream, context: ExecutionContext) -> None:
-        self.op = op
-        self.source = source
-        self.context = context
-        self.stream = OperatorStream(
-            op.name,
-            source.store,
-            source.composite,
-            source.event_type,
-            branches=source.branches,
-            number=source.number,
-            kinds=source.kinds,
-        )
-
-    def save(self, blocks: Blocks, name: str) -> None:
-        """Write the state: there is none."""
-
-    def load(self, blocks: Blocks, name: str) -> None:
-        """Read what `save` wrote."""
-
-    def step(self) -> None:
-        """Pass on the new events for which the condition is true."""
-        self.stream.watermark = self.source.watermark
-        rows = self.source.new
-        if len(rows):
-            rows = rows_passing(self.op.condition, self.context, self.source, rows)
-        self.stream.new = rows
-
-
 class Pipeline:
     """A query at run time."""
 
-    has_every_stream = False
-    """Whether there is a stream for each operator, also for selections that only further ones read. Those are
-    tested by themselves, and a query need not be looked at for events that fail them."""
+    kinds: ClassVar[Kinds] = KINDS
+    """The classes that run its operators."""
 
     outline: GraphTemplate | None = None
     """What it does apart from what it asks of single events, where it could be a member of a family."""
@@ -127,9 +47,11 @@ class Pipeline:
         name: str,
         passes: Iterable[Pass] = PASSES,
         graph: Graph | None = None,
+        observer: Observer | None = None,
     ) -> None:
         self.query = query
         self.name = name
+        self.observer = observer
         self.graph = rewrite(query.graph, tuple(passes)) if graph is None else graph
         self.atoms = atoms
         self.context = ExecutionContext(self._events(), query.functions, query.graph.coordinates)
@@ -137,14 +59,17 @@ class Pipeline:
         self.used: list[Selector] = []
         self.selections: list[OperatorStream] = []
         self.streams: dict[str, OperatorStream] = {}
-        self.runtimes: dict[str, RunningOperator] = {}
-        left_out = set() if self.has_every_stream else self._selected_further()
+        self.runtimes: dict[str, RunningOperator[Any]] = {}
+        every = observer is not None and observer.sees_every_stream
+        left_out = set() if every else self._selected_further()
         for operator in self.graph.operators:
             if operator.name not in left_out:
                 self._deploy(operator)
         self.reach = max((reach(self.graph, name) for name in self.graph.outputs), default=0)
         self.outputs = [self.streams[name] for name in self.graph.outputs]
         self._passing = self._read_at_once()
+        if observer is not None:
+            observer.started(self)
 
     def _events(self) -> OperatorStream:
         return self.atoms.stream
@@ -174,57 +99,25 @@ class Pipeline:
             self.selections.append(self.atoms.select(atom, self.name))
             self.streams[operator.name] = self.selections[-1]
             return
-        runtime = self._runtime(operator)
-        if not isinstance(runtime, FilterOperator | UnionOperator):
+        runtime = start(operator, self._setup(), self.kinds)
+        if runtime.owns_rows:
             runtime.stream.number = len(self.runtimes) + 1
         self.runtimes[operator.name] = runtime
         self.streams[operator.name] = runtime.stream
 
-    def _runtime(self, operator: Operator) -> RunningOperator:  # noqa: C901, PLR0912 - one case for each kind
-        required = self.required.of[operator.name]
-        match operator:
-            case Filter():
-                return FilterOperator(operator, self.streams[operator.input], self.context)
-            case JoinPattern():
-                return JoinPatternOperator(self.graph, operator, self.streams, self.context, required)
-            case Repeat():
-                return RepeatOperator(operator, self.streams, self.context, required)
-            case Merge():
-                if UnionOperator.suits(operator, self.streams):
-                    return UnionOperator(self.graph, operator, self.streams)
-                return MergeOperator(self.graph, operator, self.streams, self.context, required)
-            case Aggregate():
-                return AggregateOperator(self.graph, operator, self.streams, self.context)
-            case Custom():
-                return CustomRuntime(operator, self.streams, self.context, self.query.operators)
-            case StepPattern():
-                return StepPatternOperator(self.graph, operator, self.streams, self.context, required)
-            case Motion():
-                return MotionOperator(operator, self.streams, self.context, required)
-            case Encounter():
-                return EncounterOperator(operator, self.streams, self.context, required)
-            case TimedOut():
-                sequencer = self.runtimes[operator.input]
-                assert isinstance(sequencer, StepPatternOperator)
-                return TimeoutOperator(operator, sequencer)
-            case Derive(cases=()):
-                return ReceiveOperator(operator, self.context)
-            case Derive():
-                return DeriveOperator(self.graph, operator, self.streams, self.context)
-        raise QueryError(f"the embedded engine cannot run {type(operator).__name__} ({operator.name!r})")
+    def _setup(self) -> OperatorSetup:
+        of = self.required.of
+        return OperatorSetup(self.graph, self.context, self.streams, self.runtimes, of, self.query.operators)
 
     def _read_at_once(self) -> list[RowStore]:
         """Give the stores of which nobody reads a row later than in the step that made it."""
         read_later = {
-            name
-            for operator in self.graph.operators
-            if not isinstance(operator, Derive)
-            for name in operator.inputs
+            name for operator in self.graph.operators if looks_back(operator) for name in operator.inputs
         }
         return [
             runtime.stream.store
             for name, runtime in self.runtimes.items()
-            if name not in read_later and not isinstance(runtime, FilterOperator | UnionOperator)
+            if name not in read_later and runtime.owns_rows
         ]
 
     @property
@@ -235,7 +128,7 @@ class Pipeline:
     @property
     def dropped(self) -> int:
         """How many matches in the making were given up because a partition had too many of them."""
-        return sum(each.dropped for each in self.runtimes.values() if isinstance(each, StepPatternOperator))
+        return sum(runtime.dropped for runtime in self.runtimes.values())
 
     def rounds(self) -> Iterator[None]:
         """Process what is new, once or in several rounds; after each, its outputs have to be looked at."""
@@ -244,6 +137,11 @@ class Pipeline:
 
     def step(self) -> None:
         """Run every operator once, in order."""
+        if self.observer is not None:
+            for name, runtime in self.runtimes.items():
+                self.observer.run(name, runtime)
+            self.observer.stepped(self)
+            return
         for runtime in self.runtimes.values():
             runtime.step()
 
@@ -258,12 +156,21 @@ class Pipeline:
     def save(self, blocks: Blocks, name: str) -> None:
         """Write the state of all operators."""
         blocks.put_json(name, {"graph": fingerprint(self.graph), "operators": list(self.runtimes)})
-        for operator, runtime in self.runtimes.items():
-            where = f"{name}/{operator}"
-            runtime.save(blocks, where)
-            blocks.put_json(f"{where}/watermark", runtime.stream.watermark)
-            if not isinstance(runtime, FilterOperator | UnionOperator):
-                save_store(blocks, f"{where}/stream", runtime.stream.store)
+        self.save_operators(blocks, name)
+
+    def save_operators(self, blocks: Blocks, name: str) -> None:
+        """Write the state of all operators, and nothing about the query."""
+        for operator, runtime in self.saved_as().items():
+            runtime.save(blocks, f"{name}/{operator}")
+
+    def load_operators(self, blocks: Blocks, name: str) -> None:
+        """Read what `save_operators` wrote."""
+        for operator, runtime in self.saved_as().items():
+            runtime.load(blocks, f"{name}/{operator}")
+
+    def saved_as(self) -> Mapping[str, RunningOperator[Any]]:
+        """Name every operator as snapshots do."""
+        return self.runtimes
 
     def load(self, blocks: Blocks, name: str) -> None:
         """Read what `save` wrote.
@@ -275,25 +182,19 @@ class Pipeline:
         """
         if blocks.json(name)["graph"] != fingerprint(self.graph):
             raise StateError(f"the snapshot is of another version of the query {self.name!r}")
-        for operator, runtime in self.runtimes.items():
-            where = f"{name}/{operator}"
-            runtime.load(blocks, where)
-            runtime.stream.watermark = blocks.json(f"{where}/watermark")
-            if not isinstance(runtime, FilterOperator | UnionOperator):
-                load_store(blocks, f"{where}/stream", runtime.stream.store)
+        self.load_operators(blocks, name)
 
     def forget_before(self, time: int) -> None:
         """Let go of events that can no longer take part in anything."""
         for runtime in self.runtimes.values():
-            if isinstance(runtime, AggregateOperator | RepeatOperator):
-                runtime.buffer.forget_before(time)
-            if not isinstance(runtime, FilterOperator | UnionOperator):
-                runtime.stream.store.forget_before(time)
+            runtime.forget_before(time)
 
     def clear_made(self) -> None:
         """Say that nothing is new in what the operators made, and let go of what nobody reads again."""
         for runtime in self.runtimes.values():
-            runtime.stream.new = np.zeros(0, np.int64)
+            runtime.stream.new = NO_ROWS
+        if self.observer is not None and self.observer.keeps_rows:
+            return
         for store in self._passing:
             store.forget_all()
 

@@ -11,14 +11,16 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Set
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
 
-from whimbrel.engine.deriver import DeriveOperator
 from whimbrel.engine.identity import HashArray, hashes
-from whimbrel.engine.pipeline import Pipeline, RunningOperator
+from whimbrel.engine.operators.base import OperatorSetup
+from whimbrel.engine.operators.derive import DeriveOperator
+from whimbrel.engine.operators.registry import KINDS
+from whimbrel.engine.pipeline import Pipeline
 from whimbrel.engine.required_columns import ColumnSet, RequiredColumns
 from whimbrel.engine.row_store import Lineage, RowStore
 from whimbrel.engine.source_events import Selector, SourceEvents
@@ -134,8 +136,8 @@ class InstanceTypeNames:
 class TemplateDeriveOperator(DeriveOperator):
     """A `Derive` for all members of a family."""
 
-    def __init__(self, *given: Any) -> None:
-        super().__init__(*given)
+    def __init__(self, op: Derive, setup: OperatorSetup) -> None:
+        super().__init__(op, setup)
         self.names = InstanceTypeNames({assign.name for case in self.op.cases for assign in case.assign})
         self.stream.kinds = self.names
 
@@ -165,6 +167,8 @@ class QueryInstance:
 class QueryTemplate(Pipeline):
     """Queries of one outline at run time."""
 
+    kinds: ClassVar = {**KINDS, Derive: TemplateDeriveOperator}
+
     def __init__(self, drawn: GraphTemplate, atoms: SourceEvents, name: str) -> None:
         self._copies = OperatorStream(
             "events", InstanceRows(atoms.stream.store), clock=SharedWatermark(atoms.stream.watermark)
@@ -192,11 +196,6 @@ class QueryTemplate(Pipeline):
             self.streams[operator.name] = stream
         else:
             super()._deploy(operator)
-
-    def _runtime(self, operator: Operator) -> RunningOperator:
-        if isinstance(operator, Derive):
-            return TemplateDeriveOperator(self.graph, operator, self.streams, self.context)
-        return super()._runtime(operator)
 
     @property
     def is_full(self) -> bool:

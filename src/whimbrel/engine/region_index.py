@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 import numpy as np
 
 from whimbrel.engine.values import Int64Array
-from whimbrel.graph.expressions import SHAPE, Binary, Call, Expr, Literal, PartRef
+from whimbrel.graph.clauses import InRegion, NearPoint, read_clause
+from whimbrel.graph.expressions import SHAPE, Expr
 from whimbrel.model.schema import Coordinates, Type
 from whimbrel.space.geometry import FARTHEST_M, Circle, as_circle, parse
 from whimbrel.space.grid import ShapeGrid
@@ -40,14 +41,11 @@ def place(clause: Expr) -> RegionTest | None:
 
     A point meets a region if it lies in it.
     """
-    match clause:
-        case Call("within_region" | "intersects", (PartRef(None), Literal(str() as wkt, _))):
-            return RegionTest(wkt) if not wkt.startswith("POINT") else None
-        case Binary(
-            "<" | "<=", Call("distance", (PartRef(None), Literal(str() as wkt, _))), Literal(metres, _)
-        ):
-            if wkt.startswith("POINT") and isinstance(metres, int | float) and metres > 0:
-                return RegionTest(wkt, float(metres))
+    match read_clause(clause):
+        case InRegion(region):
+            return RegionTest(region) if not region.startswith("POINT") else None
+        case NearPoint(point, metres) if point.startswith("POINT") and metres > 0:
+            return RegionTest(point, metres)
     return None
 
 

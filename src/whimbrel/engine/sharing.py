@@ -19,30 +19,30 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from whimbrel.engine.merger import UnionOperator
-from whimbrel.engine.pipeline import FilterOperator, Pipeline, RunningOperator
+from whimbrel.engine.arrays import NO_ROWS
+from whimbrel.engine.operators.base import RunningOperator
+from whimbrel.engine.operators.registry import is_worth_sharing
+from whimbrel.engine.pipeline import Pipeline
 from whimbrel.engine.query_template import QueryInstance
 from whimbrel.engine.query_templates import QueryTemplates
 from whimbrel.engine.required_columns import RequiredColumns
 from whimbrel.engine.row_store import RowStore
-from whimbrel.engine.snapshot import Blocks, load_store, save_store
+from whimbrel.engine.snapshot import Blocks
 from whimbrel.engine.source_events import SourceEvents
 from whimbrel.engine.streams import OperatorStream, SharedWatermark
 from whimbrel.errors import WhimbrelError
-from whimbrel.graph.estimate import NOTHING_SEEN, Observed, worth_sharing
+from whimbrel.graph.costs import Observed
+from whimbrel.graph.estimate import NOTHING_SEEN, worth_sharing
 from whimbrel.graph.expressions import Call, Expr, walk
 from whimbrel.graph.fingerprints import fingerprints
 from whimbrel.graph.functions import Function
-from whimbrel.graph.operators import Aggregate, Derive, Graph, JoinPattern, Operator, Repeat
+from whimbrel.graph.operators import Graph, JoinPattern, Operator
 from whimbrel.graph.passes.drop_unused import drop_unused
 from whimbrel.graph.passes.share_prefixes import Cut, Marked, find_cuts
 from whimbrel.graph.query import Query
-from whimbrel.graph.wiring import expressions, readers
+from whimbrel.graph.wiring import readers
 from whimbrel.model.time import END_OF_TIME, SECOND
 
-_NONE = np.zeros(0, np.int64)
-_WORTH_A_PIPELINE = (JoinPattern, Repeat, Aggregate, Derive)
-"""Operators that keep what they make; the others only pass events on."""
 FEW = 64
 """Fewer events tell nothing about how many there will be."""
 
@@ -81,7 +81,7 @@ class SharedView:
     def _remembered(self) -> np.ndarray:
         """Join what waits, but not what was forgotten, or is made of what was: it is too old to matter."""
         if not self.waiting:
-            return _NONE
+            return NO_ROWS
         rows = np.concatenate(self.waiting)
         rows = rows[rows >= self.stream.store.first]
         first = self.common.atoms.stream.store.first
@@ -120,7 +120,7 @@ class LinkedPipeline(Pipeline):
         # No operator of this pipeline has a number this high.
         number = len(self.graph.operators) + len(self.views) + 1
         clock = SharedWatermark(common.stream.watermark)
-        stream = replace(common.stream, name=operator.name, number=number, new=_NONE, users={}, clock=clock)
+        stream = replace(common.stream, name=operator.name, number=number, new=NO_ROWS, users={}, clock=clock)
         view = SharedView(common, self.name, stream, wakes_up(self.graph, operator.name))
         self.views[operator.name] = view
         self.streams[operator.name] = stream
@@ -135,7 +135,7 @@ class LinkedPipeline(Pipeline):
     def clear_made(self) -> None:
         """Say that nothing is new, in what is given and in what was made."""
         for view in self.views.values():
-            view.stream.new = _NONE
+            view.stream.new = NO_ROWS
         super().clear_made()
 
     @property
@@ -166,26 +166,10 @@ class SharedPipeline(LinkedPipeline):
     def _read_at_once(self) -> list[RowStore]:
         return [store for store in super()._read_at_once() if store is not self.stream.store]
 
-    def save(self, blocks: Blocks, name: str) -> None:
-        """Write the state of all operators, under names that do not depend on the query they came from."""
-        for key, runtime in self._by_fingerprint().items():
-            runtime.save(blocks, f"{name}/{key}")
-            blocks.put_json(f"{name}/{key}/watermark", runtime.stream.watermark)
-            if not isinstance(runtime, FilterOperator | UnionOperator):
-                save_store(blocks, f"{name}/{key}/stream", runtime.stream.store)
-
-    def load(self, blocks: Blocks, name: str) -> None:
-        """Read what `save` wrote."""
-        for key, runtime in self._by_fingerprint().items():
-            runtime.load(blocks, f"{name}/{key}")
-            runtime.stream.watermark = blocks.json(f"{name}/{key}/watermark")
-            if not isinstance(runtime, FilterOperator | UnionOperator):
-                load_store(blocks, f"{name}/{key}/stream", runtime.stream.store)
-
-    def _by_fingerprint(self) -> dict[str, RunningOperator]:
+    def saved_as(self) -> dict[str, RunningOperator[Any]]:
         """Name operators by what they do; equal ones are numbered in the order of their own names."""
         marks = fingerprints(self.graph, partial(_is_own, {}))
-        found: dict[str, RunningOperator] = {}
+        found: dict[str, RunningOperator[Any]] = {}
         for operator in sorted(self.runtimes):
             same = sum(key.startswith(f"{marks[operator]}.") for key in found)
             found[f"{marks[operator]}.{same}"] = self.runtimes[operator]
@@ -394,7 +378,7 @@ class Sharing:
     def save(self, blocks: Blocks) -> list[Any]:
         """Write the state of the common parts; give which queries share what, as JSON."""
         for name, common in self.commons.items():
-            common.save(blocks, f"common/{name}")
+            common.save_operators(blocks, f"common/{name}")
         return [group.to_json() for group in self.groups]
 
     def load(
@@ -420,7 +404,7 @@ class Sharing:
                      for name in group.queries}  # fmt: skip
             queries |= self._deployed(group, known, pipelines)
         for name, common in self.commons.items():
-            common.load(blocks, f"common/{name}")
+            common.load_operators(blocks, f"common/{name}")
 
 
 @dataclass(slots=True)
@@ -518,7 +502,7 @@ class _Known:
         shareable = {
             operator.name: mark
             for operator in graph.operators
-            if isinstance(operator, _WORTH_A_PIPELINE)
+            if is_worth_sharing(operator)
             and (mark := marked.marks[operator.name]) is not None
             and not any(_calls(need, functions) for need in required.of[operator.name])
         }
@@ -537,7 +521,7 @@ def _asked(shared: Iterable[str], known: Iterable[_Known]) -> dict[str, set[Expr
 
 def _is_own(functions: Mapping[str, Function], operator: Operator) -> bool:
     """Tell whether an operator calls a function of its query; others may mean another one by the name."""
-    return bool(functions) and any(_calls(expr, functions) for expr in expressions(operator))
+    return bool(functions) and any(_calls(expr, functions) for expr in operator.expressions())
 
 
 def _calls(expr: Expr, functions: Mapping[str, Function]) -> bool:

@@ -22,9 +22,9 @@ from whimbrel.graph.expressions import Attribute, Binary, Call, Expr, Literal, P
 from whimbrel.model.schema import Type
 
 MARK = b"WBSNAP"
-VERSION = 2
+VERSION = 3
 """Raised when older snapshots would be misread: 2 keeps the content of events that came without ids, and the
-last sample of movers that stop or stay."""
+last sample of movers that stop or stay; 3 names the state of operators as they declare it."""
 _HEAD = struct.Struct("<6sHQ")
 
 

@@ -304,7 +304,7 @@ def places(batch: pa.RecordBatch, job: WorkerJob) -> tuple[np.ndarray, np.ndarra
     x, y = np.full(batch.num_rows, np.nan), np.full(batch.num_rows, np.nan)
     wanted = job.settings["coordinates"]
     asked = Coordinates(wanted) if wanted else job.query.graph.coordinates
-    normalised = normalise(probe, coordinates=asked, default_type="probe")
+    normalised = normalise(probe, coordinates=asked, reading=Reading.of(default_type="probe"))
     bad = set(normalised.rejected.column("row").to_pylist())
     good = np.array([row not in bad for row in range(batch.num_rows)]) if bad else np.ones(len(x), np.bool_)
     if "x" in normalised.events.schema.names:

@@ -18,12 +18,13 @@ from whimbrel.engine.input_notes import InputNotes, types_named
 from whimbrel.engine.required_columns import RequiredColumns
 from whimbrel.errors import DataError
 from whimbrel.graph.operators import Graph
+from whimbrel.graph.operators.base import Types
 from whimbrel.graph.operators.step_pattern import walks
 from whimbrel.graph.passes import rewrite
 from whimbrel.graph.query import Query
 from whimbrel.graph.sharding import ByMeetings, BySpace, Sharding, SinglePartition, sharding
-from whimbrel.lang.outputs import Types, merged, output_types
-from whimbrel.model.batch import AS_NAMED, COORDINATES_KEY, normalise
+from whimbrel.lang.outputs import merged, output_types
+from whimbrel.model.batch import AS_NAMED, COORDINATES_KEY, Normaliser
 from whimbrel.model.columns import natural
 from whimbrel.model.faults import Faults
 from whimbrel.model.naming import PART
@@ -237,13 +238,9 @@ def _check(
     reading: Reading,
 ) -> None:
     """Refuse columns that cannot make events before any job starts."""
-    normalise(
-        empty_batch(frame.drop(LINE, ATTRIBUTES), coordinates_said(frame.schema)),
-        schemas=query.schemas,
-        coordinates=Coordinates(coordinates) if coordinates else query.graph.coordinates,
-        reading=reading,
-        columns=read,
-    )
+    asked = Coordinates(coordinates) if coordinates else query.graph.coordinates
+    normaliser = Normaliser(query.schemas, asked, reading, columns=read)
+    normaliser.normalise(empty_batch(frame.drop(LINE, ATTRIBUTES), coordinates_said(frame.schema)))
 
 
 def empty_batch(frame: DataFrame, coordinates: Coordinates | None = None) -> pa.RecordBatch:

@@ -103,8 +103,8 @@ def outcomes_live(
     lateness, shards, heartbeat, coordinates, and how events are read (columns, time_unit, ...)
         As for `whimbrel.spark.detect` on a stream.
     by
-        The attributes by which events are partitioned, for good. Queries must group by all of them (or look at
-        single events); others are refused. None puts all events into one shard, which allows any query.
+        The attributes by which events are partitioned, for good. Queries must group by all of them (or look
+        at single events); others are refused. None puts all events into one shard, which allows any query.
     """
     plan = StreamPlan.of(settings, "outcomes_live")
     names = [by] if isinstance(by, str) else list(by or ())

@@ -85,7 +85,8 @@ class Packing:
             coordinates=self.coordinates,
             reading=self.reading,
         )
-        ingest.columns = None if self.columns is None else set(self.columns)
+        read = None if self.columns is None else set(self.columns)
+        ingest.expect(read, (), only_these=True, exact=True)
         return ingest
 
 

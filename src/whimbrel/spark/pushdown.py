@@ -5,14 +5,15 @@ What is pushed down may keep more rows than the query needs, never fewer: the en
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import reduce
 from operator import and_, or_
 
 from pyspark.sql import Column
 from pyspark.sql import functions as fn
 
-from whimbrel.graph.expressions import Attribute, Binary, Call, Expr, Literal, conjuncts
+from whimbrel.graph.clauses import Between, Comparison, OneOf, read_clause
+from whimbrel.graph.expressions import Attribute, Binary, Expr, Literal, conjuncts
 from whimbrel.graph.operators import ANY, Filter, Graph, Source
 from whimbrel.graph.scope import selection
 from whimbrel.model.schema import RESERVED_COLUMNS, EventSchema, Type
@@ -87,21 +88,16 @@ def _test(expr: Expr, types: Types) -> Column | None:
             return reduce(or_, known) if len(known) == 2 else None
         case Binary("and", _, _):
             return _all_of(expr, types)
-        case Binary(operator, Attribute(None, name), Literal() as value) if operator in _COMPARED:
+    match read_clause(expr):
+        case Comparison(Attribute(None, name), operator, value):
             return _compared(operator, name, value, types)
-        case Binary(operator, Literal() as value, Attribute(None, name)) if operator in _COMPARED:
-            return _compared(_TURNED.get(operator, operator), name, value, types)
-        case Call("between", (Attribute(None, name), Literal() as low, Literal() as high)):
+        case Between(Attribute(None, name), low, high):
             bounds = [_compared(">=", name, low, types), _compared("<=", name, high, types)]
             known = [bound for bound in bounds if bound is not None]
             return reduce(and_, known) if known else None
-        case Call("in", (Attribute(None, name), *choices)):
-            return _among(name, choices, types)
+        case OneOf(Attribute(None, name), choices) if all(_fit(name, each, types) for each in choices):
+            return fn.col(quoted(name)).isin([each.value for each in choices])
     return None
-
-
-_COMPARED = frozenset({"=", "!=", "<", "<=", ">", ">="})
-_TURNED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
 def _fit(name: str, value: Literal, types: Types) -> bool:
@@ -130,10 +126,3 @@ def _compared(operator: str, name: str, value: Literal, types: Types) -> Column 
         case ">":
             return column > constant
     return column >= constant
-
-
-def _among(name: str, choices: Iterable[Expr], types: Types) -> Column | None:
-    values = list(choices)
-    if not all(isinstance(value, Literal) and _fit(name, value, types) for value in values):
-        return None
-    return fn.col(quoted(name)).isin([value.value for value in values if isinstance(value, Literal)])

@@ -14,7 +14,8 @@ from functools import reduce
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from whimbrel.graph.expressions import Attribute, Binary, Call, Expr, Literal, PartRef, Unary
+from whimbrel.graph.clauses import Comparison, InRegion, read_clause
+from whimbrel.graph.expressions import Binary, Call, Expr, Literal, Unary
 from whimbrel.graph.operators import ANY, Filter, Graph, Source
 from whimbrel.graph.passes import rewrite
 from whimbrel.graph.query import Query
@@ -33,7 +34,6 @@ EVERYWHERE: Box = (-math.inf, -math.inf, math.inf, math.inf)
 MANY = 16
 """More alternatives than this are read as one that covers them all."""
 
-_FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "="}
 _TIMES = ("start", "end", "timestamp")
 _PLACES = {"x": 0, "lon": 0, "y": 1, "lat": 1}
 
@@ -215,28 +215,25 @@ class _Reader:
                 return self.read(left).both(self.read(right))
             case Binary("or", left, right):
                 return self.read(left).either(self.read(right))
-            case Binary(operator, left, right) if operator in _FLIPPED:
-                return self._comparison(operator, left, right)
             case Call("between", (value, low, high)):
-                return self._comparison(">=", value, low).both(self._comparison("<=", value, high))
+                return self.read(Binary(">=", value, low)).both(self.read(Binary("<=", value, high)))
             case Call("in", (value, *choices)):
-                return reduce(Bounds.either, [self._comparison("=", value, choice) for choice in choices])
-            case Call("within_region", (PartRef(None), Literal(str() as region, _))):
+                return reduce(Bounds.either, [self.read(Binary("=", value, choice)) for choice in choices])
+        match read_clause(condition, _constant):
+            case Comparison() as clause:
+                return self._comparison(clause)
+            case InRegion(region, "within_region"):
                 return Bounds(box=box_of(region, self.coordinates))
         return ANYTHING
 
-    def _comparison(self, operator: str, left: Expr, right: Expr) -> Bounds:
-        if isinstance(right, Attribute):
-            operator, left, right = _FLIPPED[operator], right, left
-        constant = _constant(right)
-        if not isinstance(left, Attribute) or left.part is not None or left.name in self.hidden:
+    def _comparison(self, clause: Comparison) -> Bounds:
+        attribute, constant = clause.attribute, clause.constant
+        if attribute.part is not None or attribute.name in self.hidden:
             return ANYTHING
-        if constant is None:
-            return ANYTHING
-        if left.name in _TIMES and constant.type is Type.TIMESTAMP:
-            return _of_time(left.name, operator, int(constant.value or 0))
-        if left.name in _PLACES and constant.type in (Type.INT, Type.FLOAT):
-            return _of_place(left.name, operator, float(constant.value or 0))
+        if attribute.name in _TIMES and constant.type is Type.TIMESTAMP:
+            return _of_time(attribute.name, clause.operator, int(constant.value or 0))
+        if attribute.name in _PLACES and constant.type in (Type.INT, Type.FLOAT):
+            return _of_place(attribute.name, clause.operator, float(constant.value or 0))
         return ANYTHING
 
 

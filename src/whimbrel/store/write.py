@@ -20,7 +20,7 @@ from whimbrel.engine.values import ARROW_TYPES, type_of
 from whimbrel.errors import DataError
 from whimbrel.io.files import read_events
 from whimbrel.io.rejected import RejectedWriter
-from whimbrel.model.batch import COORDINATES_KEY, Normalised
+from whimbrel.model.batch import COORDINATES_KEY, Normalised, Normaliser
 from whimbrel.model.columns import INSTANT, decoded
 from whimbrel.model.frames import EventPaths, EventTable, are_files, batches, listed_paths, row_count
 from whimbrel.model.reading import Reading
@@ -50,12 +50,8 @@ class WriteInput:
 
     def normalise(self, batch: pa.RecordBatch, first_row: int = 0) -> Normalised:
         """Bring a batch into the common form."""
-        return normalise_with_content(
-            batch,
-            coordinates=self.coordinates,
-            reading=self.reading,
-            first_row=first_row,
-        )
+        normaliser = Normaliser(coordinates=self.coordinates, reading=self.reading)
+        return normalise_with_content(normaliser, batch, first_row)
 
 
 def normalised(

@@ -10,17 +10,8 @@ from functools import lru_cache
 import numpy as np
 
 from whimbrel.errors import DataError, QueryError
-from whimbrel.graph.expressions import (
-    Attribute,
-    Binary,
-    Call,
-    Expr,
-    Literal,
-    PartRef,
-    Unary,
-    conjuncts,
-    format_expr,
-)
+from whimbrel.graph.clauses import Between, Comparison, InRegion, IsTrue, OneOf, TextTest, read_clause
+from whimbrel.graph.expressions import Attribute, Expr, Literal, conjuncts, format_expr
 from whimbrel.graph.operators import Derive, Filter, Source, TimePoints
 from whimbrel.lang.wbl.compile import compile_text
 from whimbrel.model.schema import Coordinates, Type
@@ -28,8 +19,6 @@ from whimbrel.model.schema import Coordinates, Type
 Value = bool | int | float | str
 ALIASES = {"srcid": "source", "lon": "x", "lat": "y"}
 TIMES = frozenset({"start", "end", "timestamp", "duration"})
-_FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "=", "!=": "!="}
-_TEXTS = frozenset({"startswith", "endswith", "contains"})
 _SUPPORTED = (
     "a subscription is made of comparisons of an attribute with a constant, 'in (...)', 'between', "
     "startswith, endswith, contains and 'this in Region', joined by commas or 'and'; "
@@ -164,22 +153,18 @@ def _conditions(filters: tuple[Source | Filter, ...]) -> SubscriptionClauses:
 
 
 def _asked(clause: Expr) -> SubscriptionClauses:
-    match clause:
-        case Call("within_region", (PartRef(None), Literal(str() as region, _))):
+    match read_clause(clause):
+        case InRegion(region, "within_region"):
             return SubscriptionClauses(region=region)
-        case Call("between", (Attribute(None, name), Literal(low, kind), Literal(high, _))):
-            return _between(name, low, high, kind, clause)
-        case Call("in", (Attribute(None, name), *choices)):
+        case Between(Attribute(None, name), low, high):
+            return _between(name, low.value, high.value, low.type, clause)
+        case OneOf(Attribute(None, name), choices):
             return _equals(name, choices, clause)
-        case Call(how, (Attribute(None, name), Literal(str() as text, _))) if how in _TEXTS:
-            return SubscriptionClauses((HasText(_name(name), how, text),))
-        case Attribute(None, name):
-            return SubscriptionClauses((Equals(_name(name), (True,), Type.BOOL),))
-        case Unary("not", Attribute(None, name)):
-            return SubscriptionClauses((Equals(_name(name), (False,), Type.BOOL),))
-        case Binary(operator, Literal() as constant, Attribute(None, name)) if operator in _FLIPPED:
-            return _compared(name, _FLIPPED[operator], constant, clause)
-        case Binary(operator, Attribute(None, name), Literal() as constant) if operator in _FLIPPED:
+        case TextTest(Attribute(None, name), function, text):
+            return SubscriptionClauses((HasText(_name(name), function, text),))
+        case IsTrue(Attribute(None, name), wanted):
+            return SubscriptionClauses((Equals(_name(name), (wanted,), Type.BOOL),))
+        case Comparison(Attribute(None, name), operator, constant):
             return _compared(name, operator, constant, clause)
     raise _unsupported(clause)
 
@@ -210,11 +195,10 @@ def _type_of(value: Value) -> Type:
 
 
 def _equals(
-    name: str, choices: Sequence[Expr], clause: Expr, *, negated: bool = False
+    name: str, choices: Sequence[Literal], clause: Expr, *, negated: bool = False
 ) -> SubscriptionClauses:
-    constants = [choice for choice in choices if isinstance(choice, Literal)]
-    values = tuple(constant.value for constant in constants if constant.value is not None)
-    kinds = {Type.FLOAT if c.type is Type.INT else c.type for c in constants}
+    values = tuple(choice.value for choice in choices if choice.value is not None)
+    kinds = {Type.FLOAT if choice.type is Type.INT else choice.type for choice in choices}
     if len(values) < len(choices) or len(kinds) > 1 or Type.DURATION in kinds:
         raise _unsupported(clause)
     kind = kinds.pop() or _type_of(values[0])

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from whimbrel.engine.interner import Interner
+from whimbrel.engine.key_codes import KeyCodes
 from whimbrel.engine.streams import ExecutionContext, OperatorStream, RowsFrame
 from whimbrel.engine.values import BoolArray, Int64Array
 from whimbrel.errors import QueryError, UnknownNameError
@@ -117,7 +117,7 @@ class EventGroups:
     def __init__(self, context: ExecutionContext, keys: tuple[Key, ...]) -> None:
         self.context = context
         self.keys = keys
-        self._numbers = Interner() if keys else Interner.of([None])
+        self._numbers = KeyCodes(keys)
 
     def of(self, stream: OperatorStream, rows: Int64Array) -> Int64Array:
         """Find the group of every row, as a number."""
@@ -125,7 +125,7 @@ class EventGroups:
             return np.zeros(len(rows), np.int64)
         frame = RowsFrame(self.context, stream, rows, None, Partitioning(self.keys))
         columns = [_key_column(frame, key) for key in self.keys]
-        return self._numbers.codes(columns[0]) if len(columns) == 1 else self._numbers.row_codes(columns)
+        return self._numbers.codes_of(columns)
 
     @property
     def values(self) -> list[dict[str, Any]]:

@@ -12,6 +12,7 @@ from whimbrel.engine.evaluate import COMPARISONS, Frame, evaluate, true_rows
 from whimbrel.engine.programs import is_relation, spell_out_relations
 from whimbrel.engine.streams import ExecutionContext, RowsFrame
 from whimbrel.engine.values import BoolArray, Column, FloatArray, nothing
+from whimbrel.graph.clauses import FLIPPED
 from whimbrel.graph.expressions import (
     GROUP,
     PLACE_RELATIONS,
@@ -36,8 +37,6 @@ FAR = 1.0
 """How far off a condition is that has no measure: another text, a missing value."""
 OTHER_THINGS = 2.0
 """How far off a condition is that tells apart what a pattern is about, as `a.ship < b.ship` does."""
-
-_TURNED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +156,7 @@ def said(condition: Expr, frame: Frame) -> str:
     """Say with its values why a condition is not true of the one row of a frame.
 
     >>> from whimbrel.graph.expressions import Attribute, Binary, Literal
-    >>> from whimbrel.engine.aggregator import ResultsFrame
+    >>> from whimbrel.engine.operators.aggregate import ResultsFrame
     >>> from whimbrel.engine.streams import OperatorStream
     >>> from whimbrel.engine.row_store import RowStore
     >>> speed = Column(Type.FLOAT, np.array([28.0]))
@@ -191,7 +190,7 @@ def _(condition: Binary, frame: Frame) -> str:
         return f"{said(condition.left, frame)}; or {said(condition.right, frame)}"
     left, operator, right = condition.left, condition.operator, condition.right
     if isinstance(left, Literal):
-        left, operator, right = right, _TURNED.get(operator, operator), left
+        left, operator, right = right, FLIPPED.get(operator, operator), left
     unit = _unit(left) or _unit(right)
     seen, wanted = _value(left, frame, unit), _value(right, frame, unit)
     if seen == wanted and operator in ("<", "<=", ">", ">="):  # they differ in digits that are not shown

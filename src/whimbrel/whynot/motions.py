@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from whimbrel.engine.motion import floats
+from whimbrel.engine.operators.motion import floats
 from whimbrel.engine.region_distances import WatchedRegions
 from whimbrel.engine.streams import RowsFrame
 from whimbrel.engine.values import FloatArray, Int64Array

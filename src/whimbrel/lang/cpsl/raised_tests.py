@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from whimbrel.errors import QueryError, Span
+from whimbrel.graph.clauses import FLIPPED
 from whimbrel.lang.cpsl import tree as c
 from whimbrel.lang.cpsl.places import TOLERANCE_M
 from whimbrel.lang.wbl import tree as t
@@ -15,7 +16,6 @@ from whimbrel.model.time import SECOND, UNITS
 from whimbrel.model.time import instant as microseconds
 
 Wrapper = Callable[[c.Sub], c.Sub]
-_FLIPPED = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "=": "=", "!=": "!="}
 _TEXT = {"startswith": (">*", "*<"), "endswith": ("*>", "<*"), "contains": ("*=", "=*")}
 _RELATIONS: dict[str, Literal["OVLP", "SPL"]] = {"intersects": "OVLP", "same_place": "SPL"}
 
@@ -173,7 +173,7 @@ def _test(node: t.Expression) -> c.Test:
 
 def _comparison(left: t.Expression, sign: str, right: t.Expression, node: t.Expression) -> c.Comparison:
     if not isinstance(left, t.Name | t.Dotted):
-        left, sign, right = right, _FLIPPED[sign], left
+        left, sign, right = right, FLIPPED[sign], left
     shown = "!" if sign == "!=" else sign
     if isinstance(right, t.Constant) and isinstance(right.value, str):
         if shown not in ("=", "!"):

@@ -1,0 +1,17 @@
+"""Arrays that grow as what they hold does."""
+
+from __future__ import annotations
+
+import numpy as np
+
+NO_ROWS = np.zeros(0, np.int64)
+"""No rows of a stream. It can be shared: there is nothing in it to write to."""
+
+
+def longer(array: np.ndarray, size: int, fill: int = 0) -> np.ndarray:
+    """Copy an array into one of `size` rows, the new ones filled up with one value."""
+    shape = size, *array.shape[1:]
+    # Fresh zeros cost nothing until they are written to.
+    grown = np.full(shape, fill, array.dtype) if fill else np.zeros(shape, array.dtype)
+    grown[: len(array)] = array
+    return grown

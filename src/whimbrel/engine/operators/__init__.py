@@ -1,0 +1,1 @@
+"""How each kind of operator runs: one file a kind, all of them listed in `registry`."""

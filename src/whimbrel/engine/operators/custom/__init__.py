@@ -1,0 +1,1 @@
+"""The execution environment of operators in Python (`Custom`): windows, selections, partitions."""
