@@ -123,7 +123,7 @@ def test_distances_bound_how_far_a_pattern_reaches():
         "define D detect A as a and B as b within 1 s where distance(a, b) < 50 m consuming a",
     ],
 )
-def test_patterns_without_a_bound_are_not_dealt_out_by_space(text):
+def test_patterns_without_a_bound_are_not_partitioned_by_space(text):
     assert isinstance(sharding_of(text), SinglePartition)
 
 

@@ -157,7 +157,7 @@ def test_a_static_frame_is_for_a_backtest(spark):
         (BySpace(5.0), BySpace(9.0), BySpace(9.0)),
     ],
 )
-def test_events_are_dealt_out_to_suit_both(one, other, both):
+def test_events_are_partitioned_to_suit_both(one, other, both):
     assert suits_both(one, other) == suits_both(other, one) == both
 
 

@@ -121,7 +121,7 @@ def pack(batch: pa.RecordBatch, packing: Packing, first: int = 0) -> pa.RecordBa
         newest = int(events.column("end").to_numpy(zero_copy_only=False).max())
         watermark = newest - packing.lateness - 1
     read = _of_types_read(events, packing.types)
-    blocks = dict(_dealt(read, packing, normalised.coordinates)) if read.num_rows else {}
+    blocks = dict(_partitioned(read, packing, normalised.coordinates)) if read.num_rows else {}
     rows = []
     for shard in range(packing.shards):
         piece = blocks.get(shard)
@@ -170,7 +170,7 @@ def _count_primary(events: pa.RecordBatch | None) -> int:
     return int(np.count_nonzero(events.column(PRIMARY).to_numpy(zero_copy_only=False)))
 
 
-def _dealt(
+def _partitioned(
     events: pa.RecordBatch, packing: Packing, coordinates: Coordinates | None
 ) -> Iterator[tuple[int, pa.RecordBatch]]:
     """Part events by shard, those of a shard staying in their order."""
