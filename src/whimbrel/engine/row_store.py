@@ -246,13 +246,11 @@ class RowStore:
                 yield self.chunks[number], rows[at] - self.chunks[number].first, at
 
     def _located_in_order(self, rows: Int64Array) -> Iterable[tuple[Chunk, Int64Array, slice]]:
-        begin = 0
-        for number, chunk in enumerate(self.chunks):
-            is_last = number + 1 == len(self.chunks)
-            stop = len(rows) if is_last else int(np.searchsorted(rows, self.chunks[number + 1].first))
+        inner = np.searchsorted(rows, [chunk.first for chunk in self.chunks[1:]]).tolist()
+        bounds = [0, *inner, len(rows)]
+        for chunk, begin, stop in zip(self.chunks, bounds, bounds[1:], strict=False):
             if stop > begin:
                 yield chunk, rows[begin:stop] - chunk.first, slice(begin, stop)
-            begin = stop
 
     def _reassemble(self, pieces: list[Column], rows: Int64Array) -> Column:
         if not pieces:
