@@ -74,8 +74,8 @@ def naming(file: str | Path) -> Iterator[None]:
         raise NetworkError(f"{file}: {error}") from error
 
 
-def is_pulls(content: Any) -> bool:
-    """Tell whether a plan is one that pushes and pulls, which `plan.pushpull.pulls_reading` reads."""
+def is_deployment(content: Any) -> bool:
+    """Tell whether a plan is one that pushes and pulls, which `plan.pushpull.deployment_reading` reads."""
     return isinstance(content, Mapping) and "composites" in content
 
 
@@ -84,10 +84,10 @@ WANTED = "give a plan that `whimbrel plan --out FILE` wrote"
 
 def plan_of(content: Any, network: Network) -> Plan:
     """Make a plan of what `Placement.to_dict` gives."""
-    if is_pulls(content):
+    if is_deployment(content):
         raise NetworkError(
             "it is a plan that pushes and pulls, and has no hosts",
-            "read it with the query: whimbrel.plan.pushpull.pulls_reading",
+            "read it with the query: whimbrel.plan.pushpull.deployment_reading",
         )
     if not isinstance(content, Mapping) or not {"hosts", "feeds", "tasks", "deliveries"} <= content.keys():
         raise NetworkError("there are no hosts, feeds, tasks and deliveries in it, as a plan has", WANTED)

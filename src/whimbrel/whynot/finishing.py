@@ -76,7 +76,7 @@ class Finish:
         found = self.absences(group, binding)
         if found:
             return found
-        if self.completion(binding) > self.view.watched.watermark:
+        if self.completion(binding) > self.view.watched.session.watermark:
             return (self._waiting(binding),)
         return (self._selected(group, binding) or self._consumed(binding) or self._passed_over(binding),)
 

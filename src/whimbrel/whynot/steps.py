@@ -335,7 +335,7 @@ class Walk:
     def _undecided(self, begun: Begun, negative: Element) -> Stopped:
         """Say why a match that lacks nothing but an absence at its end was not detected."""
         due = int(self.events.end[begun.places[0]]) + (self.op.within or 0)
-        if self.op.within is not None and due > self.view.watched.watermark:
+        if self.op.within is not None and due > self.view.watched.session.watermark:
             text = f"everything is there; it is detected at {clock(due)} if nothing prevents it"
             return Stopped((Reason("waiting", text),), WEIGHTS["waiting"])
         if negative.contiguity is Contiguity.NOT_NEXT and not self._ahead(begun):

@@ -148,7 +148,7 @@ def _no_window(op: Aggregate, view: EngineView, definition: str) -> Miss:
 
 def _still_open(op: Aggregate, view: EngineView) -> list[str]:
     """Say that windows are still open, where time has not reached their end."""
-    watermark, every = view.watched.watermark, op.window.every or 1
+    watermark, every = view.watched.session.watermark, op.window.every or 1
     streams = [view.stream(part.input) for part in op.parts]
     newest = max(int(s.store.spans(s.new)[1].max(initial=BEGINNING_OF_TIME)) for s in streams)
     is_open = newest > BEGINNING_OF_TIME and (newest // every + 1) * every - 1 > watermark

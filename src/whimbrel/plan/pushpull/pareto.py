@@ -14,24 +14,24 @@ from dataclasses import dataclass, replace
 from itertools import product
 
 from whimbrel.plan.pushpull.composite import Composite
-from whimbrel.plan.pushpull.plans import Planned, Stages, crossing, waiting_for
+from whimbrel.plan.pushpull.plan import JunctionPlan, Stages, crossing, waiting_for
 from whimbrel.plan.pushpull.tree import Junction, is_negated
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class ParetoPoint:
     """A plan of a junction: its cost, when it is through, its stages and the points of those below it."""
 
     cost_s: float
     delay_s: float
     stages: Stages = ()
-    below: tuple[tuple[int, Point], ...] = ()
+    below: tuple[tuple[int, ParetoPoint], ...] = ()
 
 
-NOTHING = Point(0.0, 0.0)
+NOTHING = ParetoPoint(0.0, 0.0)
 
 
-class Fronts:
+class ParetoFronts:
     """The plans of junctions that no other beats in both cost and delay, each worked out once.
 
     `most` keeps only so many for each junction, and of junctions with more than `widest` inputs only plans
@@ -42,16 +42,16 @@ class Fronts:
         self._composite = composite
         self._most = most
         self._widest = widest
-        self._known: dict[int, tuple[Junction, list[Point]]] = {}
+        self._known: dict[int, tuple[Junction, list[ParetoPoint]]] = {}
 
-    def of(self, junction: Junction) -> list[Point]:
+    def of(self, junction: Junction) -> list[ParetoPoint]:
         """Give the plans of a junction, the cheapest first."""
         # The junction is kept beside its plans, so that no other one can get its identity.
         if id(junction) not in self._known:
             self._known[id(junction)] = (junction, self._worked_out(junction))
         return self._known[id(junction)][1]
 
-    def _worked_out(self, junction: Junction) -> list[Point]:
+    def _worked_out(self, junction: Junction) -> list[ParetoPoint]:
         wanted = tuple(n for n, each in enumerate(junction.inputs) if not is_negated(each))
         if self._widest is not None and len(wanted) > self._widest:
             points = self._in_good_orders(junction, wanted)
@@ -61,10 +61,10 @@ class Fronts:
             points = self._best(_unless(self._composite, junction, points))
         return points
 
-    def _in_any_order(self, junction: Junction, wanted: tuple[int, ...]) -> list[Point]:
+    def _in_any_order(self, junction: Junction, wanted: tuple[int, ...]) -> list[ParetoPoint]:
         costs = _Costs(self._composite, junction)
         coming = self._coming(junction, wanted)
-        found: dict[int, list[Point]] = {}
+        found: dict[int, list[ParetoPoint]] = {}
         for have in _growing(wanted):
             found[have] = self._best(
                 each
@@ -75,7 +75,7 @@ class Fronts:
             )
         return found[_bits(wanted)]
 
-    def _in_good_orders(self, junction: Junction, wanted: tuple[int, ...]) -> list[Point]:
+    def _in_good_orders(self, junction: Junction, wanted: tuple[int, ...]) -> list[ParetoPoint]:
         """Give the plans in which inputs come in the order of how rare they are, or of what a push costs."""
         costs = _Costs(self._composite, junction)
         rate = {number: self._composite.rate_hz(junction.inputs[number].parts) for number in wanted}
@@ -84,11 +84,11 @@ class Fronts:
         found = [*self._in_order(costs, by_rate), *self._in_order(costs, by_cost)]
         return self._best((each.cost_s, each.delay_s, each, (), ()) for each in found)
 
-    def _in_order(self, costs: _Costs, ordered: list[int]) -> list[Point]:
+    def _in_order(self, costs: _Costs, ordered: list[int]) -> list[ParetoPoint]:
         """Give the plans in which each stage has what comes next in an order."""
         junction = costs.junction
         drafts: list[list[_Draft]] = [[] for _ in range(len(ordered) + 1)]
-        found: list[Point] | None = None
+        found: list[ParetoPoint] | None = None
         for start in range(len(ordered)):
             have, coming, cost, longest = _bits(ordered[:start]), [NOTHING], 0.0, 0.0
             for end in range(start + 1, len(ordered) + 1):
@@ -100,15 +100,15 @@ class Fronts:
             found = self._best(drafts[start + 1])
         return found or []
 
-    def _coming(self, junction: Junction, wanted: tuple[int, ...]) -> dict[int, list[Point]]:
+    def _coming(self, junction: Junction, wanted: tuple[int, ...]) -> dict[int, list[ParetoPoint]]:
         """Give, for every set of inputs, the choices of plans below, with when all would have been pushed."""
-        found: dict[int, list[Point]] = {0: [NOTHING]}
+        found: dict[int, list[ParetoPoint]] = {0: [NOTHING]}
         for stage in _growing(wanted):
             number = stage.bit_length() - 1
             found[stage] = self._with(junction, number, found[stage & ~(1 << number)])
         return found
 
-    def _with(self, junction: Junction, number: int, others: list[Point]) -> list[Point]:
+    def _with(self, junction: Junction, number: int, others: list[ParetoPoint]) -> list[ParetoPoint]:
         """Add an input to choices of plans below."""
         each = junction.inputs[number]
         points = self.of(each) if isinstance(each, Junction) else [NOTHING]
@@ -124,7 +124,7 @@ class Fronts:
             for point in points
         )
 
-    def _best(self, drafts: Iterable[_Draft]) -> list[Point]:
+    def _best(self, drafts: Iterable[_Draft]) -> list[ParetoPoint]:
         """Keep what nothing else beats, and make points of it."""
         kept: list[_Draft] = []
         for draft in sorted(drafts, key=_cost_and_delay):
@@ -137,7 +137,7 @@ class Fronts:
             step = (len(kept) - 1) / (self._most - 1)
             kept = [kept[round(place * step)] for place in range(self._most)]
         return [
-            Point(cost, delay, (*before.stages, *stages), (*before.below, *below))
+            ParetoPoint(cost, delay, (*before.stages, *stages), (*before.below, *below))
             for cost, delay, before, below, stages in kept
         ]
 
@@ -172,7 +172,11 @@ class _Costs:
 
 
 def _longer(
-    shorter: list[Point] | None, numbers: tuple[int, ...], cost: float, delay_s: float, coming: list[Point]
+    shorter: list[ParetoPoint] | None,
+    numbers: tuple[int, ...],
+    cost: float,
+    delay_s: float,
+    coming: list[ParetoPoint],
 ) -> Iterator[_Draft]:
     """Add a stage to plans that have come so far; if there are none, it is the one that is pushed."""
     if shorter is None:
@@ -185,7 +189,7 @@ def _longer(
             yield cost + point.cost_s + each.cost_s, delay, point, each.below, (numbers,)
 
 
-def _unless(composite: Composite, junction: Junction, points: list[Point]) -> Iterator[_Draft]:
+def _unless(composite: Composite, junction: Junction, points: list[ParetoPoint]) -> Iterator[_Draft]:
     """Add parts that must not occur to plans: pushed, or asked for when all others have come."""
     names = frozenset(part.name for part in composite.wanted)
     spoiling = [number for number, each in enumerate(junction.inputs) if is_negated(each)]
@@ -203,7 +207,7 @@ def _unless(composite: Composite, junction: Junction, points: list[Point]) -> It
             yield point.cost_s + cost, point.delay_s + wait, before, (), stages
 
 
-_Draft = tuple[float, float, Point, tuple[tuple[int, Point], ...], Stages]
+_Draft = tuple[float, float, ParetoPoint, tuple[tuple[int, ParetoPoint], ...], Stages]
 """Cost, delay, the plan that is made longer, and what is added: points below, and stages."""
 
 
@@ -233,11 +237,11 @@ def _subsets(bits: int) -> Iterator[int]:
         some = (some - 1) & bits
 
 
-def planned(junction: Junction, point: Point) -> Planned:
+def planned(junction: Junction, point: ParetoPoint) -> JunctionPlan:
     """Make a plan of a point."""
     below = {}
     for number, under in point.below:
         each = junction.inputs[number]
         assert isinstance(each, Junction)
         below[number] = planned(each, under)
-    return Planned(junction, point.stages, below)
+    return JunctionPlan(junction, point.stages, below)

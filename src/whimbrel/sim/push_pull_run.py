@@ -20,17 +20,17 @@ from whimbrel.graph.operators import Graph
 from whimbrel.graph.query import Compilable, Query, compiled
 from whimbrel.graph.scope import selection
 from whimbrel.plan.demand import graph_to_plan
-from whimbrel.plan.pushpull.patterns import Sent, Wanted
-from whimbrel.plan.pushpull.plans import PushPullPlan
-from whimbrel.plan.pushpull.pulls import Pulls
+from whimbrel.plan.pushpull.deployment import PushPullDeployment
+from whimbrel.plan.pushpull.patterns import DeliveredComposites, EventOrigin
+from whimbrel.plan.pushpull.plan import PushPullPlan
 from whimbrel.plan.pushpull.tree import is_negated, leaves_of
-from whimbrel.sim.alone import one_process, same_ids
-from whimbrel.sim.events import Recording, dealt, normalised
-from whimbrel.sim.outcome import Floats, Outcome
+from whimbrel.sim.outcome import Floats, Outcome, PlanOutcome
 from whimbrel.sim.pushpull.matching import Atom, PartialMatch
 from whimbrel.sim.pushpull.nodes import AFTER_ALL_S
 from whimbrel.sim.pushpull.run import PlanRun, run_plans
+from whimbrel.sim.recordings import Recording, normalised, sender_numbers
 from whimbrel.sim.settings import Settings
+from whimbrel.sim.single_process import one_process
 
 Progress = Callable[[int, int | None], None]
 
@@ -39,38 +39,26 @@ HALF_A_TICK_S = 5e-7
 within it in seconds, too."""
 
 
-@dataclass(frozen=True)
-class Pulled:
-    """What came of a plan that pushes and pulls, beside what one process finds in the same events."""
+@dataclass(frozen=True, kw_only=True)
+class PushPullOutcome(PlanOutcome):
+    """What came of a plan that pushes and pulls, with how many events had to be sent for it."""
 
-    pulls: Pulls
-    outcome: Outcome
-    alone: Mapping[str, pa.Table]
-    """For every delivery, what one process finds."""
-    seconds: float
-    """How long the events lasted."""
-    rejected: Mapping[str, int]
-    """Why rows of the recording are no events, and how many."""
+    plan: PushPullDeployment
     occurred: int
     """Events that may be part of a detection."""
     arrived: Mapping[str, int]
     """How many of them came to where each delivery is wanted."""
 
-    @property
-    def is_same(self) -> bool:
-        """Whether every delivery got the detections of one process, each once."""
-        return same_ids(self.alone, self.outcome.detections)
 
-
-def carry_out_pulls(
+def run_push_pull(
     query: Query | Compilable,
     events: Any,
-    pulls: Pulls,
+    pulls: PushPullDeployment,
     *,
     settings: Settings = Settings(interval_s=60.0),  # noqa: B008 (frozen)
     progress: Progress = lambda done, total: None,
     **reading: Any,
-) -> Pulled:
+) -> PushPullOutcome:
     """Run a query on recorded events as a plan that pushes and pulls says.
 
     Parameters
@@ -90,31 +78,31 @@ def carry_out_pulls(
     runs = run_plans(plans, pulls.network, atoms, settings=settings, progress=progress)
     world = next(iter(runs.values())).channel.world
     sink = _Sink(wanted, recording)
-    senders = dealt(recording.events, pulls.network.sources)
+    senders = sender_numbers(recording.events, pulls.network.sources)
     alone = one_process(wanted, recording.events.filter(pa.array(senders >= 0)), recording.coordinates)
     found, delays, arrived = {}, {}, {}
     for each in pulls.wanted:
-        name = named(each)
+        name = delivery_name(each)
         own = [runs[composite.name] for composite in each.composites]
         found[name], delays[name] = sink.known(each.delivery.stream, own)
         arrived[name] = len(_came(own))
-    return Pulled(
-        pulls,
-        Outcome(found, delays, world.links.traffic, seconds=world.clock.now, steps=world.clock.done),
-        {named(each): alone[each.delivery.stream] for each in pulls.wanted},
-        (recording.until_us - recording.since_us) / 1e6,
-        recording.reasons,
-        len({id_ for some in atoms.values() for _, _, id_ in some}),
-        arrived,
+    return PushPullOutcome(
+        plan=pulls,
+        outcome=Outcome(found, delays, world.links.traffic, seconds=world.clock.now, steps=world.clock.done),
+        single_process={delivery_name(each): alone[each.delivery.stream] for each in pulls.wanted},
+        seconds=(recording.until_us - recording.since_us) / 1e6,
+        rejected=recording.reasons,
+        occurred=len({id_ for some in atoms.values() for _, _, id_ in some}),
+        arrived=arrived,
     )
 
 
-def named(wanted: Wanted) -> str:
+def delivery_name(wanted: DeliveredComposites) -> str:
     """Name a delivery."""
     return f"{wanted.delivery.stream} to {wanted.delivery.at}"
 
 
-def _restricted(query: Query, pulls: Pulls) -> Query:
+def _restricted(query: Query, pulls: PushPullDeployment) -> Query:
     """Give the query with what is delivered as its outputs, in the form that plans cut it."""
     graph = graph_to_plan(query)
     wanted = tuple(dict.fromkeys(each.delivery.stream for each in pulls.wanted))
@@ -129,9 +117,9 @@ def _plan(plan: PushPullPlan) -> PushPullPlan:
 class _Atoms:
     """The events that are the parts of composite events: those of a source that pass a condition."""
 
-    def __init__(self, query: Query, pulls: Pulls, recording: Recording) -> None:
+    def __init__(self, query: Query, pulls: PushPullDeployment, recording: Recording) -> None:
         self.query, self.pulls, self.recording = query, pulls, recording
-        self._senders = dealt(recording.events, pulls.network.sources)
+        self._senders = sender_numbers(recording.events, pulls.network.sources)
         ends = recording.events.column("end").to_numpy(zero_copy_only=False)
         self._seconds = ((ends - recording.since_us) / 1e6).tolist()
         self._ids = recording.events.column("id").to_pylist()
@@ -139,7 +127,7 @@ class _Atoms:
 
     def by_part(self) -> dict[str, list[Atom]]:
         """Give the events of each part, in order of time: by their ends."""
-        rows: dict[Sent, list[int]] = {}
+        rows: dict[EventOrigin, list[int]] = {}
         found: dict[str, list[Atom]] = {}
         for wanted in self.pulls.wanted:
             for name, sent in wanted.sent.items():
@@ -148,7 +136,7 @@ class _Atoms:
                 found[name] = [(self._seconds[row], name, self._ids[row]) for row in rows[sent]]
         return found
 
-    def _rows(self, sent: Sent) -> list[int]:
+    def _rows(self, sent: EventOrigin) -> list[int]:
         """Find the events that a source sends and that pass the condition of a stream."""
         rows = np.flatnonzero(self._senders == self._number[sent.feed])
         _, condition = selection(self.query.graph, sent.stream)

@@ -22,7 +22,7 @@ class Job:
     finish: Callable[[], None]
 
 
-class Host:
+class Processor:
     """The processor of a broker. With any capacity, nothing takes time."""
 
     def __init__(self, clock: Clock, capacity: float) -> None:

@@ -7,20 +7,22 @@ from collections.abc import Callable
 from whimbrel.errors import NoPlanError
 from whimbrel.plan.cost import Objective
 from whimbrel.plan.network import Network
-from whimbrel.plan.pushpull.centralised import plan_centralised, star
+from whimbrel.plan.pushpull.baselines import plan_centralised, star
 from whimbrel.plan.pushpull.comet import plan_comet
 from whimbrel.plan.pushpull.composite import Composite
+from whimbrel.plan.pushpull.deployment import Alternative, PushPullDeployment
+from whimbrel.plan.pushpull.multi_query import MultiQueryPlan, overloaded, plan_multi_query
 from whimbrel.plan.pushpull.patterns import composites_of
-from whimbrel.plan.pushpull.plans import PushPullPlan, all_pushed, make_plan
-from whimbrel.plan.pushpull.pulls import Other, Pulls
-from whimbrel.plan.pushpull.several import Plans, overloaded, plan_several
+from whimbrel.plan.pushpull.plan import PushPullPlan, all_pushed, make_plan
 from whimbrel.plan.workload import Workload
 
 FEW_PARTS = 9
 """The best plan of a centre is worked out for at most so many parts, as it takes 3 to the power of them."""
 
 
-def plan_pulling(workload: Workload, network: Network, objective: Objective = Objective.COST) -> Pulls:
+def plan_push_pull(
+    workload: Workload, network: Network, objective: Objective = Objective.COST
+) -> PushPullDeployment:
     """Plan all that is wanted of a query by pushing and pulling; what events cost on links is kept small.
 
     Raises
@@ -31,7 +33,7 @@ def plan_pulling(workload: Workload, network: Network, objective: Objective = Ob
     """
     wanted = composites_of(workload, network)
     composites = [composite for each in wanted for composite in each.composites]
-    plans = plan_several(composites, network)
+    plans = plan_multi_query(composites, network)
     if plans.left_out:
         lines = "".join(f"\n  - {name}: {why}" for name, why in plans.left_out.items())
         raise NoPlanError(f"not everything can be had (planner pushpull):{lines}")
@@ -41,17 +43,21 @@ def plan_pulling(workload: Workload, network: Network, objective: Objective = Ob
         if other is not None and _is_valid(other) and other.cost_s < plans.cost_s * (1 - 1e-9):
             plans = other
     notes = ("the planner pushpull keeps the cost small, and nothing else",)
-    return Pulls(
+    return PushPullDeployment(
         workload,
         network,
         tuple(wanted),
         plans,
-        tuple(Other(name, words, None if other is None else other.cost_s) for name, words, other in ways),
+        tuple(
+            Alternative(name, words, None if other is None else other.cost_s) for name, words, other in ways
+        ),
         notes if objective is Objective.FLOW else (),
     )
 
 
-def _other_ways(composites: list[Composite], network: Network) -> list[tuple[str, str, Plans | None]]:
+def _other_ways(
+    composites: list[Composite], network: Network
+) -> list[tuple[str, str, MultiQueryPlan | None]]:
     """Plan in other ways: to send everything, to let one broker decide, and as the paper does."""
     ways: list[tuple[str, str, Callable[[Composite, Network], PushPullPlan]]] = [
         ("all-push", "sending everything at once", _all_pushed),
@@ -59,10 +65,10 @@ def _other_ways(composites: list[Composite], network: Network) -> list[tuple[str
     ]
     if all(len(composite.parts) <= FEW_PARTS for composite in composites):
         ways.insert(1, ("centralised", "pulling from where it is wanted only", plan_centralised))
-    found: list[tuple[str, str, Plans | None]] = []
+    found: list[tuple[str, str, MultiQueryPlan | None]] = []
     for name, words, planner in ways:
         try:
-            plans = Plans(network, {each.name: planner(each, network) for each in composites})
+            plans = MultiQueryPlan(network, {each.name: planner(each, network) for each in composites})
         except NoPlanError:
             found.append((name, words, None))
         else:
@@ -70,7 +76,7 @@ def _other_ways(composites: list[Composite], network: Network) -> list[tuple[str
     return found
 
 
-def _is_valid(plans: Plans) -> bool:
+def _is_valid(plans: MultiQueryPlan) -> bool:
     return all(plan.keeps_tolerance for plan in plans.plans.values()) and not overloaded(plans)
 
 

@@ -24,16 +24,16 @@ from whimbrel.plan.formatting import (
 )
 from whimbrel.plan.network import Link, Network
 from whimbrel.plan.pushpull.composite import Composite
-from whimbrel.plan.pushpull.patterns import Wanted
-from whimbrel.plan.pushpull.plans import Planned, PushPullPlan, crossing
-from whimbrel.plan.pushpull.several import Hop, Plans
+from whimbrel.plan.pushpull.multi_query import Hop, MultiQueryPlan
+from whimbrel.plan.pushpull.patterns import DeliveredComposites
+from whimbrel.plan.pushpull.plan import JunctionPlan, PushPullPlan, crossing
 from whimbrel.plan.pushpull.tree import Input, Junction
 from whimbrel.plan.units import in_bytes, in_seconds
 from whimbrel.plan.workload import Workload
 
 
 @dataclass(frozen=True, slots=True)
-class Other:
+class Alternative:
     """Another way to do it, to compare with; no cost if it is not quick enough."""
 
     name: str
@@ -42,7 +42,7 @@ class Other:
 
 
 @dataclass(frozen=True, slots=True)
-class Got:
+class InputFlow:
     """How a broker gets one of its inputs."""
 
     at: str
@@ -63,14 +63,14 @@ class Got:
 
 
 @dataclass(frozen=True)
-class Pulls:
+class PushPullDeployment:
     """Which events are sent at once, which are asked for, by whom and when; what that costs and takes."""
 
     workload: Workload
     network: Network
-    wanted: tuple[Wanted, ...]
-    plans: Plans
-    others: tuple[Other, ...] = ()
+    wanted: tuple[DeliveredComposites, ...]
+    plans: MultiQueryPlan
+    others: tuple[Alternative, ...] = ()
     notes: tuple[str, ...] = ()
     planner: str = "pushpull"
 
@@ -93,7 +93,7 @@ class Pulls:
         """Give the plan of a composite event."""
         return self.plans.plans[composite.name]
 
-    def delay_s(self, wanted: Wanted) -> float:
+    def delay_s(self, wanted: DeliveredComposites) -> float:
         """Give the longest time until a detection is known where it is wanted."""
         return max(self.plan_of(each).estimate.delay_s for each in wanted.composites)
 
@@ -119,7 +119,7 @@ class Pulls:
         ]
         return " ".join(said)
 
-    def _against(self, other: Other, mine: float) -> str:
+    def _against(self, other: Alternative, mine: float) -> str:
         words = other.words[:1].upper() + other.words[1:]
         if other.cost_s is None:
             return f"{words} would not be quick enough."
@@ -133,8 +133,8 @@ class Pulls:
             lines += self._junction(composite, planned)
         return lines
 
-    def _junction(self, composite: Composite, planned: Planned) -> list[str]:
-        inputs = list(gets(composite, planned))
+    def _junction(self, composite: Composite, planned: JunctionPlan) -> list[str]:
+        inputs = list(input_flows(composite, planned))
         own = [each.name for each in inputs if not each.stage and not hops(each.each)]
         sent = [each.name for each in inputs if not each.stage and hops(each.each)]
         said = [f"has {listed(own)} itself"] if own else []
@@ -151,7 +151,7 @@ class Pulls:
             )
         return lines
 
-    def _arrives(self, wanted: Wanted) -> str:
+    def _arrives(self, wanted: DeliveredComposites) -> str:
         delivery = wanted.delivery
         limit = "" if math.isinf(delivery.latency_s) else f", and may take {in_seconds(delivery.latency_s)}"
         return (
@@ -178,7 +178,7 @@ class Pulls:
              " > ".join(got.each.path), f"{in_bytes(got.bytes_s)}/s"]
             for composite in composites
             for planned in reversed(list(self.plan_of(composite).root.all()))
-            for got in gets(composite, planned)
+            for got in input_flows(composite, planned)
         ]  # fmt: skip
         parts = [
             [composite.name, part.name, part.at, rate(part.rate_hz), in_bytes(part.size_b),
@@ -230,7 +230,7 @@ class Pulls:
             "notes": list(self.notes),
         }
 
-    def _composite_data(self, wanted: Wanted, composite: Composite) -> dict[str, Any]:
+    def _composite_data(self, wanted: DeliveredComposites, composite: Composite) -> dict[str, Any]:
         plan = self.plan_of(composite)
         return {
             **fields(composite, "name", "operator", "window_s", "at"),
@@ -246,12 +246,12 @@ class Pulls:
 
     def draw(self, path: str) -> None:
         """Draw the plan to a file, PNG or SVG: the network, with arrows for what is pushed and pulled."""
-        from whimbrel.plan.pushpull.pulls_picture import draw_pulls
+        from whimbrel.plan.pushpull.deployment_picture import draw_deployment
 
-        draw_pulls(self, path)
+        draw_deployment(self, path)
 
 
-def gets(composite: Composite, planned: Planned) -> Iterator[Got]:
+def input_flows(composite: Composite, planned: JunctionPlan) -> Iterator[InputFlow]:
     """Tell how a junction gets its inputs, in the order of its stages."""
     known: frozenset[str] = frozenset()
     for place, stage in enumerate(planned.stages):
@@ -260,11 +260,11 @@ def gets(composite: Composite, planned: Planned) -> Iterator[Got]:
             each = planned.junction.inputs[number]
             bytes_s = crossing(composite, each, known, is_pulled=place > 0)
             pushed_b_s = crossing(composite, each, frozenset(), is_pulled=False)
-            yield Got(planned.junction.at, each, place, bytes_s, pushed_b_s, requests_b_s)
+            yield InputFlow(planned.junction.at, each, place, bytes_s, pushed_b_s, requests_b_s)
         known = known.union(*(planned.junction.inputs[number].parts for number in stage))
 
 
-def _tree(planned: Planned) -> dict[str, Any]:
+def _tree(planned: JunctionPlan) -> dict[str, Any]:
     """Give a junction as plain data: its stages, each a list of parts and of junctions below."""
 
     def one(number: int) -> dict[str, Any]:

@@ -7,7 +7,7 @@ once to each broker where it is read, whether tasks or consumers read it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -24,13 +24,13 @@ from whimbrel.plan.network import Consumer
 from whimbrel.plan.network_calculus import Sending
 from whimbrel.plan.reading import Plan
 from whimbrel.plan.workload import Task as PlannedTask
-from whimbrel.sim.alone import one_process, same_ids
-from whimbrel.sim.consumers import Receiver
-from whimbrel.sim.events import Recording, dealt, normalised
-from whimbrel.sim.feeds import EventFeed
-from whimbrel.sim.outcome import Outcome
-from whimbrel.sim.running import first_broker, outcome_of
+from whimbrel.sim.outcome import PlanOutcome
+from whimbrel.sim.query_run import first_broker, outcome_of
+from whimbrel.sim.receivers import Receiver
+from whimbrel.sim.recordings import Recording, normalised, sender_numbers
+from whimbrel.sim.senders import EventSender
 from whimbrel.sim.settings import Settings
+from whimbrel.sim.single_process import one_process
 from whimbrel.sim.tasks import RunningTask
 from whimbrel.sim.work import EngineWork, SelectWork, Work
 from whimbrel.sim.world import World
@@ -38,28 +38,16 @@ from whimbrel.sim.world import World
 Progress = Callable[[int, int | None], None]
 
 
-@dataclass(frozen=True)
-class Executed:
-    """What came of a plan that was carried out, beside what one process finds in the same events."""
+@dataclass(frozen=True, kw_only=True)
+class PlacementOutcome(PlanOutcome):
+    """What came of a plan that places tasks, with what it is estimated to cost."""
 
     plan: Plan
-    outcome: Outcome
-    alone: Mapping[str, pa.Table]
-    """For every delivery, what one process finds."""
-    seconds: float
-    """How long the events lasted."""
     costs: Costs
-    """What the plan is estimated to cost, with bounds for the headers and heartbeats of the run."""
-    rejected: Mapping[str, int]
-    """Why rows of the recording are no events, and how many."""
-
-    @property
-    def is_same(self) -> bool:
-        """Whether every delivery got the detections of one process, each once."""
-        return same_ids(self.alone, self.outcome.detections)
+    """With bounds for the headers and heartbeats of the run."""
 
 
-def carry_out(
+def run_placement(
     query: Query | Compilable,
     events: Any,
     plan: Plan,
@@ -68,7 +56,7 @@ def carry_out(
     weighs: bool = False,
     progress: Progress = lambda done, total: None,
     **reading: Any,
-) -> Executed:
+) -> PlacementOutcome:
     """Run a query on recorded events as a plan says.
 
     Parameters
@@ -91,7 +79,7 @@ def carry_out(
     NetworkError
         If the plan was made for another query or network.
     """
-    planned = _Planned(compiled(query), plan)
+    planned = _Deployment(compiled(query), plan)
     recording = normalised(planned.query, events, **reading)
     how = replace(settings, weight=plan.objective.weight)
     world = World(plan.network, how)
@@ -111,13 +99,13 @@ def carry_out(
     outcome = outcome_of(world, receivers, recording)
     sending = Sending(settings.header_b, settings.heartbeat_s)
     named = list(zip([each.name for each in receivers], plan.workload.deliveries, strict=True))
-    return Executed(
-        plan,
-        outcome,
-        {name: alone[delivery.stream] for name, delivery in named},
-        seconds,
-        evaluate(plan.workload, plan.network, plan.hosts, plan.objective, sending=sending),
-        recording.reasons,
+    return PlacementOutcome(
+        plan=plan,
+        outcome=outcome,
+        single_process={name: alone[delivery.stream] for name, delivery in named},
+        seconds=seconds,
+        costs=evaluate(plan.workload, plan.network, plan.hosts, plan.objective, sending=sending),
+        rejected=recording.reasons,
     )
 
 
@@ -125,8 +113,8 @@ _STEPS = 50
 """How often a run tells how far it is."""
 
 
-class _Planned:
-    """A plan beside the query that it was made for."""
+class _Deployment:
+    """Puts the tasks, senders and receivers of a plan into a world."""
 
     def __init__(self, query: Query, plan: Plan) -> None:
         self.plan, self.workload = plan, plan.workload
@@ -219,16 +207,16 @@ class _Planned:
 
     def add_feeds(
         self, world: World, recording: Recording, settings: Settings, *, weighs: bool
-    ) -> list[EventFeed]:
+    ) -> list[EventSender]:
         """Let every source of the plan send its events, whole, and connect all tasks."""
         sources = self.plan.network.sources
-        senders = dealt(recording.events, sources)
+        senders = sender_numbers(recording.events, sources)
         feeds = []
         for planned in self.workload.feeds:
             number = next(n for n, source in enumerate(sources) if source.name == planned.name)
             readers = tuple(task.name for task in self.workload.readers[planned.name])
             batch = recording.events.filter(pa.array(senders == number))
-            feed = EventFeed(
+            feed = EventSender(
                 world,
                 planned.name,
                 first_broker(world, Consumer(planned.name, planned.at)),
@@ -248,10 +236,10 @@ class _Planned:
                 world.connect(name, self.stream(name), task.name)
         return feeds
 
-    def _time(self, world: World, task: str, recording: Recording) -> EventFeed:
+    def _time(self, world: World, task: str, recording: Recording) -> EventSender:
         """Let time pass for a task that reads nothing but time points."""
         name = f"time for {task}"
-        feed = EventFeed(
+        feed = EventSender(
             world,
             name,
             self.hosts[task],
@@ -286,6 +274,6 @@ class _Planned:
 
     def alone(self, recording: Recording) -> dict[str, pa.Table]:
         """Give what one process finds in the events that the network's sources send, by definition."""
-        senders = dealt(recording.events, self.plan.network.sources)
+        senders = sender_numbers(recording.events, self.plan.network.sources)
         events = recording.events.filter(pa.array(senders >= 0))
         return one_process(self.query, events, recording.coordinates)

@@ -10,7 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from whimbrel.plan.pushpull.chances import share_amid, share_between, shares_in_order, shares_together
+from whimbrel.plan.pushpull.match_probability import (
+    share_amid,
+    share_between,
+    shares_in_order,
+    shares_together,
+)
 
 
 def drawn(expected, windows, seed=0):

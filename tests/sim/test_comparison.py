@@ -13,7 +13,7 @@ from experiments.workloads import run_workload
 from whimbrel.plan.cost import Objective, evaluate
 from whimbrel.plan.network import Broker, Link, Network
 from whimbrel.plan.workload import Delivery, Feed, Task, Workload
-from whimbrel.sim.estimates import against_plan
+from whimbrel.sim.comparison import against_plan
 from whimbrel.sim.settings import Settings
 
 SECONDS = 60.0

@@ -14,12 +14,12 @@ from tests.plan.pushpull.test_pushpull import BOTH, FORK, OFTEN
 from whimbrel.plan.contacts import PeriodicContacts
 from whimbrel.plan.pushpull.best import plan_pushpull
 from whimbrel.plan.pushpull.composite import Composite, PrimitiveEvent
-from whimbrel.plan.pushpull.several import (
+from whimbrel.plan.pushpull.multi_query import (
     cost_of,
     load_of,
     load_together,
     overloaded,
-    plan_several,
+    plan_multi_query,
     priced,
     replan,
 )
@@ -30,16 +30,19 @@ OTHER = Composite("other", "and", (OFTEN, THIRD), 10, "sink", 360)
 
 def test_what_two_plans_send_alike_counts_once():
     twin = replace(BOTH, name="twin")
-    plans = plan_several([BOTH, twin], FORK)
-    single = plan_several([BOTH], FORK)
+    plans = plan_multi_query([BOTH, twin], FORK)
+    single = plan_multi_query([BOTH], FORK)
     requests = 56 * 0.001
     assert plans.cost_s == pytest.approx(single.cost_s + requests)
 
 
 def test_a_plan_uses_what_is_sent_anyway():
     eager = replace(BOTH, tolerance_s=360)
-    together = plan_several([eager, replace(OTHER, tolerance_s=3600)], FORK)
-    apart = plan_several([eager], FORK).cost_s + plan_several([replace(OTHER, tolerance_s=3600)], FORK).cost_s
+    together = plan_multi_query([eager, replace(OTHER, tolerance_s=3600)], FORK)
+    apart = (
+        plan_multi_query([eager], FORK).cost_s
+        + plan_multi_query([replace(OTHER, tolerance_s=3600)], FORK).cost_s
+    )
     assert together.cost_s < apart
 
 
@@ -47,15 +50,15 @@ def test_what_does_not_fit_is_left_out_by_priority():
     narrow = replace(FORK, links=(replace(FORK.links[0], bandwidth_b_s=3.6), *FORK.links[1:]))
     # On so narrow a link what waited for it takes some 1,490 s; there is no time for pulls.
     urgent, other = replace(BOTH, tolerance_s=1_880), replace(OTHER, tolerance_s=1_880)
-    plans = plan_several([urgent, other], narrow, priority={"other": 1.0})
+    plans = plan_multi_query([urgent, other], narrow, priority={"other": 1.0})
     assert set(plans.plans) == {"other"}
     assert "the link from mid to sink would carry" in plans.left_out["both"]
     assert overloaded(plans) == []
-    assert set(plan_several([urgent, other], narrow, priority={"both": 1.0}).plans) == {"both"}
+    assert set(plan_multi_query([urgent, other], narrow, priority={"both": 1.0}).plans) == {"both"}
 
 
 def test_what_cannot_be_planned_is_told_and_the_rest_is_planned():
-    plans = plan_several([BOTH, replace(OTHER, tolerance_s=10)], FORK)
+    plans = plan_multi_query([BOTH, replace(OTHER, tolerance_s=10)], FORK)
     assert set(plans.plans) == {"both"}
     assert "cannot be known within 10 s" in plans.left_out["other"]
 
@@ -66,7 +69,7 @@ def test_only_what_is_touched_is_planned_again(caplog):
     network = draw_tree(rng, 12)
     several = [draw_composite(rng, network, 3, name=f"ce{n}") for n in range(4)]
     several = [replace(each, tolerance_s=9000) for each in several]
-    plans = plan_several(several, network, rounds=0)
+    plans = plan_multi_query(several, network, rounds=0)
     used = {frozenset(hop) for hop, _ in load_of(plans.plans["ce0"])}
     dearer = replace(
         network,
@@ -120,7 +123,7 @@ def squeezed(rng, network):
 @given(st.integers(0, 10_000))
 def test_shared_plans_never_cost_more_than_single_ones(seed):
     network, several = draw_several(random.Random(seed))
-    plans = plan_several(several, network)
+    plans = plan_multi_query(several, network)
     single = sum(plan_pushpull(plan.composite, network).estimate.cost_s for plan in plans.plans.values())
     assert plans.cost_s <= single * (1 + 1e-9)
     assert all(plan.keeps_tolerance for plan in plans.plans.values())
@@ -139,15 +142,15 @@ def test_what_is_kept_fits_and_nothing_is_left_out_for_what_matters_less(seed):
     network = squeezed(rng, network)
     several = [replace(each, tolerance_s=1e6) for each in several]
     priority = {each.name: float(rank) for rank, each in enumerate(rng.sample(several, len(several)))}
-    plans = plan_several(several, network, priority=priority, rounds=0)
+    plans = plan_multi_query(several, network, priority=priority, rounds=0)
     assert overloaded(plans) == []
-    assert overloaded(plan_several(several, network, priority=priority)) == []
+    assert overloaded(plan_multi_query(several, network, priority=priority)) == []
     assert set(plans.plans) | set(plans.left_out) == {each.name for each in several}
     assert set(plans.left_out) == set(plans.waiting)
     # As if what matters less were not there at all.
     for name in plans.left_out:
         above = [each for each in several if priority[each.name] >= priority[name]]
-        assert name in plan_several(above, network, priority=priority, rounds=0).left_out
+        assert name in plan_multi_query(above, network, priority=priority, rounds=0).left_out
 
 
 def changed_network(rng, network):
@@ -169,10 +172,10 @@ def changed_network(rng, network):
 def test_planning_again_is_as_good_as_before_and_from_scratch_and_touches_what_changed(seed):
     rng = random.Random(seed)
     network, several = draw_several(rng)
-    plans = plan_several(several, network, rounds=0)
+    plans = plan_multi_query(several, network, rounds=0)
     other, link = changed_network(rng, network)
     again = replan(plans, other)
-    scratch = plan_several(several, other, rounds=0)
+    scratch = plan_multi_query(several, other, rounds=0)
     assert set(again.plans) == set(scratch.plans)
     assert set(again.left_out) == set(scratch.left_out)
     assert overloaded(again) == []
@@ -187,7 +190,7 @@ def test_planning_again_is_as_good_as_before_and_from_scratch_and_touches_what_c
 
 def test_what_could_not_be_planned_is_tried_again():
     hasty = replace(OTHER, tolerance_s=200)
-    plans = plan_several([BOTH, hasty], FORK)
+    plans = plan_multi_query([BOTH, hasty], FORK)
     assert set(plans.left_out) == {"other"}
     quick = replace(FORK, links=(replace(FORK.links[0], contacts=PeriodicContacts(30, 60)), *FORK.links[1:]))
     again = replan(plans, quick)
@@ -200,7 +203,7 @@ def test_what_could_not_be_planned_is_tried_again():
 
 
 def test_what_is_kept_until_it_is_asked_for_needs_storage():
-    plan = plan_several([BOTH], FORK)
+    plan = plan_multi_query([BOTH], FORK)
     assert plan.plans["both"].root.below[0].stages == ((1,), (0,))
     small = replace(FORK, brokers=tuple(replace(each, storage_b=500.0) for each in FORK.brokers))
     # At a, 10 bytes a second are kept for longer than the 120 s until they can be asked for.

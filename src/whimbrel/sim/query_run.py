@@ -19,10 +19,10 @@ from whimbrel.graph.operators import ANY
 from whimbrel.graph.query import Compilable, Query, compiled
 from whimbrel.plan.areas import attachments
 from whimbrel.plan.network import Consumer, Network
-from whimbrel.sim.consumers import Receiver
-from whimbrel.sim.events import ARRIVAL, Recording, first_brokers, first_place, normalised, of_types
-from whimbrel.sim.feeds import EventFeed
 from whimbrel.sim.outcome import Outcome
+from whimbrel.sim.receivers import Receiver
+from whimbrel.sim.recordings import ARRIVAL, Recording, first_brokers, first_place, normalised, of_types
+from whimbrel.sim.senders import EventSender
 from whimbrel.sim.settings import Settings
 from whimbrel.sim.tasks import RunningTask
 from whimbrel.sim.work import DETECTIONS, EngineWork
@@ -85,8 +85,8 @@ def run_query(
 
 def _add_feeds(
     world: World, pieces: Iterable[Fragment], given: Recording, settings: Settings
-) -> list[EventFeed]:
-    feeds: list[EventFeed] = []
+) -> list[EventSender]:
+    feeds: list[EventSender] = []
     readers: dict[str, list[Fragment]] = {}
     for piece in pieces:
         for kind in (ANY,) if ANY in piece.reads else piece.reads:
@@ -103,7 +103,7 @@ def _add_feeds(
                 for names, (mask, columns) in usable.items()
             }
             size = settings.sizes.get(kind, sizes.get(kind))
-            feed = EventFeed(
+            feed = EventSender(
                 world,
                 f"{kind} at {broker}",
                 broker,
@@ -129,7 +129,7 @@ def _usable(
     everything = np.ones(events.num_rows, np.bool_)
     if not settings.filters_at_source or kind == ANY:
         return everything, None
-    columns = FragmentSession(piece, coordinates=given.coordinates).columns
+    columns = FragmentSession(piece, coordinates=given.coordinates).session.columns_read
     found, condition = condition_at_source(piece, kind)
     if not found or condition is None:
         return everything, columns
@@ -192,7 +192,7 @@ def outcome_of(world: World, receivers: Iterable[Receiver], given: Recording) ->
     return replace(
         measured(world, receivers),
         detections={each.name: together(each.tables, given.coordinates) for each in receivers},
-        late=sum(work.relay.counts.late + work.relay.late_derived for work in works),
+        late=sum(work.fragment.session.counts.late + work.fragment.late_derived for work in works),
         rejected=given.rejected,
     )
 
@@ -206,7 +206,7 @@ def measured(world: World, receivers: Iterable[Receiver]) -> Outcome:
         moves=tuple(world.moves),
         seconds=world.clock.now,
         steps=world.clock.done,
-        work={name: host.work for name, host in world.hosts.items()},
-        capacity={name: host.capacity for name, host in world.hosts.items()},
+        work={name: host.work for name, host in world.processors.items()},
+        capacity={name: host.capacity for name, host in world.processors.items()},
         notes={"stable": asdict(world.stable)} if world.links.outages.has_brokers else {},
     )

@@ -6,15 +6,15 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from whimbrel.plan.picture import BEHIND, BUSY, INK, QUIET, SOURCE, WANTED, WIDEST, Spots, picture, spread
-from whimbrel.plan.pushpull.pulls import Got, gets, hops
+from whimbrel.plan.pushpull.deployment import InputFlow, hops, input_flows
 
 if TYPE_CHECKING:
-    from whimbrel.plan.pushpull.pulls import Pulls
+    from whimbrel.plan.pushpull.deployment import PushPullDeployment
 
 PULLED = WANTED
 
 
-def draw_pulls(plan: Pulls, path: str) -> None:
+def draw_deployment(plan: PushPullDeployment, path: str) -> None:
     """Draw a plan that pushes and pulls to a PNG or SVG file.
 
     Raises
@@ -27,7 +27,7 @@ def draw_pulls(plan: Pulls, path: str) -> None:
         for wanted in plan.wanted
         for composite in wanted.composites
         for planned in plan.plan_of(composite).root.all()
-        for each in gets(composite, planned)
+        for each in input_flows(composite, planned)
     ]
     with picture(path) as axes:
         spots = spread(plan.network)
@@ -48,7 +48,7 @@ def draw_pulls(plan: Pulls, path: str) -> None:
         axes.legend(loc="upper left", frameon=False, fontsize=8)
 
 
-def _draw_ways(axes: Any, got: list[Got], spots: Spots) -> None:
+def _draw_ways(axes: Any, got: list[InputFlow], spots: Spots) -> None:
     """Draw an arrow for each hop: as wide as its traffic, in the colour of what makes most of it."""
     pushed: dict[tuple[str, str], float] = {}
     pulled: dict[tuple[str, str], float] = {}
@@ -70,7 +70,7 @@ def _draw_ways(axes: Any, got: list[Got], spots: Spots) -> None:
             axes.annotate("", head, xytext=tail, arrowprops=arrow, zorder=3)
 
 
-def _draw_brokers(axes: Any, plan: Pulls, got: list[Got], spots: Spots) -> None:
+def _draw_brokers(axes: Any, plan: PushPullDeployment, got: list[InputFlow], spots: Spots) -> None:
     said = _said(plan, got)
     for broker in plan.network.brokers:
         x, y = spots[broker.name]
@@ -86,7 +86,7 @@ def _draw_brokers(axes: Any, plan: Pulls, got: list[Got], spots: Spots) -> None:
             )  # fmt: skip
 
 
-def _said(plan: Pulls, got: list[Got]) -> dict[str, list[tuple[str, str]]]:
+def _said(plan: PushPullDeployment, got: list[InputFlow]) -> dict[str, list[tuple[str, str]]]:
     """Give what is to be said at each broker: the parts there, what it is sent, what it asks for."""
     found: dict[str, dict[tuple[str, str], None]] = {}
     for wanted in plan.wanted:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 import pyarrow as pa
 
@@ -30,11 +28,6 @@ def one_process(query: Query, events: pa.RecordBatch, coordinates: Coordinates |
     return found
 
 
-def same_ids(alone: Mapping[str, pa.Table], detections: Mapping[str, pa.Table]) -> bool:
-    """Tell whether every delivery got the detections of one process, each once."""
-    return all(sorted(ids(table)) == sorted(ids(detections[name])) for name, table in alone.items())
-
-
 def ids(table: pa.Table) -> list[str]:
-    """Give the ids of detections."""
+    """List the ids of detections."""
     return list(table.column("id").to_pylist()) if table.num_rows else []

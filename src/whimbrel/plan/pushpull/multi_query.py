@@ -17,7 +17,7 @@ from whimbrel.errors import NetworkError, NoPlanError, WhimbrelError
 from whimbrel.plan.network import Link, Network
 from whimbrel.plan.pushpull.best import BALANCES, plan_pushpull
 from whimbrel.plan.pushpull.composite import Composite
-from whimbrel.plan.pushpull.plans import Planned, PushPullPlan, crossing, estimate, make_plan
+from whimbrel.plan.pushpull.plan import JunctionPlan, PushPullPlan, crossing, estimate, make_plan
 from whimbrel.plan.pushpull.tree import Input, Junction, delay_on, detection_tree
 
 Hop = tuple[str, str]
@@ -128,7 +128,7 @@ def _by_hop(network: Network) -> dict[Hop, Link]:
 
 
 @dataclass(frozen=True)
-class Plans:
+class MultiQueryPlan:
     """Plans for several composite events."""
 
     network: Network
@@ -149,13 +149,13 @@ class Plans:
         return cost_of(self.load, self.network)
 
 
-def plan_several(
+def plan_multi_query(
     composites: Sequence[Composite],
     network: Network,
     *,
     priority: Mapping[str, float] | None = None,
     rounds: int = 3,
-) -> Plans:
+) -> MultiQueryPlan:
     """Plan several composite events: each by itself, then each again with what the others send anyway.
 
     Parameters
@@ -171,7 +171,7 @@ def _each_alone(
     composites: Iterable[Composite],
     network: Network,
     leave_out: tuple[type[WhimbrelError], ...] = (NoPlanError,),
-) -> Plans:
+) -> MultiQueryPlan:
     plans: dict[str, PushPullPlan] = {}
     left_out: dict[str, str] = {}
     waiting: dict[str, Composite] = {}
@@ -180,10 +180,10 @@ def _each_alone(
             plans[composite.name] = plan_pushpull(composite, network)
         except leave_out as error:
             left_out[composite.name], waiting[composite.name] = str(error), composite
-    return Plans(network, plans, left_out, waiting)
+    return MultiQueryPlan(network, plans, left_out, waiting)
 
 
-def _sharing(plans: Plans, names: Iterable[str], rounds: int) -> Plans:
+def _sharing(plans: MultiQueryPlan, names: Iterable[str], rounds: int) -> MultiQueryPlan:
     """Plan some again with what the others send anyway, as long as that helps."""
     best = plans
     for _ in range(rounds):
@@ -196,7 +196,7 @@ def _sharing(plans: Plans, names: Iterable[str], rounds: int) -> Plans:
     return best
 
 
-def _with_others(plans: Plans, name: str) -> PushPullPlan:
+def _with_others(plans: MultiQueryPlan, name: str) -> PushPullPlan:
     """Plan one again; links that already carry its parts for others are cheap for it."""
     others = load_together(plan for other, plan in plans.plans.items() if other != name)
     composite = plans.plans[name].composite
@@ -218,7 +218,7 @@ def _price(shared: float, whole: float) -> float:
     return max(CHEAP, 1.0 - shared / whole) if whole else 1.0
 
 
-def _cheaper(plans: Plans, plan: PushPullPlan) -> Plans:
+def _cheaper(plans: MultiQueryPlan, plan: PushPullPlan) -> MultiQueryPlan:
     """Take a plan if all cost less together with it, at what links really cost."""
     name = plan.composite.name
     tried = replace(plans, plans={**plans.plans, name: priced(plan, plans.network)})
@@ -243,7 +243,7 @@ def priced(plan: PushPullPlan, network: Network) -> PushPullPlan:
         cost = sum(link.cost for link in hops)
         return replace(each, cost=cost, delay_s=sum(delay_on(link, plan.composite) for link in hops))
 
-    def rebuilt(planned: Planned) -> Planned:
+    def rebuilt(planned: JunctionPlan) -> JunctionPlan:
         below = {number: rebuilt(under) for number, under in planned.below.items()}
         inputs = tuple(
             again(below[number].junction if number in below else each)
@@ -259,7 +259,7 @@ def priced(plan: PushPullPlan, network: Network) -> PushPullPlan:
 # -- limits ------------------------------------------------------------------------------------------------
 
 
-def overloaded(plans: Plans) -> list[str]:
+def overloaded(plans: MultiQueryPlan) -> list[str]:
     """Say which links have more to carry than their contacts allow, and which brokers more to keep.
 
     A link carries as much one way as the other. A broker keeps what waits for a link, and what may be asked
@@ -310,7 +310,7 @@ def _kept_by(plan: PushPullPlan) -> dict[str, float]:
     return found
 
 
-def _fitted(plans: Plans, priority: Mapping[str, float]) -> Plans:
+def _fitted(plans: MultiQueryPlan, priority: Mapping[str, float]) -> MultiQueryPlan:
     """Take in what matters most first, and leave out what does not fit beside it.
 
     So nothing is left out for what matters less. Before something is left out, plans that send less are tried
@@ -332,7 +332,7 @@ def _fitted(plans: Plans, priority: Mapping[str, float]) -> Plans:
     return fitting
 
 
-def _more_patient(plans: Plans, name: str) -> Iterator[Plans]:
+def _more_patient(plans: MultiQueryPlan, name: str) -> Iterator[MultiQueryPlan]:
     """Give plans that send less within the tolerances: for one, and for all that have been taken in."""
     with_one = replace(plans, plans={**plans.plans, name: _least(plans.plans[name], plans.network)})
     yield with_one
@@ -350,13 +350,13 @@ def _least(plan: PushPullPlan, network: Network) -> PushPullPlan:
 
 
 def replan(
-    plans: Plans,
+    plans: MultiQueryPlan,
     network: Network,
     *,
     add: Sequence[Composite] = (),
     remove: Iterable[str] = (),
     priority: Mapping[str, float] | None = None,
-) -> Plans:
+) -> MultiQueryPlan:
     """Plan again after links, brokers or composite events have changed: only what is touched.
 
     A plan is touched if the trees that it was sought in have changed: another way is best now, or a link on
@@ -375,7 +375,7 @@ def replan(
     fresh = _each_alone(tried, network, (NoPlanError, NetworkError))
     chosen = {name: _still_better(again.get(name), plan, network) for name, plan in fresh.plans.items()}
     steady = {name: plan for name, plan in kept.items() if name not in again}
-    made = Plans(network, {**steady, **chosen}, fresh.left_out, fresh.waiting)
+    made = MultiQueryPlan(network, {**steady, **chosen}, fresh.left_out, fresh.waiting)
     fitted = _fitted(_sharing(made, chosen, 1), priority or {})
     _LOG.info(
         "planned again: %d of %d plans sought anew, %d as before, %d events left out",

@@ -20,18 +20,18 @@ from whimbrel.plan.contacts import ALWAYS, PeriodicContacts
 from whimbrel.plan.demand import workload_of
 from whimbrel.plan.files import network_of, read_network
 from whimbrel.plan.network import Consumer, EventSource, Network
-from whimbrel.plan.pushpull.centralised import star
+from whimbrel.plan.pushpull.baselines import star
+from whimbrel.plan.pushpull.deployment import PushPullDeployment
+from whimbrel.plan.pushpull.deployment_reading import deployment_of, read_any
+from whimbrel.plan.pushpull.multi_query import MultiQueryPlan
 from whimbrel.plan.pushpull.patterns import composites_of
-from whimbrel.plan.pushpull.plans import Planned, make_plan
-from whimbrel.plan.pushpull.pulling import plan_pulling
-from whimbrel.plan.pushpull.pulls import Pulls
-from whimbrel.plan.pushpull.pulls_reading import pulls_of, read_any
-from whimbrel.plan.pushpull.several import Plans
+from whimbrel.plan.pushpull.plan import JunctionPlan, make_plan
+from whimbrel.plan.pushpull.planner import plan_push_pull
 from whimbrel.plan.pushpull.tree import Junction, detection_tree, is_negated
 from whimbrel.plan.reading import read_plan
-from whimbrel.sim.judged_pulls import judged_pulls
+from whimbrel.sim.comparison import compare
 from whimbrel.sim.outages import Failure
-from whimbrel.sim.pulled import carry_out_pulls
+from whimbrel.sim.push_pull_run import run_push_pull
 from whimbrel.sim.settings import Settings
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "planning"
@@ -98,7 +98,7 @@ def drawn_events(rng: random.Random, network: Network) -> list[dict[str, object]
     return found
 
 
-def drawn_plan(query: wb.Query, network: Network, rng: random.Random) -> Pulls:
+def drawn_plan(query: wb.Query, network: Network, rng: random.Random) -> PushPullDeployment:
     """Let chance say what is pushed and what is pulled, in which order, where."""
     workload = workload_of(query, network)
     wanted = composites_of(workload, network)
@@ -107,12 +107,12 @@ def drawn_plan(query: wb.Query, network: Network, rng: random.Random) -> Pulls:
         tree = rng.choice([detection_tree, star])
         root = drawn_stages(tree(network, composite), rng, is_any=composite.operator == "or")
         plans[composite.name] = make_plan(composite, root)
-    return Pulls(workload, network, tuple(wanted), Plans(network, plans))
+    return PushPullDeployment(workload, network, tuple(wanted), MultiQueryPlan(network, plans))
 
 
 def drawn_stages(
     junction: Junction, rng: random.Random, *, is_any: bool = False, pulled: bool = False
-) -> Planned:
+) -> JunctionPlan:
     numbers = list(range(len(junction.inputs)))
     turns = {number: 0 if is_any else rng.randrange(3) for number in numbers}
     wanted = [number for number in numbers if not is_negated(junction.inputs[number])]
@@ -127,7 +127,7 @@ def drawn_stages(
         for number, each in enumerate(junction.inputs)
         if isinstance(each, Junction)
     }
-    return Planned(junction, (stages[0], *(stage for stage in stages[1:] if stage)), below)
+    return JunctionPlan(junction, (stages[0], *(stage for stage in stages[1:] if stage)), below)
 
 
 @given(st.integers(0, 1_000_000), st.sampled_from(PATTERNS), st.sampled_from([None, None, *PATTERNS]))
@@ -138,18 +138,18 @@ def test_whatever_is_pulled_detections_are_those_of_one_process(seed, pattern, o
     network = drawn_network(rng)
     events = drawn_events(rng, network)
     made = drawn_plan(query, network, rng)
-    found = carry_out_pulls(query, events, pulls_of(made.to_dict(), query, network))
+    found = run_push_pull(query, events, deployment_of(made.to_dict(), query, network))
     assert found.is_same
     assert found.outcome.traffic.on_their_way == 0
     every = wb.detect(query, events).select(["type", "id"]).to_pylist()
-    for wanted, (name, table) in zip(found.pulls.wanted, found.outcome.detections.items(), strict=True):
+    for wanted, (name, table) in zip(found.plan.wanted, found.outcome.detections.items(), strict=True):
         alone = sorted(row["id"] for row in every if row["type"] == wanted.delivery.stream)
         assert sorted(table.column("id").to_pylist() if table.num_rows else []) == alone
         delays = found.outcome.delays_s[name]
         assert len(delays) == len(alone)
         # Links have room for all that comes, so no delay is above its bound, up to a moment for each wait.
         assert (delays >= 0).all()
-        assert (delays <= found.pulls.delay_s(wanted) + 1e-3).all()
+        assert (delays <= found.plan.delay_s(wanted) + 1e-3).all()
 
 
 # -- the example, from the file ----------------------------------------------------------------------------
@@ -167,25 +167,25 @@ def valley():
 
 @pytest.fixture(scope="module")
 def plan(river, valley):
-    return plan_pulling(workload_of(river, valley), valley)
+    return plan_push_pull(workload_of(river, valley), valley)
 
 
 def test_a_plan_reads_back_as_it_was_written(river, valley, plan, tmp_path):
     file = tmp_path / "plan.json"
     file.write_text(json.dumps(plan.to_dict()))
     found = read_any(file, river, valley)
-    assert isinstance(found, Pulls)
+    assert isinstance(found, PushPullDeployment)
     assert found.to_dict() | {"compared": {}} == plan.to_dict() | {"compared": {}}
     with pytest.raises(NetworkError, match=r"plan\.json: it is a plan that pushes and pulls"):
         read_plan(file, valley)
 
 
 def test_what_is_found_in_the_example_and_what_it_costs(river, valley, plan):
-    found = carry_out_pulls(river, [str(EXAMPLE / "river.csv")], plan)
+    found = run_push_pull(river, [str(EXAMPLE / "river.csv")], plan)
     assert found.is_same
     (delays,) = found.outcome.delays_s.values()
-    assert len(delays) == found.alone["Flood to base"].num_rows == 208
-    results = judged_pulls(found)
+    assert len(delays) == found.single_process["Flood to base"].num_rows == 208
+    results = compare(found)
     figures = {(row["figure"], row["of"]): row for row in results.rows}
     assert figures["delay s", "Flood to base"]["measured"] == delays.max() <= plan.delay_s(plan.wanted[0])
     cost = figures["cost a minute", "all links"]
@@ -211,11 +211,11 @@ def _rains_before_high_water() -> int:
 
 
 def test_what_is_missing_is_named(river, valley, plan):
-    found = carry_out_pulls(river, [str(EXAMPLE / "river.csv")], plan)
+    found = run_push_pull(river, [str(EXAMPLE / "river.csv")], plan)
     table = found.outcome.detections["Flood to base"]
     lost = replace(found, outcome=replace(found.outcome, detections={"Flood to base": table.slice(12)}))
     assert not lost.is_same
-    missed = judged_pulls(lost).notes["detections that were missed"]["Flood to base"]
+    missed = compare(lost).notes["detections that were missed"]["Flood to base"]
     assert missed == [*table.column("id").to_pylist()[:10], "and 2 more"]
 
 
@@ -234,34 +234,34 @@ def test_nothing_is_concluded_before_all_that_might_spoil_it_has_come():
         }
     )
     query = wb.compile("define X detect A as a then not C as c then B as b within 20 s where c.v = a.v")
-    made = plan_pulling(workload_of(query, network), network)
+    made = plan_push_pull(workload_of(query, network), network)
     events = [{"type": "A", "time": 0, "v": 1}, {"type": "B", "time": 15, "v": 1}]
     events += [{"type": "C", "time": time, "v": 0} for time in (1, 2, 3)]
-    found = carry_out_pulls(query, events, made)
+    found = run_push_pull(query, events, made)
     assert found.is_same
     ((delay,),) = found.outcome.delays_s.values()
     # Three of 100 bytes, one after the other, whose v is known only when they are there: from second 1 on.
     assert delay >= 1 + 300 - 15 > made.delay_s(made.wanted[0])
-    late = carry_out_pulls(query, [*events, {"type": "C", "time": 14, "v": 1}], made)
+    late = run_push_pull(query, [*events, {"type": "C", "time": 14, "v": 1}], made)
     assert late.is_same
-    assert late.alone["X to top"].num_rows == 0
+    assert late.single_process["X to top"].num_rows == 0
 
 
 @pytest.mark.parametrize("broken", [{"broker": "ridge"}, {"link": ("base", "ridge")}])
 def test_failures_delay_detections_and_lose_none(river, valley, plan, broken):
-    plain = carry_out_pulls(river, [str(EXAMPLE / "river.csv")], plan)
+    plain = run_push_pull(river, [str(EXAMPLE / "river.csv")], plan)
     failing = Settings(failures=(Failure(600, 20_000, **broken),))
-    found = carry_out_pulls(river, [str(EXAMPLE / "river.csv")], plan, settings=failing)
+    found = run_push_pull(river, [str(EXAMPLE / "river.csv")], plan, settings=failing)
     assert found.is_same
     (before,), (delays,) = plain.outcome.delays_s.values(), found.outcome.delays_s.values()
     assert delays.max() > before.max()
-    assert delays.max() > found.pulls.delay_s(found.pulls.wanted[0])
+    assert delays.max() > found.plan.delay_s(found.plan.wanted[0])
 
 
 def test_without_recovery_a_broker_that_fails_loses_what_it_keeps(river, valley, plan):
     failing = Settings(failures=(Failure(600, 20_000, broker="ridge"),), recovers=False)
-    found = carry_out_pulls(river, [str(EXAMPLE / "river.csv")], plan, settings=failing)
-    (table,), (alone,) = found.outcome.detections.values(), found.alone.values()
+    found = run_push_pull(river, [str(EXAMPLE / "river.csv")], plan, settings=failing)
+    (table,), (alone,) = found.outcome.detections.values(), found.single_process.values()
     assert not found.is_same
     assert table.num_rows < alone.num_rows
     assert {drop.reason for drop in found.outcome.traffic.drops} == {"broker failed"}
@@ -287,11 +287,11 @@ def test_plans_that_do_not_fit_are_refused(river, valley, plan, change, words):
     content = json.loads(json.dumps(plan.to_dict()))
     change(content)
     with pytest.raises(NetworkError, match=words):
-        pulls_of(content, river, valley)
+        deployment_of(content, river, valley)
 
 
 def test_a_plan_for_another_network_is_refused(river, valley, plan):
     gone = replace(valley, links=tuple(link for link in valley.links if "lake" not in (link.a, link.b)))
     links = (*gone.links, replace(gone.links[0], a="base", b="lake"))
     with pytest.raises(NetworkError, match="needs the link lake-ridge, which is gone"):
-        pulls_of(plan.to_dict(), river, replace(valley, links=links))
+        deployment_of(plan.to_dict(), river, replace(valley, links=links))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from whimbrel.plan.network import Network
 from whimbrel.plan.pushpull.comet import best_of
 from whimbrel.plan.pushpull.composite import Composite
-from whimbrel.plan.pushpull.fronts import Fronts, planned
-from whimbrel.plan.pushpull.plans import PushPullPlan, make_plan
+from whimbrel.plan.pushpull.pareto import ParetoFronts, planned
+from whimbrel.plan.pushpull.plan import PushPullPlan, make_plan
 from whimbrel.plan.pushpull.tree import BALANCE, Junction, Shortings, detection_tree
 
 
@@ -19,5 +19,5 @@ def star(network: Network, composite: Composite, balance: float = BALANCE) -> Ju
 def plan_centralised(composite: Composite, network: Network) -> PushPullPlan:
     """Find the best plan in which only the uppermost junction pulls (Akdere and others, VLDB 2008): exact."""
     tree = star(network, composite)
-    plans = [make_plan(composite, planned(tree, point)) for point in Fronts(composite).of(tree)]
+    plans = [make_plan(composite, planned(tree, point)) for point in ParetoFronts(composite).of(tree)]
     return best_of(plans)

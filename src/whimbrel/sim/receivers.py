@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from whimbrel.sim.endpoints import Endpoint
 from whimbrel.sim.packets import Packet
-from whimbrel.sim.work import Found
+from whimbrel.sim.work import DefinitionOutput
 
 if TYPE_CHECKING:
     from whimbrel.sim.world import World
@@ -31,7 +31,9 @@ class Receiver(Endpoint):
         """Keep detections, and how late they are."""
         now = self.world.clock.now
         for packet in packets:
-            content = packet.content.detections if isinstance(packet.content, Found) else packet.content
+            content = (
+                packet.content.detections if isinstance(packet.content, DefinitionOutput) else packet.content
+            )
             if isinstance(content, pa.Table):
                 self.tables.append(content)
                 ends = content.column("end").cast(pa.int64()).to_numpy()

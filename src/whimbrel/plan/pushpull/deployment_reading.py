@@ -16,17 +16,17 @@ from whimbrel.graph.query import Compilable, Query
 from whimbrel.plan.demand import workload_of
 from whimbrel.plan.network import Network, unknown
 from whimbrel.plan.pushpull.composite import Composite, PrimitiveEvent
-from whimbrel.plan.pushpull.patterns import Wanted, composites_of
-from whimbrel.plan.pushpull.plans import Estimate, Planned, PushPullPlan
-from whimbrel.plan.pushpull.pulls import Pulls
-from whimbrel.plan.pushpull.several import Plans, priced
+from whimbrel.plan.pushpull.deployment import PushPullDeployment
+from whimbrel.plan.pushpull.multi_query import MultiQueryPlan, priced
+from whimbrel.plan.pushpull.patterns import DeliveredComposites, composites_of
+from whimbrel.plan.pushpull.plan import Estimate, JunctionPlan, PushPullPlan
 from whimbrel.plan.pushpull.tree import Input, Junction, Leaf, leaves_of
-from whimbrel.plan.reading import WANTED, Plan, content_of, is_pulls, naming, plan_of
+from whimbrel.plan.reading import WANTED, Plan, content_of, is_deployment, naming, plan_of
 
 _AGAIN = "plan again, with this query and this network"
 
 
-def read_any(file: str | Path, query: Query | Compilable, network: Network) -> Plan | Pulls:
+def read_any(file: str | Path, query: Query | Compilable, network: Network) -> Plan | PushPullDeployment:
     """Read a plan of any planner, and work out what it costs on a network.
 
     Raises
@@ -36,11 +36,11 @@ def read_any(file: str | Path, query: Query | Compilable, network: Network) -> P
     """
     content = content_of(file)
     with naming(file):
-        return pulls_of(content, query, network) if is_pulls(content) else plan_of(content, network)
+        return deployment_of(content, query, network) if is_deployment(content) else plan_of(content, network)
 
 
-def pulls_of(content: Any, query: Query | Compilable, network: Network) -> Pulls:
-    """Make a plan of what `Pulls.to_dict` gives."""
+def deployment_of(content: Any, query: Query | Compilable, network: Network) -> PushPullDeployment:
+    """Make a plan of what `PushPullDeployment.to_dict` gives."""
     workload = workload_of(query, network)
     try:
         wanted = composites_of(workload, network)
@@ -57,13 +57,17 @@ def pulls_of(content: Any, query: Query | Compilable, network: Network) -> Pulls
         replace(each, composites=tuple(plans[composite.name].composite for composite in each.composites))
         for each in wanted
     ]
-    return Pulls(
-        workload, network, tuple(made), Plans(network, plans), planner=str(content.get("planner", ""))
+    return PushPullDeployment(
+        workload,
+        network,
+        tuple(made),
+        MultiQueryPlan(network, plans),
+        planner=str(content.get("planner", "")),
     )
 
 
 def _plans(
-    wanted: list[Wanted], said: Mapping[str, Mapping[str, Any]], network: Network
+    wanted: list[DeliveredComposites], said: Mapping[str, Mapping[str, Any]], network: Network
 ) -> Iterator[tuple[str, PushPullPlan]]:
     """Read the plan of each composite event that the query has on the network."""
     known = {composite.name: composite for each in wanted for composite in each.composites}
@@ -127,9 +131,9 @@ class _Reader:
         plan.check()
         return plan
 
-    def _planned(self, said: Mapping[str, Any], path: tuple[str, ...]) -> Planned:
+    def _planned(self, said: Mapping[str, Any], path: tuple[str, ...]) -> JunctionPlan:
         inputs: list[Input] = []
-        below: dict[int, Planned] = {}
+        below: dict[int, JunctionPlan] = {}
         stages = []
         at = self._broker(said["at"])
         for stage in (said["pushed"], *said["pulled"]):
@@ -146,7 +150,7 @@ class _Reader:
                     start = part.at
                 if not way or (way[0], way[-1]) != (start, at):
                     raise NetworkError(f"no way leads from {start!r} to {at!r} along {list(way)}", WANTED)
-        return Planned(Junction(at, tuple(inputs), path=path), tuple(stages), below)
+        return JunctionPlan(Junction(at, tuple(inputs), path=path), tuple(stages), below)
 
     def _broker(self, name: Any) -> str:
         if name not in self.network.number:

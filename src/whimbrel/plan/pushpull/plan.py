@@ -14,14 +14,14 @@ Stages = tuple[tuple[int, ...], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Planned:
+class JunctionPlan:
     """A junction with its stages, and the plans of the junctions below it, by the numbers of their inputs."""
 
     junction: Junction
     stages: Stages
-    below: dict[int, Planned]
+    below: dict[int, JunctionPlan]
 
-    def all(self) -> Iterator[Planned]:
+    def all(self) -> Iterator[JunctionPlan]:
         """Give the plans of all junctions, the lowest first."""
         for each in self.below.values():
             yield from each.all()
@@ -43,7 +43,7 @@ class PushPullPlan:
     """A plan for one composite event."""
 
     composite: Composite
-    root: Planned
+    root: JunctionPlan
     estimate: Estimate
 
     @property
@@ -81,7 +81,7 @@ class PushPullPlan:
         _check_pushes(self.root, is_pushed=True)
 
 
-def _check_pushes(planned: Planned, *, is_pushed: bool) -> None:
+def _check_pushes(planned: JunctionPlan, *, is_pushed: bool) -> None:
     """Refuse a junction that is to push what it finds, and is pushed nothing to begin with."""
     junction, pushed = planned.junction, planned.stages[0]
     if is_pushed and all(is_negated(junction.inputs[number]) for number in pushed):
@@ -97,18 +97,18 @@ def _named(each: Input) -> str:
     return f"what {each.at} found" if isinstance(each, Junction) else each.part.name
 
 
-def all_pushed(tree: Junction) -> Planned:
+def all_pushed(tree: Junction) -> JunctionPlan:
     """Let everything be pushed to every junction of a tree."""
     below = {n: all_pushed(each) for n, each in enumerate(tree.inputs) if isinstance(each, Junction)}
-    return Planned(tree, (tuple(range(len(tree.inputs))),), below)
+    return JunctionPlan(tree, (tuple(range(len(tree.inputs))),), below)
 
 
-def make_plan(composite: Composite, root: Planned) -> PushPullPlan:
+def make_plan(composite: Composite, root: JunctionPlan) -> PushPullPlan:
     """Make a plan, with its estimate."""
     return PushPullPlan(composite, root, estimate(composite, root))
 
 
-def estimate(composite: Composite, planned: Planned) -> Estimate:
+def estimate(composite: Composite, planned: JunctionPlan) -> Estimate:
     """Estimate what a plan costs and takes.
 
     What crosses a way are the events that still can complete the composite event: those of a junction below

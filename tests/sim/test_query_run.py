@@ -19,7 +19,7 @@ from whimbrel.plan.contacts import ALWAYS, PeriodicContacts
 from whimbrel.plan.network import Broker, Consumer, EventSource, Link, Mover, Network
 from whimbrel.plan.workload import Delivery, Feed, Task, Workload
 from whimbrel.sim.outages import Failure
-from whimbrel.sim.running import run_query
+from whimbrel.sim.query_run import run_query
 from whimbrel.sim.settings import Settings
 
 HOSTS = ("cloud", "left", "right", "far")

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 Int64Array = npt.NDArray[np.int64]
 
 
-class EventFeed(Endpoint):
+class EventSender(Endpoint):
     """Events of one type that come to one broker, for readers that each get what they can use.
 
     They are sent as they happen, or all of a step of time together; without events, heartbeats tell that time

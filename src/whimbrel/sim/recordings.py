@@ -102,7 +102,7 @@ def texts(column: pa.Array) -> list[str | None]:
     return list(column.cast(pa.string()).to_pylist())
 
 
-def dealt(events: pa.RecordBatch, sources: Sequence[EventSource]) -> Ints:
+def sender_numbers(events: pa.RecordBatch, sources: Sequence[EventSource]) -> Ints:
     """Give the number of the source that sends each event; -1 where none sends its type.
 
     An event belongs to the source of its type that has the name of its `source`, or is at what has it.
@@ -133,7 +133,7 @@ def dealt(events: pa.RecordBatch, sources: Sequence[EventSource]) -> Ints:
 
 def first_brokers(network: Network, events: pa.RecordBatch, since_us: int) -> Ints:
     """Give the number of the broker that each event reaches first: that of its source, or of its place."""
-    senders = dealt(events, network.sources)
+    senders = sender_numbers(events, network.sources)
     found = np.zeros(events.num_rows, np.int64)
     for number in np.unique(senders).tolist():
         at = np.flatnonzero(senders == number)

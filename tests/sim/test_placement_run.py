@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.engine.test_relay import rows
 from tests.reference.strategies import event_lists, graphs
 from tests.reference.tables import event_table
-from tests.sim.test_running import HOSTS, networks
+from tests.sim.test_query_run import HOSTS, networks
 
 from whimbrel import detect
 from whimbrel.errors import NetworkError
@@ -23,9 +23,9 @@ from whimbrel.plan.demand import workload_of
 from whimbrel.plan.network import Broker, Consumer, EventSource, Link, Network
 from whimbrel.plan.planners import plan_greedy
 from whimbrel.plan.reading import Plan, plan_of, read_plan
-from whimbrel.sim.events import dealt
-from whimbrel.sim.judged import judged
-from whimbrel.sim.planned import carry_out
+from whimbrel.sim.comparison import compare
+from whimbrel.sim.placement_run import run_placement
+from whimbrel.sim.recordings import sender_numbers
 from whimbrel.sim.settings import Settings
 
 
@@ -51,12 +51,12 @@ def test_every_plan_finds_what_one_process_finds(data, graph, events, network, w
     steps = st.lists(st.tuples(st.floats(0.0, 12.0), st.sampled_from(HOSTS)), min_size=1, max_size=3)
     draw = st.one_of(st.sampled_from(HOSTS), steps.map(tuple))
     plan = planned(query, network, lambda _: data.draw(draw))
-    found = carry_out(query, table, plan, settings=Settings(heartbeat_s=2.0), weighs=weighs)
+    found = run_placement(query, table, plan, settings=Settings(heartbeat_s=2.0), weighs=weighs)
     assert found.is_same
     assert found.outcome.late == 0
     together = [
         found.outcome.detections[name]
-        for name in found.alone
+        for name in found.single_process
         if name.endswith(f" to {network.consumers[0].at}")
     ]
     assert rows(together) == rows([detect(query, table)])
@@ -89,7 +89,7 @@ def test_a_condition_is_tested_where_the_plan_puts_it():
     elsewhere = planned(YARD, site(), lambda _: "cloud")
     sent = {}
     for name, plan in (("at source", at_source), ("elsewhere", elsewhere)):
-        found = carry_out(YARD, cars(), plan)
+        found = run_placement(YARD, cars(), plan)
         assert found.is_same
         parts = found.outcome.traffic.parts
         size = next(feed.size_b for feed in plan.workload.feeds)
@@ -104,14 +104,14 @@ def test_a_condition_is_tested_where_the_plan_puts_it():
 def test_a_task_that_gets_an_event_by_two_streams_takes_it_once():
     plan = planned(YARD, site(), lambda task: "edge" if "[" in task else "cloud")
     assert {"Fast[v > 22]", "Fast[v > 23]"} <= set(plan.workload.task)
-    found = carry_out(YARD, cars(), plan)
+    found = run_placement(YARD, cars(), plan)
     assert found.is_same
-    assert found.alone["Rare to cloud"].num_rows > 0
+    assert found.single_process["Rare to cloud"].num_rows > 0
 
 
 def test_hosts_that_change_are_moves():
     plan = planned(YARD, site(latency_s=0.1), lambda _: ((0.0, "edge"), (10.0, "cloud")))
-    found = carry_out(YARD, cars(), plan)
+    found = run_placement(YARD, cars(), plan)
     assert found.is_same
     assert len(found.outcome.moves) == len(plan.workload.tasks)
     assert all(move.started_s is not None for move in found.outcome.moves)
@@ -129,7 +129,7 @@ def test_a_plan_reads_back_as_it_was_written(tmp_path):
         placement.costs,
         placement.objective,
     )
-    assert carry_out(YARD, cars(), found).is_same
+    assert run_placement(YARD, cars(), found).is_same
 
 
 def test_plans_that_do_not_fit_are_refused(tmp_path):
@@ -145,7 +145,7 @@ def test_plans_that_do_not_fit_are_refused(tmp_path):
         read_plan(tmp_path / "none.json", site())
     other = compile_text("define Slow detect Pos(speed < 3) as p")
     with pytest.raises(NetworkError, match="for another query"):
-        carry_out(other, cars(), plan_of(plan, site()))
+        run_placement(other, cars(), plan_of(plan, site()))
 
 
 def test_events_belong_to_the_sources_that_they_name_and_others_go_in_turn():
@@ -160,15 +160,15 @@ def test_events_belong_to_the_sources_that_they_name_and_others_go_in_turn():
     named = [("P", "a"), ("P", "y"), ("P", "other"), ("P", "more"), ("P", "other"), ("Q", "any"), ("R", "a")]
     events = pa.RecordBatch.from_pydict({"type": [t for t, _ in named], "source": [s for _, s in named]})
     # "y" is where b is; c has no events of its own, and so gets those of all other names.
-    assert dealt(events, sources).tolist() == [0, 1, 2, 2, 2, 3, -1]
+    assert sender_numbers(events, sources).tolist() == [0, 1, 2, 2, 2, 3, -1]
 
 
 def test_what_was_estimated_stands_beside_what_was_measured():
     network = site(latency_s=0.1)
     workload = workload_of(YARD, network, rates={"Pos": 1.0})
     plan = plan_of(plan_greedy(workload, network).to_dict(), network)
-    found = carry_out(YARD, cars(400), plan)
-    results = judged(found)
+    found = run_placement(YARD, cars(400), plan)
+    results = compare(found)
     figures = {(row["figure"], row["of"]): row for row in results.rows}
     assert figures["flow B/s", "all links"]["estimated"] == plan.costs.total.flow_b_s
     delay = figures["delay s", "Rare to cloud"]
@@ -181,16 +181,18 @@ def test_what_was_estimated_stands_beside_what_was_measured():
 def test_more_heartbeats_make_detections_earlier_and_late_ones_are_told():
     network = replace(site(latency_s=0.01), consumers=(Consumer("app", "cloud", latency_s=0.3),))
     plan = planned(YARD, network, lambda _: "cloud")
-    found = {beat: carry_out(YARD, cars(), plan, settings=Settings(heartbeat_s=beat)) for beat in (2.0, 0.05)}
+    found = {
+        beat: run_placement(YARD, cars(), plan, settings=Settings(heartbeat_s=beat)) for beat in (2.0, 0.05)
+    }
     late = {beat: each.outcome.delays_s["Rare to cloud"].max() for beat, each in found.items()}
     assert late[0.05] < 0.3 < late[2.0]
-    assert "Rare to cloud" in judged(found[2.0]).notes["deliveries later than they may be"]
-    assert judged(found[0.05]).notes["deliveries later than they may be"] == "none"
+    assert "Rare to cloud" in compare(found[2.0]).notes["deliveries later than they may be"]
+    assert compare(found[0.05]).notes["deliveries later than they may be"] == "none"
 
 
 def test_time_points_need_no_source():
     query = compile_text("define Early detect time '1970-01-01T00:00:02Z' as t then Pos as p within 5 s")
     plan = planned(query, site(), lambda _: "cloud")
-    found = carry_out(query, cars(), plan)
+    found = run_placement(query, cars(), plan)
     assert found.is_same
-    assert found.alone["Early to cloud"].num_rows > 0
+    assert found.single_process["Early to cloud"].num_rows > 0

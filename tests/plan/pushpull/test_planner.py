@@ -20,10 +20,10 @@ from whimbrel.plan.demand import workload_of
 from whimbrel.plan.files import network_of, read_network
 from whimbrel.plan.network import Consumer, EventSource, Network
 from whimbrel.plan.planners import planner_named
+from whimbrel.plan.pushpull.deployment import PushPullDeployment
 from whimbrel.plan.pushpull.patterns import composites_of
-from whimbrel.plan.pushpull.plans import Planned
-from whimbrel.plan.pushpull.pulling import plan_pulling
-from whimbrel.plan.pushpull.pulls import Pulls
+from whimbrel.plan.pushpull.plan import JunctionPlan
+from whimbrel.plan.pushpull.planner import plan_push_pull
 from whimbrel.plan.pushpull.tree import Junction, is_negated
 from whimbrel.plan.workload import Delivery, Feed, Task, Workload
 
@@ -198,7 +198,7 @@ def test_too_many_choices_are_told():
 def test_a_workload_that_is_no_query_is_told():
     workload = Workload((Feed("f", 1, 1, "top"),), (Task("t", ("f",), 1, 1),), (Delivery("t", "top"),))
     with pytest.raises(NetworkError, match="make it of a query"):
-        plan_pulling(workload, net("A at a"))
+        plan_push_pull(workload, net("A at a"))
 
 
 # -- plans -------------------------------------------------------------------------------------------------
@@ -225,7 +225,7 @@ def test_plans_are_valid_and_no_dearer_than_others(seed, text):
         tree, sources=sources, consumers=(Consumer("desk", "v0", latency_s=rng.choice([6000, 30_000])),)
     )
     workload = workload_of(wb.compile(text), network)
-    plan = plan_pulling(workload, network)
+    plan = plan_push_pull(workload, network)
     for wanted in plan.wanted:
         assert plan.delay_s(wanted) <= wanted.delivery.latency_s
         for composite in wanted.composites:
@@ -240,7 +240,7 @@ def test_plans_are_valid_and_no_dearer_than_others(seed, text):
     assert plan.words().count("is known at") == len(plan.wanted)
 
 
-def _parts(planned: Planned, network: Network) -> list[str]:
+def _parts(planned: JunctionPlan, network: Network) -> list[str]:
     """Walk down a tree: every way leads along links from where something is to the junction above."""
     found = []
     for number, each in enumerate(planned.junction.inputs):
@@ -252,7 +252,7 @@ def _parts(planned: Planned, network: Network) -> list[str]:
     return found
 
 
-def _takes(planned: Planned, network: Network) -> float:
+def _takes(planned: JunctionPlan, network: Network) -> float:
     """Add up waits, stage by stage: a push takes the way up, a pull the way down first."""
     waits = {frozenset((link.a, link.b)): link.delay_s for link in network.links}
     time = wait = 0.0
@@ -275,23 +275,23 @@ def test_what_is_not_quick_enough_is_told():
     with pytest.raises(
         NoPlanError, match="- X: 'X' cannot be known within 30 s: with everything pushed it takes 60"
     ):
-        plan_pulling(workload, network)
+        plan_push_pull(workload, network)
 
 
 def test_each_consumer_has_a_plan():
     network = net("A at a", "B at b")
     network = replace(network, consumers=(*network.consumers, Consumer("other", "a")))
-    plan = plan_pulling(
+    plan = plan_push_pull(
         workload_of(wb.compile("define X detect A as a then B as b within 5 s"), network), network
     )
     assert [each.composites[0].name for each in plan.wanted] == ["X to top", "X to a"]
 
 
 @pytest.fixture(scope="module")
-def river() -> Pulls:
+def river() -> PushPullDeployment:
     query, network = wb.read(EXAMPLE / "river.wbl"), read_network(EXAMPLE / "valley.yaml")
     plan = planner_named("pushpull")(workload_of(query, network), network, Objective.COST)
-    assert isinstance(plan, Pulls)
+    assert isinstance(plan, PushPullDeployment)
     return plan
 
 
