@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Protocol, Self
 from whimbrel.errors import QueryError
 from whimbrel.graph.costs import Observed, StateEstimate, events_over
 from whimbrel.graph.expressions import Attribute, Expr
-from whimbrel.graph.links import Link, links, relinked
+from whimbrel.graph.links import Link, links, relinked, streams
 from whimbrel.graph.policies import (
     WHOLE,
     Assign,
@@ -190,7 +190,7 @@ class Operator(ABC):
     @property
     def inputs(self) -> tuple[str, ...]:
         """Names of the operators whose streams this one reads, each once."""
-        return tuple(dict.fromkeys(link.stream for link in links(self)))
+        return tuple(streams(self))
 
     def reading(self, names: Mapping[str, str]) -> Self:
         """Read other streams: for each the one that `names` has for it."""
