@@ -57,7 +57,7 @@ class Reason:
         return f"{self.part}: {self.text}" if self.part else self.text
 
     def to_dict(self) -> dict[str, Any]:
-        """Give it as plain data."""
+        """Convert it to plain data."""
         return {
             "kind": self.kind,
             "part": self.part,
@@ -97,7 +97,7 @@ class Miss:
         return "\n".join([f"{self.filled} of {len(self.parts)} parts{where}", *head, *why])
 
     def to_dict(self) -> dict[str, Any]:
-        """Give it as plain data."""
+        """Convert it to plain data."""
         return {
             "definition": self.definition,
             "operator": self.operator,
@@ -155,7 +155,7 @@ class Finding:
         return lines + [f"  note: {note}" for note in self.notes]
 
     def to_dict(self) -> dict[str, Any]:
-        """Give it as plain data."""
+        """Convert it to plain data."""
         return {
             "definition": self.definition,
             "case": self.case,
@@ -184,7 +184,7 @@ class Unprocessed:
         return "\n".join([head, *(f"  {line}" for line in self.shown)])
 
     def to_dict(self) -> dict[str, Any]:
-        """Give it as plain data."""
+        """Convert it to plain data."""
         return {"kind": self.kind, "count": self.count, "shown": list(self.shown)}
 
 
@@ -237,7 +237,7 @@ class Explanation:
         return f"{verdict} {' '.join(asked)}".rstrip() + f"\n{many(self.events, 'event')} {done}: {kinds}"
 
     def to_dict(self) -> dict[str, Any]:
-        """Give everything as plain data."""
+        """Convert everything to plain data."""
         return {
             "matched": self.matched,
             "key": dict(self.key),
@@ -250,7 +250,7 @@ class Explanation:
         }
 
     def _repr_html_(self) -> str:
-        """Give the explanation as HTML, for notebooks."""
+        """Render the explanation as HTML, for notebooks."""
         rows = "".join(_row(miss) for miss in self.misses)
         found = "".join(
             f"<li>{escape(finding.definition)}: {many(finding.detections, 'detection')}</li>"
