@@ -100,8 +100,8 @@ class DeriveOperator(RunningOperator[Derive]):
 
     def _taken_over(self, case: DeriveCase, frame: RowsFrame) -> dict[str, Column]:
         """Without assignments: the attributes of the only part, or the group keys."""
-        part = only_part(self.graph, case)
         part = None if case.alias is not None else only_part(self.graph, case.input)
+        if part is None and self.graph[case.input].is_composite and case.alias is None:
             return {key.name: frame.key(key) for key in case.partitioning.keys}
         attributes = frame.attributes(part)
         root, _ = selection(self.graph, case.input)
