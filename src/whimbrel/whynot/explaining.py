@@ -19,7 +19,6 @@ from whimbrel.errors import QueryError, WhimbrelError, did_you_mean
 from whimbrel.graph.operators import ANY, Graph, Source, TimePoints
 from whimbrel.graph.passes.drop_unused import drop_unused
 from whimbrel.graph.passes.find_joins import find_joins
-from whimbrel.graph.policies import WHOLE
 from whimbrel.graph.query import Query
 from whimbrel.graph.reach import reach
 from whimbrel.io.rejected import RejectedWriter
@@ -244,7 +243,7 @@ def _unknown_key(view: EngineView) -> tuple[str, ...]:
 def _groups_read(view: EngineView) -> Iterator[dict[str, Any]]:
     """Collect the different groups of the events that any operator reads."""
     for operator in view.graph.operators:
-        partitioning = getattr(operator, "partitioning", WHOLE)
+        partitioning = operator.partitioning
         for input in operator.inputs if partitioning.keys else ():
             groups, stream = EventGroups(view.context, partitioning.keys), view.stream(input)
             groups.of(stream, stream.new)
