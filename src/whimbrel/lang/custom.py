@@ -86,7 +86,7 @@ def custom_query(
 
 
 def _named(inputs: Inputs) -> dict[str, str]:
-    """Give every input a name: its own, or that of its type."""
+    """Name every input: its own, or that of its type."""
     if not inputs:
         raise QueryError("an operator needs at least one input")
     pairs = inputs.items() if isinstance(inputs, Mapping) else [(_type_of(each), each) for each in inputs]

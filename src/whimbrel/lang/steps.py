@@ -261,7 +261,7 @@ class Pattern:
     # -- JSON ----------------------------------------------------------------------------------------------
 
     def to_dict(self) -> dict[str, object]:
-        """Give the JSON form; what says nothing is left out."""
+        """Write the JSON form; what says nothing is left out."""
         from whimbrel.lang.steps_json import pattern_to_dict
 
         return pattern_to_dict(self)
@@ -308,7 +308,7 @@ class Pattern:
             )
 
     def tree(self, name: str) -> t.WblFile:
-        """Give the pattern as a tree of the Whimbrel language, with one definition."""
+        """Build the pattern as a tree of the Whimbrel language, with one definition."""
         steps = self.steps
         within = None if self.within_ms is None else _amount(self.within_ms)
         if self.within_type == "previous_to_current" and self.within_ms is not None:
@@ -364,7 +364,7 @@ def _text(condition: Condition) -> str:
 
 
 def _every(steps: tuple[StepOf, ...]) -> Iterator[StepOf]:
-    """Give the single steps, also those in groups."""
+    """Collect the single steps, also those in groups."""
     for step in steps:
         if step.branches:
             for branch in step.branches:

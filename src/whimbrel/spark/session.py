@@ -33,7 +33,7 @@ def local_session(
     settings: dict[str, str] | None = None,
     log: str | PathLike[str] | None = None,
 ) -> SparkSession:
-    """Give a Spark session that runs in this process, or the one that is active already.
+    """Start a Spark session that runs in this process, or the one that is active already.
 
     Workers use the Python that runs now, so they find Whimbrel where it was found here. Times are UTC, names
     of columns are taken as they are written, what Spark has to say goes to a log file and not to standard
@@ -91,7 +91,7 @@ def _settings() -> dict[str, str]:
 
 
 def java() -> str | None:
-    """Give the path of the Java that Spark would use, or None if there is none."""
+    """Find the path of the Java that Spark would use, or None if there is none."""
     home = os.environ.get("JAVA_HOME")
     if home:
         found = Path(home) / "bin" / "java"

@@ -203,7 +203,7 @@ def _types_read(graph: Graph) -> frozenset[str]:
 
 
 def _span(graph: Graph, at: Moment | None, around: Duration | None) -> Span:
-    """Give from when to when events are looked at."""
+    """Tell from when to when events are looked at."""
     if at is None:
         if around is not None:
             raise QueryError("around says how far from a time; say which time with `at`")
@@ -218,7 +218,7 @@ def _reach(graph: Graph) -> int:
 
 
 def _reached(graph: Graph, span: Span) -> Span:
-    """Give from when to when events can matter for those that are looked at."""
+    """Tell from when to when events can matter for those that are looked at."""
     if span == (BEGINNING_OF_TIME, END_OF_TIME):
         return span
     return span[0] - _reach(graph), span[1] + _reach(graph)
@@ -246,7 +246,7 @@ def _unknown_key(view: EngineView) -> tuple[str, ...]:
 
 
 def _groups_read(view: EngineView) -> Iterator[dict[str, Any]]:
-    """Give the different groups of the events that any operator reads."""
+    """Collect the different groups of the events that any operator reads."""
     for operator in view.graph.operators:
         partitioning = getattr(operator, "partitioning", WHOLE)
         for input in operator.inputs if partitioning.keys else ():

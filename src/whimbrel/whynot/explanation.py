@@ -58,7 +58,7 @@ class Reason:
         return f"{self.part}: {self.text}" if self.part else self.text
 
     def to_dict(self) -> dict[str, object]:
-        """Give it as plain data."""
+        """Convert it to plain data."""
         return {
             "kind": self.kind,
             "part": self.part,
@@ -98,7 +98,7 @@ class Miss:
         return "\n".join([f"{self.filled} of {len(self.parts)} parts{where}", *head, *why])
 
     def to_dict(self) -> dict[str, object]:
-        """Give it as plain data."""
+        """Convert it to plain data."""
         return {
             "definition": self.definition,
             "operator": self.operator,
@@ -156,7 +156,7 @@ class Finding:
         return lines + [f"  note: {note}" for note in self.notes]
 
     def to_dict(self) -> dict[str, object]:
-        """Give it as plain data."""
+        """Convert it to plain data."""
         return {
             "definition": self.definition,
             "case": self.case,
@@ -185,7 +185,7 @@ class Unprocessed:
         return "\n".join([head, *(f"  {line}" for line in self.shown)])
 
     def to_dict(self) -> dict[str, object]:
-        """Give it as plain data."""
+        """Convert it to plain data."""
         return {"kind": self.kind, "count": self.count, "shown": list(self.shown)}
 
 
@@ -238,7 +238,7 @@ class Explanation:
         return f"{verdict} {' '.join(asked)}".rstrip() + f"\n{many(self.events, 'event')} {done}: {kinds}"
 
     def to_dict(self) -> dict[str, object]:
-        """Give everything as plain data."""
+        """Convert everything to plain data."""
         return {
             "matched": self.matched,
             "key": dict(self.key),
@@ -251,7 +251,7 @@ class Explanation:
         }
 
     def _repr_html_(self) -> str:
-        """Give the explanation as HTML, for notebooks."""
+        """Render the explanation as HTML, for notebooks."""
         rows = "".join(_row(miss) for miss in self.misses)
         found = "".join(
             f"<li>{escape(finding.definition)}: {many(finding.detections, 'detection')}</li>"
