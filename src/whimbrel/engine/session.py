@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from heapq import heappop, heappush
-from typing import TYPE_CHECKING, Any, ClassVar, Unpack
+from typing import TYPE_CHECKING, ClassVar, Unpack
 
 import numpy as np
 import pyarrow as pa
@@ -32,7 +32,7 @@ from whimbrel.graph.operators import Derive, Filter, JoinPattern, Source
 from whimbrel.graph.query import Compilable, Query, compiled
 from whimbrel.graph.required_columns import ColumnSet, RequiredColumns
 from whimbrel.model.batch import Normalised
-from whimbrel.model.frames import batches
+from whimbrel.model.frames import EventTable, batches
 from whimbrel.model.reading import Reading, ReadSettings
 from whimbrel.model.schema import Coordinates, EventSchema, Value
 from whimbrel.model.time import END_OF_TIME, Duration, Moment, duration, instant
@@ -257,7 +257,7 @@ class Session:
 
     # -- events ------------------------------------------------------------------------------------------
 
-    def push(self, events: Any) -> pa.Table:
+    def push(self, events: EventTable) -> pa.Table:
         """Take in events (Arrow, pandas, polars, a list of dicts) and give the detections they complete."""
         found: list[pa.Table] = []
         for batch in batches(events, rows=self.slice_rows):

@@ -7,7 +7,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -22,7 +22,7 @@ from whimbrel.graph.passes.find_joins import find_joins
 from whimbrel.graph.query import Query
 from whimbrel.graph.reach import reach
 from whimbrel.io.rejected import RejectedWriter
-from whimbrel.model.frames import is_spark_frame
+from whimbrel.model.frames import EventPaths, EventTable, is_spark_frame
 from whimbrel.model.reading import Reading, ReadSettings
 from whimbrel.model.schema import Coordinates, Value
 from whimbrel.model.time import BEGINNING_OF_TIME, END_OF_TIME, MINUTE, Duration, Moment, duration, instant
@@ -33,12 +33,16 @@ from whimbrel.whynot.operators import explain_graph
 from whimbrel.whynot.watching import Watched
 from whimbrel.whynot.words import clock, listed
 
+if TYPE_CHECKING:
+    from whimbrel.spark.detecting import DataFrame
+    from whimbrel.store import Store
+
 Span = tuple[int, int]
 
 
 def why(
     query: Query,
-    events: Any,
+    events: EventTable | EventPaths | Store | DataFrame,
     *,
     key: Value | Mapping[str, Value] = None,
     at: Moment | None = None,
@@ -84,7 +88,7 @@ def why(
         raise WhimbrelError("this is no query yet; compile it first: wb.compile(text) or wb.read(path)")
     asked = key_asked_for(key, find_joins(query.graph))
     span = _span(query.graph, at, around)
-    frame = events if is_spark_frame(events) else None
+    frame = cast("DataFrame", events) if is_spark_frame(events) else None
     # The columns of a frame have their names when they come here; its mapping may hold Spark's expressions.
     own: ReadSettings = {**how, "columns": None} if frame is not None else how
     reading = replace(Reading.of(**own), is_settled=frame is not None or _is_store(events))
