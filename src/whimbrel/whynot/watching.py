@@ -72,7 +72,7 @@ class Watched(Observer):
         """Report nothing: the rows are noted already."""
 
     def stream(self, name: str) -> OperatorStream:
-        """Give the stream of an operator with all its rows, in the order of their numbers."""
+        """Find the stream of an operator with all its rows, in the order of their numbers."""
         pieces = self._rows.get(name)
         rows = np.sort(np.concatenate(pieces)) if pieces else np.zeros(0, np.int64)
         return replace(self._streams[name], new=rows, clock=SharedWatermark(END_OF_TIME))
@@ -113,7 +113,7 @@ def _group_reader(name: str, case: DeriveCase) -> Derive:
 
 
 def _every_window(graph: Graph, operator: Aggregate) -> Aggregate:
-    """Give all windows of an aggregate with their results, and how many events of each input they have."""
+    """Collect all windows of an aggregate with their results, and how many events of each input they have."""
     counts = [(count_in(n), _any_name(graph, part)) for n, part in enumerate(operator.parts)]
     assign = tuple(Assign(name, Call("count", (PartRef(alias),))) for name, alias in counts)
     post = tuple(Assign(name, Call("sum", (Attribute(None, name),))) for name, _ in counts)
@@ -132,7 +132,7 @@ def _any_name(graph: Graph, part: AggregateInput) -> str | None:
 
 
 def beginnings(op: StepPattern) -> list[Operator]:
-    """Give operators that find the beginnings of a sequence, and say which events each step took."""
+    """Make operators that find the beginnings of a sequence, and say which events each step took."""
     found: list[Operator] = []
     for length in range(1, len(op.steps) + 1):
         if not is_negative(op.steps[length - 1]):

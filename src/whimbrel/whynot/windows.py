@@ -42,7 +42,7 @@ class AllWindows:
         self.rows = view.rows_asked_for(self.name, op.partitioning)
 
     def frame(self, rows: Int64Array) -> ResultsFrame:
-        """Give results as `having` reads them."""
+        """Present results as `having` reads them."""
         store = self.stream.store
         named = {
             assign.name: store.column(Attribute(None, assign.name), rows)
@@ -54,7 +54,7 @@ class AllWindows:
         return ResultsFrame(self.view.context, len(rows), {}, groups, named)
 
     def refused(self) -> list[Refused]:
-        """Give the windows that had no result, the nearest to one first."""
+        """Select the windows that had no result, the nearest to one first."""
         if not len(self.rows):
             return []
         frame = self.frame(self.rows)
