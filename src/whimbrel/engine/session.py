@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from heapq import heappop, heappush
-from typing import TYPE_CHECKING, Any, ClassVar, Unpack
+from typing import TYPE_CHECKING, ClassVar, Unpack
 
 import numpy as np
 import pyarrow as pa
@@ -18,7 +18,6 @@ from whimbrel.engine.pipeline import Pipeline
 from whimbrel.engine.query_template import QueryInstance
 from whimbrel.engine.remembered_events import events_of
 from whimbrel.engine.report import report, together
-from whimbrel.engine.required_columns import ColumnSet, RequiredColumns
 from whimbrel.engine.retraction import Retraction, replayed
 from whimbrel.engine.row_store import RowStore
 from whimbrel.engine.sharing import Sharing, alone
@@ -31,8 +30,9 @@ from whimbrel.errors import QueryError, StateError, UnknownNameError, WhimbrelEr
 from whimbrel.graph.expressions import Attribute
 from whimbrel.graph.operators import Derive, Filter, JoinPattern, Source
 from whimbrel.graph.query import Compilable, Query, compiled
+from whimbrel.graph.required_columns import ColumnSet, RequiredColumns
 from whimbrel.model.batch import Normalised
-from whimbrel.model.frames import batches
+from whimbrel.model.frames import EventTable, batches
 from whimbrel.model.reading import Reading, ReadSettings
 from whimbrel.model.schema import Coordinates, EventSchema, Value
 from whimbrel.model.time import END_OF_TIME, Duration, Moment, duration, instant
@@ -257,7 +257,7 @@ class Session:
 
     # -- events ------------------------------------------------------------------------------------------
 
-    def push(self, events: Any) -> pa.Table:
+    def push(self, events: EventTable) -> pa.Table:
         """Take in events (Arrow, pandas, polars, a list of dicts) and give the detections they complete."""
         found: list[pa.Table] = []
         for batch in batches(events, rows=self.slice_rows):

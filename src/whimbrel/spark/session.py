@@ -16,6 +16,8 @@ from whimbrel.errors import SparkError
 from whimbrel.spark.errors import plain_errors
 from whimbrel.spark.log import java_options, open_log, send_python_log, standard_error_to
 
+__all__ = ["JAVA_OPTIONS", "LOOPBACK", "OLDEST_JAVA", "ROCKSDB", "SparkSession", "java", "local_session"]
+
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 """The state store that stateful Python on Spark needs."""
 

@@ -7,7 +7,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -19,11 +19,10 @@ from whimbrel.errors import QueryError, WhimbrelError, did_you_mean
 from whimbrel.graph.operators import ANY, Graph, Source, TimePoints
 from whimbrel.graph.passes.drop_unused import drop_unused
 from whimbrel.graph.passes.find_joins import find_joins
-from whimbrel.graph.policies import WHOLE
 from whimbrel.graph.query import Query
 from whimbrel.graph.reach import reach
 from whimbrel.io.rejected import RejectedWriter
-from whimbrel.model.frames import is_spark_frame
+from whimbrel.model.frames import EventPaths, EventTable, is_spark_frame
 from whimbrel.model.reading import Reading, ReadSettings
 from whimbrel.model.schema import Coordinates, Value
 from whimbrel.model.time import BEGINNING_OF_TIME, END_OF_TIME, MINUTE, Duration, Moment, duration, instant
@@ -34,12 +33,16 @@ from whimbrel.whynot.operators import explain_graph
 from whimbrel.whynot.watching import Watched
 from whimbrel.whynot.words import clock, listed
 
+if TYPE_CHECKING:
+    from whimbrel.spark.detecting import DataFrame
+    from whimbrel.store import Store
+
 Span = tuple[int, int]
 
 
 def why(
     query: Query,
-    events: Any,
+    events: EventTable | EventPaths | Store | DataFrame,
     *,
     key: Value | Mapping[str, Value] = None,
     at: Moment | None = None,
@@ -85,7 +88,7 @@ def why(
         raise WhimbrelError("this is no query yet; compile it first: wb.compile(text) or wb.read(path)")
     asked = key_asked_for(key, find_joins(query.graph))
     span = _span(query.graph, at, around)
-    frame = events if is_spark_frame(events) else None
+    frame = cast("DataFrame", events) if is_spark_frame(events) else None
     # The columns of a frame have their names when they come here; its mapping may hold Spark's expressions.
     own: ReadSettings = {**how, "columns": None} if frame is not None else how
     reading = replace(Reading.of(**own), is_settled=frame is not None or _is_store(events))
@@ -243,7 +246,7 @@ def _unknown_key(view: EngineView) -> tuple[str, ...]:
 def _groups_read(view: EngineView) -> Iterator[dict[str, Any]]:
     """Collect the different groups of the events that any operator reads."""
     for operator in view.graph.operators:
-        partitioning = getattr(operator, "partitioning", WHOLE)
+        partitioning = operator.partitioning
         for input in operator.inputs if partitioning.keys else ():
             groups, stream = EventGroups(view.context, partitioning.keys), view.stream(input)
             groups.of(stream, stream.new)
