@@ -21,7 +21,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from types import MappingProxyType
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 from typing import Literal as OneOf
 
 from whimbrel.errors import QueryError
@@ -74,6 +74,8 @@ class CustomOperator:
     windows of the new selection and takes `finished` and `exhausted` back.
     """
 
+    bounded: ClassVar[bool] = False
+    """Whether a run may begin anywhere, because all that it finds follows from the restriction window."""
     selected: Mapping[str, Sequence[Event]] = MappingProxyType({})
     """The events of the current selection by window, in total order; it grows until `close`."""
     partition: Mapping[str, Any] = MappingProxyType({})

@@ -15,7 +15,6 @@ from whimbrel.graph.operators import Custom, Derive, DeriveCase, Graph
 from whimbrel.graph.passes.drop_unused import drop_unused
 from whimbrel.graph.policies import WHOLE, Assign, Consumption, Partitioning, SelectionPolicy
 from whimbrel.graph.query import Query
-from whimbrel.graph.scope import is_composite
 from whimbrel.lang.wbl.compile import compile_text
 from whimbrel.model.schema import TYPE_NAMES
 
@@ -134,7 +133,7 @@ def _stream(graph: Graph, definition: str) -> str:
     derive = graph[definition]
     assert isinstance(derive, Derive)
     case = derive.cases[0]
-    return derive.name if is_composite(graph[case.input]) or case.assign else case.input
+    return derive.name if graph[case.input].is_composite or case.assign else case.input
 
 
 def _keys(graph: Graph) -> Partitioning:

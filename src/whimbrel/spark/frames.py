@@ -18,11 +18,12 @@ from whimbrel.engine.input_notes import InputNotes, types_named
 from whimbrel.engine.required_columns import RequiredColumns
 from whimbrel.errors import DataError
 from whimbrel.graph.operators import Graph
+from whimbrel.graph.operators.base import Types
 from whimbrel.graph.operators.step_pattern import walks
 from whimbrel.graph.passes import rewrite
 from whimbrel.graph.query import Query
 from whimbrel.graph.sharding import ByMeetings, BySpace, Sharding, SinglePartition, sharding
-from whimbrel.lang.outputs import Types, merged, output_types
+from whimbrel.lang.outputs import merged, output_types
 from whimbrel.model.batch import AS_NAMED, COORDINATES_KEY, Normaliser
 from whimbrel.model.columns import natural
 from whimbrel.model.faults import Faults

@@ -24,8 +24,8 @@ from pyspark.sql.streaming.stateful_processor import (
 from whimbrel import logs
 from whimbrel.engine.report import together
 from whimbrel.engine.session import Session
+from whimbrel.graph.operators.base import Types
 from whimbrel.graph.query import Query
-from whimbrel.lang.outputs import Types
 from whimbrel.model.schema import Coordinates
 from whimbrel.model.time import format_duration, format_instant
 from whimbrel.spark.checkpoints import other_shards

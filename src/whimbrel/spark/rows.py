@@ -14,7 +14,7 @@ from pyspark.sql import types as sql
 from whimbrel.engine.ingest import Counts
 from whimbrel.engine.session import Session
 from whimbrel.engine.values import decoded
-from whimbrel.lang.outputs import Types
+from whimbrel.graph.operators.base import Types
 from whimbrel.model.time import format_instant
 from whimbrel.spark.types import arrow_schema, detection_schema
 

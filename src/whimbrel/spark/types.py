@@ -8,7 +8,7 @@ import pyarrow as pa
 from pyspark.sql import types as sql
 
 from whimbrel.engine.content_hashes import ATTRIBUTES
-from whimbrel.lang.outputs import Types
+from whimbrel.graph.operators.base import Types
 from whimbrel.model.schema import RESERVED_COLUMNS, Type
 
 _SPARK: dict[Type, sql.DataType] = {

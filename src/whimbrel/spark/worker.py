@@ -18,8 +18,8 @@ from pyspark import TaskContext
 from whimbrel import logs
 from whimbrel.engine.ingest import Counts
 from whimbrel.engine.session import SLICE, Session, run_bounded
+from whimbrel.graph.operators.base import Types
 from whimbrel.graph.query import Query
-from whimbrel.lang.outputs import Types
 from whimbrel.model.time import BEGINNING_OF_TIME, END_OF_TIME
 from whimbrel.spark.lines import Gate
 from whimbrel.spark.rows import OutcomeRows, counts_since

@@ -24,6 +24,7 @@ from whimbrel.plan.migration.planner import plan_along_tracks
 from whimbrel.plan.network import Broker, Link, Mover, Network
 from whimbrel.plan.placement import Placement
 from whimbrel.plan.planners import plan_exact, planner_named
+from whimbrel.plan.settings import MigrationSettings, Movement
 from whimbrel.plan.workload import Delivery, Feed, Task, Workload
 
 GOLDEN = Path(__file__).parents[1] / "golden"
@@ -94,10 +95,10 @@ def test_where_no_host_that_stays_is_quick_enough_tasks_move():
 
 
 def test_what_lies_ahead_can_be_less_than_the_tracks():
-    plan = plan_along_tracks(*bus(), ahead_s=40)
+    plan = plan_along_tracks(*bus(), settings=MigrationSettings(ahead_s=40))
     assert plan.horizon.end_s == 40
     assert plan.rivals[0].costs.total.bdp_b == pytest.approx(11 / 4)
-    longer = plan_along_tracks(*bus(), ahead_s=120)
+    longer = plan_along_tracks(*bus(), settings=MigrationSettings(ahead_s=120))
     assert longer.rivals[0].costs.total.bdp_b == pytest.approx(11 / 4)
 
 
@@ -108,7 +109,7 @@ def test_where_nothing_moves_hosts_stay():
     assert plan.hosts == {"Near": "west"}
     assert "Note: nothing that sends or receives moves, so tasks stay where they are." in plan.words()
     # Also where the bus does not get far enough.
-    assert isinstance(plan_along_tracks(workload, network, ahead_s=20), Placement)
+    assert isinstance(plan_along_tracks(workload, network, settings=MigrationSettings(ahead_s=20)), Placement)
 
 
 @pytest.mark.parametrize(
@@ -121,7 +122,7 @@ def test_where_nothing_moves_hosts_stay():
 )
 def test_times_that_make_no_sense_are_told(settings, words):
     with pytest.raises(NetworkError, match=words):
-        plan_along_tracks(*bus(), **settings)
+        plan_along_tracks(*bus(), settings=MigrationSettings(**settings))
 
 
 def test_tracks_that_begin_late_are_told():
@@ -143,7 +144,7 @@ def test_plans_are_never_dearer_than_the_best_hosts_that_stay(seed, step_s):
     rng = random.Random(seed)
     network = random_network(rng, rng.randrange(2, 4), movers=2)
     workload = random_workload(rng, network, 2)
-    plan = plan_along_tracks(workload, network, step_s=step_s)
+    plan = plan_along_tracks(workload, network, settings=MigrationSettings(step_s=step_s))
     brokers = [broker.name for broker in network.brokers]
     stays = [
         evaluate(workload, network, dict(zip(workload.task, hosts, strict=True))).total.bdp_b
@@ -168,7 +169,7 @@ def test_plans_keep_capacities_and_latencies(seed):
         deliveries=tuple(replace(each, latency_s=rng.choice([3, 6, 12])) for each in workload.deliveries),
     )
     try:
-        plan = plan_along_tracks(workload, network, step_s=4)
+        plan = plan_along_tracks(workload, network, settings=MigrationSettings(step_s=4))
     except NoPlanError:
         with pytest.raises(NoPlanError):
             plan_exact(workload, network)
@@ -219,3 +220,33 @@ def test_the_picture_shows_who_is_where(ferry, tmp_path):
     assert all(word in text for word in ("strait", "ferry (mover)", "Strain", "islet", "seconds"))
     with pytest.raises(NetworkError, match=r"ends with \.png or \.svg"):
         plan.draw("plan.jpeg")
+
+
+def test_tasks_that_agree_by_messages_follow_their_mover_too():
+    plan = plan_along_tracks(*bus(), settings=MigrationSettings(coordinated=True))
+    assert plan.hosts == {"Near": ((0.0, "west"), (30.0, "east"))}
+    assert "Note: tasks agreed by 6 messages." in plan.words()
+
+
+@pytest.mark.parametrize("movement", [Movement.NAVIGATION, Movement.LINEAR])
+def test_tasks_follow_movers_that_are_uncertain(movement):
+    plan = plan_along_tracks(*bus(), settings=MigrationSettings(movement=movement))
+    brokers = [broker for _, broker in plan.hosts["Near"]]
+    assert (brokers[0], brokers[-1]) == ("west", "east")
+    assert f"of movers only what '{movement.value}' tells was known ahead" in plan.words()
+    assert plan.costs.total.bdp_b < plan.rivals[0].costs.total.bdp_b
+
+
+def test_what_movers_do_is_learned_from_others():
+    workload, network = bus()
+    uncertain = MigrationSettings(movement=Movement.LEARNED, policy="weighted sum", range_m=100)
+    with pytest.raises(NetworkError, match="no other movers to learn from"):
+        plan_along_tracks(workload, network, settings=uncertain)
+    others = tuple(replace(network.movers[0], name=f"bus {n}") for n in range(3))
+    plan = plan_along_tracks(
+        workload, replace(network, movers=(*network.movers, *others)), settings=uncertain
+    )
+    assert plan.costs.total.bdp_b < plan.rivals[0].costs.total.bdp_b
+    misspelt = MigrationSettings(movement=Movement.LINEAR, policy="adaptiv")
+    with pytest.raises(NetworkError, match="no policy is named 'adaptiv'; did you mean 'adaptive'"):
+        plan_along_tracks(workload, network, settings=misspelt)

@@ -38,7 +38,6 @@ from whimbrel.graph.expressions import (
 )
 from whimbrel.graph.operators import Absent, Graph, JoinPattern, PatternPart
 from whimbrel.graph.policies import Context, Select
-from whimbrel.graph.reach import match_retention
 from whimbrel.graph.scope import scope
 from whimbrel.model.schema import Type
 from whimbrel.model.time import END_OF_TIME
@@ -84,7 +83,7 @@ class JoinPatternOperator(CorrelatingOperator[JoinPattern]):
             next(n for n, root in enumerate(self.arrivals.roots) if root.store is s.store)
             for s in self.inputs
         ]
-        self.retain = match_retention(op)
+        self.retain = op.retention
         self._names(setup.graph)
         # What one pattern of a query needs compiled, the others use too.
         patterns = [operator for operator in setup.graph.operators if isinstance(operator, JoinPattern)]

@@ -11,7 +11,7 @@ from whimbrel.graph.operators import Aggregate, AggregateInput, Derive, DeriveCa
 from whimbrel.graph.operators.motion import MOTION
 from whimbrel.graph.operators.step_pattern import StepPattern, TimedOut
 from whimbrel.graph.policies import Assign, Context, Key, Partitioning, Window
-from whimbrel.lang.types import BUILT_IN_ATTRIBUTES, a_kind, common_type, fits
+from whimbrel.lang.types import a_kind, fits
 from whimbrel.lang.wbl import tree as t
 from whimbrel.lang.wbl.bind import Binder
 from whimbrel.lang.wbl.conditions import place_own, place_where, top_match
@@ -31,7 +31,7 @@ from whimbrel.lang.wbl.pattern import (
 from whimbrel.lang.wbl.resolve import ExpressionSite, QueryScope, VisibleNames, attribute_type
 from whimbrel.lang.wbl.sequences import SequenceLowering, is_walked
 from whimbrel.lang.wbl.values import quantity
-from whimbrel.model.schema import RESERVED_COLUMNS, TYPE_NAMES, Type
+from whimbrel.model.schema import BUILT_IN_ATTRIBUTES, RESERVED_COLUMNS, TYPE_NAMES, Type, common_type
 
 Typed = list[tuple[Assign, Type | None]]
 
