@@ -5,9 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from whimbrel.errors import NetworkError
-from whimbrel.plan.pushpull.multi_query import MultiQueryPlan
+
+if TYPE_CHECKING:
+    from whimbrel.plan.pushpull.multi_query import MultiQueryPlan
 
 
 @dataclass(frozen=True, slots=True)
