@@ -21,8 +21,9 @@ from whimbrel.lang.wbl import compile_text
 from whimbrel.plan.cost import Objective, evaluate
 from whimbrel.plan.demand import workload_of
 from whimbrel.plan.network import Broker, Consumer, EventSource, Link, Network
+from whimbrel.plan.plan import Plan
 from whimbrel.plan.planners import plan_greedy
-from whimbrel.plan.reading import Plan, plan_of, read_plan
+from whimbrel.plan.reading import plan_of, read_plan
 from whimbrel.sim.comparison import compare
 from whimbrel.sim.placement_run import run_placement
 from whimbrel.sim.recordings import sender_numbers

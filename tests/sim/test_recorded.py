@@ -17,8 +17,9 @@ from whimbrel.plan.cost import Objective, evaluate
 from whimbrel.plan.demand import workload_of
 from whimbrel.plan.files import read_network
 from whimbrel.plan.network import Broker, Consumer, EventSource, Link, Network
+from whimbrel.plan.plan import Plan
 from whimbrel.plan.planners import PLANNERS
-from whimbrel.plan.reading import Plan, plan_of
+from whimbrel.plan.reading import plan_of
 from whimbrel.sim.comparison import against_plan
 from whimbrel.sim.placement_run import run_placement
 from whimbrel.sim.settings import Settings

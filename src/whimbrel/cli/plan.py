@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from whimbrel.cli.bundles import SectionCommand, bundled
 from whimbrel.cli.detect import refuse_overwriting
 from whimbrel.cli.event_files import file_options
+from whimbrel.cli.gathering import gathering
 from whimbrel.cli.kernels import compile_ahead
 from whimbrel.cli.options import (
     Rate,
@@ -23,6 +23,7 @@ from whimbrel.cli.options import (
 )
 from whimbrel.cli.planner_options import check_given, planner_options, settings_of
 from whimbrel.cli.queries import read_query, show_warnings
+from whimbrel.cli.sections import SectionCommand
 from whimbrel.cli.summary import refusals
 
 if TYPE_CHECKING:
@@ -53,45 +54,6 @@ class Shown:
     quiet: bool
 
 
-recording_options = bundled(
-    "recording",
-    Recording,
-    click.option(
-        "--events", multiple=True, metavar="FILE...",
-        help="A recording of events to count rates, sizes and what passes each condition. Without it, "
-        "these are estimated from the query.",
-    ),
-    file_options,
-    click.option(
-        "--rate", "rates", type=Rate(), multiple=True, metavar="TYPE=NUMBER",
-        help="Events a second of a type, from all its sources together; goes before what the network and "
-        "the recording say. May be repeated.",
-    ),
-    click.option(
-        "--timed", is_flag=True,
-        help="Time the operators on the recording, in seconds of one core of this machine, instead of "
-        "estimating their work.",
-    ),
-    click.option(
-        "--rejected", metavar="FILE",
-        help="Where rows of the recording go that are no events, as JSON with the reason. The first of "
-        "them, and how many there are, is told in any case.",
-    ),
-    reading_options,
-    coordinates_option,
-)  # fmt: skip
-shown_options = bundled(
-    "shown",
-    Shown,
-    click.option("--out", metavar="PLAN", help="Where the plan goes, as JSON; - is standard output."),
-    click.option("--picture", metavar="FILE", help="Draw the plan: a .png or .svg file."),
-    click.option(
-        "--table", is_flag=True, help="Print tables of tasks, deliveries and links instead of words."
-    ),
-    quiet_option,
-)
-
-
 @click.command(cls=SectionCommand, short_help="Say where in a network each part of a query should run.")
 @click.argument("query", metavar="QUERY")
 @click.option(
@@ -110,10 +72,36 @@ shown_options = bundled(
     help="What to keep small: bytes on their way (bandwidth-delay product), bytes times links, or what the"
     " links cost.",
 )  # fmt: skip
-@recording_options
-@shown_options
+@click.option(
+    "--events", multiple=True, metavar="FILE...",
+    help="A recording of events to count rates, sizes and what passes each condition. Without it, these are "
+    "estimated from the query.",
+)  # fmt: skip
+@file_options
+@click.option(
+    "--rate", "rates", type=Rate(), multiple=True, metavar="TYPE=NUMBER",
+    help="Events a second of a type, from all its sources together; goes before what the network and the "
+    "recording say. May be repeated.",
+)  # fmt: skip
+@click.option(
+    "--timed", is_flag=True,
+    help="Time the operators on the recording, in seconds of one core of this machine, instead of estimating "
+    "their work.",
+)  # fmt: skip
+@click.option(
+    "--rejected", metavar="FILE",
+    help="Where rows of the recording go that are no events, as JSON with the reason. The first of them, and "
+    "how many there are, is told in any case.",
+)  # fmt: skip
+@reading_options
+@coordinates_option
+@click.option("--out", metavar="PLAN", help="Where the plan goes, as JSON; - is standard output.")
+@click.option("--picture", metavar="FILE", help="Draw the plan: a .png or .svg file.")
+@click.option("--table", is_flag=True, help="Print tables of tasks, deliveries and links instead of words.")
+@quiet_option
 @planner_options
 @compile_options
+@gathering(recording=Recording, shown=Shown)
 def plan(
     query: str,
     network_file: str,

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from whimbrel.cli.bundles import SectionOption
 from whimbrel.cli.options import Duration, Pair
+from whimbrel.cli.sections import SectionOption
 from whimbrel.errors import NetworkError
 from whimbrel.model.time import SECOND, duration
 

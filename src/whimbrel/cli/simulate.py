@@ -27,8 +27,8 @@ from whimbrel.errors import SimulationError
 
 if TYPE_CHECKING:
     from whimbrel.graph.query import Query
+    from whimbrel.plan.plan import Plan
     from whimbrel.plan.pushpull.deployment import PushPullDeployment
-    from whimbrel.plan.reading import Plan
     from whimbrel.sim.comparison import Drawn
     from whimbrel.sim.results import Results
 

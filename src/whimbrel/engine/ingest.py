@@ -32,7 +32,7 @@ from whimbrel.model.schema import RESERVED_COLUMNS, Coordinates, EventSchema, Ty
 from whimbrel.model.time import BEGINNING_OF_TIME, END_OF_TIME
 
 ARRIVAL = "@arrival"
-"""The column in which events that were dealt out to workers bring their order of arrival along."""
+"""The column in which events that were partitioned among workers bring their order of arrival along."""
 
 KEPT_FOR_INSPECTION = 100_000
 """How many late, repeated and rejected events are kept to be looked at; all are counted."""
@@ -480,7 +480,7 @@ def _int64(batch: pa.RecordBatch, name: str) -> Int64Array:
 
 
 def _given_arrival(batch: pa.RecordBatch) -> list[Int64Array]:
-    """Give the order of arrival where the events bring it along, because they were dealt out to workers."""
+    """Read the order of arrival where the events bring it along from before they were partitioned."""
     return [_int64(batch, ARRIVAL)] if ARRIVAL in batch.schema.names else []
 
 

@@ -86,6 +86,8 @@ class SourceEvents:
         """Append released events and find out which tests they pass; give the selections that have any."""
         self.clear()
         released = self._of_types_read(released)
+        if not len(released.end):
+            return []
         held = columns_of(released, columns, self.context.coordinates)
         rows = self.stream.store.append(released.start, released.end, held, None)
         for event_type, of_type in self._by_type(released.batch, rows):
@@ -114,6 +116,10 @@ class SourceEvents:
         types = batch.column("type")
         if not pa.types.is_dictionary(types.type):
             types = types.dictionary_encode()
+        if len(rows) == 1 and ANY not in self._types:
+            if (name := types[0].as_py()) in self._types:
+                yield name, rows
+            return
         codes = types.indices.to_numpy(zero_copy_only=False)
         names = decoded(types.dictionary).to_pylist()
         if ANY in self._types and len(rows):
@@ -140,7 +146,9 @@ def columns_of(
     columns: dict[Expr, Column] = {}
     for name in names:
         if name not in ("start", "end", "geometry"):
-            columns[Attribute(None, name)] = from_arrow(batch.column(name))
+            column = batch.column(name)
+            few = pa.types.is_dictionary(column.type) and len(column) < len(column.dictionary)
+            columns[Attribute(None, name)] = from_arrow(decoded(column) if few else column)
     if released.number is not None:
         columns[NUMBER] = Column(Type.INT, released.number)
     if released.arrival is not None:

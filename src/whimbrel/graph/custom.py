@@ -59,7 +59,7 @@ class Event:
 class Output:
     """A detection: its attributes, and the events that it is made of (None: all of the selection)."""
 
-    attributes: Mapping[str, Any]
+    attributes: Mapping[str, object]
     events: Sequence[Event] | None = None
 
 
@@ -85,14 +85,14 @@ class CustomOperator:
     exhausted: bool = False
     """Set it to end the restriction window together with the selection."""
 
-    def __init__(self, **parameters: Any) -> None:
+    def __init__(self, **parameters: object) -> None:
         for name, value in parameters.items():
             setattr(self, name, value)
 
     def open(self) -> None:
         """Prepare for a new selection."""
 
-    def process(self, events: Sequence[Event]) -> Iterable[Mapping[str, Any] | Output] | None:
+    def process(self, events: Sequence[Event]) -> Iterable[Mapping[str, object] | Output] | None:
         """Take in the events that are new in the selection; give detections."""
         raise NotImplementedError
 

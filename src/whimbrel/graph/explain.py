@@ -3,7 +3,7 @@
 >>> from whimbrel.lang.wbl import compile_text
 >>> print(explain(compile_text("define Warm detect Temp(val > 25)")))
 Warm: the attributes of Temp; needs one event at a time
-on several workers: events are dealt out anyhow
+on several workers: events are partitioned in any way
 <BLANKLINE>
 derive Warm (one event at a time)
 └─ filter Temp[val > 25] (one event at a time)
@@ -74,8 +74,9 @@ def explain(
 
     - `version`: 1; `coordinates`: "plane", "lonlat" or null; `reach_us`: of the whole query;
       `state_events`: the sum over all operators. Lengths of time are microseconds; null stands for
-      "without bound". `sharding`: how events can be dealt out to workers: `by` is event (anyhow), keys (with
-      `keys`), space (with `reach_m`), meetings (with `streams`, `keys` and `first`) or nothing (with `why`).
+      "without bound". `sharding`: how events can be partitioned among workers: `by` is event (in any way),
+      keys (with `keys`), space (with `reach_m`), meetings (with `streams`, `keys` and `first`) or nothing
+      (with `why`).
     - `outputs`: for each reported stream its `stream`, `type`, `attributes` (names; null: those of the
       events it is made from, whatever they are), `reach_us` and `sources` (event types).
     - `operators`, each after its inputs: `name`, `kind` (source, filter, merge, repeat, match, aggregate,
@@ -193,15 +194,15 @@ def _sharding_document(found: Sharding) -> dict[str, Any]:
     return {"by": "event"}
 
 
-def _document(facts: GraphFacts, dealt: Graph | None = None) -> dict[str, Any]:
-    """Say everything. `dealt` is the graph by which events are dealt out, if it is another one."""
+def _document(facts: GraphFacts, partitioned: Graph | None = None) -> dict[str, Any]:
+    """Say everything. `partitioned` is the graph by which events are partitioned, if it is another one."""
     graph = facts.graph
     return {
         "version": 1,
         "coordinates": graph.coordinates.value if graph.coordinates else None,
         "reach_us": facts.whole_reach,
         "state_events": facts.remembered(),
-        "sharding": _sharding_document(sharding(rewrite(dealt or graph))),
+        "sharding": _sharding_document(sharding(rewrite(partitioned or graph))),
         "outputs": [
             {
                 "stream": name,
@@ -282,10 +283,10 @@ def _text_of_both(before: GraphFacts, after: GraphFacts, done: list[RewriteStep]
     return f"before:\n\n{_text(before, None)}\n\n\nafter:\n\n{_text(after, done)}"
 
 
-def _tree_text(facts: GraphFacts, dealt: Graph) -> str:
-    """Write heads and trees. Events are dealt out to workers by `dealt`, before beginnings are shared."""
+def _tree_text(facts: GraphFacts, partitioned: Graph) -> str:
+    """Write heads and trees. Events are partitioned by `partitioned`, before beginnings are shared."""
     heads = [_head(facts, name) for name in facts.graph.outputs]
-    heads.append(f"on several workers: {sharding_words(sharding(rewrite(dealt)))}")
+    heads.append(f"on several workers: {sharding_words(sharding(rewrite(partitioned)))}")
     seen: set[str] = set()
     trees = ["\n".join(_tree(facts, name, seen)) for name in facts.graph.outputs]
     return "\n\n".join(["\n".join(heads), *trees])

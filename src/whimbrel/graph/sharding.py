@@ -1,6 +1,6 @@
-"""How a query's events can be dealt out to workers that know nothing of each other, read off the graph.
+"""How a query's events can be partitioned among workers that know nothing of each other, read off the graph.
 
-A way of dealing out is right if every detection can be found by one worker alone, from the events it has.
+A way of partitioning is right if every detection can be found by one worker alone, from the events it has.
 By *keys*: events with equal keys go to one worker, because every operator parts its events by them. By
 *space*: nearby events go to one worker, because the parts of every pattern lie close together. By *meetings*:
 first the meetings of events are found by keys or space, then each goes with its events to where all
@@ -18,7 +18,7 @@ from whimbrel.graph.operators.base import SpatialReach
 from whimbrel.graph.operators.source import SOURCE, key_of
 from whimbrel.graph.passes.drop_unused import drop_unused
 from whimbrel.graph.policies import Key
-from whimbrel.graph.scope import scope, selection
+from whimbrel.graph.scope import only_part, scope, selection
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,27 +60,27 @@ Sharding = AnyPartition | ByKeys | BySpace | ByMeetings | SinglePartition
 
 
 def sharding_words(found: Sharding) -> str:
-    """Say how events are dealt out.
+    """Say how events are partitioned.
 
     >>> sharding_words(ByKeys((SOURCE,)))
-    'events are dealt out by source'
+    'events are partitioned by source'
     """
     match found:
         case ByKeys(keys):
-            return f"events are dealt out by {', '.join(map(str, keys))}"
+            return f"events are partitioned by {', '.join(map(str, keys))}"
         case BySpace(reach_m):
-            return f"events are dealt out by place, each also to where it is within reach ({reach_m:g} m)"
+            return f"events are partitioned by place, each also to where it is within reach ({reach_m:g} m)"
         case ByMeetings(streams, keys):
             return (
-                f"{', '.join(streams)} is found first, then what it finds is dealt out by {', '.join(keys)}"
+                f"{', '.join(streams)} is found first, then what it finds is partitioned by {', '.join(keys)}"
             )
         case SinglePartition(why):
             return f"all events go to one, because {why}"
-    return "events are dealt out anyhow"
+    return "events are partitioned in any way"
 
 
 def sharding(graph: Graph) -> Sharding:
-    """Find the way of dealing out events that parts them the most."""
+    """Find the way of partitioning events that parts them the most."""
     keys = _Keys(graph)
     common = keys.common(graph.outputs)
     if common is None:
@@ -102,7 +102,7 @@ class _Keys:
     def __init__(self, graph: Graph, cut: frozenset[str] = frozenset()) -> None:
         self.graph = graph
         self.cut = cut
-        """Definitions whose events are dealt out as atomic ones are."""
+        """Definitions whose events are partitioned as atomic ones are."""
         self.of: dict[str, frozenset[Key] | None] = {}
         for operator in graph.operators:
             self.of[operator.name] = self._of(operator)
@@ -153,10 +153,8 @@ class _Keys:
         """Trace an attribute that a definition takes over from what it is made from."""
         if not self.graph[stream].is_composite:
             return self.trace(stream, name)
-        parts = scope(self.graph, stream)
-        if len(parts) == 1 and not any(parts.values()):
-            return self.trace_part(stream, next(iter(parts)), name)
-        return self.trace_group(stream, name)
+        part = only_part(self.graph, stream)
+        return self.trace_group(stream, name) if part is None else self.trace_part(stream, part, name)
 
     def trace_group(self, stream: str, name: str) -> Key | None:
         """Trace a key by which the operator of a stream parts its inputs."""

@@ -112,7 +112,7 @@ class Map:
 class MapSettings(ReadSettings, total=False):
     """The settings of `show`; each may be left out."""
 
-    roads: Mapping[str, Any] | None
+    roads: Mapping[str, object] | None
     coordinates: str | None
     title: str
     max_points: int | None
@@ -123,7 +123,7 @@ def show(
     table: pa.Table,
     events: EventTable | EventPaths | None = None,
     *,
-    roads: Mapping[str, Any] | None = None,
+    roads: Mapping[str, object] | None = None,
     coordinates: str | None = None,
     title: str = "Whimbrel",
     max_points: int | None = None,

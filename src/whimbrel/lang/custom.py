@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any
 
 from whimbrel.errors import QueryError, UnknownNameError
 from whimbrel.graph.custom import CustomOperator, function_name
@@ -31,7 +30,7 @@ def custom_query(
     *,
     consumption: Consumption | None = None,
     partitioning: Partitioning | Sequence[str] = WHOLE,
-    parameters: Mapping[str, Any] | None = None,
+    parameters: Mapping[str, object] | None = None,
     attributes: Mapping[str, str] | Sequence[str] = (),
     definitions: str = "",
     functions: Iterable[Function] = (),
@@ -87,7 +86,7 @@ def custom_query(
 
 
 def _named(inputs: Inputs) -> dict[str, str]:
-    """Give every input a name: its own, or that of its type."""
+    """Name every input: its own, or that of its type."""
     if not inputs:
         raise QueryError("an operator needs at least one input")
     pairs = inputs.items() if isinstance(inputs, Mapping) else [(_type_of(each), each) for each in inputs]

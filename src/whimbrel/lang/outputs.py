@@ -13,7 +13,7 @@ from whimbrel.model.schema import Type, common_type
 
 
 def output_types(query: Query, events: Mapping[str, Type]) -> dict[str, Types]:
-    """Give the attributes of every type of detection, in the order in which they are reported.
+    """List the attributes of every type of detection, in the order in which they are reported.
 
     `events` are the attributes of the events and their types; what the query declares outweighs it. None is
     a type that cannot be known before: an attribute that no event has.
@@ -32,7 +32,7 @@ def output_types(query: Query, events: Mapping[str, Type]) -> dict[str, Types]:
 
 
 def merged(outputs: Mapping[str, Types]) -> Types:
-    """Give the attributes of all types of detections together, as the columns of one table."""
+    """List the attributes of all types of detections together, as the columns of one table."""
     together: Types = {}
     for kind, types in outputs.items():
         for name, type_ in types.items():

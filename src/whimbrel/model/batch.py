@@ -139,8 +139,9 @@ class Normaliser:
         self.read = read
         self.keep_untyped = keep_untyped
         self._layout: Layout | None = None
-        self._schema: pa.Schema | None = None
-        """That of the events made last."""
+        self._form: tuple[list[str], list[pa.DataType]] | None = None
+        self._schema = pa.schema([])
+        """Columns, their types and the whole schema of the events made last."""
 
     def normalise(self, batch: pa.RecordBatch, first_row: int = 0) -> Normalised:
         """Bring a batch into the common form; `first_row` is the number of its first row in the input.
@@ -211,13 +212,12 @@ class Normaliser:
         self, names: list[str], arrays: list[pa.Array], coordinates: Coordinates | None
     ) -> pa.Schema:
         """Describe events; those of most batches are like those of the batch before."""
-        types = [array.type for array in arrays]
-        known = self._schema
-        if known is None or names != known.names or types != known.types:
-            fields = [pa.field(name, kind) for name, kind in zip(names, types, strict=True)]
+        form = (names, [array.type for array in arrays])
+        if form != self._form:
+            fields = [pa.field(name, kind) for name, kind in zip(*form, strict=True)]
             said = {COORDINATES_KEY: (coordinates or "none").encode(), TIME_UNIT_KEY: b"us"}
-            known = self._schema = pa.schema(fields, metadata=said)
-        return known
+            self._form, self._schema = form, pa.schema(fields, metadata=said)
+        return self._schema
 
 
 _ORDER = ("id", "type", "source", "start", "end", "x", "y", "geometry")

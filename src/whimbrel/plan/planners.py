@@ -17,8 +17,8 @@ from whimbrel.plan.cost import Objective, evaluate, violations
 from whimbrel.plan.formatting import counted, percent
 from whimbrel.plan.greedy import all_on_one, place_greedily
 from whimbrel.plan.network import Network
-from whimbrel.plan.placement import Placement
 from whimbrel.plan.placement_model import PlacementModel
+from whimbrel.plan.plan import Plan
 from whimbrel.plan.pushpull.settings import PushPullSettings
 from whimbrel.plan.queueing_slack import plan_with_slack
 from whimbrel.plan.routes import Routes
@@ -72,7 +72,7 @@ def plan_centralised(
     network: Network,
     objective: Objective = Objective.BDP,
     settings: PlacementSettings = PlacementSettings(),  # noqa: B008 (frozen)
-) -> Placement:
+) -> Plan:
     """Run everything on one broker: the one where that costs the least. O(brokers x streams).
 
     Raises
@@ -81,7 +81,7 @@ def plan_centralised(
         If no broker has room for everything; the error tells what the best one lacks.
     """
 
-    def place(workload: Workload) -> Placement:
+    def place(workload: Workload) -> Plan:
         model = PlacementModel(workload, network, objective)
         return _checked(model, all_on_one(model, 1)[0], "centralised", "no broker can run everything")
 
@@ -93,7 +93,7 @@ def plan_greedy(
     network: Network,
     objective: Objective = Objective.BDP,
     settings: PlacementSettings = PlacementSettings(),  # noqa: B008 (frozen)
-) -> Placement:
+) -> Plan:
     """Put each task where it costs the least at the time, then move tasks as long as that helps.
 
     Tasks are taken in order, so that the inputs of each have their places. While what comes after a task has
@@ -108,7 +108,7 @@ def plan_greedy(
         If what is found asks too much. The exact planner may still find something.
     """
 
-    def place(workload: Workload) -> Placement:
+    def place(workload: Workload) -> Plan:
         routes = Routes(network, objective.weight)
         for more in (MORE, WIDER * MORE, len(network.brokers)):
             candidates = candidate_brokers(workload, routes, more=more)
@@ -128,7 +128,7 @@ def plan_exact(
     network: Network,
     objective: Objective = Objective.BDP,
     settings: ExactSettings = ExactSettings(),  # noqa: B008 (frozen)
-) -> Placement:
+) -> Plan:
     """Find hosts that no others beat, as a mixed integer program; see `whimbrel.plan.exact`.
 
     In a network of more than 200 brokers, no others among those near the ways (`whimbrel.plan.candidates`)
@@ -144,7 +144,7 @@ def plan_exact(
 
     routes = Routes(network, objective.weight)
 
-    def place(workload: Workload) -> Placement:
+    def place(workload: Workload) -> Plan:
         candidates = candidate_brokers(workload, routes, more=FEW)
         model = PlacementModel(workload, network, objective, candidates, routes)
         hosts, notes = solve(model, time_limit_s=settings.time_limit_s)
@@ -163,7 +163,7 @@ def plan_flow(
     network: Network,
     objective: Objective = Objective.FLOW,
     settings: FlowSettings = FlowSettings(),  # noqa: B008 (frozen)
-) -> Placement:
+) -> Plan:
     """Search hosts for which the least flows, by tabu search; see `whimbrel.plan.flow`.
 
     It keeps the flow small, whatever the objective: the costs are told by flow, too.
@@ -177,7 +177,7 @@ def plan_flow(
     notes = () if objective is Objective.FLOW else (alone,)
     routes = Routes(network, Objective.FLOW.weight)
 
-    def place(workload: Workload) -> Placement:
+    def place(workload: Workload) -> Plan:
         allowed = candidate_brokers(workload, routes, more=FEW) if settings.radius is None else None
         model = PlacementModel(workload, network, Objective.FLOW, allowed, routes)
         if settings.radius is None:
@@ -238,16 +238,16 @@ def plan_pushes_and_pulls(
 
 def _checked(
     model: PlacementModel, hosts: Mapping[str, str], planner: str, trouble: str, notes: tuple[str, ...] = ()
-) -> Placement:
+) -> Plan:
     costs = evaluate(model.workload, model.network, hosts, model.objective)
     problems = violations(model.workload, model.network, costs)
     if problems:
         lines = "".join(f"\n  - {problem}" for problem in problems)
         raise NoPlanError(f"{trouble}; with the least trouble (planner {planner}):{lines}", costs)
-    return Placement(model.workload, model.network, hosts, model.objective, planner, costs, notes)
+    return Plan(model.workload, model.network, hosts, model.objective, planner, costs, notes)
 
 
-def _keep_previous(plan: Placement, settings: PlacementSettings) -> Placement:
+def _keep_previous(plan: Plan, settings: PlacementSettings) -> Plan:
     """Keep the previous hosts if they still satisfy everything and the new ones save little.
 
     Moving costs, too. Tasks that are new, or whose broker has gone, get the hosts of the new plan.
@@ -255,7 +255,7 @@ def _keep_previous(plan: Placement, settings: PlacementSettings) -> Placement:
     previous, network = settings.previous, plan.network
     kept = {
         name: previous[name] if previous.get(name) in network.number else host
-        for name, host in plan.hosts.items()
+        for name, host in plan.first_hosts().items()
     }
     if not previous:
         return plan
@@ -263,7 +263,7 @@ def _keep_previous(plan: Placement, settings: PlacementSettings) -> Placement:
     stays = not violations(plan.workload, network, costs)
     before, now = costs.total.of(plan.objective), plan.costs.total.of(plan.objective)
     stays = stays and now > (1 - settings.least_gain) * before
-    moved = kept if stays else plan.hosts
+    moved = kept if stays else plan.first_hosts()
     _LOG.info(
         "planned again: %d of %d tasks move, %.6g before and %.6g with the best hosts found",
         sum(previous.get(name) != host for name, host in moved.items()), len(moved), before, now,
@@ -271,7 +271,7 @@ def _keep_previous(plan: Placement, settings: PlacementSettings) -> Placement:
     if not stays:
         return plan
     note = f"the previous hosts stay: others would save {percent(1 - now / before if before else 0.0)}"
-    return Placement(plan.workload, network, kept, plan.objective, plan.planner, costs, (*plan.notes, note))
+    return Plan(plan.workload, network, kept, plan.objective, plan.planner, costs, (*plan.notes, note))
 
 
 PLANNERS: dict[str, Planner[Any]] = {

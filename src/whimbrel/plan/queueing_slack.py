@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from whimbrel.errors import NoPlanError
 from whimbrel.plan.cost import Costs, is_more
-from whimbrel.plan.placement import Placement
+from whimbrel.plan.plan import Plan
 from whimbrel.plan.workload import Workload
 
 ROUNDS = 5
@@ -23,7 +23,7 @@ NOTE = (
 )
 
 
-def plan_with_slack(planner: Callable[[Workload], Placement], workload: Workload) -> Placement:
+def plan_with_slack(planner: Callable[[Workload], Plan], workload: Workload) -> Plan:
     """Let a planner try again with less time, where what it finds is late only when links are busy."""
     tried, first = workload, None
     for _ in range(ROUNDS):

@@ -22,7 +22,7 @@ from whimbrel.plan.cost import Costs, evaluate
 from whimbrel.plan.demand import graph_to_plan
 from whimbrel.plan.network import Consumer
 from whimbrel.plan.network_calculus import Sending
-from whimbrel.plan.reading import Plan
+from whimbrel.plan.plan import Plan
 from whimbrel.plan.workload import Task as PlannedTask
 from whimbrel.sim.outcome import PlanOutcome
 from whimbrel.sim.query_run import first_broker, outcome_of

@@ -129,7 +129,7 @@ def _usable(
     everything = np.ones(events.num_rows, np.bool_)
     if not settings.filters_at_source or kind == ANY:
         return everything, None
-    columns = FragmentSession(piece, coordinates=given.coordinates).columns
+    columns = FragmentSession(piece, coordinates=given.coordinates).session.columns_read
     found, condition = condition_at_source(piece, kind)
     if not found or condition is None:
         return everything, columns
@@ -192,7 +192,7 @@ def outcome_of(world: World, receivers: Iterable[Receiver], given: Recording) ->
     return replace(
         measured(world, receivers),
         detections={each.name: together(each.tables, given.coordinates) for each in receivers},
-        late=sum(work.session.counts.late + work.session.late_derived for work in works),
+        late=sum(work.fragment.session.counts.late + work.fragment.late_derived for work in works),
         rejected=given.rejected,
     )
 

@@ -92,14 +92,14 @@ class EngineWork:
     """What an event that it reads takes of a capacity of 1; or by stream."""
     state_b: float | None = None
     """Bytes of what it remembers when it moves; None: as large as the snapshot is."""
-    session: FragmentSession = field(init=False)
+    fragment: FragmentSession = field(init=False)
     _events: list[pa.RecordBatch] = field(default_factory=list)
     _carried: dict[str, list[DerivedBatch]] = field(default_factory=dict)
     _born_s: float = 0.0
     _made: int = 0
 
     def __post_init__(self) -> None:
-        self.session = FragmentSession(self.piece, coordinates=self.coordinates)
+        self.fragment = FragmentSession(self.piece, coordinates=self.coordinates)
 
     def take(self, packets: list[Packet], complete: int) -> list[StreamOutput]:
         """Process packets; the engine runs when time moves on."""
@@ -114,12 +114,12 @@ class EngineWork:
                 self._carried.setdefault(name, []).extend(content)
             if packet.content is not None:
                 self._born_s = max(self._born_s, packet.born_s)
-        if complete <= self.session.watermark:
+        if complete <= self.fragment.session.watermark:
             return []
         events, carried = self._due(complete) if self.is_planned else (self._events, self._carried)
         if not self.is_planned:
             self._events, self._carried = [], {}
-        given = self.session.take(events, carried, complete)
+        given = self.fragment.take(events, carried, complete)
         if self.is_planned:
             return list(self._joined(given.detections, given.carried, given.complete))
         return list(self._outputs(given.detections, given.carried, given.complete))
@@ -193,7 +193,7 @@ class EngineWork:
 
     def save(self) -> tuple[Any, float]:
         """Give the snapshot of the session, and what came since time last moved on."""
-        snapshot = self.session.snapshot()
+        snapshot = self.fragment.session.snapshot()
         waiting = bytes_of(self._events) + sum(bytes_of(each) for each in self._carried.values())
         # Copies: this task may go on, and be brought back to this point later.
         carried = {name: list(each) for name, each in self._carried.items()}
@@ -215,7 +215,7 @@ class EngineWork:
         snapshot, events, carried, born_s, made_before = state
         copied = {name: list(each) for name, each in carried.items()}
         made = replace(self, _events=list(events), _carried=copied, _born_s=born_s, _made=made_before)
-        made.session.restore(snapshot)
+        made.fragment.session.restore(snapshot)
         return made
 
 

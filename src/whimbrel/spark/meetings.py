@@ -1,7 +1,7 @@
 """Queries about what happens between objects: first find which events meet, then follow each meeting.
 
 `two ships within 500 m of each other, ten times in a row` compares all ships, but only those that are close;
-and what it then follows is one pair at a time. So the meetings are found with nearby events dealt out
+and what it then follows is one pair at a time. So the meetings are found with nearby events partitioned
 together; then the events that take part in any go, pair by pair, to where the whole query runs.
 """
 
@@ -31,12 +31,12 @@ MINE = "@mine"
 
 
 def first_query(query: Query, plan: ByMeetings) -> Query:
-    """Give the query that finds the meetings."""
+    """Make the query that finds the meetings."""
     return replace(query, graph=replace(rewrite(query.graph), outputs=plan.streams))
 
 
 def query_of_shard(query: Query, plan: ByMeetings, shard: int, shards: int) -> Query:
-    """Give the whole query as one shard runs it: blind to the meetings of all others."""
+    """Make the whole query as one shard runs it: blind to the meetings of all others."""
 
     def is_mine(*keys: np.ndarray) -> np.ndarray:
         return shard_of_keys([pa.array(key, from_pandas=True) for key in keys], shards) == shard
@@ -47,12 +47,12 @@ def query_of_shard(query: Query, plan: ByMeetings, shard: int, shards: int) -> Q
 
 
 def shard_of_keys(keys: list[pa.Array], shards: int) -> np.ndarray:
-    """Give the shards that meetings go to."""
+    """Select the shards that meetings go to."""
     return (hashed(keys) % np.uint64(shards)).astype(np.int64)
 
 
 def events_of_meetings(frame: DataFrame, meetings: DataFrame, plan: ByMeetings, shards: int) -> DataFrame:
-    """Give the events that take part in any meeting, once for every shard that follows one of theirs."""
+    """Select the events that take part in any meeting, once for every shard that follows one of theirs."""
     schema = sql.StructType(
         [sql.StructField("id", sql.StringType()), sql.StructField(SHARD, sql.IntegerType())]
     )

@@ -18,11 +18,11 @@ import pyarrow.compute as pc
 
 from whimbrel.engine.bounded import run
 from whimbrel.engine.input_notes import InputNotes
-from whimbrel.engine.required_columns import RequiredColumns
 from whimbrel.engine.result import Detections
 from whimbrel.errors import DataError, WhimbrelError
 from whimbrel.graph.passes import rewrite
 from whimbrel.graph.query import Query
+from whimbrel.graph.required_columns import RequiredColumns
 from whimbrel.io.atomic import writing
 from whimbrel.io.rejected import RejectedWriter
 from whimbrel.model.frames import EventPaths, EventTable
@@ -376,7 +376,7 @@ class Store:
         return pa.RecordBatchReader.from_batches(selection.shown, rows)
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
-        """Give all events to whoever takes Arrow: `pa.table(store)`, `pl.DataFrame(store)`."""
+        """Hand all events to whoever takes Arrow: `pa.table(store)`, `pl.DataFrame(store)`."""
         return self.scan().__arrow_c_stream__(requested_schema)
 
     def detect(self, query: Query, **settings: Unpack[StoreRunSettings]) -> Detections:
@@ -423,7 +423,7 @@ class Store:
         )
 
     def bounds_of(self, query: Query) -> tuple[Bounds, ...]:
-        """Give the types, times and places, in one of which every event lies that the query can use."""
+        """List the types, times and places, in one of which every event lies that the query can use."""
         return bounds_of(query, self.state.attributes)
 
     def explain(
@@ -618,7 +618,7 @@ class Store:
 
 
 def asked_for(since: Moment | None, until: Moment | None, types: Collection[str] | None = None) -> Bounds:
-    """Give the bounds of events with since <= end < until, of some types."""
+    """Determine the bounds of events with since <= end < until, of some types."""
     first = BEGINNING_OF_TIME if since is None else instant(since)
     last = END_OF_TIME if until is None else instant(until) - 1
     return Bounds(None if types is None else frozenset(types), end=(first, last))

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from whimbrel.errors import DataError
-from whimbrel.model.frames import batches
+from whimbrel.model.frames import EventTable, batches
 from whimbrel.model.schema import Coordinates
 from whimbrel.space.geometry import Floats
 from whimbrel.space.grid import ShapeGrid
 from whimbrel.space.lists import Ints, lengthen
-from whimbrel.space.places import Boxes, Circles, PlaceSet, Polygons, one_place, polygons_of
+from whimbrel.space.places import Boxes, Circles, Place, PlaceSet, Polygons, one_place, polygons_of
 from whimbrel.subscriptions.clauses import SubscriptionClauses, of_condition, of_text, of_type, of_values
 from whimbrel.subscriptions.columns import read_columns, read_points
-from whimbrel.subscriptions.names import GivenNames, SubscriptionNames
+from whimbrel.subscriptions.names import GivenNames, Names, SubscriptionNames
 from whimbrel.subscriptions.paths import Pairs, Paths, joined
 from whimbrel.subscriptions.tables import NO_ROWS, SubscriptionRows, read_rows
 
@@ -88,7 +87,7 @@ class Subscriptions:
         *,
         where: Where | None = None,
         type: str | None = None,
-        place: Any = None,
+        place: Place | None = None,
     ) -> None:
         """Add a subscription.
 
@@ -123,7 +122,7 @@ class Subscriptions:
 
     def add_circles(
         self,
-        ids: Any,
+        ids: Names,
         x: npt.ArrayLike,
         y: npt.ArrayLike,
         radius_m: npt.ArrayLike,
@@ -138,7 +137,7 @@ class Subscriptions:
         self._add(given, self._asked_of_all(where, type), places)
 
     def add_boxes(
-        self, ids: Any, boxes: npt.ArrayLike, *, where: Where | None = None, type: str | None = None
+        self, ids: Names, boxes: npt.ArrayLike, *, where: Where | None = None, type: str | None = None
     ) -> None:
         """Add many subscriptions to boxes: rows of least x, least y, largest x and largest y."""
         given = GivenNames(ids)
@@ -150,7 +149,7 @@ class Subscriptions:
         self._add(given, self._asked_of_all(where, type), Boxes(rows))
 
     def add_polygons(
-        self, ids: Any, polygons: Sequence[Any] | npt.NDArray[Any], *, where: Where | None = None,
+        self, ids: Names, polygons: Sequence[Place], *, where: Where | None = None,
         type: str | None = None,
     ) -> None:  # fmt: skip
         """Add many subscriptions to polygons: Shapely polygons, WKT or WKB."""
@@ -159,7 +158,7 @@ class Subscriptions:
             raise DataError(f"{len(given)} ids do not go with {len(polygons)} polygons; give one each")
         self._add(given, self._asked_of_all(where, type), Polygons(polygons_of(polygons)))
 
-    def add_many(self, table: Any, *, where: Where | None = None, type: str | None = None) -> None:
+    def add_many(self, table: EventTable, *, where: Where | None = None, type: str | None = None) -> None:
         """Add the subscriptions of a table, one a row.
 
         The column `id` names them. Their places, if any, are in `geometry` (WKT or WKB), or in `x`, `y` (or
@@ -180,7 +179,7 @@ class Subscriptions:
         for names, rows in zip(given, read, strict=True):
             self._add(names, asked, rows.places, rows)
 
-    def remove(self, ids: Any) -> None:
+    def remove(self, ids: Names) -> None:
         """Remove subscriptions, one or many.
 
         Raises
@@ -203,7 +202,7 @@ class Subscriptions:
         self._free[self._freed : self._freed + len(numbers)] = numbers
         self._freed += len(numbers)
 
-    def match(self, events: Any) -> pa.Table:
+    def match(self, events: EventTable) -> pa.Table:
         """Find which events meet which subscriptions.
 
         Gives a table with the columns `event_row` (the row in `events`, from 0) and `subscription` (its id),

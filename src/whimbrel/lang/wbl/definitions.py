@@ -151,7 +151,7 @@ class DefinitionLowering:
         return DeriveCase(stream, None, assign, label=case.label or ""), info
 
     def _movers_keys(self, case: t.CaseNode, bound: BoundPattern) -> dict[str, Key]:
-        """Give what tells one mover from another: its source, if nothing else is said."""
+        """Name what tells one mover from another: its source, if nothing else is said."""
         keys = self._keys(case, bound) or {"source": Key("source", "source")}
         cell = next((item for item in case.group_by if item.size is not None), None)
         if cell is not None:
@@ -163,7 +163,7 @@ class DefinitionLowering:
     def _motion_outcome(
         self, case: t.CaseNode, mover: MotionPhrase, names: VisibleNames, said: Typed
     ) -> Typed:
-        """Give the attributes of a motion; without assignments, who moved and what is known of it."""
+        """List the attributes of a motion; without assignments, who moved and what is known of it."""
         typed = self._assigned(case.assign, names)
         for item, _ in typed:
             mover.check_reads(item.value, names)
@@ -544,7 +544,7 @@ def _context(case: t.CaseNode) -> Context:
 
 
 def _only_part(bound: BoundPattern) -> PartName | None:
-    """Give the only part that occurs, if it is a single event."""
+    """Find the only part that occurs, if it is a single event."""
     occurring = [
         part for part in bound.parts.values() if not any(b.kind == "absent" for b in part.scope.barriers)
     ]

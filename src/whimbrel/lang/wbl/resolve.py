@@ -183,7 +183,7 @@ class VisibleNames:
         return _maybe_not(Call(function, (part, region), at=node.at), node.negated)
 
     def _part_named_like(self, shape: t.ShapeNode) -> PartRef | None:
-        """Give the part that a name stands for where no region has it."""
+        """Find the part that a name stands for where no region has it."""
         if shape.name is None or shape.name in self.scope.regions.named:
             return None
         return self._whole_part(t.Name(shape.name, at=shape.at))

@@ -21,7 +21,6 @@ from whimbrel.plan.migration.attachments import LeafFinder, attached
 from whimbrel.plan.migration.baselines import follow_greedily
 from whimbrel.plan.migration.coordination import coordinate
 from whimbrel.plan.migration.horizon import Horizon
-from whimbrel.plan.migration.itinerary import Itinerary, Rival
 from whimbrel.plan.migration.learned_mobility import LearnedMoves
 from whimbrel.plan.migration.local_search import improve, plan_migrations
 from whimbrel.plan.migration.plan import Ints, MigrationPlan, changes_of
@@ -30,7 +29,7 @@ from whimbrel.plan.migration.problem import MigrationProblem
 from whimbrel.plan.migration.replanning import policy_named, replan_with_predictions
 from whimbrel.plan.migration.schedule import schedule
 from whimbrel.plan.network import Network
-from whimbrel.plan.placement import Placement
+from whimbrel.plan.plan import ComparedPlan, Plan
 from whimbrel.plan.planners import plan_exact, plan_greedy
 from whimbrel.plan.settings import MigrationSettings, Movement
 from whimbrel.plan.timeline import Timeline, at_time
@@ -60,7 +59,7 @@ def plan_along_tracks(
     network: Network,
     objective: Objective = Objective.BDP,
     settings: MigrationSettings = MigrationSettings(),  # noqa: B008 (frozen)
-) -> Itinerary | Placement:
+) -> Plan:
     """Plan where each task is when, along the tracks of the movers; hosts that stay, if nothing moves.
 
     It keeps the bandwidth-delay product small, whatever the objective. One task is planned in O(steps x
@@ -83,9 +82,7 @@ def plan_along_tracks(
         if isinstance(found, NoPlanError):
             raise found
         nothing = "nothing that sends or receives moves, so tasks stay where they are"
-        return Placement(
-            workload, network, found.hosts, Objective.BDP, "migrate", found.costs, (nothing, *notes)
-        )
+        return Plan(workload, network, found.hosts, Objective.BDP, "migrate", found.costs, (nothing, *notes))
     horizon = _horizon(workload, network, settings.step_s)
     return _Mover(workload, network, horizon, settings).plan(notes)
 
@@ -102,7 +99,7 @@ def _ends(workload: Workload) -> list[str]:
     return list(dict.fromkeys(end.at for end in ends))
 
 
-def _placed(staying: Placement | NoPlanError) -> Placement:
+def _placed(staying: Plan | NoPlanError) -> Plan:
     if isinstance(staying, NoPlanError):
         raise staying
     return staying
@@ -159,7 +156,7 @@ def _cut(track: Track, end_s: float) -> Track:
     return (*(point for point in track if point[0] < end_s), last)
 
 
-def _staying(workload: Workload, network: Network) -> tuple[Placement | NoPlanError, str]:
+def _staying(workload: Workload, network: Network) -> tuple[Plan | NoPlanError, str]:
     """Find the best hosts that stay, and name who found them; an error if there are none."""
     is_small = len(workload.tasks) * len(network.brokers) <= FEW_CHOICES
     planner, name = (plan_exact, "exact") if is_small else (plan_greedy, "greedy")
@@ -179,7 +176,7 @@ class _Mover:
         self.attachments = self._attachments(_ends(workload))
         self.problem = MigrationProblem(network, workload, horizon, self.attachments)
 
-    def plan(self, notes: tuple[str, ...]) -> Itinerary:
+    def plan(self, notes: tuple[str, ...]) -> Plan:
         """Take the cheapest hosts that ask too much of nobody."""
         staying, stayer = _staying(self.workload, self.network)
         candidates, how = self._candidates(staying)
@@ -191,11 +188,20 @@ class _Mover:
             self._give_up(judged[0][0])
         costs, hosts = min(fitting, key=lambda each: each[0].total.bdp_b)
         notes = (*how, *notes)
-        rivals = tuple(self._rivals(staying, stayer, hosts))
+        compared_plans = tuple(self._compared_plans(staying, stayer, hosts))
         steps = self._steps(hosts)
         actions = schedule(self.problem.plans(hosts).values(), self.workload, self.network)
-        return Itinerary(
-            self.workload, self.network, self.horizon, steps, costs, tuple(actions), rivals, notes
+        return Plan(
+            self.workload,
+            self.network,
+            steps,
+            Objective.BDP,
+            "migrate",
+            costs,
+            notes,
+            self.horizon,
+            tuple(actions),
+            compared_plans,
         )
 
     def _attachments(self, names: Iterable[str]) -> dict[str, MigrationPlan]:
@@ -211,7 +217,7 @@ class _Mover:
                 plans[name] = attached(name, self.horizon, hosts)
         return plans
 
-    def _candidates(self, staying: Placement | NoPlanError) -> tuple[list[dict[str, Ints]], tuple[str, ...]]:
+    def _candidates(self, staying: Plan | NoPlanError) -> tuple[list[dict[str, Ints]], tuple[str, ...]]:
         """Return the plans to choose from, and notes about how they came about."""
         if self.settings.movement is not Movement.KNOWN:
             return self._replanned(_placed(staying))
@@ -223,18 +229,18 @@ class _Mover:
         except NoPlanError:
             if isinstance(staying, NoPlanError):
                 raise
-        if isinstance(staying, Placement):
-            fixed = self._fixed(staying.hosts)
+        if isinstance(staying, Plan):
+            fixed = self._fixed(staying.first_hosts())
             plans += [improve(self.problem, fixed, pairs=self._is_small), fixed]
         return plans, ()
 
-    def _agreed(self, staying: Placement) -> tuple[list[dict[str, Ints]], tuple[str, ...]]:
+    def _agreed(self, staying: Plan) -> tuple[list[dict[str, Ints]], tuple[str, ...]]:
         """Let tasks agree by messages, from the best hosts that stay."""
-        fixed = self._fixed(staying.hosts)
+        fixed = self._fixed(staying.first_hosts())
         agreed = coordinate(self.problem, fixed)
         return [agreed.hosts, fixed], (f"tasks agreed by {counted(agreed.sent, 'message')}",)
 
-    def _replanned(self, staying: Placement) -> tuple[list[dict[str, Ints]], tuple[str, ...]]:
+    def _replanned(self, staying: Plan) -> tuple[list[dict[str, Ints]], tuple[str, ...]]:
         """Plan again and again with what is expected of movers, from the best hosts that stay."""
         chosen, network = self.settings, self.network
         others = [name for name in network.mover if name not in self.attachments]
@@ -247,7 +253,12 @@ class _Mover:
         learned.learn((plan.hosts for plan in self._attachments(others).values()), self.horizon)
         known = Predictors(network, LeafFinder(network), self.attachments, learned, chosen.spread)
         problem = MigrationProblem(
-            network, self.workload, self.horizon, self.attachments, staying.hosts, routes=self.problem.routes
+            network,
+            self.workload,
+            self.horizon,
+            self.attachments,
+            staying.first_hosts(),
+            routes=self.problem.routes,
         )
         run = replan_with_predictions(
             problem,
@@ -285,24 +296,26 @@ class _Mover:
     def _costs(self, hosts: Mapping[str, Ints]) -> Costs:
         return evaluate(self.workload, self.network, self._steps(hosts), until_s=self.horizon.end_s)
 
-    def _rivals(
-        self, staying: Placement | NoPlanError, stayer: str, hosts: Mapping[str, Ints]
-    ) -> list[Rival]:
+    def _compared_plans(
+        self, staying: Plan | NoPlanError, stayer: str, hosts: Mapping[str, Ints]
+    ) -> list[ComparedPlan]:
         """Tell what it costs to stay, and to go where it is best now."""
-        if isinstance(staying, Placement):
-            rivals = [
-                Rival("stay", f"the best hosts that stay ({stayer})", self._costs(self._fixed(staying.hosts)))
-            ]
-            start: Mapping[str, str] = staying.hosts
-        else:
-            rivals = []
-            start = {name: steps[0][1] for name, steps in self._steps(hosts).items()}
-        begun = MigrationProblem(
-            self.network, self.workload, self.horizon, self.attachments, start, routes=self.problem.routes
-        )
+        compared_plans = []
+        start = {name: steps[0][1] for name, steps in self._steps(hosts).items()}
+        if isinstance(staying, Plan):
+            start = staying.first_hosts()
+            costs = self._costs(self._fixed(start))
+            compared_plans.append(ComparedPlan("stay", f"the best hosts that stay ({stayer})", costs))
+        begun = self._begun(start)
         every = max(FOLLOW_S, self.horizon.step_s)
         words = f"going to the best broker every {in_seconds(every)}"
-        return [*rivals, Rival("follow", words, self._costs(follow_greedily(begun, every)))]
+        return [*compared_plans, ComparedPlan("follow", words, self._costs(follow_greedily(begun, every)))]
+
+    def _begun(self, start: Mapping[str, str]) -> MigrationProblem:
+        """Return the problem for tasks that begin on given brokers."""
+        return MigrationProblem(
+            self.network, self.workload, self.horizon, self.attachments, start, routes=self.problem.routes
+        )
 
     def _give_up(self, costs: Costs) -> None:
         problems = violations(self.workload, self.network, costs)

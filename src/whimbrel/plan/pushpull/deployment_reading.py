@@ -15,13 +15,14 @@ from whimbrel.errors import NetworkError, NoPlanError
 from whimbrel.graph.query import Compilable, Query
 from whimbrel.plan.demand import workload_of
 from whimbrel.plan.network import Network, unknown
+from whimbrel.plan.plan import Plan
 from whimbrel.plan.pushpull.composite import Composite, PrimitiveEvent
 from whimbrel.plan.pushpull.deployment import PushPullDeployment
 from whimbrel.plan.pushpull.multi_query import MultiQueryPlan, priced
 from whimbrel.plan.pushpull.patterns import DeliveredComposites, composites_of
 from whimbrel.plan.pushpull.plan import Estimate, JunctionPlan, PushPullPlan
 from whimbrel.plan.pushpull.tree import Input, Junction, Leaf, leaves_of
-from whimbrel.plan.reading import WANTED, Plan, content_of, is_deployment, naming, plan_of
+from whimbrel.plan.reading import WANTED, content_of, is_deployment, naming, plan_of
 
 _AGAIN = "plan again, with this query and this network"
 

@@ -1,4 +1,4 @@
-"""Everything within reach of an event must be in the shard that the event is at home in."""
+"""Everything within reach of an event must be in the shard of its primary copy."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from whimbrel.model.schema import Coordinates
 from whimbrel.space.geometry import distance_m
-from whimbrel.space.partitioning import deal
+from whimbrel.space.partitioning import place_copies
 
 PLANE = st.tuples(st.floats(-1e6, 1e6), st.floats(-1e6, 1e6))
 GLOBE = st.tuples(st.floats(-180, 180), st.floats(-90, 90))
@@ -19,22 +19,22 @@ DATE_LINE = st.tuples(st.sampled_from([-180.0, 180.0, 179.999, -179.999]), st.fl
 
 def check(points: list[tuple[float, float]], reach: float, shards: int, coordinates: Coordinates) -> None:
     x, y = (np.array(axis, np.float64) for axis in zip(*points, strict=True))
-    dealt = deal(x, y, reach, shards, coordinates)
+    placed = place_copies(x, y, reach, shards, coordinates)
     held = {shard: set() for shard in range(shards)}
-    home = {}
-    for row, shard, is_home in zip(
-        dealt.row.tolist(), dealt.shard.tolist(), dealt.home.tolist(), strict=True
+    primary = {}
+    for row, shard, is_primary in zip(
+        placed.row.tolist(), placed.shard.tolist(), placed.is_primary.tolist(), strict=True
     ):
         assert row not in held[shard], "a copy came twice"
         held[shard].add(row)
-        if is_home:
-            assert row not in home, "an event has one home"
-            home[row] = shard
-    assert len(home) == len(points)
+        if is_primary:
+            assert row not in primary, "an event has one primary copy"
+            primary[row] = shard
+    assert len(primary) == len(points)
     for row in range(len(points)):
         far = distance_m(x[row], y[row], x, y, coordinates)
         near = set(np.nonzero(far <= reach)[0].tolist())
-        assert near <= held[home[row]]
+        assert near <= held[primary[row]]
 
 
 def around(points: st.SearchStrategy, spread: float) -> st.SearchStrategy:
@@ -61,14 +61,14 @@ def test_neighbours_on_the_globe_meet(points, shards, reach):
     check(valid, reach, shards, Coordinates.LONLAT)
 
 
-def test_what_has_no_place_has_one_home():
-    dealt = deal(np.array([np.nan, 1.0]), np.array([np.nan, 1.0]), 10.0, 8, None)
-    assert dealt.home[dealt.row == 0].tolist() == [True]
+def test_what_has_no_place_has_one_primary():
+    placed = place_copies(np.array([np.nan, 1.0]), np.array([np.nan, 1.0]), 10.0, 8, None)
+    assert placed.is_primary[placed.row == 0].tolist() == [True]
 
 
 def test_events_are_spread_with_few_copies():
     rng = np.random.default_rng(1)
     x, y = rng.uniform(0, 20_000, (2, 10_000))
-    dealt = deal(x, y, 50.0, 64, Coordinates.PLANE)
-    assert len(dealt.row) < 1.7 * len(x)
-    assert np.bincount(dealt.shard[dealt.home], minlength=64).min() > 0
+    placed = place_copies(x, y, 50.0, 64, Coordinates.PLANE)
+    assert len(placed.row) < 1.7 * len(x)
+    assert np.bincount(placed.shard[placed.is_primary], minlength=64).min() > 0

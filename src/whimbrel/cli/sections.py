@@ -1,17 +1,12 @@
-"""Options that come to a command as one object, and help that lists options in sections."""
+"""Help that lists options in sections, each under a title of its own."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import fields
-from functools import wraps
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
 from whimbrel.cli.options import ManyEvents
-
-Body = TypeVar("Body", bound=Callable[..., Any])
 
 
 class SectionOption(click.Option):
@@ -35,24 +30,3 @@ class SectionCommand(ManyEvents):
         for title, records in sections.items():
             with formatter.section(title):
                 formatter.write_dl(records)
-
-
-def bundled(name: str, kind: type[Any], *options: Callable[[Body], Body]) -> Callable[[Body], Body]:
-    """Add options whose values a command gets together, as one dataclass with a field for each.
-
-    Further fields may be named after options that stand below on the command, such as `reading`.
-    """
-
-    def add(command: Body) -> Body:
-        @wraps(command)
-        def run(*args: Any, **given: Any) -> Any:
-            bundle = kind(**{field.name: given.pop(field.name) for field in fields(kind) if field.init})
-            return command(*args, **{name: bundle}, **given)
-
-        made: Any = run
-        for option in reversed(options):
-            made = option(made)
-        found: Body = made
-        return found
-
-    return add
