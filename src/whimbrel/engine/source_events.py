@@ -12,11 +12,11 @@ from collections.abc import Collection, Iterable
 import numpy as np
 import pyarrow as pa
 
-from whimbrel.engine.condition_index import TypeIndex
 from whimbrel.engine.identity import NUMBER
 from whimbrel.engine.ingest import Released, of_types
 from whimbrel.engine.shapes import SHAPE, shape_texts
 from whimbrel.engine.streams import ARRIVAL, ExecutionContext, OperatorStream, Subscriber
+from whimbrel.engine.type_index import TypeIndex
 from whimbrel.engine.values import Column, Int64Array, decoded, from_arrow, nothing
 from whimbrel.graph.expressions import Attribute, Expr
 from whimbrel.graph.operators import ANY
