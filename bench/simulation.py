@@ -16,7 +16,7 @@ from whimbrel.plan.workload import Delivery, Feed, Task, Workload
 from whimbrel.sim.clock import Clock
 from whimbrel.sim.links import Links
 from whimbrel.sim.messages import message
-from whimbrel.sim.running import run_query
+from whimbrel.sim.query_run import run_query
 from whimbrel.sim.settings import Settings
 
 BOX = (0.0, 0.0, 2000.0, 2000.0)

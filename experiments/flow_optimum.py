@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
-from whimbrel.errors import MissingDependency, NoPlanError
+from whimbrel.errors import NoPlanError
 from whimbrel.plan.flow.model import FlowModel
+from whimbrel.plan.milp import Program, Variable
 from whimbrel.plan.network import Network
 from whimbrel.plan.workload import Workload
 
-Runs = dict[tuple[int, int], Any]
+Runs = dict[tuple[int, int], Variable]
 """For each task and broker, the variable that is 1 if the broker runs the task."""
-Sent = dict[tuple[str, int, int], Any]
+Sent = dict[tuple[str, int, int], Variable]
 """For each stream and pair of brokers, the variable that is 1 if the stream goes from one to the other."""
 
 
@@ -34,81 +34,78 @@ def place_exact(
     NoPlanError
         If no assignment keeps the capacities, or none is proven best within `limit_s` seconds.
     """
-    try:
-        import highspy
-    except ImportError as error:
-        raise MissingDependency("highspy", "the exact optimum", "plan") from error
-    flow_model = FlowModel(workload, network)
+    model, program = FlowModel(workload, network), Program("the exact optimum")
     brokers = [network.number[name] for name in (allowed or network.number)]
-    model: Any = highspy.Highs()  # type: ignore[no-untyped-call]
-    model.silent()
-    model.setOptionValue("time_limit", limit_s)
-    model.setOptionValue("mip_rel_gap", 1e-9)
-    runs = {(task, broker): model.addBinary() for task in range(len(flow_model.tasks)) for broker in brokers}
-    for task in range(len(flow_model.tasks)):
-        model.addConstr(sum(runs[task, broker] for broker in brokers) == 1)
-    sent = _sent(model, flow_model, runs, brokers)
-    _keep_capacity(model, flow_model, runs, sent, brokers)
-    model.minimize(
-        sum(
-            flow_model.bytes_s[stream] * len(flow_model.way(a, b)) * variable
-            for (stream, a, b), variable in sent.items()
-        )
-    )
-    status = model.getModelStatus()
-    if status != highspy.HighsModelStatus.kOptimal:
-        raise NoPlanError(
-            f"no assignment of {len(flow_model.tasks)} tasks to {len(brokers)} brokers was proven best: "
-            f"{model.modelStatusToString(status).lower()}"
-        )
-    values = {key: model.val(variable) for key, variable in runs.items()}
+    tasks = range(len(model.tasks))
+    runs = {(task, broker): program.variable(is_integer=True) for task in tasks for broker in brokers}
+    for task in tasks:
+        program.require([(runs[task, broker], 1.0) for broker in brokers], least=1.0, most=1.0)
+    sent = _sent(program, model, runs, brokers)
+    _keep_capacity(program, model, runs, sent, brokers)
+    for (stream, a, b), variable in sent.items():
+        program.add_cost(variable, model.bytes_s[stream] * len(model.way(a, b)))
+    solution = program.solve(limit_s)
+    if solution is None or solution.gap:
+        raise NoPlanError(f"no assignment of {len(tasks)} tasks to {len(brokers)} brokers was proven best")
     return {
-        name: network.brokers[max(brokers, key=lambda b: values[task, b])].name
-        for task, name in enumerate(flow_model.tasks)
+        name: network.brokers[max(brokers, key=lambda b: solution[runs[task, b]])].name
+        for task, name in enumerate(model.tasks)
     }
 
 
-def _sent(model: Any, flow_model: FlowModel, runs: Runs, brokers: list[int]) -> Sent:
+def _sent(program: Program, model: FlowModel, runs: Runs, brokers: list[int]) -> Sent:
     """Make a variable for each stream and pair of brokers: 1 if the stream goes from one to the other.
 
     A broker gets a stream from where it is made, or makes it itself. Written so, and not pair by pair, the
     program without whole numbers is close to the one with them.
     """
     sent: Sent = {}
-    for stream in flow_model.bytes_s:
-        made = (
-            {flow_model.origin[stream]: 1}
-            if stream in flow_model.origin
-            else {b: runs[flow_model.task[stream], b] for b in brokers}
-        )
-        needs = {b: [runs[reader, b] for reader in flow_model.readers[stream]] for b in brokers}
-        for target in flow_model.targets[stream]:
-            needs[target] = [*needs.get(target, ()), 1]
-        for b, readers in needs.items():
+    for stream, origin in {**model.origin, **dict.fromkeys(model.tasks)}.items():
+        made = {b: runs[model.task[stream], b] for b in brokers} if origin is None else {origin: None}
+        needs = {b: [runs[reader, b] for reader in model.readers[stream]] for b in brokers}
+        for target in model.targets[stream]:
+            needs[target] = [*needs.get(target, ()), None]
+        for broker, readers in needs.items():
             coming = []
             for a, makes in made.items():
-                if a != b:
-                    sent[stream, a, b] = model.addVariable(0, 1)
-                    model.addConstr(sent[stream, a, b] <= makes)
-                    coming.append(sent[stream, a, b])
-            for reader in readers:
-                model.addConstr(sum(coming) + made.get(b, 0) >= reader)
+                if a != broker:
+                    sent[stream, a, broker] = program.variable()
+                    if makes is not None:
+                        program.require([(sent[stream, a, broker], 1.0), (makes, -1.0)], most=0.0)
+                    coming.append((sent[stream, a, broker], 1.0))
+            _serve(program, coming, broker in made, made.get(broker), readers)
     return sent
 
 
-def _keep_capacity(model: Any, flow_model: FlowModel, runs: Runs, sent: Sent, brokers: list[int]) -> None:
+def _serve(
+    program: Program,
+    coming: list[tuple[Variable, float]],
+    is_origin: bool,
+    makes: Variable,
+    readers: list[Variable],
+) -> None:
+    """Let a stream come to a broker if anybody reads it there; None: it always is made there, or read."""
+    if is_origin and makes is None:
+        return
+    here = [*coming, *([(makes, 1.0)] if is_origin else [])]
+    for reader in readers:
+        if reader is None:
+            program.require(here, least=1.0)
+        else:
+            program.require([*here, (reader, -1.0)], least=0.0)
+
+
+def _keep_capacity(program: Program, model: FlowModel, runs: Runs, sent: Sent, brokers: list[int]) -> None:
     for broker in brokers:
-        if not math.isinf(flow_model.capacity[broker]):
-            works = enumerate(task.work for task in flow_model.workload.tasks)
-            model.addConstr(
-                sum(work * runs[task, broker] for task, work in works) <= flow_model.capacity[broker]
-            )
-    for link, bandwidth in enumerate(flow_model.bandwidth):
+        if not math.isinf(model.capacity[broker]):
+            works = [(runs[n, broker], task.work) for n, task in enumerate(model.workload.tasks)]
+            program.require(works, most=float(model.capacity[broker]))
+    for link, bandwidth in enumerate(model.bandwidth):
         if not math.isinf(bandwidth):
             over = [
-                flow_model.bytes_s[stream] * variable
+                (variable, model.bytes_s[stream])
                 for (stream, a, b), variable in sent.items()
-                if link in flow_model.way(a, b)
+                if link in model.way(a, b)
             ]
             if over:
-                model.addConstr(sum(over) <= bandwidth)
+                program.require(over, most=float(bandwidth))

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from whimbrel.plan.network import Network
-from whimbrel.plan.pushpull.plans import PushPullPlan
+from whimbrel.plan.pushpull.plan import PushPullPlan
 from whimbrel.sim.pushpull.matching import Atom, MatchBuffer, MatchRule, PartialMatch, joins
 from whimbrel.sim.pushpull.run import PlanRun, run_plans
 from whimbrel.sim.settings import Settings

@@ -5,12 +5,12 @@ from __future__ import annotations
 from itertools import chain, combinations
 
 from whimbrel.plan.network import Network
+from whimbrel.plan.pushpull.baselines import star
 from whimbrel.plan.pushpull.best import plan_of_front, rank
-from whimbrel.plan.pushpull.centralised import star
 from whimbrel.plan.pushpull.comet import best_of, convert
 from whimbrel.plan.pushpull.composite import Composite, PrimitiveEvent
-from whimbrel.plan.pushpull.fronts import Fronts
-from whimbrel.plan.pushpull.plans import PushPullPlan, all_pushed, make_plan
+from whimbrel.plan.pushpull.pareto import ParetoFronts
+from whimbrel.plan.pushpull.plan import PushPullPlan, all_pushed, make_plan
 from whimbrel.plan.pushpull.tree import Junction, Shortings
 
 
@@ -26,7 +26,7 @@ def plan_centralised_greedily(composite: Composite, network: Network) -> PushPul
 
 def plan_exactly(composite: Composite, tree: Junction) -> PushPullPlan:
     """Find the very best plan of a tree, trying every choice of junctions: for small ones only."""
-    shortings, fronts = Shortings(tree), Fronts(composite)
+    shortings, fronts = Shortings(tree), ParetoFronts(composite)
     choices = chain.from_iterable(
         combinations(shortings.names, count) for count in range(len(shortings.names) + 1)
     )

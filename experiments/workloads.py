@@ -10,12 +10,12 @@ from typing import Any
 from whimbrel.errors import NetworkError
 from whimbrel.plan.network import Consumer, Network
 from whimbrel.plan.workload import Feed, Task, Workload
-from whimbrel.sim.consumers import Receiver
+from whimbrel.sim.comparison import Compared
 from whimbrel.sim.endpoints import Endpoint
-from whimbrel.sim.estimates import Compared
 from whimbrel.sim.outcome import Outcome
 from whimbrel.sim.packets import Packet
-from whimbrel.sim.running import Move, first_broker, measured
+from whimbrel.sim.query_run import Move, first_broker, measured
+from whimbrel.sim.receivers import Receiver
 from whimbrel.sim.settings import Settings
 from whimbrel.sim.tasks import RunningTask
 from whimbrel.sim.work import StreamOutput

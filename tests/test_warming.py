@@ -44,8 +44,8 @@ def test_an_exercise_reaches_the_kernels_of_its_kind(name):
     expected = {
         "common": "hull.hulls", "match": "match.match_step", "absence": "match.match_step",
         "choice": "match.match_step", "repeat": "segments.stretches", "aggregate": "segments.trailing",
-        "steps": "walking.walk", "skipping": "skipping.walk", "motion": "sides.walk",
-        "meeting": "meeting.walk", "shapes": "calling.address_of_related",
+        "steps": "all_matches.walk", "skipping": "skip_matches.walk", "motion": "border_crossings.walk",
+        "meeting": "encounters.walk", "shapes": "relation_address.address_of_related",
     }  # fmt: skip
     met: list[str] = []
     with TrialRun(lambda _: False, lambda kernel, _: met.append(kernel.name)):

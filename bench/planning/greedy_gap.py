@@ -22,11 +22,11 @@ from tests.plan.drawing import draw
 from whimbrel.errors import NoPlanError
 from whimbrel.plan.cost import Objective, violations
 from whimbrel.plan.network import Network
-from whimbrel.plan.placement import Placement
+from whimbrel.plan.plan import Plan
 from whimbrel.plan.planners import plan_centralised, plan_exact, plan_greedy
 from whimbrel.plan.workload import Workload
 
-PLANNERS: dict[str, Callable[..., Placement]] = {"greedy": plan_greedy, "centralised": plan_centralised}
+PLANNERS: dict[str, Callable[..., Plan]] = {"greedy": plan_greedy, "centralised": plan_centralised}
 
 
 @dataclass
@@ -89,7 +89,7 @@ def measure(objective: Objective, instances: int) -> tuple[dict[str, Gaps], floa
 
 def note(
     gaps: Gaps,
-    planner: Callable[..., Placement],
+    planner: Callable[..., Plan],
     workload: Workload,
     network: Network,
     objective: Objective,

@@ -13,10 +13,10 @@ import time
 
 import numpy as np
 
+from experiments.migration_optimum import find_optimum
 from experiments.migration_problems import random_problem
 from whimbrel.plan.migration import coordinate, follow_greedily, plan_migrations, stay
 from whimbrel.plan.migration.local_search import improve
-from whimbrel.plan.migration.optimum import find_optimum
 
 WAYS = {
     "stay": stay,

@@ -16,8 +16,8 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 from tests.plan.pushpull.drawing import draw_composite, draw_tree
 
 from experiments.push_pull_planners import plan_all_push, plan_centralised_greedily, plan_exactly
+from whimbrel.plan.pushpull.baselines import plan_centralised
 from whimbrel.plan.pushpull.best import plan_pushpull
-from whimbrel.plan.pushpull.centralised import plan_centralised
 from whimbrel.plan.pushpull.comet import plan_comet
 from whimbrel.plan.pushpull.tree import detection_tree
 

@@ -20,11 +20,11 @@ from experiments.push_pull_planners import of_sources, plan_all_push, plan_centr
 from experiments.scenarios.registry import Progress, Value, scenario
 from whimbrel.errors import NoPlanError
 from whimbrel.plan.network import Network
+from whimbrel.plan.pushpull.baselines import plan_centralised
 from whimbrel.plan.pushpull.best import plan_pushpull
-from whimbrel.plan.pushpull.centralised import plan_centralised
 from whimbrel.plan.pushpull.comet import best_of, convert, plan_comet, saving
 from whimbrel.plan.pushpull.composite import Composite
-from whimbrel.plan.pushpull.plans import PushPullPlan
+from whimbrel.plan.pushpull.plan import PushPullPlan
 from whimbrel.plan.pushpull.tree import Shortings, detection_tree
 from whimbrel.sim.results import Plot, Published, Results
 

@@ -20,8 +20,8 @@ from whimbrel.plan.routes import by_hops
 from whimbrel.plan.workload import Delivery, Feed, Task, Workload
 from whimbrel.sim.messages import HEADER_B
 from whimbrel.sim.outcome import Outcome
+from whimbrel.sim.query_run import run_query
 from whimbrel.sim.results import Plot, Results
-from whimbrel.sim.running import run_query
 from whimbrel.sim.settings import Settings
 
 BROKERS = ("1", "2", "3", "4", "5", "6")

@@ -15,8 +15,8 @@ from experiments.scenarios.registry import Progress, scenario
 from whimbrel.graph.query import Query
 from whimbrel.plan.network import Box, Consumer, Network
 from whimbrel.sim.outcome import Outcome
+from whimbrel.sim.query_run import run_query
 from whimbrel.sim.results import Plot, Results
-from whimbrel.sim.running import run_query
 from whimbrel.sim.settings import Settings
 
 QUERY = """

@@ -68,7 +68,7 @@ _HOMES = {
     "QueryError": "whimbrel.errors",
     "SafeRegionFilter": "whimbrel.safe_regions.client",
     "SafeRegions": "whimbrel.safe_regions.regions",
-    "Session": "whimbrel.engine.session",
+    "Session": "whimbrel.api",
     "Shadow": "whimbrel.backtesting.shadow",
     "Subscriptions": "whimbrel.subscriptions",
     "WhimbrelError": "whimbrel.errors",

@@ -3,19 +3,43 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Unpack, overload
 
 from whimbrel.engine.bounded import RunSettings, run
 from whimbrel.engine.result import Detections
+from whimbrel.engine.session import Session
 from whimbrel.graph.query import Compilable, Query, compiled
 from whimbrel.model.frames import EventPaths, EventTable, is_spark_frame
 from whimbrel.model.reading import check_settings
+from whimbrel.model.schema import Value
+from whimbrel.model.time import Duration, Moment
 
 if TYPE_CHECKING:
     from whimbrel.spark.detecting import DataFrame
     from whimbrel.spark.settings import DetectSettings
     from whimbrel.store import Store
     from whimbrel.store.event_store import StoreRunSettings
+    from whimbrel.whynot import Explanation
+
+
+def _why(
+    session: Session,
+    *,
+    key: Value | Mapping[str, Value],
+    at: Moment | None,
+    around: Duration | None,
+    name: str | None,
+    limit: int,
+    effort: int,
+) -> Explanation:
+    """Load the explanations when a session is first asked for one."""
+    from whimbrel.whynot import why_of_session
+
+    return why_of_session(session, key=key, at=at, around=around, name=name, limit=limit, effort=effort)
+
+
+Session.explainer = _why
 
 
 # A frame of Spark can be a stream of Arrow, too: the first signature that fits is meant.

@@ -13,7 +13,7 @@ import whimbrel as wb
 from whimbrel.engine.content_hashes import attribute_hashes
 from whimbrel.engine.session import Session
 from whimbrel.errors import StateError
-from whimbrel.sim.events import normalised
+from whimbrel.sim.recordings import normalised
 
 ALL = wb.compile("define D detect A")
 KINDS = {

@@ -49,8 +49,8 @@ def run_pieces(
         for piece in pieces:
             relay = relays[piece.name]
             if restarts:
-                relay, saved = FragmentSession(piece), relay.snapshot()
-                relay.restore(saved)
+                relay, saved = FragmentSession(piece), relay.session.snapshot()
+                relay.session.restore(saved)
                 relays[piece.name] = relay
             given = relay.take(
                 [part],
@@ -63,7 +63,8 @@ def run_pieces(
             found.append(given.detections)
         before = time
     assert not any(
-        relay.counts.late or relay.late_derived or relay.counts.waiting for relay in relays.values()
+        relay.session.counts.late or relay.late_derived or relay.session.counts.waiting
+        for relay in relays.values()
     )
     return rows(found)
 

@@ -142,7 +142,7 @@ def test_an_empty_table_says_so():
 
 
 def test_estimates_stand_beside_what_was_measured():
-    from tests.sim.test_running import line
+    from tests.sim.test_query_run import line
 
     from experiments.workloads import run_workload
     from whimbrel.plan.workload import Delivery, Feed, Task, Workload

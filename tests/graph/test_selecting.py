@@ -8,8 +8,8 @@ from tests.reference.strategies import graphs
 
 from whimbrel.errors import QueryError
 from whimbrel.graph.operators import Absent, JoinPattern, Operator, PatternPart, Source, TimeOrder
+from whimbrel.graph.operators.join_policy import orders_left
 from whimbrel.graph.policies import Context, SelectionPolicy, Shift
-from whimbrel.graph.selecting import consumption_of, orders_left, policy_of
 from whimbrel.lang.wbl import compile_text
 from whimbrel.model.time import END_OF_TIME, HOUR, MINUTE, SECOND
 
@@ -21,7 +21,7 @@ def operator(text: str, kind: str) -> Operator:
 
 
 def policy(text: str, kind: str = "match") -> SelectionPolicy:
-    return policy_of(operator(text, kind))
+    return operator(text, kind).selection_policy
 
 
 def windows(found: SelectionPolicy) -> list[tuple]:
@@ -134,8 +134,8 @@ def test_first_and_last_shift_to_the_oldest_and_newest_event():
 )
 def test_a_context_says_where_windows_go_and_what_is_consumed(context, consumed, shift):
     match = operator(f"define S detect A as a then B as b within 1 h context {context}", "match")
-    assert consumption_of(match).kind == consumed
-    assert {window.shift.by for window in policy_of(match).windows} == {shift}
+    assert match.consumption.kind == consumed
+    assert {window.shift.by for window in match.selection_policy.windows} == {shift}
 
 
 def test_cumulative_takes_every_event_that_is_in_reach():
@@ -146,7 +146,7 @@ def test_cumulative_takes_every_event_that_is_in_reach():
 
 def test_named_parts_are_consumed():
     match = operator("define S detect A as a then B as b within 1 h consuming b", "match")
-    assert consumption_of(match).kind == "named"
+    assert match.consumption.kind == "named"
 
 
 def test_a_gap_is_a_dependency_between_ends():
@@ -157,27 +157,27 @@ def test_a_gap_is_a_dependency_between_ends():
 def test_a_part_before_two_others_lets_these_give_way():
     parts = tuple(PatternPart(name, name) for name in "abc")
     match = JoinPattern("m", parts, HOUR, orders=(TimeOrder(0, 1), TimeOrder(0, 2)))
-    assert texts(policy_of(match).dependencies) == ["end(a) < start(b)", "start(c) > end(a)"]
+    assert texts(match.selection_policy.dependencies) == ["end(a) < start(b)", "start(c) > end(a)"]
     assert orders_left(match) == ()
 
 
 def test_orders_that_windows_cannot_say_are_left():
     parts = tuple(PatternPart(name, name) for name in "abc")
     match = JoinPattern("m", parts, HOUR, orders=(TimeOrder(0, 1), TimeOrder(1, 2), TimeOrder(0, 2)))
-    assert len(policy_of(match).dependencies) == 3 - len(orders_left(match))
+    assert len(match.selection_policy.dependencies) == 3 - len(orders_left(match))
 
 
 def test_what_is_remembered_for_ever_has_no_restriction():
     parts = (PatternPart("a", "a"), PatternPart("b", "b"))
     match = JoinPattern("m", parts, END_OF_TIME, absent=(Absent("c", "c", 1, None),), context=Context.EACH)
-    assert policy_of(match).restriction.length == END_OF_TIME
+    assert match.selection_policy.restriction.length == END_OF_TIME
 
 
 @given(graphs())
 def test_every_operator_has_a_policy_that_keeps_the_rules_of_the_model(graph):
     for each in graph.operators:
         try:
-            found = policy_of(each)
+            found = each.selection_policy
         except QueryError as error:  # the policy itself refuses what breaks a rule
             pytest.fail(f"{each}: {error}")
         names = {window.input for window in found.windows}

@@ -1,4 +1,4 @@
-"""By what a query's events can be dealt out, for queries of every kind."""
+"""By what a query's events can be partitioned, for queries of every kind."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from whimbrel.graph.sharding import (
 )
 
 
-def dealt(text: str) -> Sharding:
+def sharding_of(text: str) -> Sharding:
     return sharding(rewrite(wb.compile(text).graph))
 
 
 def keys(text: str) -> list[str]:
-    found = dealt(text)
+    found = sharding_of(text)
     assert isinstance(found, ByKeys), found
     return [str(key) for key in found.keys]
 
@@ -36,8 +36,8 @@ define D detect In as i then Out as o within 1 h group by car
 
 
 def test_single_events_can_go_anywhere():
-    assert dealt("define D detect A(v > 3)") == AnyPartition()
-    assert dealt("define D detect A(v > 3) or B") == AnyPartition()
+    assert sharding_of("define D detect A(v > 3)") == AnyPartition()
+    assert sharding_of("define D detect A(v > 3) or B") == AnyPartition()
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def test_the_source_of_a_derived_event_is_that_of_its_events():
     ],
 )
 def test_a_value_that_not_all_events_share_is_no_key(inner):
-    found = dealt(f"{inner}\ndefine D detect E as e then C as c within 1 s group by car")
+    found = sharding_of(f"{inner}\ndefine D detect E as e then C as c within 1 s group by car")
     assert isinstance(found, SinglePartition)
 
 
@@ -97,7 +97,7 @@ def test_definitions_that_group_differently_have_the_keys_they_share():
 
 
 def test_without_a_common_key_all_events_belong_together_and_it_says_why():
-    found = dealt("define Crash detect A as a then B as b within 1 s")
+    found = sharding_of("define Crash detect A as a then B as b within 1 s")
     assert isinstance(found, SinglePartition)
     assert "Crash" in found.why
     assert "group by" in found.why
@@ -105,12 +105,12 @@ def test_without_a_common_key_all_events_belong_together_and_it_says_why():
 
 def test_distances_bound_how_far_a_pattern_reaches():
     near = "define D detect A as a and B as b within 1 s where distance(a, b) < 50 m"
-    assert dealt(near) == BySpace(50.0)
+    assert sharding_of(near) == BySpace(50.0)
     chain = (
         "define D detect A as a and B as b and C as c within 1 s "
         "where distance(a, b) <= 50 m and 20 m > distance(b, c) and distance(a, c) < 500 m"
     )
-    assert dealt(chain) == BySpace(70.0)
+    assert sharding_of(chain) == BySpace(70.0)
 
 
 @pytest.mark.parametrize(
@@ -123,8 +123,8 @@ def test_distances_bound_how_far_a_pattern_reaches():
         "define D detect A as a and B as b within 1 s where distance(a, b) < 50 m consuming a",
     ],
 )
-def test_patterns_without_a_bound_are_not_dealt_out_by_space(text):
-    assert isinstance(dealt(text), SinglePartition)
+def test_patterns_without_a_bound_are_not_partitioned_by_space(text):
+    assert isinstance(sharding_of(text), SinglePartition)
 
 
 def test_what_must_not_happen_nearby_adds_to_the_reach():
@@ -132,7 +132,7 @@ def test_what_must_not_happen_nearby_adds_to_the_reach():
         "define D detect A as a then not C as c then B as b within 1 s "
         "where distance(a, b) < 50 m and distance(a, c) < 30 m"
     )
-    assert dealt(text) == BySpace(80.0)
+    assert sharding_of(text) == BySpace(80.0)
 
 
 NEAR = """
@@ -144,21 +144,23 @@ define Near(one, other)
 
 
 def test_meetings_are_found_first_and_then_followed_by_pair():
-    found = dealt(f"{NEAR}\ndefine Pair(n) over 60 s detect Near assign n = count(Near) group by one, other")
+    found = sharding_of(
+        f"{NEAR}\ndefine Pair(n) over 60 s detect Near assign n = count(Near) group by one, other"
+    )
     assert found == ByMeetings(("Near",), ("one", "other"), BySpace(50.0))
 
 
 def test_meetings_that_something_can_prevent_are_not_found_first():
     prevented = NEAR.replace("detect P as a and P as b", "detect P as a then not Q then P as b")
     text = f"{prevented}\ndefine Pair(n) over 60 s detect Near assign n = count(Near) group by one, other"
-    assert isinstance(dealt(text), SinglePartition)
+    assert isinstance(sharding_of(text), SinglePartition)
 
 
 def test_what_follows_meetings_must_not_need_other_events():
     text = f"{NEAR}\ndefine Pair detect Near as n then Q as q within 60 s group by one"
-    assert isinstance(dealt(text), SinglePartition)
+    assert isinstance(sharding_of(text), SinglePartition)
 
 
 def test_movers_that_are_compared_with_each_other_stay_together():
-    found = dealt("define D detect A as a meets A as b within 5 m for 1 min")
+    found = sharding_of("define D detect A as a meets A as b within 5 m for 1 min")
     assert found == SinglePartition("D compares movers with each other, wherever they go")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import whimbrel as wb
 from whimbrel.graph.operators.step_pattern import StepPattern
-from whimbrel.graph.wiring import reading
 
 
 def test_a_sequence_reads_other_streams_everywhere():
@@ -14,6 +13,6 @@ def test_a_sequence_reads_other_streams_everywhere():
     )
     (sequence,) = (op for op in wb.compile(text).graph.operators if isinstance(op, StepPattern))
     names = {name: f"other {name}" for name in sequence.inputs}
-    changed = reading(sequence, names)
+    changed = sequence.reading(names)
     assert changed.inputs == tuple(f"other {name}" for name in sequence.inputs)
-    assert reading(changed, {new: old for old, new in names.items()}) == sequence
+    assert changed.reading({new: old for old, new in names.items()}) == sequence

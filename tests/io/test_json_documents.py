@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from whimbrel.errors import DataError
 from whimbrel.io import _json_parts, read_events
 from whimbrel.model.batch import normalise
+from whimbrel.model.reading import Reading
 
 values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -120,7 +121,7 @@ def test_aircraft_of_dump1090_have_the_time_of_their_position(tmp_path: Path) ->
     assert (first["alt_baro"], first["on_ground"], first["position_type"]) == (31000, False, "adsb_icao")
     assert (second["time"], second["alt_baro"], second["on_ground"]) == (1699999996.0, None, True)
     (batch,) = read_events(path)
-    assert normalise(batch, default_type="Plane").events.num_rows == 2
+    assert normalise(batch, reading=Reading.of(default_type="Plane")).events.num_rows == 2
 
 
 def test_states_of_opensky_have_their_documented_columns(tmp_path: Path) -> None:

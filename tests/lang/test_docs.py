@@ -9,8 +9,8 @@ import pytest
 
 from whimbrel.graph.expressions import AGGREGATES, RELATIONS
 from whimbrel.graph.functions import BUILT_IN
-from whimbrel.lang.types import BUILT_IN_ATTRIBUTES
 from whimbrel.lang.wbl import compile_text, format_text, parse
+from whimbrel.model.schema import BUILT_IN_ATTRIBUTES
 
 PAGE = (Path(__file__).parents[2] / "docs" / "language.md").read_text(encoding="utf-8")
 EXAMPLES = re.findall(r"^```wbl\n(.*?)^```$", PAGE, flags=re.DOTALL | re.MULTILINE)

@@ -16,7 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from whimbrel.errors import DataError
-from whimbrel.model.batch import Normalised, normalise
+from whimbrel.model.batch import Normalised, Normaliser, normalise
+from whimbrel.model.reading import Reading
 from whimbrel.model.schema import Coordinates, EventSchema, Type
 
 SQUARE = "POLYGON ((0 0, 1 0, 1 1, 0 1, 0 0))"
@@ -129,12 +130,14 @@ def test_nan_is_a_missing_value() -> None:
 
 def test_only_the_attributes_asked_for_are_kept() -> None:
     batch = table(a=[1], b=[2], c=[timedelta(1)])
-    assert normalise(batch, columns={"b"}).events.schema.names == ["type", "start", "end", "b"]
+    assert Normaliser(columns={"b"}).normalise(batch).events.schema.names == ["type", "start", "end", "b"]
 
 
 def test_a_type_can_be_given_for_all() -> None:
     assert (
-        normalise(pa.record_batch({"time": [0, 1]}), default_type="bus").events["type"].to_pylist()
+        normalise(pa.record_batch({"time": [0, 1]}), reading=Reading.of(default_type="bus"))
+        .events["type"]
+        .to_pylist()
         == ["bus"] * 2
     )
 
@@ -164,7 +167,9 @@ def test_noon_can_be_written_in_many_ways(times: pa.Array) -> None:
 
 @pytest.mark.parametrize(("unit", "value"), [("s", 1.5), ("ms", 1500), ("us", 1_500_000)])
 def test_numbers_are_in_the_time_unit(unit: str, value: float) -> None:
-    assert normalise(table(time=[value]), time_unit=unit).events["start"].to_pylist() == [1_500_000]
+    assert normalise(table(time=[value]), reading=Reading.of(time_unit=unit)).events["start"].to_pylist() == [
+        1_500_000
+    ]
 
 
 def test_fractions_of_a_second_are_rounded_to_microseconds() -> None:
@@ -381,7 +386,7 @@ def test_the_first_reason_wins() -> None:
 
 def test_a_rejected_row_keeps_its_number_and_all_its_values() -> None:
     batch = table(time=pa.array([0, 2**62]).view(pa.timestamp("us")), v=[1.5, math.nan], g=pa.array([1, 2]))
-    (row,) = normalise(batch, first_row=10).rejected.to_pylist()
+    (row,) = Normaliser().normalise(batch, 10).rejected.to_pylist()
     assert row["row"] == 11
     event = json.loads(row["event"])
     assert (event["v"], event["g"], event["type"]) == ("nan", 2, "a")
@@ -440,7 +445,7 @@ def test_a_geometry_has_the_coordinates_of_the_query() -> None:
 
 def test_an_unknown_time_unit_is_an_error() -> None:
     with pytest.raises(DataError, match="'h' is not known; use one of: s, ms, us"):
-        normalise(table(time=[1]), time_unit="h")
+        normalise(table(time=[1]), reading=Reading.of(time_unit="h"))
 
 
 # --- laws -----------------------------------------------------------------------------------------------
@@ -463,7 +468,7 @@ def test_where_batches_end_changes_nothing(rows: list[tuple[str, str]], cut: int
     batch = table(time=[row[0] for row in rows], v=[row[1] for row in rows])
     whole = normalise(batch, schemas=declared(v=kind))
     parts = [
-        normalise(batch.slice(start, cut), schemas=declared(v=kind), first_row=start)
+        Normaliser(declared(v=kind)).normalise(batch.slice(start, cut), start)
         for start in range(0, len(rows), cut)
     ]
     assert [row for part in parts for row in part.events.to_pylist()] == whole.events.to_pylist()
@@ -483,5 +488,5 @@ def test_conforming_twice_is_conforming_once(rows: list[tuple[str, str]]) -> Non
 
 
 def test_a_time_out_of_range_in_the_unit_that_was_said_is_rejected() -> None:
-    found = normalise(table(time=[10**12]), time_unit="s")
+    found = normalise(table(time=[10**12]), reading=Reading.of(time_unit="s"))
     assert only_reason(found) == f"time is out of range: {10**12} lies outside the years 1 to 9999"

@@ -12,7 +12,7 @@ from tests.plan.drawing import draw_workload
 from whimbrel.plan.graphml import read_graphml
 from whimbrel.plan.network import Broker, Link, Network
 from whimbrel.plan.pushpull.composite import Composite, PrimitiveEvent
-from whimbrel.plan.pushpull.plans import PushPullPlan
+from whimbrel.plan.pushpull.plan import PushPullPlan
 from whimbrel.plan.traces import contacts_from
 from whimbrel.plan.workload import Workload
 

@@ -27,6 +27,7 @@ from whimbrel.plan.planners import (
     planner_named,
 )
 from whimbrel.plan.routes import Routes, by_hops
+from whimbrel.plan.settings import ExactSettings, FlowSettings, MigrationSettings, Movement, PlacementSettings
 from whimbrel.plan.workload import Delivery, Feed, Task, Workload
 
 
@@ -149,7 +150,7 @@ def test_brokers_that_know_their_vicinity_keep_the_plan_s_promises(seed, radius)
     network = random_network(rng, rng.randrange(1, 6), capacity=True)
     workload = random_workload(rng, network, rng.randrange(4))
     try:
-        plan = plan_flow(workload, network, radius=radius)
+        plan = plan_flow(workload, network, settings=FlowSettings(radius=radius))
     except NoPlanError as error:
         assert "found no plan" in str(error)  # noqa: PT017 - it may fail, and then says so
         return
@@ -187,3 +188,49 @@ def test_flow_is_what_the_flow_planner_counts(seed):
     hosts = {task.name: rng.choice(list(network.number)) for task in workload.tasks}
     told = evaluate(workload, network, hosts, Objective.FLOW).running.flow_b_s
     assert told == pytest.approx(FlowAssignment(FlowModel(workload, network), hosts).value().volume_b_s)
+
+
+@pytest.mark.parametrize("planner", [plan_greedy, plan_exact, plan_flow])
+def test_previous_hosts_stay_unless_others_save_enough(planner):
+    # On the edge 100 bytes a second cross the link, in the cloud 10,000.
+    wide = Network(SITE.brokers, (Link("edge", "cloud", bandwidth_b_s=50_000, latency_s=0.1),))
+    kind = (
+        FlowSettings
+        if planner is plan_flow
+        else ExactSettings
+        if planner is plan_exact
+        else PlacementSettings
+    )
+
+    def hosts(previous: str, least_gain: float) -> str:
+        made = planner(CAMERA, wide, settings=kind(previous={"Face": previous}, least_gain=least_gain))
+        return made.hosts["Face"]
+
+    assert hosts("cloud", 0.05) == "edge"
+    assert hosts("cloud", 0.995) == "cloud"
+    assert hosts("edge", 0.05) == "edge"
+    assert hosts("gone", 0.995) == "edge"
+    kept = planner(CAMERA, wide, settings=kind(previous={"Face": "cloud"}, least_gain=0.995))
+    assert "Note: the previous hosts stay: others would save 99 %." in kept.words()
+    # What no longer satisfies everything does not stay.
+    settings = kind(previous={"Face": "cloud"}, least_gain=0.995)
+    assert planner(CAMERA, SITE, settings=settings).hosts == {"Face": "edge"}
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: PlacementSettings(least_gain=-1), "least_gain is -1"),
+        (lambda: ExactSettings(time_limit_s=0), "time_limit_s is 0"),
+        (lambda: FlowSettings(radius=0), "radius is 0; a broker sees"),
+        (lambda: FlowSettings(radius=1, grouped=True), "neither group tasks"),
+        (lambda: MigrationSettings(window_s=0), "window_s is 0"),
+        (
+            lambda: MigrationSettings(coordinated=True, movement=Movement.LINEAR),
+            "agree by messages plan once",
+        ),
+    ],
+)
+def test_settings_that_make_no_sense_are_refused(make, words):
+    with pytest.raises(NetworkError, match=words):
+        make()

@@ -189,14 +189,14 @@ class EventByEvent(Backend):
 
 
 class SparkBatch(Backend):
-    """A static Spark frame, its rows in no order, dealt out to three partitions."""
+    """A static Spark frame, its rows in no order, in three partitions."""
 
     name = "spark-batch"
 
     def run(self, query: wb.Query, rows: Sequence[Row], **settings: Any) -> Iterable[pa.Table]:
         frame = spark().createDataFrame(table(shuffled(rows)))
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # of queries that cannot be dealt out
+            warnings.simplefilter("ignore", UserWarning)  # of queries that cannot be partitioned
             return [wb.detect(query, frame, partitions=3, **settings).toArrow()]
 
 

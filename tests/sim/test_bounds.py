@@ -19,7 +19,7 @@ from whimbrel.plan.network_calculus import Sending
 from whimbrel.plan.routes import by_delay
 from whimbrel.plan.workload import Delivery, Feed, Task, Workload
 from whimbrel.sim.outcome import Outcome
-from whimbrel.sim.running import run_query
+from whimbrel.sim.query_run import run_query
 from whimbrel.sim.settings import Settings
 
 SEEDS = st.integers(0, 10**6)

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import pytest
 from tests.engine.test_relay import rows
-from tests.sim.test_running import QUERY, cars, line
+from tests.sim.test_query_run import QUERY, cars, line
 
 from experiments.workloads import run_workload
 from whimbrel import detect
 from whimbrel.plan.network import Broker, Link, Network
 from whimbrel.plan.workload import Delivery, Feed, Task, Workload
 from whimbrel.sim.clock import Clock
-from whimbrel.sim.hosts import Host, Job
-from whimbrel.sim.running import run_query
+from whimbrel.sim.processors import Job, Processor
+from whimbrel.sim.query_run import run_query
 from whimbrel.sim.settings import Settings
 
 
 def test_jobs_are_done_one_after_the_other_and_again_after_a_failure():
     clock, done = Clock(), []
-    host = Host(clock, capacity=2.0)
+    host = Processor(clock, capacity=2.0)
 
     def job(name, work):
         return Job(name, work, lambda: done.append((name, clock.now)))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.engine.test_relay import rows
 from tests.reference.strategies import event_lists, graphs
 from tests.reference.tables import event_table
-from tests.sim.test_running import HOSTS, QUERY, cars, how, line, networks
+from tests.sim.test_query_run import HOSTS, QUERY, cars, how, line, networks
 
 from whimbrel import detect
 from whimbrel.graph.fragments import cut
@@ -21,7 +21,7 @@ from whimbrel.sim.clock import Clock
 from whimbrel.sim.links import Links
 from whimbrel.sim.messages import message
 from whimbrel.sim.outages import Failure
-from whimbrel.sim.running import run_query
+from whimbrel.sim.query_run import run_query
 from whimbrel.sim.settings import Settings
 
 LINKS = (("cloud", "left"), ("left", "far"), ("cloud", "right"), ("far", "right"))

@@ -16,7 +16,7 @@ from whimbrel.lang.wbl import compile_text
 from whimbrel.plan.contacts import ALWAYS, PeriodicContacts
 from whimbrel.plan.network import Broker, Link, Network
 from whimbrel.plan.pushpull.composite import Composite, PrimitiveEvent
-from whimbrel.plan.pushpull.plans import Estimate, Planned, PushPullPlan, all_pushed
+from whimbrel.plan.pushpull.plan import Estimate, JunctionPlan, PushPullPlan, all_pushed
 from whimbrel.plan.pushpull.tree import Junction, Leaf, Shortings, detection_tree, is_negated
 from whimbrel.sim.pushpull.matching import Candidates, PartialMatch, RequestedTimes
 
@@ -59,7 +59,7 @@ def turned(junction, turns):
     last = {n for n in at if is_negated(junction.inputs[n]) and at[n]}
     stages = [tuple(n for n in at if at[n] == turn and n not in last) for turn in range(3)] + [tuple(last)]
     below = {n: turned(each, turns) for n, each in enumerate(junction.inputs) if isinstance(each, Junction)}
-    return Planned(junction, (stages[0], *(stage for stage in stages[1:] if stage)), below)
+    return JunctionPlan(junction, (stages[0], *(stage for stage in stages[1:] if stage)), below)
 
 
 def given_events(**times):
@@ -182,7 +182,7 @@ def with_negated_below(root):
     negated = replace(leaf, part=replace(leaf.part, is_negated=True))
     junction = replace(below.junction, inputs=(negated, *below.junction.inputs[1:]))
     inputs = tuple(junction if n == number else each for n, each in enumerate(root.junction.inputs))
-    return Planned(
+    return JunctionPlan(
         replace(root.junction, inputs=inputs), root.stages, {number: replace(below, junction=junction)}
     )
 
@@ -265,6 +265,6 @@ def test_a_plan_goes_the_way_that_it_says():
     composite = Composite("only a", "and", (part,), 10.0, "sink")
     events = given_events(a=[1.0, 2.0])
     for path, cost in ((("a", "sink"), 9 * 200), (("a", "x", "sink"), 2 * 200)):
-        root = Planned(Junction("sink", (Leaf(part, path=path),)), ((0,),), {})
+        root = JunctionPlan(Junction("sink", (Leaf(part, path=path),)), ((0,),), {})
         found = run_plan(PushPullPlan(composite, root, ZERO), network, events)
         assert found.traffic.whole.cost == cost

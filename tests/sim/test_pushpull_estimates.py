@@ -17,12 +17,12 @@ from tests.plan.pushpull.test_pushpull import every_plan
 
 from experiments.poisson import poisson_events, run_plan, run_together
 from experiments.push_pull_planners import plan_all_push, plan_centralised_greedily
+from whimbrel.plan.pushpull.baselines import plan_centralised
 from whimbrel.plan.pushpull.best import plan_pushpull
-from whimbrel.plan.pushpull.centralised import plan_centralised
 from whimbrel.plan.pushpull.comet import plan_comet
 from whimbrel.plan.pushpull.composite import Composite, PrimitiveEvent
-from whimbrel.plan.pushpull.plans import make_plan
-from whimbrel.plan.pushpull.several import plan_several
+from whimbrel.plan.pushpull.multi_query import plan_multi_query
+from whimbrel.plan.pushpull.plan import make_plan
 from whimbrel.plan.pushpull.tree import detection_tree, is_negated
 
 WINDOW_S = 60.0
@@ -133,7 +133,7 @@ def test_what_plans_share_costs_what_is_estimated(seed):
         for name, window_s in (("one", WINDOW_S), ("other", WINDOW_S), ("third", WINDOW_S / 2))
     ]
     several = [replace(each, tolerance_s=rng.choice([1_200.0, 3_600.0])) for each in several]
-    plans = plan_several(several, network)
+    plans = plan_multi_query(several, network)
     assert set(plans.plans) == {"one", "other", "third"}
     used = {part.name for each in several for part in each.parts}
     events = {name: atoms for name, atoms in events.items() if name in used}

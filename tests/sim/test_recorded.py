@@ -17,10 +17,11 @@ from whimbrel.plan.cost import Objective, evaluate
 from whimbrel.plan.demand import workload_of
 from whimbrel.plan.files import read_network
 from whimbrel.plan.network import Broker, Consumer, EventSource, Link, Network
+from whimbrel.plan.plan import Plan
 from whimbrel.plan.planners import PLANNERS
-from whimbrel.plan.reading import Plan, plan_of
-from whimbrel.sim.estimates import against_plan
-from whimbrel.sim.planned import carry_out
+from whimbrel.plan.reading import plan_of
+from whimbrel.sim.comparison import against_plan
+from whimbrel.sim.placement_run import run_placement
 from whimbrel.sim.settings import Settings
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "planning"
@@ -29,7 +30,7 @@ EXAMPLE = Path(__file__).parents[2] / "examples" / "planning"
 def check(found, *, but=None):
     """Compare what was estimated with what was measured: costs equal, delays within the bounds."""
     assert found.is_same
-    for each in against_plan(found.outcome, found.costs, found.seconds, names=[*found.alone]):
+    for each in against_plan(found.outcome, found.costs, found.seconds, names=[*found.single_process]):
         if each.what.startswith("delay s: Busy"):
             continue  # a window is told when it is over, which is later than the last event in it
         if each.what.startswith("delay"):
@@ -43,7 +44,7 @@ def check_example(planner, objective, heartbeat_s):
     events = [str(EXAMPLE / "recording.csv")]
     workload = workload_of(query, network, measure(query, events))
     plan = plan_of(PLANNERS[planner](workload, network, objective).to_dict(), network)
-    check(carry_out(query, events, plan, settings=Settings(header_b=0.0, heartbeat_s=heartbeat_s)))
+    check(run_placement(query, events, plan, settings=Settings(header_b=0.0, heartbeat_s=heartbeat_s)))
 
 
 @pytest.mark.parametrize("planner", ["centralised", "greedy"])
@@ -131,6 +132,6 @@ def test_plans_from_recordings_cost_what_they_say_on_these(
     workload = workload_of(query, network, measure(query, events))
     hosts = {task: data.draw(st.sampled_from(BROKERS)) for task in workload.task}
     plan = Plan(workload, network, hosts, objective, "test", evaluate(workload, network, hosts, objective))
-    found = carry_out(query, events, plan, settings=Settings(header_b=0.0, heartbeat_s=heartbeat))
+    found = run_placement(query, events, plan, settings=Settings(header_b=0.0, heartbeat_s=heartbeat))
     # What waits for a link that is down is estimated on average, and measured apart.
     check(found, but="bdp B" if any(link.contacts is not ALWAYS for link in network.links) else None)

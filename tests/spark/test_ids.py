@@ -71,7 +71,7 @@ def test_columns_that_cannot_be_attributes_count_on_neither(spark):
     assert attribute_hashes(batch).tolist() == attribute_hashes(batch.select(["v"])).tolist()
 
 
-DEALT = {
+PARTITIONED = {
     "anyhow": "define D detect A where A.v >= 0",
     "by source": "define D detect A as a then B as b within 20 s group by source",
     "by a key": "define D detect A as a and B as b within 20 s context recent group by k",
@@ -116,14 +116,14 @@ SEEDS = int(os.environ.get("WHIMBREL_ID_SEEDS", "1"))
 
 
 @pytest.mark.parametrize("seed", range(SEEDS))
-@pytest.mark.parametrize("dealt", DEALT)
-def test_ids_are_the_same_embedded_in_sessions_and_on_spark(spark, dealt, seed):
+@pytest.mark.parametrize("case", PARTITIONED)
+def test_ids_are_the_same_embedded_in_sessions_and_on_spark(spark, case, seed):
     data = rows(seed)
-    expected = answers("embedded", DEALT[dealt], data)
+    expected = answers("embedded", PARTITIONED[case], data)
     assert expected
     assert {each for _, events in expected for each in events} <= set(made_ids(data))
     for backend in ("session", "spark-batch", "spark-stream"):
-        assert answers(backend, DEALT[dealt], data) == expected, backend
+        assert answers(backend, PARTITIONED[case], data) == expected, backend
 
 
 SCHEMA = pa.schema(
@@ -179,10 +179,10 @@ def partitions(spark: Any, data: list[dict], cuts: list[int]) -> Any:
 @pytest.mark.filterwarnings("ignore:all events go to one partition")
 @settings(max_examples=int(os.environ.get("WHIMBREL_ID_EXAMPLES", "4")))
 @given(drawn=inputs(), count=st.integers(1, 3))
-@pytest.mark.parametrize("dealt", DEALT)
-def test_neither_order_nor_partitions_nor_copies_change_an_id(spark, dealt, drawn, count):
+@pytest.mark.parametrize("case", PARTITIONED)
+def test_neither_order_nor_partitions_nor_copies_change_an_id(spark, case, drawn, count):
     data, shuffled, cuts = drawn
-    query = wb.compile(DEALT[dealt])
+    query = wb.compile(PARTITIONED[case])
     expected = wb.detect(query, pa.Table.from_pylist(data, SCHEMA))
     found = wb.detect(query, partitions(spark, shuffled, cuts), partitions=count).toArrow()
     assert told(found) == told(expected)
@@ -210,14 +210,14 @@ def test_queries_that_come_and_go_give_the_same_ids(spark, tmp_path: Path):
     lateness, arriving = arrivals(data)
     whole = table([dict.fromkeys(data[0]) | row for row in arriving])
     orders = spark.createDataFrame(
-        [("add", "D", DEALT["by a key"])], "action string, name string, query string"
+        [("add", "D", PARTITIONED["by a key"])], "action string, name string, query string"
     )
     orders.write.json(str(tmp_path / "orders"))
     control = spark.readStream.schema(orders.schema).json(str(tmp_path / "orders"))
     events = streamed(whole, tmp_path / "events")
     found = detect_live(events, control, by="k", lateness=lateness, shards=3)
     live = collected(found, tmp_path / "checkpoint")
-    expected = answers("embedded", DEALT["by a key"], data)
+    expected = answers("embedded", PARTITIONED["by a key"], data)
     assert (
         sorted(zip(live.column("id").to_pylist(), live.column("events").to_pylist(), strict=True)) == expected
     )

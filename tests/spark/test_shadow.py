@@ -157,7 +157,7 @@ def test_a_static_frame_is_for_a_backtest(spark):
         (BySpace(5.0), BySpace(9.0), BySpace(9.0)),
     ],
 )
-def test_events_are_dealt_out_to_suit_both(one, other, both):
+def test_events_are_partitioned_to_suit_both(one, other, both):
     assert suits_both(one, other) == suits_both(other, one) == both
 
 
@@ -170,6 +170,6 @@ def test_events_are_dealt_out_to_suit_both(one, other, both):
     ],
 )
 def test_events_go_to_one_place_where_nothing_else_suits_both(one, other, why):
-    for dealt in (suits_both(one, other), suits_both(other, one)):
-        assert isinstance(dealt, SinglePartition)
-        assert why in dealt.why
+    for chosen in (suits_both(one, other), suits_both(other, one)):
+        assert isinstance(chosen, SinglePartition)
+        assert why in chosen.why

@@ -119,7 +119,7 @@ def test_state_does_not_grow_with_the_stream(folder, tmp_path):
     assert sizes[-1] < 1.5 * sizes[1]
 
 
-def test_patterns_between_objects_are_dealt_out_by_space_on_streams_too(spark, tmp_path):
+def test_patterns_between_objects_are_partitioned_by_space_on_streams_too(spark, tmp_path):
     query = wb.compile(
         "define Near detect P as a and P as b within 5 s where distance(a, b) < 50 m and a.source < b.source"
     )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
-from typing import NamedTuple, Unpack
+from typing import Any, ClassVar, NamedTuple, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -17,10 +17,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from whimbrel.engine.bounded import normalised_batches
+from whimbrel.engine.ingest import Counts
+from whimbrel.engine.observer import Observer
+from whimbrel.engine.operators.base import RunningOperator
 from whimbrel.engine.pipeline import Pipeline
 from whimbrel.engine.report import report
 from whimbrel.engine.row_filter import rows_passing_filter
 from whimbrel.engine.session import Session, run_bounded
+from whimbrel.engine.streams import OperatorStream
 from whimbrel.errors import DataError
 from whimbrel.graph.expressions import Expr
 from whimbrel.graph.operators import ANY, Derive, Filter, Source, TimePoints
@@ -68,29 +72,23 @@ def measure(
     DataError
         If the recording has no events, or all at one time, so that it says nothing about rates.
     """
-    session = _Measuring(compiled(query), clock, coordinates, **how)
+    query = compiled(query)
+    counting = _StreamCounts(query, clock)
+    session = Session(
+        query, lateness=None, name="measured", coordinates=coordinates, observer=counting, **how
+    )
     source = normalised_batches(session, events, rejected or RejectedWriter())
-    run_bounded(session, session.tallied(source))
-    return session.statistics()
+    run_bounded(session, counting.tallied(source, session))
+    return counting.statistics(session.counts)
 
 
-class _Counted(Pipeline):
-    has_every_stream = True
+class _StreamCounts(Observer):
+    """Counts what the operators of one query make."""
 
+    sees_every_stream: ClassVar = True
+    steps_always: ClassVar = True
 
-class _Measuring(Session):
-    """A session of one query that counts what its operators make."""
-
-    shares_work = False
-
-    def __init__(
-        self,
-        query: Query,
-        clock: Clock | None,
-        coordinates: Coordinates | str | None,
-        **how: Unpack[ReadSettings],
-    ) -> None:
-        super().__init__(query, lateness=None, name="measured", coordinates=coordinates, **how)
+    def __init__(self, query: Query, clock: Clock | None) -> None:
         self._clock = clock
         self._made: dict[str, int] = {}
         self._weights: dict[str, list[float]] = {}
@@ -101,22 +99,21 @@ class _Measuring(Session):
         self._ends: dict[str, list[Ints]] = {}
         self._span = [2**62, -(2**62)]
 
-    def _deployed(self, query: Query, name: str) -> Pipeline:
-        return _Counted(query, self._atoms, name)
+    def started(self, pipeline: Pipeline) -> None:
+        """Take note of the operators there are."""
+        self._graph = pipeline.graph
 
-    @property
-    def _measured(self) -> Pipeline:
-        pipeline = self._pipelines["measured"]
-        assert isinstance(pipeline, Pipeline)
-        return pipeline
+    def run(self, name: str, operator: RunningOperator[Any]) -> None:
+        """Time an operator, where a clock is given."""
+        if self._clock is None:
+            operator.step()
+            return
+        before = self._clock()
+        operator.step()
+        self._took[name] = self._took.get(name, 0.0) + self._clock() - before
 
-    def _step(self, names: Iterable[str]) -> list[pa.Table]:  # noqa: ARG002 (there is one query)
-        pipeline = self._measured
-        for name, runtime in pipeline.runtimes.items():
-            before = self._clock() if self._clock else 0.0
-            runtime.step()
-            if self._clock:
-                self._took[name] = self._took.get(name, 0.0) + self._clock() - before
+    def stepped(self, pipeline: Pipeline) -> None:
+        """Count what is new in every stream."""
         for name, stream in pipeline.streams.items():
             self._made[name] = self._made.get(name, 0) + len(stream.new)
             if name in self._made_of_definitions:
@@ -125,34 +122,35 @@ class _Measuring(Session):
             if isinstance(pipeline.graph[name], Derive) and len(stream.new) and len(weights) < WEIGHED:
                 table = report(stream, stream.new[:WEIGHED], pipeline.context)
                 weights += np.sum([_bytes_of(column) for column in table.columns], axis=0).tolist()
-        pipeline.clear_made()
-        return []
 
-    def tallied(self, source: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def report(self, stream: OperatorStream, rows: Ints, pipeline: Pipeline) -> None:
+        """Report nothing: all is counted already."""
+
+    def tallied(self, source: Iterable[pa.RecordBatch], session: Session) -> Iterator[pa.RecordBatch]:
         """Count and weigh the events that come in, by type and source."""
         for batch in source:
             if batch.num_rows:
-                self._tally(batch)
+                self._tally(batch, session.coordinates)
             yield batch
 
     @cached_property
     def _made_of_definitions(self) -> set[str]:
         """The streams of definitions, and of conditions on what these make."""
-        graph = self._measured.graph
+        graph = self._graph
         names = (node.name for node in graph.operators if isinstance(node, Derive | Filter))
         return {name for name in names if isinstance(selection(graph, name)[0], Derive)}
 
     @cached_property
     def _of_sources(self) -> list[tuple[str, Source, Expr | None]]:
         """The streams of events as they come in, and of conditions on these."""
-        graph, streams = self._measured.graph, []
+        graph, streams = self._graph, []
         for operator in graph.operators:
             root, condition = selection(graph, operator.name)
             if isinstance(root, Source) and not isinstance(root, TimePoints):
                 streams.append((operator.name, root, condition))
         return streams
 
-    def _tally(self, batch: pa.RecordBatch) -> None:
+    def _tally(self, batch: pa.RecordBatch, coordinates: Coordinates | None) -> None:
         weights = np.sum([_bytes_of(column) for column in batch.columns], axis=0)
         origins, kinds = self._origins(batch)
         ends = batch.column("end").to_numpy(zero_copy_only=False)
@@ -162,7 +160,7 @@ class _Measuring(Session):
             )
             if condition is not None and len(rows):
                 events = batch.take(pa.array(rows))
-                rows = rows[rows_passing_filter(events, condition, self._functions, self.coordinates)]
+                rows = rows[rows_passing_filter(events, condition, self._functions, coordinates)]
             self._came.setdefault(name, []).append(_Arrivals(origins[rows], ends[rows], weights[rows]))
         self._span[0] = min(self._span[0], pc.min(batch.column("start")).as_py())
         self._span[1] = max(self._span[1], pc.max(batch.column("end")).as_py())
@@ -176,12 +174,12 @@ class _Measuring(Session):
         origins = [numbers.setdefault(origin, len(numbers)) for origin in zip(kinds, sources, strict=True)]
         return np.array(origins, np.int64), kinds
 
-    def statistics(self) -> Statistics:
+    def statistics(self, counts: Counts) -> Statistics:
         """Sum up what was counted, a second of the events' time."""
         seconds = (self._span[1] - self._span[0]) / SECOND
         if seconds <= 0:
-            refused = self.counts.rejected
-            left = f"; {refused:,} of {self.counts.received:,} rows were rejected" if refused else ""
+            refused = counts.rejected
+            left = f"; {refused:,} of {counts.received:,} rows were rejected" if refused else ""
             raise DataError(
                 f"a recording of no events, or of one time, says nothing about rates; give a longer one{left}"
             )

@@ -153,7 +153,7 @@ def plan(
         settings = {"coordinates": coordinates, **reading}
         statistics = _measured(compiled, events, rejected, timed=timed, quiet=quiet, settings=settings)
     workload = workload_of(compiled, network, statistics, dict(rates))
-    found = chosen(workload, network, Objective(objective), **own)
+    found = chosen(workload, network, Objective(objective), chosen.settings(**own))
     if picture is not None:
         found.draw(picture)
     if out is not None:
@@ -199,7 +199,7 @@ def _measured(
                 click.echo(refusals(writer), err=True)
 
 
-def _planner(name: str) -> Planner:
+def _planner(name: str) -> Planner[Any]:
     from whimbrel.errors import NetworkError
     from whimbrel.plan.planners import planner_named
 

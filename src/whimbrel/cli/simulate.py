@@ -27,9 +27,9 @@ from whimbrel.errors import SimulationError
 
 if TYPE_CHECKING:
     from whimbrel.graph.query import Query
-    from whimbrel.plan.pushpull.pulls import Pulls
-    from whimbrel.plan.reading import Plan
-    from whimbrel.sim.judged import Drawn
+    from whimbrel.plan.plan import Plan
+    from whimbrel.plan.pushpull.deployment import PushPullDeployment
+    from whimbrel.sim.comparison import Drawn
     from whimbrel.sim.results import Results
 
 
@@ -174,8 +174,8 @@ def _simulate_plan(
     **compiling: Any,
 ) -> None:
     from whimbrel.plan.files import read_network
-    from whimbrel.plan.pushpull.pulls import Pulls
-    from whimbrel.plan.pushpull.pulls_reading import read_any
+    from whimbrel.plan.pushpull.deployment import PushPullDeployment
+    from whimbrel.plan.pushpull.deployment_reading import read_any
     from whimbrel.sim.report import write_report
 
     compiled = read_query(query, **compiling)
@@ -185,7 +185,7 @@ def _simulate_plan(
     settings = {"coordinates": coordinates, **reading}
     bar = ProgressBar(doing=("simulating", "writing"))
     with nullcontext() if quiet else bar:
-        if isinstance(plan, Pulls):
+        if isinstance(plan, PushPullDeployment):
             if weigh:
                 raise click.UsageError("--weigh does not go with a plan that pushes and pulls")
             results, plots = _pulled(compiled, events, plan, progress=bar, **settings)
@@ -209,25 +209,25 @@ def _placed(
     query: Query, events: tuple[str, ...], plan: Plan, how: dict[str, Any], **settings: Any
 ) -> tuple[Results, list[Drawn]]:
     """Carry out a plan that says what runs where."""
-    from whimbrel.sim.judged import drawn, judged
+    from whimbrel.sim.comparison import compare, plots
     from whimbrel.sim.messages import HEADER_B
-    from whimbrel.sim.planned import carry_out
+    from whimbrel.sim.placement_run import run_placement
     from whimbrel.sim.settings import Settings
 
     sending = Settings(heartbeat_s=how["heartbeat"], header_b=HEADER_B if how["weigh"] else 0.0)
-    found = carry_out(query, list(events), plan, settings=sending, weighs=how["weigh"], **settings)
-    return judged(found), drawn(found)
+    found = run_placement(query, list(events), plan, settings=sending, weighs=how["weigh"], **settings)
+    return compare(found), plots(found)
 
 
 def _pulled(
-    query: Query, events: tuple[str, ...], plan: Pulls, **settings: Any
+    query: Query, events: tuple[str, ...], plan: PushPullDeployment, **settings: Any
 ) -> tuple[Results, list[Drawn]]:
     """Carry out a plan that says what is sent at once, and what when asked for."""
-    from whimbrel.sim.judged_pulls import drawn_pulls, judged_pulls
-    from whimbrel.sim.pulled import carry_out_pulls
+    from whimbrel.sim.comparison import compare, plots
+    from whimbrel.sim.push_pull_run import run_push_pull
 
-    found = carry_out_pulls(query, list(events), plan, **settings)
-    return judged_pulls(found), drawn_pulls(found)
+    found = run_push_pull(query, list(events), plan, **settings)
+    return compare(found), plots(found)
 
 
 def _described(scenario: Any) -> str:

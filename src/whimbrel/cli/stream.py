@@ -50,7 +50,7 @@ EVERY_S = 0.2
     help="Let time follow the clock on the wall, this far behind, also while no events come.",
 )  # fmt: skip
 @click.option(
-    "--shards", type=click.IntRange(1), help="How many parts the events are dealt out to, for good."
+    "--shards", type=click.IntRange(1), help="How many parts the events are partitioned into, for good."
 )
 @click.option("--trigger", metavar="DURATION", help="How often to look for events, such as '5 seconds'.")
 @click.option("--once", is_flag=True, help="Process what is there now, and end.")

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
-from typing import Any
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -21,9 +21,10 @@ import pyarrow as pa
 
 from whimbrel.engine.kernels.contents import hash_bytes, mix_in_numbers
 from whimbrel.errors import DataError
-from whimbrel.model.batch import Normalised, normalise
+from whimbrel.model.batch import Normalised, Normaliser
 from whimbrel.model.columns import from_values, natural, nulls_of, values_of
 from whimbrel.model.faults import Faults
+from whimbrel.model.schema import RESERVED_COLUMNS
 
 HashArray = npt.NDArray[np.uint64]
 
@@ -38,30 +39,30 @@ _LOCATION = ("x", "y", "geometry")
 
 
 def normalise_with_content(
-    batch: pa.RecordBatch, *, first_row: int = 0, aside: Collection[str] = (), **settings: Any
+    normaliser: Normaliser, batch: pa.RecordBatch, first_row: int = 0, aside: Collection[str] = ()
 ) -> Normalised:
-    """Bring a batch into the common form as `whimbrel.model.batch.normalise` does, and note what events say.
+    """Bring a batch into the common form, and note what events say that bring no ids.
 
-    Events that bring ids need no content. A batch that has it keeps it. Columns `aside` were added on the way
-    and are not the events' own.
+    A batch that has it keeps it. Columns `aside` were added on the way and are not the events' own.
     """
-    known = batch.column(ATTRIBUTES) if ATTRIBUTES in batch.schema.names else None
-    if known is not None:
+    known = None
+    if ATTRIBUTES in batch.schema.names:
+        known = values_of(batch.column(ATTRIBUTES), "u8")
         batch = batch.drop_columns([ATTRIBUTES])
-    made = normalise(batch, first_row=first_row, **settings)
-    names = made.events.schema.names
+    normalised = normaliser.normalise(batch, first_row)
+    events, names = normalised.events, normalised.events.schema.names
     if "id" in names or CONTENT in names:
-        return made
-    if known is not None:
-        content = values_of(known, "u8")
+        return normalised
+    if known is None and normalised.is_as_given and not any(name in names for name in aside):
+        own = [name for name in names if name not in RESERVED_COLUMNS or name in _LOCATION]
+        content = hashes_of({name: events.column(name) for name in own}, events.num_rows)
     else:
-        content = attribute_hashes(batch, {*aside, *made.named.used})
-    if made.rejected.num_rows:
-        bad = made.rejected.column("row").to_numpy() - first_row
-        content = np.delete(content, bad)
-    location = {n: made.events.column(n) for n in _LOCATION if n in made.events.schema.names}
-    content = content ^ hashes_of(location, len(content))
-    return replace(made, events=made.events.append_column(CONTENT, from_values(content.view(np.int64))))
+        content = attribute_hashes(batch, {*aside, *normalised.named.used}) if known is None else known
+        if normalised.rejected.num_rows:
+            content = np.delete(content, normalised.rejected.column("row").to_numpy() - first_row)
+        location = {name: events.column(name) for name in _LOCATION if name in names}
+        content = content ^ hashes_of(location, len(content))
+    return replace(normalised, events=events.append_column(CONTENT, from_values(content.view(np.int64))))
 
 
 def attribute_hashes(batch: pa.RecordBatch, aside: Collection[str] = ()) -> HashArray:
@@ -130,6 +131,7 @@ def _bytes_hashes(column: pa.Array, seed: np.uint64) -> HashArray:
 _NO_BYTES = np.frombuffer(b"\0", np.uint8)
 
 
+@lru_cache(maxsize=4096)
 def _text_hash(text: str) -> np.uint64:
     return np.uint64(_bytes_hashes(pa.array([text], pa.string()), _SEED)[0])
 

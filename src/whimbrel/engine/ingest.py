@@ -25,14 +25,14 @@ from whimbrel.engine.snapshot import Blocks
 from whimbrel.engine.values import Column, Int64Array, decoded, from_arrow, nothing, type_of
 from whimbrel.errors import DataError, StateError
 from whimbrel.graph.operators import ANY
-from whimbrel.model.batch import Normalised
+from whimbrel.model.batch import FEW, Normalised, Normaliser
 from whimbrel.model.faults import Mask, kinds_of_reasons
 from whimbrel.model.reading import Reading
 from whimbrel.model.schema import RESERVED_COLUMNS, Coordinates, EventSchema, Type
 from whimbrel.model.time import BEGINNING_OF_TIME, END_OF_TIME
 
 ARRIVAL = "@arrival"
-"""The column in which events that were dealt out to workers bring their order of arrival along."""
+"""The column in which events that were partitioned among workers bring their order of arrival along."""
 
 KEPT_FOR_INSPECTION = 100_000
 """How many late, repeated and rejected events are kept to be looked at; all are counted."""
@@ -82,7 +82,12 @@ class SideOutput:
         if not self._batches:
             return None
         tables = [pa.Table.from_batches([_plain(batch)]) for batch in self._batches]
-        return pa.concat_tables(tables, promote_options="permissive")
+        try:
+            return pa.concat_tables(tables, promote_options="permissive")
+        except pa.ArrowTypeError:  # an attribute that no query reads may come in several types
+            several = _of_several_types(tables)
+            tables = [_with_texts(table, several) for table in tables]
+            return pa.concat_tables(tables, promote_options="permissive")
 
 
 class RecentIds:
@@ -137,13 +142,30 @@ class Released:
         """Give some of the events."""
         rows = np.flatnonzero(kept) if kept.dtype == np.bool_ else kept
         return Released(
-            self.batch.take(pa.array(rows)),
+            self.batch.take(pa.array(rows)) if len(rows) else self.batch.slice(0, 0),
             self.start[rows],
             self.end[rows],
             None if self.number is None else self.number[rows],
             self.watermark,
             None if self.arrival is None else self.arrival[rows],
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """Events that wait for their time, and when the first and the last of them end."""
+
+    batch: pa.RecordBatch
+    first_end: int
+    last_end: int
+
+    @classmethod
+    def of(cls, batch: pa.RecordBatch) -> Waiting:
+        """Look at the times of some events."""
+        end = _int64(batch, "end")
+        if len(end) == 1:
+            return cls(batch, only := int(end[0]), only)
+        return cls(batch, int(end.min()), int(end.max()))
 
 
 class Ingest:
@@ -167,6 +189,8 @@ class Ingest:
         self.coordinates = coordinates
         self.reading = reading or Reading()
         """How rows are read as events."""
+        self._normaliser: Normaliser | None = None
+        """Brings batches into the common form; None where what it depends on has changed."""
         self.noticed = InputNotes()
         """What was taken for what, and what looks wrong."""
         self.mentioned: Collection[str] = ()
@@ -184,42 +208,53 @@ class Ingest:
         """The types that any query reads."""
         self.watermark = BEGINNING_OF_TIME
         self.counts = Counts()
+        self._checked: pa.Schema | None = None
+        """The schema of the last events, whose types fit."""
         self.late = SideOutput()
         self.duplicates = SideOutput()
         self.rejected = SideOutput()
-        self._waiting: list[pa.RecordBatch] = []
+        self._waiting: list[Waiting] = []
         self._epoch = 0
         self._types: dict[str, Type] = {}
         self.recent = RecentIds(END_OF_TIME if lateness is None else lateness)
         self.suspects: npt.NDArray[np.uint64] | None = None
         """Where the whole input is known: hashes of the ids that occur more than once."""
 
+    def expect(
+        self, read: set[str] | None, mentioned: Collection[str], *, only_these: bool, exact: bool
+    ) -> None:
+        """Take note of what the queries need, which have changed: the attributes that they read, or name.
+
+        `only_these` says that no other query will come, so that other attributes need not be kept.
+        """
+        self.read, self.mentioned, self.exact = read, mentioned, exact
+        self.columns = read if only_these else None
+        self._forget_layouts()
+
+    def _forget_layouts(self) -> None:
+        self._normaliser = self._checked = None
+
     def normalise(self, batch: pa.RecordBatch) -> Normalised:
         """Bring a batch into the common form, as the queries declare it."""
-        normalised = normalise_with_content(
-            batch,
-            schemas=self.schemas,
-            coordinates=self.coordinates,
-            reading=self.noticed.reading_for(self.reading, self.types),
-            first_row=self.counts.received,
-            columns=self.columns,
-            read=self.mentioned,
-            keep_untyped=False,
-            aside={ARRIVAL} if self.owned is None else {ARRIVAL, self.owned},
-        )
+        if self._normaliser is None:
+            self._normaliser = Normaliser(
+                self.schemas,
+                self.coordinates,
+                self.noticed.reading_for(self.reading, self.types),
+                columns=self.columns,
+                read=self.mentioned,
+                keep_untyped=False,
+            )
+        aside = (ARRIVAL,) if self.owned is None else (ARRIVAL, self.owned)
+        normalised = normalise_with_content(self._normaliser, batch, self.counts.received, aside)
         self._check_types(normalised.events.schema)  # a batch that is refused as a whole is not received
-        if self.coordinates is None:
+        if self.coordinates is None and normalised.coordinates is not None:
             self.coordinates = normalised.coordinates
-        self.counts.received += len(self._own(batch))
+            self._normaliser = None
+        self.counts.received += self._own(batch).num_rows
         self.set_rejected_aside(normalised.rejected)
         self.noticed.see(batch, normalised)
         return normalised
-
-    def _count_own(self, batch: pa.RecordBatch, mask: Mask) -> int:
-        """Count the events of a mask that are not copies."""
-        if self.owned is not None and self.owned in batch.schema.names:
-            mask = mask & batch.column(self.owned).to_numpy(zero_copy_only=False)
-        return int(np.count_nonzero(mask))
 
     def _own(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Give the events that are not copies, which alone are counted and can be looked at."""
@@ -234,15 +269,20 @@ class Ingest:
     def accept(self, events: pa.RecordBatch) -> None:
         """Take in events in the common form; those that are late are set aside."""
         self._check_types(events.schema)
-        if ARRIVAL in events.schema.names and self._epoch:
+        if not events.num_rows:
+            return
+        if self._epoch and ARRIVAL in events.schema.names:
             events = self._behind_others(events)
-        events = self._without_late(events)
-        if events.num_rows:
-            self._waiting.append(events)
-            self.counts.waiting += len(self._own(events))
-            if self.follows_events and self.lateness is not None:
-                newest = int(_int64(events, "end").max())
-                self.advance(newest - self.lateness - 1)
+        waiting = Waiting.of(events)
+        if waiting.first_end <= self.watermark:
+            events = self._without_late(events)
+            if not events.num_rows:
+                return
+            waiting = Waiting.of(events)
+        self._waiting.append(waiting)
+        self.counts.waiting += self._own(events).num_rows
+        if self.follows_events and self.lateness is not None:
+            self.advance(waiting.last_end - self.lateness - 1)
 
     def _behind_others(self, events: pa.RecordBatch) -> pa.RecordBatch:
         """Let the order of arrival that events bring along count among those that came together only."""
@@ -263,6 +303,8 @@ class Ingest:
             self.rejected.add(rejected)
 
     def _check_types(self, schema: pa.Schema) -> None:
+        if self._checked is not None and self._checked.equals(schema):
+            return
         kinds = {column.name: kind for column in schema if (kind := type_of(column.type)) is not None}
         for name, kind in kinds.items():
             known = self._types.get(name, kind)
@@ -274,14 +316,13 @@ class Ingest:
                     f"declare its type in the query, or give the two attributes different names"
                 )
         self._types = kinds | self._types
+        self._checked = schema
 
     def _is_read(self, name: str) -> bool:
         return self.read is None or name in self.read
 
     def _without_late(self, events: pa.RecordBatch) -> pa.RecordBatch:
         late = _int64(events, "end") <= self.watermark
-        if not late.any():
-            return events
         own = self._own(events.filter(pa.array(late)))
         self.counts.late += own.num_rows
         self.late.add(own)
@@ -300,39 +341,47 @@ class Ingest:
 
     def _take_reached(self) -> list[pa.RecordBatch]:
         """Part with the waiting events that the watermark has reached; give those that may matter."""
-        masks = [_int64(batch, "end") <= self.watermark for batch in self._waiting]
-        if not any(reached.any() for reached in masks):
-            return []
         ready, rest = [], []
-        for batch, reached in zip(self._waiting, masks, strict=True):
-            self.counts.waiting -= self._count_own(batch, reached)
-            ready.append(_chosen(batch, self._of_types_read(batch, reached)))
-            rest.append(_chosen(batch, ~reached))
-        self._waiting = [batch for batch in rest if batch.num_rows]
-        if len(self._waiting) > MOST_WAITING:
-            self._waiting = [concat(self._waiting, self.read)]
+        for waiting in self._waiting:
+            if waiting.first_end > self.watermark:
+                rest.append(waiting)
+                continue
+            batch = waiting.batch
+            if waiting.last_end > self.watermark:
+                reached = _int64(batch, "end") <= self.watermark
+                batch = _chosen(batch, reached)
+                rest.append(Waiting.of(_chosen(waiting.batch, ~reached)))
+            self.counts.waiting -= self._own(batch).num_rows
+            ready.append(self._of_types_read(batch))
+        self._waiting = rest
+        if ready and len(rest) > MOST_WAITING:
+            self._waiting = [Waiting.of(concat([waiting.batch for waiting in rest], self.read))]
         return [batch for batch in ready if batch.num_rows]
 
-    def _of_types_read(self, batch: pa.RecordBatch, reached: Mask) -> Mask:
+    def _of_types_read(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Leave out events of types that no query reads: putting them in order would be in vain.
 
         Not so where ids may be repeated: of whichever type, an event is the first with its id or a later one.
         """
         if "id" in batch.schema.names and (self.suspects is None or len(self.suspects)):
-            return reached
-        mask = reached & of_types(batch.column("type"), self.types)
-        self.counts.processed += self._count_own(batch, reached & ~mask)
-        return mask
+            return batch
+        read = of_types(batch.column("type"), self.types)
+        if read.all():
+            return batch
+        self.counts.processed += self._own(_chosen(batch, ~read)).num_rows
+        return _chosen(batch, read)
 
     def take_back(self, ids: Collection[str]) -> int:
         """Drop events that wait for their time; tell how many there were."""
-        before = sum(batch.num_rows for batch in self._waiting)
+        before = sum(waiting.batch.num_rows for waiting in self._waiting)
         wanted = pa.array(sorted(ids), pa.string())
-        for number, batch in enumerate(self._waiting):
+        kept = [waiting.batch for waiting in self._waiting]
+        for number, batch in enumerate(kept):
             if "id" in batch.schema.names:
                 texts = batch.column("id").cast(pa.string())
-                self._waiting[number] = batch.filter(pc.invert(pc.is_in(texts, wanted)))
-        dropped = before - sum(batch.num_rows for batch in self._waiting)
+                kept[number] = batch.filter(pc.invert(pc.is_in(texts, wanted)))
+        self._waiting = [Waiting.of(batch) for batch in kept if batch.num_rows]
+        dropped = before - sum(batch.num_rows for batch in kept)
         self.counts.waiting -= dropped
         self.counts.processed += dropped
         return dropped
@@ -346,7 +395,7 @@ class Ingest:
         blocks.put_json(
             name, about | {"lateness": self.lateness, "ids": self.recent.size, "epoch": self._epoch}
         )
-        blocks.put_batches(f"{name}/waiting", self._waiting)
+        blocks.put_batches(f"{name}/waiting", [waiting.batch for waiting in self._waiting])
         arrays = {key: getattr(self.recent, key) for key in ("high", "low", "end", "used")}
         blocks.put_arrays(f"{name}/recent", arrays)
 
@@ -361,7 +410,8 @@ class Ingest:
         self.counts = Counts(**about["counts"] | {"reasons": Counter(about["counts"]["reasons"])})
         self.coordinates = None if about["coordinates"] is None else Coordinates(about["coordinates"])
         self._types = {key: Type(kind) for key, kind in about["types"].items()}
-        self._waiting = blocks.batches(f"{name}/waiting")
+        self._waiting = [Waiting.of(batch) for batch in blocks.batches(f"{name}/waiting")]
+        self._forget_layouts()
         self.recent.size = about["ids"]
         self._epoch = about["epoch"]
         for key, array in blocks.arrays(f"{name}/recent").items():
@@ -369,7 +419,7 @@ class Ingest:
 
     def _ordered(self, batch: pa.RecordBatch, until: int) -> Released:
         start, end = _int64(batch, "start"), _int64(batch, "end")
-        state = sortedness.at(len(end))(end, start)
+        state = None if len(end) == 1 else sortedness.at(len(end))(end, start)
         if state == UNSORTED or (state == TIED and ARRIVAL in batch.schema.names):
             order = np.lexsort((*_given_arrival(batch), start, end))
             batch, start, end = batch.take(pa.array(order)), start[order], end[order]
@@ -430,7 +480,7 @@ def _int64(batch: pa.RecordBatch, name: str) -> Int64Array:
 
 
 def _given_arrival(batch: pa.RecordBatch) -> list[Int64Array]:
-    """Give the order of arrival where the events bring it along, because they were dealt out to workers."""
+    """Read the order of arrival where the events bring it along from before they were partitioned."""
     return [_int64(batch, ARRIVAL)] if ARRIVAL in batch.schema.names else []
 
 
@@ -453,6 +503,8 @@ def of_types(types: pa.Array, wanted: Collection[str]) -> Mask:
     """Mark the events that are of one of the wanted types."""
     if ANY in wanted:
         return np.ones(len(types), np.bool_)
+    if len(types) <= FEW:
+        return np.array([name in wanted for name in types.to_pylist()], np.bool_)
     types = types if pa.types.is_dictionary(types.type) else types.dictionary_encode()
     is_wanted = np.array([name in wanted for name in decoded(types.dictionary).to_pylist()], np.bool_)
     if is_wanted.all():
@@ -495,6 +547,14 @@ def _of_several_types(tables: list[pa.Table]) -> set[str]:
         for column in table.schema:
             kinds.setdefault(column.name, set()).add(column.type)
     return {name for name, types in kinds.items() if len(types) > 1}
+
+
+def _with_texts(table: pa.Table, names: set[str]) -> pa.Table:
+    """Write some columns as texts."""
+    for number, name in enumerate(table.column_names):
+        if name in names:
+            table = table.set_column(number, name, table.column(name).cast(pa.string()))
+    return table
 
 
 def _plain(batch: pa.RecordBatch) -> pa.RecordBatch:

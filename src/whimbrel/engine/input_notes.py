@@ -54,7 +54,11 @@ class InputNotes:
         self.are_timestamps = False
         """Whether times came as timestamps, which somebody else has made."""
         self._type: str | None = None
+        self._types: pa.Array | None = None
+        """The types of the last batch."""
         self._has_types = False
+        self._schema: pa.Schema | None = None
+        """Of the last batch: what its columns were taken for is known."""
 
     def reading_for(self, reading: Reading, types: Collection[str]) -> Reading:
         """Add the types that queries read; a type that was taken once stays, whatever queries come later."""
@@ -66,11 +70,14 @@ class InputNotes:
 
     def see(self, raw: pa.RecordBatch, normalised: Normalised) -> None:
         """Look at a batch that came in, and at what became of it."""
-        self.note(normalised)
-        column = normalised.named.columns.get("time") or normalised.named.columns.get("end")
-        if column is not None and column in raw.schema.names:
-            self.are_timestamps |= pa.types.is_timestamp(raw.schema.field(column).type)
         events = normalised.events
+        is_new = self._schema is None or not raw.schema.equals(self._schema)
+        if is_new or normalised.notes != normalised.named.notes:
+            self.note(normalised)
+            column = normalised.named.columns.get("time") or normalised.named.columns.get("end")
+            if column is not None and column in raw.schema.names:
+                self.are_timestamps |= pa.types.is_timestamp(raw.schema.field(column).type)
+            self._schema = raw.schema if events.num_rows else None
         if events.num_rows:
             self._see_values(events, normalised.coordinates)
 
@@ -92,7 +99,10 @@ class InputNotes:
         ends = events.column("end").to_numpy(zero_copy_only=False)
         self._widen_span(int(ends.min()), int(ends.max()))
         if self._has_types and len(self.types) < KEPT_TYPES:
-            self.types |= set(events.column("type").dictionary.slice(0, KEPT_TYPES).to_pylist())
+            types = events.column("type").dictionary.slice(0, KEPT_TYPES)
+            if self._types is None or not types.equals(self._types):
+                self.types.update(types.to_pylist())
+                self._types = types
         if coordinates is Coordinates.LONLAT and "x" in events.schema.names:
             self._see_places(events)
 

@@ -32,6 +32,9 @@ class Interner:
         """Give the code of every value; null counts as a value."""
         if column.type is None:
             return np.full(len(column), self._code(None), np.int64)
+        if len(column) == 1 and column.null is None:
+            return np.array([self._code(column.values[0].as_py() if column.type is Type.STRING
+                                        else column.values.item())], np.int64)  # fmt: skip
         if column.type is Type.STRING and pa.types.is_dictionary(column.values.type):
             found = self._of_dictionary(column.values)
         else:

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import pyarrow as pa
 
 from whimbrel.engine.arrays import NO_ROWS
+from whimbrel.engine.observer import Observer
 from whimbrel.engine.operators.base import OperatorSetup, RunningOperator
 from whimbrel.engine.operators.registry import KINDS, Kinds, looks_back, start
 from whimbrel.engine.required_columns import RequiredColumns
@@ -33,10 +34,6 @@ from whimbrel.model.time import END_OF_TIME
 class Pipeline:
     """A query at run time."""
 
-    has_every_stream = False
-    """Whether there is a stream for each operator, also for selections that only further ones read. Those are
-    tested by themselves, and a query need not be looked at for events that fail them."""
-
     kinds: ClassVar[Kinds] = KINDS
     """The classes that run its operators."""
 
@@ -50,9 +47,11 @@ class Pipeline:
         name: str,
         passes: Iterable[Pass] = PASSES,
         graph: Graph | None = None,
+        observer: Observer | None = None,
     ) -> None:
         self.query = query
         self.name = name
+        self.observer = observer
         self.graph = rewrite(query.graph, tuple(passes)) if graph is None else graph
         self.atoms = atoms
         self.context = ExecutionContext(self._events(), query.functions, query.graph.coordinates)
@@ -61,13 +60,16 @@ class Pipeline:
         self.selections: list[OperatorStream] = []
         self.streams: dict[str, OperatorStream] = {}
         self.runtimes: dict[str, RunningOperator[Any]] = {}
-        left_out = set() if self.has_every_stream else self._selected_further()
+        every = observer is not None and observer.sees_every_stream
+        left_out = set() if every else self._selected_further()
         for operator in self.graph.operators:
             if operator.name not in left_out:
                 self._deploy(operator)
         self.reach = max((reach(self.graph, name) for name in self.graph.outputs), default=0)
         self.outputs = [self.streams[name] for name in self.graph.outputs]
         self._passing = self._read_at_once()
+        if observer is not None:
+            observer.started(self)
 
     def _events(self) -> OperatorStream:
         return self.atoms.stream
@@ -135,6 +137,11 @@ class Pipeline:
 
     def step(self) -> None:
         """Run every operator once, in order."""
+        if self.observer is not None:
+            for name, runtime in self.runtimes.items():
+                self.observer.run(name, runtime)
+            self.observer.stepped(self)
+            return
         for runtime in self.runtimes.values():
             runtime.step()
 
@@ -186,6 +193,8 @@ class Pipeline:
         """Say that nothing is new in what the operators made, and let go of what nobody reads again."""
         for runtime in self.runtimes.values():
             runtime.stream.new = NO_ROWS
+        if self.observer is not None and self.observer.keeps_rows:
+            return
         for store in self._passing:
             store.forget_all()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from functools import cache
 from itertools import pairwise
 
 import numpy as np
@@ -106,6 +107,12 @@ _EMPTY = pa.schema(
 ).empty_table()  # fmt: skip
 
 
+@cache
+def no_detections(coordinates: Coordinates | None) -> pa.Table:
+    """Give a table of detections that has none."""
+    return _EMPTY.replace_schema_metadata(_metadata({}, coordinates))
+
+
 def together(
     tables: Sequence[pa.Table],
     coordinates: Coordinates | None,
@@ -117,9 +124,9 @@ def together(
     query, that is the same however its detections were cut into tables.
     """
     tables = [table for table in tables if table.num_rows]
-    owned = _owned(tables, attributes or {})
     if not tables:
-        return _EMPTY.replace_schema_metadata(_metadata(owned, coordinates))
+        return no_detections(coordinates)
+    owned = _owned(tables, attributes or {})
     joined = pa.concat_tables(tables, promote_options="permissive")
     known = _attributes(joined)
     names = [name for names in owned.values() for name in names if name in known]

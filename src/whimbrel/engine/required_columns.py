@@ -39,7 +39,7 @@ from whimbrel.graph.operators.encounter import Encounter
 from whimbrel.graph.operators.motion import Motion
 from whimbrel.graph.operators.step_pattern import StepPattern, TimedOut
 from whimbrel.graph.policies import Partitioning
-from whimbrel.graph.scope import is_composite, scope
+from whimbrel.graph.scope import scope
 
 EVERYTHING = Attribute(None, "*")
 """Stands for all attributes of an event."""
@@ -191,7 +191,7 @@ class RequiredColumns:
             part = only_part(self.graph, case)
             if part is not None:
                 self.want(case.input, Attribute(part, "*"))
-            elif is_composite(self.graph[case.input]) and case.alias is None:
+            elif self.graph[case.input].is_composite and case.alias is None:
                 self._keys(case.input, case.partitioning)
             else:
                 self.want(case.input, EVERYTHING)

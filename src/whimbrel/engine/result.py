@@ -87,7 +87,7 @@ class Detections:
     """What looks like a mistake in the input or the query, and the option that would mend it."""
     columns_taken: Mapping[str, str] = default(default_factory=dict)
     """The column of the input that was taken for each of `time`, `source` and so on."""
-    read_as: Mapping[str, Any] = default(default_factory=dict)
+    read_as: Mapping[str, object] = default(default_factory=dict)
     """How the events were read: settings with which `map` reads them in the same way."""
     late: pa.Table = default(default_factory=_NO_EVENTS.empty_table)
     """Events that came later than the lateness allows, with the columns that the query reads."""
@@ -156,15 +156,15 @@ class Detections:
 
     # -- as an Arrow table -------------------------------------------------------------------------------
 
-    def equals(self, other: Any, check_metadata: bool = False) -> bool:
+    def equals(self, other: object, check_metadata: bool = False) -> bool:
         """Tell whether the detections are the same as those of another result, or table."""
         return bool(self.table.equals(plain_table(other), check_metadata=check_metadata))
 
-    def join(self, right_table: Any, *args: Any, **options: Any) -> pa.Table:
+    def join(self, right_table: Detections | pa.Table, *args: Any, **options: Any) -> pa.Table:
         """As `pyarrow.Table.join`."""
         return self.table.join(plain_table(right_table), *args, **options)
 
-    def join_asof(self, right_table: Any, *args: Any, **options: Any) -> pa.Table:
+    def join_asof(self, right_table: Detections | pa.Table, *args: Any, **options: Any) -> pa.Table:
         """As `pyarrow.Table.join_asof`."""
         return self.table.join_asof(plain_table(right_table), *args, **options)
 

@@ -17,6 +17,8 @@ from whimbrel.graph.expressions import Attribute, Expr
 
 SMALL = 16_384
 """Neighbouring chunks up to this many rows are merged, so that single events do not pile up as chunks."""
+MERGED = 8
+"""How many chunks are merged at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,11 +156,12 @@ class RowStore:
         return rows
 
     def _merge_small(self) -> None:
-        while len(self.chunks) > 1:
-            older, newer = self.chunks[-2:]
-            if len(older) > SMALL or len(older) > 2 * len(newer):
+        """Merge the last chunks once there are several of about one size: a row is copied rarely then."""
+        while len(self.chunks) >= MERGED:
+            last = self.chunks[-MERGED:]
+            if len(last[0]) > SMALL or len(last[0]) > MERGED * len(last[-1]):
                 return
-            self.chunks[-2:] = [_merged(older, newer)]
+            self.chunks[-MERGED:] = [_merged(last)]
 
     def forget_before(self, time: int) -> bool:
         """Drop the oldest rows, which end before `time`, where that is worth it; tell whether it was."""
@@ -243,13 +246,11 @@ class RowStore:
                 yield self.chunks[number], rows[at] - self.chunks[number].first, at
 
     def _located_in_order(self, rows: Int64Array) -> Iterable[tuple[Chunk, Int64Array, slice]]:
-        begin = 0
-        for number, chunk in enumerate(self.chunks):
-            is_last = number + 1 == len(self.chunks)
-            stop = len(rows) if is_last else int(np.searchsorted(rows, self.chunks[number + 1].first))
+        inner = np.searchsorted(rows, [chunk.first for chunk in self.chunks[1:]]).tolist()
+        bounds = [0, *inner, len(rows)]
+        for chunk, begin, stop in zip(self.chunks, bounds, bounds[1:], strict=False):
             if stop > begin:
                 yield chunk, rows[begin:stop] - chunk.first, slice(begin, stop)
-            begin = stop
 
     def _reassemble(self, pieces: list[Column], rows: Int64Array) -> Column:
         if not pieces:
@@ -264,20 +265,17 @@ class RowStore:
         return whole.take(np.argsort(places, kind="stable"))
 
 
-def _merged(older: Chunk, newer: Chunk) -> Chunk:
-    keys = dict.fromkeys([*older.columns, *newer.columns])
+def _merged(chunks: list[Chunk]) -> Chunk:
+    keys = dict.fromkeys(key for chunk in chunks for key in chunk.columns)
     columns = {
-        key: concat([chunk.columns.get(key) or nothing(len(chunk)) for chunk in (older, newer)])
-        for key in keys
+        key: concat([chunk.columns.get(key) or nothing(len(chunk)) for chunk in chunks]) for key in keys
     }
-    lineage = None
-    if older.lineage is not None and newer.lineage is not None:
-        lineage = Lineage.concat([older.lineage, newer.lineage])
+    lineages = [chunk.lineage for chunk in chunks if chunk.lineage is not None]
     return Chunk(
-        older.first,
-        np.concatenate([older.start, newer.start]),
-        np.concatenate([older.end, newer.end]),
+        chunks[0].first,
+        np.concatenate([chunk.start for chunk in chunks]),
+        np.concatenate([chunk.end for chunk in chunks]),
         columns,
-        lineage,
-        max(older.last, newer.last),
+        Lineage.concat(lineages) if len(lineages) == len(chunks) else None,
+        max(chunk.last for chunk in chunks),
     )

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from heapq import heappop, heappush
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, ClassVar, Unpack
 
 import numpy as np
 import pyarrow as pa
 
 from whimbrel.engine.content_hashes import CONTENT
-from whimbrel.engine.ingest import ARRIVAL, Counts, Ingest, Released
+from whimbrel.engine.ingest import ARRIVAL, Counts, Ingest, RecentIds, Released
 from whimbrel.engine.input_notes import InputNotes
+from whimbrel.engine.observer import Observer
 from whimbrel.engine.pipeline import Pipeline
 from whimbrel.engine.query_template import QueryInstance
 from whimbrel.engine.remembered_events import events_of
@@ -31,7 +32,7 @@ from whimbrel.graph.expressions import Attribute
 from whimbrel.graph.operators import Derive, Filter, JoinPattern, Source
 from whimbrel.graph.query import Compilable, Query, compiled
 from whimbrel.model.batch import Normalised
-from whimbrel.model.frames import batches
+from whimbrel.model.frames import EventTable, batches
 from whimbrel.model.reading import Reading, ReadSettings
 from whimbrel.model.schema import Coordinates, EventSchema, Value
 from whimbrel.model.time import END_OF_TIME, Duration, Moment, duration, instant
@@ -77,6 +78,8 @@ class Session:
     time_format, day_first, time_zone
         How times are written, as for `strptime`; whether 03/01/2022 is in January; the zone of times that do
         not say theirs, such as "Europe/Berlin".
+    observer
+        What watches the queries run, one by one: for tools that trace, measure or carry on what they find.
     default_type
         The type of events without a column `type`; None: that which the queries read, if it is one.
 
@@ -91,8 +94,8 @@ class Session:
     ['Late']
     """
 
-    shares_work = True
-    """Whether queries that start together run once what they have in common."""
+    explainer: ClassVar[Callable[..., Explanation] | None] = None
+    """What answers `why`. Explanations stand above the engine; they, or the front door, say who it is."""
 
     def __init__(
         self,
@@ -105,6 +108,7 @@ class Session:
         owned: str | None = None,
         remember: Duration = 0,
         reading: Reading | None = None,
+        observer: Observer | None = None,
         **how: Unpack[ReadSettings],
     ) -> None:
         place = None if coordinates is None else Coordinates(coordinates)
@@ -121,6 +125,7 @@ class Session:
         self._ingest.types = self._atoms.types
         self._pipelines: dict[str, Pipeline | QueryInstance] = {}
         self._sharing = Sharing(self._atoms)
+        self._observer = observer
         self._reach = 0
         self._remember = duration(remember)
         self._owned = None if owned is None else Attribute(None, owned)
@@ -156,7 +161,7 @@ class Session:
             )
         self._settle_coordinates(query)
         self._pipelines[chosen] = self._deployed(query, chosen)
-        if self.shares_work:
+        if self._observer is None:
             self._sharing.add(chosen)
         self._ingest.schemas |= query.schemas
         self._ahead |= {time for time in query.graph.time_points if time > self._ingest.watermark}
@@ -164,6 +169,8 @@ class Session:
         return chosen
 
     def _deployed(self, query: Query, name: str) -> Pipeline | QueryInstance:
+        if self._observer is not None:
+            return Pipeline(query, self._atoms, name, self._observer.passes, observer=self._observer)
         return self._sharing.families.deploy(query, name)
 
     def remove(self, name: str) -> None:
@@ -192,10 +199,12 @@ class Session:
         each = self._running() + [query for query in self._pipelines.values() if _is_undecided(query)]
         self._reach = max((query.reach for query in each), default=0)
         self._columns = self._columns_needed([query.required for query in each])
-        self._ingest.read = self._columns
-        self._ingest.columns = self._columns if self.reads_once else None
-        self._ingest.mentioned = frozenset().union(*(query.required.atoms for query in each))
-        self._ingest.exact = not all(_ignores_ties(query.query) for query in each)
+        self._ingest.expect(
+            self._columns,
+            frozenset().union(*(query.required.atoms for query in each)),
+            only_these=self.reads_once,
+            exact=not all(_ignores_ties(query.query) for query in each),
+        )
 
     def _columns_needed(self, required: Iterable[RequiredColumns | ColumnSet]) -> set[str] | None:
         """Name the attributes of atomic events that are read; None stands for all."""
@@ -248,7 +257,7 @@ class Session:
 
     # -- events ------------------------------------------------------------------------------------------
 
-    def push(self, events: Any) -> pa.Table:
+    def push(self, events: EventTable) -> pa.Table:
         """Take in events (Arrow, pandas, polars, a list of dicts) and give the detections they complete."""
         found: list[pa.Table] = []
         for batch in batches(events, rows=self.slice_rows):
@@ -277,6 +286,16 @@ class Session:
     def look_ahead(self, batches: list[pa.RecordBatch]) -> None:
         """Take note of the ids of a whole input before it is fed."""
         self._ingest.look_ahead(batches)
+
+    def expect_each_once(self) -> None:
+        """Take every event as new: whoever sends them delivers each once, and no ids need be remembered."""
+        self._ingest.look_ahead([])
+        self._ingest.recent = RecentIds(END_OF_TIME, room=1)
+
+    def accept(self, events: pa.RecordBatch) -> None:
+        """Take in events that are in the common form, and let them wait until time moves on."""
+        self._ingest.counts.received += events.num_rows
+        self._ingest.accept(events)
 
     def feed(
         self, events: pa.RecordBatch | Iterable[pa.RecordBatch] | None, watermark: int | None = None
@@ -369,6 +388,8 @@ class Session:
     def _due_by(self, watermark: int) -> dict[str, None]:
         """Name the queries in which something happens by `watermark` even without events."""
         names: dict[str, None] = {}
+        if self._observer is not None and self._observer.steps_always:
+            names = dict.fromkeys(self._pipelines)
         while self._timers and self._timers[0][0] <= watermark:
             names.setdefault(heappop(self._timers)[1])
         return names
@@ -411,12 +432,16 @@ class Session:
             rows = self._reported(pipeline, stream)
             if len(rows):
                 table = self._written(stream, rows, pipeline)
+                if table is None:
+                    continue
                 if self.names_queries:
                     table = table.append_column("@query", pipeline.queries(stream, rows))
                 yield table
 
-    def _written(self, stream: OperatorStream, rows: Int64Array, pipeline: Pipeline) -> pa.Table:
-        """Write detections as a table."""
+    def _written(self, stream: OperatorStream, rows: Int64Array, pipeline: Pipeline) -> pa.Table | None:
+        """Write detections as a table; None if an observer keeps them to itself."""
+        if self._observer is not None:
+            return self._observer.report(stream, rows, pipeline)
         return report(stream, rows, pipeline.context)
 
     def _reported(self, pipeline: Pipeline, stream: OperatorStream) -> Int64Array:
@@ -428,6 +453,8 @@ class Session:
         return rows[mine.values & ~mine.nulls]
 
     def _forget(self, watermark: int) -> None:
+        if self._observer is not None and self._observer.keeps_rows:
+            return
         before = watermark - self._reach - self._remember
         if self._atoms.stream.store.forget_before(before):
             for pipeline in self._running():
@@ -535,6 +562,12 @@ class Session:
         return self._reach
 
     @property
+    def columns_read(self) -> set[str] | None:
+        """The attributes of atomic events that the queries read; None: all."""
+        self._plan()
+        return self._columns
+
+    @property
     def newest(self) -> int:
         """The latest time that an event which was pushed can have; without a lateness any."""
         lateness = self._ingest.lateness
@@ -588,9 +621,12 @@ class Session:
         name
             Which query, where several are running.
         """
-        from whimbrel.whynot import why_of_session
-
-        return why_of_session(self, key=key, at=at, around=around, name=name, limit=limit, effort=effort)
+        explain = Session.explainer
+        if explain is None:
+            raise WhimbrelError(
+                "explanations are not loaded: use whimbrel.Session, or import whimbrel.whynot"
+            )
+        return explain(self, key=key, at=at, around=around, name=name, limit=limit, effort=effort)
 
     def query(self, name: str | None = None) -> Query:
         """Give a running query by its name, or the only one."""

@@ -31,7 +31,8 @@ from whimbrel.engine.snapshot import Blocks
 from whimbrel.engine.source_events import SourceEvents
 from whimbrel.engine.streams import OperatorStream, SharedWatermark
 from whimbrel.errors import WhimbrelError
-from whimbrel.graph.estimate import NOTHING_SEEN, Observed, worth_sharing
+from whimbrel.graph.costs import Observed
+from whimbrel.graph.estimate import NOTHING_SEEN, worth_sharing
 from whimbrel.graph.expressions import Call, Expr, walk
 from whimbrel.graph.fingerprints import fingerprints
 from whimbrel.graph.functions import Function
@@ -39,7 +40,7 @@ from whimbrel.graph.operators import Graph, JoinPattern, Operator
 from whimbrel.graph.passes.drop_unused import drop_unused
 from whimbrel.graph.passes.share_prefixes import Cut, Marked, find_cuts
 from whimbrel.graph.query import Query
-from whimbrel.graph.wiring import expressions, readers
+from whimbrel.graph.wiring import readers
 from whimbrel.model.time import END_OF_TIME, SECOND
 
 FEW = 64
@@ -520,7 +521,7 @@ def _asked(shared: Iterable[str], known: Iterable[_Known]) -> dict[str, set[Expr
 
 def _is_own(functions: Mapping[str, Function], operator: Operator) -> bool:
     """Tell whether an operator calls a function of its query; others may mean another one by the name."""
-    return bool(functions) and any(_calls(expr, functions) for expr in expressions(operator))
+    return bool(functions) and any(_calls(expr, functions) for expr in operator.expressions())
 
 
 def _calls(expr: Expr, functions: Mapping[str, Function]) -> bool:

@@ -42,7 +42,7 @@ class SelectionTest:
 
     condition: Expr
     stream: OperatorStream
-    computed: TemplateInstance | None
+    computed: TemplateInstance | None = None
     """What is computed on events: all of it, or, of one in the index, what that cannot look up."""
     clauses: tuple[IndexClause, ...] = ()
     """What the index looks up."""
@@ -55,7 +55,7 @@ class SelectionTest:
         """Part what the index can look up from the rest; tell whether it would lead to this test."""
         clauses: list[IndexClause] = []
         rest: list[Expr] = []
-        self.region = None
+        self.region, self.number = None, -1
         for expr in conjuncts(self.condition):
             clause = index_clause(expr)
             if clause is not None and _column_type(clause) is not None:
@@ -86,11 +86,11 @@ class TypeIndex:
 
     def __init__(self) -> None:
         self.streams: dict[Expr | None, OperatorStream] = {}
-        self._new: dict[Expr, OperatorStream] = {}
-        """Conditions that no event has been tried on yet."""
         self._tests: dict[Expr, SelectionTest] = {}
+        self._new: dict[SelectionTest, None] = {}
+        """The tests that no event has been tried on yet."""
         self._computed: dict[SelectionTest, None] = {}
-        """The tests that are tried on all events."""
+        """The tests that are tried on all events, and are not in the index."""
         self._unread: dict[SelectionTest, None] = {}
         """Those of them that the index may be able to look up."""
         self._indexed = _IndexedTests(Coordinates.PLANE)
@@ -100,26 +100,25 @@ class TypeIndex:
         """Take in a condition; None lets all events through."""
         self.streams[condition] = stream
         if condition is not None:
-            self._new[condition] = stream
+            test = self._tests[condition] = SelectionTest(condition, stream)
+            self._new[test] = None
 
     def remove(self, condition: Expr | None) -> None:
         """Forget a condition."""
         del self.streams[condition]
-        if condition is None or self._new.pop(condition, None) is not None:
+        if condition is None:
             return
         test = self._tests.pop(condition)
         self._compute(test, None)
         if test.number >= 0:
             self._indexed.remove(test)
-        else:
-            del self._computed[test]
-            self._unread.pop(test, None)
+        for tests in (self._new, self._computed, self._unread):
+            tests.pop(test, None)
 
     def feed(self, rows: Int64Array, context: ExecutionContext) -> list[OperatorStream]:
         """Tell every stream which of the rows pass its condition; give those that have any."""
         frame = RowsFrame(context, context.atoms, rows)
-        self._take_in()
-        self._look_up_what_pays(frame)
+        self._settle(frame)
         found: list[tuple[OperatorStream, Int64Array]] = []
         if None in self.streams:
             found.append((self.streams[None], rows))
@@ -135,36 +134,41 @@ class TypeIndex:
             stream.new = some
         return [stream for stream, _ in touched]
 
-    def _take_in(self) -> None:
-        """Get new conditions ready to be tried on all events."""
-        for condition, stream in self._new.items():
-            test = self._tests[condition] = SelectionTest(condition, stream, self._instance(condition))
-            self._computed[test] = self._unread[test] = None
-        self._new = {}
-
-    def _look_up_what_pays(self, frame: RowsFrame) -> None:
-        """Put conditions into the index, once there are many and much has been computed."""
+    def _settle(self, frame: RowsFrame) -> None:
+        """Decide for new tests whether they are computed or looked up; for all, once that has come to pay."""
         coordinates = frame.coordinates or Coordinates.PLANE
         if self._indexed.coordinates is not coordinates:  # they were not known before
-            for test in self._indexed:
-                test.number = -1
-                self._compute(test, test.condition)
-                self._computed[test] = self._unread[test] = None
+            self._new |= dict.fromkeys(self._indexed)
             self._indexed = _IndexedTests(coordinates)
-        if self._unread and self._pays(len(frame)):
-            looked_up = [test for test in self._unread if test.read(coordinates)]
+        if not self._new and not self._unread:
+            return
+        if self._pays(len(frame)):
+            self._look_up([*self._unread, *self._new], coordinates)
             self._unread = {}
-            self._indexed.add(looked_up)
-            for test in looked_up:
-                del self._computed[test]
-                self._compute(test, test.rest)
+        else:
+            self._unread |= self._new
+        for test in self._new:
+            if test.number < 0:
+                self._compute(test, test.condition)
+                self._computed[test] = None
+        self._new = {}
+
+    def _look_up(self, tests: list[SelectionTest], coordinates: Coordinates) -> None:
+        """Put those tests into the index that it leads to."""
+        looked_up = [test for test in tests if test.read(coordinates)]
+        self._indexed.add(looked_up)
+        for test in looked_up:
+            self._computed.pop(test, None)
+            self._compute(test, test.rest)
 
     def _pays(self, events: int) -> bool:
+        """Tell whether looking up costs less than computing all conditions, machine code included."""
         if len(self._indexed):
             return True
-        if len(self._computed) < FEW or _COMPUTED.is_endless:
+        many = len(self._computed) + len(self._new)
+        if many < FEW or _COMPUTED.is_endless:
             return False
-        return find_listed.is_loaded or not _COMPUTED.covers(events * len(self._computed) / PAIRS_A_TURN)
+        return find_listed.is_loaded or not _COMPUTED.covers(events * many / PAIRS_A_TURN)
 
     def _compute(self, test: SelectionTest, condition: Expr | None) -> None:
         """Let something else be computed for a test."""

@@ -128,7 +128,9 @@ def decoded(array: pa.Array) -> pa.Array:
     if isinstance(array, pa.ChunkedArray):
         array = array.combine_chunks()
     if pa.types.is_dictionary(array.type):
-        return array.dictionary_decode().cast(pa.string())
+        few = len(array) < len(array.dictionary)  # taking a few costs less than looking at all
+        texts = array.dictionary.take(array.indices) if few else array.dictionary_decode()
+        return texts if texts.type == pa.string() else texts.cast(pa.string())
     return array if array.type == pa.string() else array.cast(pa.string())
 
 

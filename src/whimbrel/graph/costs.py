@@ -7,7 +7,11 @@ have to be in the right order; no result depends on them.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
 from whimbrel.graph.expressions import RELATIONS, Attribute, Binary, Call, Expr, Literal, PartRef, Unary
+from whimbrel.model.time import END_OF_TIME, SECOND, format_duration
 
 _CALLS = {"in": 1.0, "between": 2.0, "is_null": 1.0, "distance": 12.0, "same_place": 14.0} | dict.fromkeys(
     ("within_region", "intersects", "lies_in"), 60.0
@@ -80,3 +84,51 @@ def rank(condition: Expr) -> float:
     Testing in this order costs the least if the conditions do not depend on each other.
     """
     return (passing(condition) - 1.0) / max(cost(condition), 0.5)
+
+
+# -- how many combinations and events there are, where nobody has counted ----------------------------------
+
+SAME_KEY = 0.01
+"""The share of pairs of events with equal keys, where nobody has counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """What was seen of the events so far."""
+
+    rates: Mapping[str, float] = field(default_factory=dict)
+    """Events a second by type; 1 where none is given."""
+    same: Mapping[str, float] = field(default_factory=dict)
+    """The share of pairs of events that have the same value of a key; `SAME_KEY` where none is given."""
+
+
+@dataclass(frozen=True, slots=True)
+class StateEstimate:
+    """How many events an operator remembers, and how that number comes about."""
+
+    events: float | None
+    """None: without bound."""
+    formula: str
+
+    def __str__(self) -> str:
+        if self.events is None:
+            return self.formula
+        return f"about {rounded(self.events)} {'event' if self.events == 1 else 'events'} ({self.formula})"
+
+
+NOTHING = StateEstimate(0.0, "nothing to remember")
+
+
+def events_over(length: int, rate: float) -> StateEstimate:
+    """Estimate how many events come in a stretch of time (microseconds), at so many events a second."""
+    if length >= END_OF_TIME:
+        return StateEstimate(None, "without bound")
+    if length == 0:
+        return NOTHING
+    unit = "event/s" if rate == 1 else "events/s"
+    return StateEstimate(length / SECOND * rate, f"{format_duration(length)} x {rate:,.6g} {unit}")
+
+
+def rounded(events: float) -> str:
+    """Write a number of events as precisely as an estimate deserves."""
+    return f"{events:,.0f}" if events >= 10 or events == int(events) else f"{events:.2g}"

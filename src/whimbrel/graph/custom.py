@@ -21,7 +21,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from types import MappingProxyType
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 from typing import Literal as OneOf
 
 from whimbrel.errors import QueryError
@@ -59,7 +59,7 @@ class Event:
 class Output:
     """A detection: its attributes, and the events that it is made of (None: all of the selection)."""
 
-    attributes: Mapping[str, Any]
+    attributes: Mapping[str, object]
     events: Sequence[Event] | None = None
 
 
@@ -74,6 +74,8 @@ class CustomOperator:
     windows of the new selection and takes `finished` and `exhausted` back.
     """
 
+    bounded: ClassVar[bool] = False
+    """Whether a run may begin anywhere, because all that it finds follows from the restriction window."""
     selected: Mapping[str, Sequence[Event]] = MappingProxyType({})
     """The events of the current selection by window, in total order; it grows until `close`."""
     partition: Mapping[str, Any] = MappingProxyType({})
@@ -83,14 +85,14 @@ class CustomOperator:
     exhausted: bool = False
     """Set it to end the restriction window together with the selection."""
 
-    def __init__(self, **parameters: Any) -> None:
+    def __init__(self, **parameters: object) -> None:
         for name, value in parameters.items():
             setattr(self, name, value)
 
     def open(self) -> None:
         """Prepare for a new selection."""
 
-    def process(self, events: Sequence[Event]) -> Iterable[Mapping[str, Any] | Output] | None:
+    def process(self, events: Sequence[Event]) -> Iterable[Mapping[str, object] | Output] | None:
         """Take in the events that are new in the selection; give detections."""
         raise NotImplementedError
 

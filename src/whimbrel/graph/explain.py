@@ -3,7 +3,7 @@
 >>> from whimbrel.lang.wbl import compile_text
 >>> print(explain(compile_text("define Warm detect Temp(val > 25)")))
 Warm: the attributes of Temp; needs one event at a time
-on several workers: events are dealt out anyhow
+on several workers: events are partitioned in any way
 <BLANKLINE>
 derive Warm (one event at a time)
 └─ filter Temp[val > 25] (one event at a time)
@@ -17,43 +17,18 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
 from types import MappingProxyType
-from typing import Any, TypeGuard
+from typing import Any
 
 from whimbrel.errors import QueryError
-from whimbrel.graph.estimate import NOTHING, rounded
+from whimbrel.graph.costs import NOTHING, rounded
 from whimbrel.graph.expressions import format_expr
 from whimbrel.graph.facts import GraphFacts
-from whimbrel.graph.operators import (
-    Aggregate,
-    Custom,
-    Derive,
-    Filter,
-    Graph,
-    JoinPattern,
-    Merge,
-    Operator,
-    Repeat,
-    Source,
-    TimeOrder,
-    TimePoints,
-)
-from whimbrel.graph.operators.encounter import Encounter, encounter_words
-from whimbrel.graph.operators.motion import Motion, motion_words
-from whimbrel.graph.operators.step_pattern import StepPattern, sequence_lines
+from whimbrel.graph.operators import Graph, Operator, Source
+from whimbrel.graph.operators.base import ONE_INSTANT
 from whimbrel.graph.passes import RewriteStep, rewrite
-from whimbrel.graph.policies import (
-    WHOLE,
-    Assign,
-    Context,
-    Partitioning,
-    RestrictionWindow,
-    SelectionPolicy,
-    SelectionWindow,
-    Shift,
-)
+from whimbrel.graph.policies import Assign, RestrictionWindow, SelectionPolicy, SelectionWindow, Shift
 from whimbrel.graph.query import Query
 from whimbrel.graph.rewritten import rewritten, step_document, step_words
-from whimbrel.graph.selecting import ONE_INSTANT, consumption_of, orders_left, policy_of, window_names
 from whimbrel.graph.sharding import (
     ByKeys,
     ByMeetings,
@@ -65,13 +40,10 @@ from whimbrel.graph.sharding import (
 )
 from whimbrel.model.time import END_OF_TIME, format_duration
 
-__all__ = ["FORMATS", "STAGES", "explain", "policy_of", "summary"]
+__all__ = ["FORMATS", "STAGES", "explain", "summary"]
 
 FORMATS = ("text", "mermaid", "json")
 STAGES = ("before", "after", "both")
-
-_ONE_BY_ONE = (Filter, Merge, Derive)
-"""Operators that look at each event alone."""
 
 _ONE_RATE: Mapping[str, float] = MappingProxyType({})
 
@@ -102,8 +74,9 @@ def explain(
 
     - `version`: 1; `coordinates`: "plane", "lonlat" or null; `reach_us`: of the whole query;
       `state_events`: the sum over all operators. Lengths of time are microseconds; null stands for
-      "without bound". `sharding`: how events can be dealt out to workers: `by` is event (anyhow), keys (with
-      `keys`), space (with `reach_m`), meetings (with `streams`, `keys` and `first`) or nothing (with `why`).
+      "without bound". `sharding`: how events can be partitioned among workers: `by` is event (in any way),
+      keys (with `keys`), space (with `reach_m`), meetings (with `streams`, `keys` and `first`) or nothing
+      (with `why`).
     - `outputs`: for each reported stream its `stream`, `type`, `attributes` (names; null: those of the
       events it is made from, whatever they are), `reach_us` and `sources` (event types).
     - `operators`, each after its inputs: `name`, `kind` (source, filter, merge, repeat, match, aggregate,
@@ -181,64 +154,13 @@ def _reach_words(length: int | None) -> str:
     return f"reaches back {format_duration(length)}" if length else "needs one event at a time"
 
 
-def _conditions(operator: Operator) -> list[str]:
-    match operator:
-        case Filter():
-            return [format_expr(operator.condition)]
-        case JoinPattern():
-            names, absent_names = window_names(operator)
-            found = [format_expr(condition) for condition in operator.conditions]
-            found += [_order_text(order, names) for order in orders_left(operator) if order.gap is None]
-            found += [_gap_text(order, names) for order in operator.orders if order.gap is not None]
-            if operator.within < END_OF_TIME:
-                found.append(f"end - start <= {format_duration(operator.within)}")
-            for name, absent in zip(absent_names, operator.absent, strict=True):
-                found += [f"{format_expr(condition)} (for {name})" for condition in absent.conditions]
-            return found
-        case Repeat():
-            return (
-                [f"end - start <= {format_duration(operator.within)}"]
-                if operator.within < END_OF_TIME
-                else []
-            )
-        case Motion():
-            return [motion_words(operator)]
-        case Encounter():
-            return [encounter_words(operator)]
-        case StepPattern():
-            return list(sequence_lines(operator))
-        case Aggregate():
-            within = operator.window.within
-            return [] if within is None else [f"at most {format_duration(within)} old"]
-    return []
-
-
-def _order_text(order: TimeOrder, names: list[str]) -> str:
-    return f"{names[order.first]}.end < {names[order.second]}.start"
-
-
-def _gap_text(order: TimeOrder, names: list[str]) -> str:
-    return f"{names[order.second]}.end - {names[order.first]}.end <= {format_duration(order.gap or 0)}"
-
-
 def _assigned(operator: Operator) -> list[tuple[str, list[str]]]:
     """Give the assignments of each step: of an aggregate and of combining its parts, or of each case."""
-    match operator:
-        case Aggregate():
-            steps = [("assigns", operator.assign), ("combines", operator.post)]
-        case Derive(cases=(only,)):
-            steps = [("assigns", only.assign)]
-        case Derive():
-            steps = [(f"case {case.label}".strip(), case.assign) for case in operator.cases]
-        case _:
-            steps = []
-    return [(label, [_assign_text(assign) for assign in assigns]) for label, assigns in steps if assigns]
+    return [(label, list(map(_assign_text, assigns))) for label, assigns in operator.assigned if assigns]
 
 
 def _having(operator: Operator) -> str | None:
-    if isinstance(operator, Aggregate) and operator.having is not None:
-        return format_expr(operator.having)
-    return None
+    return None if operator.having is None else format_expr(operator.having)
 
 
 def _assign_text(assign: Assign) -> str:
@@ -246,41 +168,13 @@ def _assign_text(assign: Assign) -> str:
     return f"{assign.name}{kind} = {format_expr(assign.value)}"
 
 
-def _partitioning(operator: Operator) -> Partitioning:
-    found = getattr(operator, "partitioning", WHOLE)
-    return found if isinstance(found, Partitioning) else WHOLE
-
-
-def _goes_on(operator: Operator) -> TypeGuard[JoinPattern]:
-    """Tell whether another match finds the beginning of this one."""
-    return isinstance(operator, JoinPattern) and operator.continues
-
-
-def _consumed(operator: Operator) -> list[str]:
-    """Name the windows whose events a detection uses up."""
-    if not isinstance(operator, JoinPattern) or consumption_of(operator).kind == "none":
-        return []
-    names, _ = window_names(operator)
-    return [names[part] for part in operator.consuming or range(len(names))]
-
-
 def _edges(graph: Graph) -> Iterator[tuple[str, str, str]]:
-    """Give every (from, to, role)."""
-    for op in graph.operators:
-        match op:
-            case JoinPattern():
-                yield from ((part.input, op.name, "part") for part in op.parts)
-                yield from ((absent.input, op.name, "absent") for absent in op.absent)
-            case Repeat():
-                yield (op.input, op.name, "input")
-                if op.until is not None:
-                    yield (op.until, op.name, "until")
-            case Merge():
-                yield from ((branch.input, op.name, "branch") for branch in op.branches)
-            case Derive():
-                yield from ((case.input, op.name, "case") for case in op.cases)
-            case _:
-                yield from ((name, op.name, "input") for name in op.inputs)
+    """Yield every (from, to, role)."""
+    for operator in graph.operators:
+        plain = (link.stream for link in operator.links if link.role == "input")
+        yield from ((name, operator.name, "input") for name in dict.fromkeys(plain))
+        others = (link for link in operator.links if link.role != "input")
+        yield from ((link.stream, operator.name, link.role) for link in others)
 
 
 # JSON -----------------------------------------------------------------------------------------------
@@ -300,20 +194,20 @@ def _sharding_document(found: Sharding) -> dict[str, Any]:
     return {"by": "event"}
 
 
-def _document(facts: GraphFacts, dealt: Graph | None = None) -> dict[str, Any]:
-    """Say everything. `dealt` is the graph by which events are dealt out, if it is another one."""
+def _document(facts: GraphFacts, partitioned: Graph | None = None) -> dict[str, Any]:
+    """Say everything. `partitioned` is the graph by which events are partitioned, if it is another one."""
     graph = facts.graph
     return {
         "version": 1,
         "coordinates": graph.coordinates.value if graph.coordinates else None,
         "reach_us": facts.whole_reach,
         "state_events": facts.remembered(),
-        "sharding": _sharding_document(sharding(rewrite(dealt or graph))),
+        "sharding": _sharding_document(sharding(rewrite(partitioned or graph))),
         "outputs": [
             {
                 "stream": name,
                 "type": facts.types[name],
-                "attributes": facts.attributes[name].listed,
+                "attributes": facts.columns[name].listed,
                 "reach_us": facts.reach(name),
                 "sources": facts.sources(name),
             }
@@ -326,22 +220,23 @@ def _document(facts: GraphFacts, dealt: Graph | None = None) -> dict[str, Any]:
 
 def _operator_document(facts: GraphFacts, operator: Operator) -> dict[str, Any]:
     state = facts.states[operator.name]
+    own = {"joins": [], "continues": None, "function": None, "context": None} | operator.document()
     return {
         "name": operator.name,
         "kind": operator.word,
         "inputs": list(operator.inputs),
         "event_type": facts.types[operator.name],
-        "attributes": facts.attributes[operator.name].listed,
-        "conditions": _conditions(operator),
+        "attributes": facts.columns[operator.name].listed,
+        "conditions": operator.words(),
         "assign": [{"step": step, "values": values} for step, values in _assigned(operator)],
         "having": _having(operator),
-        "partitioning": [asdict(key) for key in _partitioning(operator).keys],
-        "joins": list(operator.joins) if isinstance(operator, JoinPattern) else [],
-        "continues": operator.parts[0].input if _goes_on(operator) else None,
-        "selection": _selection_document(policy_of(operator)),
-        "function": operator.function if isinstance(operator, Custom) else None,
-        "consumption": {**asdict(consumption_of(operator)), "parts": _consumed(operator)},
-        "context": operator.context.value if isinstance(operator, JoinPattern) else None,
+        "partitioning": [asdict(key) for key in operator.partitioning.keys],
+        "joins": own["joins"],
+        "continues": own["continues"],
+        "selection": _selection_document(operator.selection_policy),
+        "function": own["function"],
+        "consumption": {**asdict(operator.consumption), "parts": operator.consumed},
+        "context": own["context"],
         "reach_us": facts.reach(operator.name),
         "rate_per_s": facts.rates[operator.name],
         "state": {"events": state.events, "formula": state.formula},
@@ -388,19 +283,19 @@ def _text_of_both(before: GraphFacts, after: GraphFacts, done: list[RewriteStep]
     return f"before:\n\n{_text(before, None)}\n\n\nafter:\n\n{_text(after, done)}"
 
 
-def _tree_text(facts: GraphFacts, dealt: Graph) -> str:
-    """Write heads and trees. Events are dealt out to workers by `dealt`, before beginnings are shared."""
+def _tree_text(facts: GraphFacts, partitioned: Graph) -> str:
+    """Write heads and trees. Events are partitioned by `partitioned`, before beginnings are shared."""
     heads = [_head(facts, name) for name in facts.graph.outputs]
-    heads.append(f"on several workers: {sharding_words(sharding(rewrite(dealt)))}")
+    heads.append(f"on several workers: {sharding_words(sharding(rewrite(partitioned)))}")
     seen: set[str] = set()
     trees = ["\n".join(_tree(facts, name, seen)) for name in facts.graph.outputs]
     return "\n\n".join(["\n".join(heads), *trees])
 
 
 def _head(facts: GraphFacts, name: str) -> str:
-    attributes, total = facts.attributes[name], facts.remembered(name)
+    attributes, total = facts.columns[name], facts.remembered(name)
     taken = [f"the attributes of {' and '.join(attributes.of)}"] if attributes.of else []
-    made = ", ".join([*attributes.names, *taken]) or "no attributes"
+    made = ", ".join([*attributes.types, *taken]) or "no attributes"
     if total is None:
         kept = ", remembers without bound"
     else:
@@ -418,7 +313,7 @@ def _tree(facts: GraphFacts, output: str, seen: set[str]) -> Iterator[str]:
             yield f"{before}{operator.word} {name} (above)"
             continue
         seen.add(name)
-        yield before + _title(operator)
+        yield before + operator.title
         bar = "│ " if operator.inputs else "  "
         yield from (f"{margin}{bar}{label:<11} {text}" for label, text in _details(facts, operator))
         corners = [("├─ ", "│  ")] * (len(operator.inputs) - 1) + [("└─ ", "   ")]
@@ -429,38 +324,14 @@ def _tree(facts: GraphFacts, output: str, seen: set[str]) -> Iterator[str]:
         todo += reversed(below)
 
 
-def _title(operator: Operator) -> str:
-    title = f"{operator.word} {operator.name}"
-    if isinstance(operator, TimePoints):
-        return title
-    if isinstance(operator, Source):
-        schema = operator.schema
-        listed = (
-            "any attributes"
-            if schema is None
-            else ", ".join(f"{n}: {t}" for n, t in schema.attributes.items())
-        )
-        return f"{title} ({listed})"
-    return f"{title} (one event at a time)" if isinstance(operator, _ONE_BY_ONE) else title
-
-
 def _details(facts: GraphFacts, operator: Operator) -> Iterator[tuple[str, str]]:
     if isinstance(operator, Source):
         return
     yield from _selection_lines(operator)
-    yield from (("where", condition) for condition in _conditions(operator))
-    if keys := _partitioning(operator).keys:
+    yield from (("where", condition) for condition in operator.words())
+    if keys := operator.partitioning.keys:
         yield "parted by", ", ".join(map(str, keys))
-    if isinstance(operator, JoinPattern) and operator.joins:
-        yield "joined on", ", ".join(operator.joins)
-    if _goes_on(operator):
-        yield "goes on", f"from its beginning, {operator.parts[0].input}"
-    if isinstance(operator, JoinPattern) and operator.context is not Context.EACH:
-        yield "context", operator.context.value
-    if isinstance(operator, Custom):
-        yield "calls", _call(operator)
-    if isinstance(operator, JoinPattern | Custom):
-        yield "consumes", _consumption_text(operator)
+    yield from operator.remarks()
     yield from ((step, ", ".join(values)) for step, values in _assigned(operator))
     if having := _having(operator):
         yield "having", having
@@ -471,28 +342,10 @@ def _details(facts: GraphFacts, operator: Operator) -> Iterator[tuple[str, str]]
         yield "remembers", str(state)
 
 
-def _call(operator: Custom) -> str:
-    given = ", ".join(f"{name}={value!r}" for name, value in operator.parameters.items())
-    return f"{operator.function}({given})"
-
-
-def _consumption_text(operator: Operator) -> str:
-    consumption = consumption_of(operator)
-    match consumption.kind:
-        case "none":
-            return "nothing"
-        case "first" | "last":
-            return f"the {consumption.kind} {consumption.count:,} of the selected events"
-        case "before":
-            return "what ends before the time it gives"
-    listed = ", ".join(_consumed(operator))
-    return listed or ("the selected events" if consumption.kind == "selected" else "the events it names")
-
-
 def _selection_lines(operator: Operator) -> Iterator[tuple[str, str]]:
-    if isinstance(operator, _ONE_BY_ONE):
+    if operator.looks_at_each:
         return
-    policy = policy_of(operator)
+    policy = operator.selection_policy
     yield from (("window", _window_text(window)) for window in policy.windows)
     yield from (("depends", str(kappa)) for kappa in policy.dependencies)
     if policy.process_when:
@@ -532,7 +385,6 @@ def _shift_text(shift: Shift) -> str:
 
 # Mermaid --------------------------------------------------------------------------------------------
 
-_SHAPES = {"source": ("([", "])"), "filter": ("{{", "}}"), "derive": ("[[", "]]")}
 _ARROWS = {"absent": "-. not .->", "until": "-. until .->"}
 
 
@@ -556,7 +408,7 @@ def _chart(facts: GraphFacts, prefix: str) -> list[str]:
     numbers = {operator.name: f"{prefix}{number}" for number, operator in enumerate(facts.graph.operators)}
     lines = []
     for operator in facts.graph.operators:
-        opening, closing = _SHAPES.get(operator.word, ("[", "]"))
+        opening, closing = operator.brackets
         label = "<br/>".join(map(_escaped, _label(facts, operator)))
         lines.append(f'  {numbers[operator.name]}{opening}"{label}"{closing}')
     for start, end, role in dict.fromkeys(_edges(facts.graph)):
@@ -566,24 +418,17 @@ def _chart(facts: GraphFacts, prefix: str) -> list[str]:
 
 def _label(facts: GraphFacts, operator: Operator) -> list[str]:
     """Say what fits into a box."""
-    match operator:
-        case TimePoints():
-            return [operator.name]
-        case Source():
-            return [operator.event_type]
-        case Filter():
-            return [format_expr(operator.condition)]
-        case Derive():
-            names = facts.attributes[operator.name].names
-            return [operator.event_type, *([", ".join(names)] if names else [])]
-    policy = policy_of(operator)
-    lines = [f"{operator.word} {operator.name}", *map(str, policy.dependencies), *_conditions(operator)]
+    own = operator.box(facts.columns[operator.name])
+    if own is not None:
+        return own
+    lines = [f"{operator.word} {operator.name}", *map(str, operator.selection_policy.dependencies)]
+    lines += operator.words()
     if having := _having(operator):
         lines.append(f"having {having}")
-    if keys := _partitioning(operator).keys:
+    if keys := operator.partitioning.keys:
         lines.append(f"parted by {', '.join(map(str, keys))}")
-    if consumption_of(operator).kind != "none":
-        lines.append(f"consumes {_consumption_text(operator)}")
+    if operator.consumption.kind != "none":
+        lines.append(f"consumes {operator.consumption.words(operator.consumed)}")
     if facts.states[operator.name] != NOTHING:
         lines.append(f"remembers {facts.states[operator.name]}")
     return lines

@@ -31,6 +31,10 @@ class Literal(Expr):
     type: Type | None
 
 
+TRUE = Literal(True, Type.BOOL)
+FALSE = Literal(False, Type.BOOL)
+
+
 @dataclass(frozen=True, slots=True)
 class Attribute(Expr):
     """An attribute of a part of the pattern, or, where `part` is None, of the event under test.

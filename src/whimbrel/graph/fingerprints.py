@@ -6,23 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from hashlib import sha256
 
-from whimbrel.graph.operators import (
-    Aggregate,
-    Derive,
-    Filter,
-    Graph,
-    JoinPattern,
-    Merge,
-    Operator,
-    Repeat,
-    Source,
-)
-from whimbrel.graph.operators.encounter import Encounter
-from whimbrel.graph.operators.motion import Motion
-from whimbrel.graph.wiring import reading
-
-_KNOWN = (Source, Filter, Merge, Repeat, JoinPattern, Aggregate, Derive, Motion, Encounter)
-"""Operators whose doing depends on nothing but their fields and inputs."""
+from whimbrel.graph.operators import Graph, Operator, Source
 
 
 def fingerprints(graph: Graph, is_own: Callable[[Operator], bool]) -> dict[str, str | None]:
@@ -45,10 +29,10 @@ def fingerprint(graph: Graph, operator: Operator, below: Mapping[str, str | None
     """Give the fingerprint of one operator from those of its inputs."""
     inputs = {name: below[name] for name in operator.inputs}
     known = {name: each for name, each in inputs.items() if each is not None}
-    if not isinstance(operator, _KNOWN) or len(known) < len(inputs):
+    if not operator.depends_on_fields or len(known) < len(inputs):
         return None
     place = graph.coordinates.value if graph.coordinates else ""
-    text = f"{place} {replace(reading(operator, known), name='')!r} {_tie_breaks(graph, operator)}"
+    text = f"{place} {replace(operator.reading(known), name='')!r} {_tie_breaks(graph, operator)}"
     return sha256(text.encode()).hexdigest()[:32]
 
 

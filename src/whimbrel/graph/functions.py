@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import overload
 
 from whimbrel.errors import QueryError
 from whimbrel.graph.expressions import AGGREGATES, PLACE_RELATIONS, RELATIONS
@@ -20,7 +20,7 @@ class Function:
     """
 
     name: str
-    call: Callable[..., Any]
+    call: Callable[..., object]
     returns: Type
     vectorised: bool = False
     aggregate: bool = False
@@ -59,14 +59,29 @@ BUILT_IN = (
 """Names that a registered function may not take."""
 
 
+@overload
 def function(
-    call: Callable[..., Any] | None = None,
+    *, name: str | None = None, returns: str = "float", vectorised: bool = False, aggregate: bool = False
+) -> Callable[[Callable[..., object]], Function]: ...
+@overload
+def function(
+    call: Callable[..., object],
     *,
     name: str | None = None,
     returns: str = "float",
     vectorised: bool = False,
     aggregate: bool = False,
-) -> Any:
+) -> Function: ...
+
+
+def function(
+    call: Callable[..., object] | None = None,
+    *,
+    name: str | None = None,
+    returns: str = "float",
+    vectorised: bool = False,
+    aggregate: bool = False,
+) -> Function | Callable[[Callable[..., object]], Function]:
     """Make a Python function callable from queries; use it as a decorator.
 
     >>> @function(returns="float")
@@ -78,7 +93,7 @@ def function(
     Hand it over when compiling: `whimbrel.compile(text, functions=[knots])`.
     """
 
-    def register(inner: Callable[..., Any]) -> Function:
+    def register(inner: Callable[..., object]) -> Function:
         chosen = (name or inner.__name__).lower()
         if chosen in BUILT_IN:
             raise QueryError(f"{chosen!r} is a built-in function; choose another name")

@@ -9,13 +9,15 @@ region or attribute value windows of its own.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 from enum import StrEnum
 from operator import eq, ge, gt, le, lt, ne
 from typing import Literal as OneOf
 
 from whimbrel.errors import QueryError
 from whimbrel.graph.expressions import Expr
+from whimbrel.graph.links import MEMBERS, stream
 
 _RELATIONS = {"=": eq, "!=": ne, "<": lt, "<=": le, ">": gt, ">=": ge}
 
@@ -68,7 +70,7 @@ class SelectionWindow:
     """A window over one input: which events are in the current selection."""
 
     name: str
-    input: str
+    input: str = field(metadata=stream())
     kind: OneOf["counting", "temporal"]
     length: int | None
     """Events or microseconds; `INFINITE` selects everything from its start on."""
@@ -96,7 +98,7 @@ class RestrictionWindow:
 
     length: int
     shift: Shift = Shift("events", 1)
-    input: str | None = None
+    input: str | None = field(default=None, metadata=stream())
     """The input whose events count for a shift by events; None: those of any input."""
 
     def __post_init__(self) -> None:
@@ -169,13 +171,25 @@ class Consumption:
         if self.kind in ("first", "last") and self.count <= 0:
             raise QueryError(f"to consume the {self.kind} events, say how many, not {self.count}")
 
+    def words(self, names: Iterable[str]) -> str:
+        """Say what it takes away; `names` are the windows whose events it does, where they are known."""
+        match self.kind:
+            case "none":
+                return "nothing"
+            case "first" | "last":
+                return f"the {self.kind} {self.count:,} of the selected events"
+            case "before":
+                return "what ends before the time it gives"
+        listed = ", ".join(names)
+        return listed or ("the selected events" if self.kind == "selected" else "the events it names")
+
 
 @dataclass(frozen=True, slots=True)
 class SelectionPolicy:
     """The whole selection policy of an operator."""
 
-    windows: tuple[SelectionWindow, ...]
-    restriction: RestrictionWindow
+    windows: tuple[SelectionWindow, ...] = field(metadata=MEMBERS)
+    restriction: RestrictionWindow = field(metadata=MEMBERS)
     dependencies: tuple[Kappa, ...] = ()
     process_when: tuple[ProcessWhen, ...] = ()
     process_all: bool = True

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from whimbrel.graph.estimate import Observed, worth_sharing
+from whimbrel.graph.costs import Observed
+from whimbrel.graph.estimate import worth_sharing
 from whimbrel.graph.operators import Graph
 from whimbrel.graph.passes import PASSES, RewriteStep, steps
 from whimbrel.graph.passes.share_prefixes import share_prefixes as find_beginnings_once

@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 
 from whimbrel.graph.expressions import Binary, Expr
 from whimbrel.graph.operators import Derive, Filter, Graph, JoinPattern, Operator, Source
-from whimbrel.graph.wiring import reading
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +113,7 @@ def _is_plain(operator: Derive) -> bool:
 def _renamed(operator: Operator, names: Mapping[str, str], name: str | None = None) -> Operator:
     """Give an operator, and what it makes, another name: the one that it has in `names`, or `name`."""
     name = names[operator.name] if name is None else name
-    found = reading(operator, names)
+    found = operator.reading(names)
     return (
         replace(found, name=name, event_type=name) if isinstance(found, Derive) else replace(found, name=name)
     )

@@ -2,26 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import fields, is_dataclass, replace
-from typing import Any
+from collections.abc import Collection, Mapping
+from dataclasses import replace
 
 from whimbrel.graph.expressions import Attribute, Expr, PartRef, format_expr, transform
-from whimbrel.graph.operators import (
-    Aggregate,
-    Custom,
-    Derive,
-    Filter,
-    Graph,
-    JoinPattern,
-    Merge,
-    Operator,
-    Repeat,
-    Source,
-)
-from whimbrel.graph.operators.encounter import Encounter
-from whimbrel.graph.operators.motion import Motion
-from whimbrel.graph.operators.step_pattern import StepPattern, with_inputs
+from whimbrel.graph.operators import Graph, Operator, Source
 
 LONGEST_NAME = 100
 """Characters of a condition in the name of its filter."""
@@ -37,33 +22,9 @@ def readers(graph: Graph) -> dict[str, list[Operator]]:
 
 
 def fixed(graph: Graph) -> set[str]:
-    """Name the streams that have to stay: those that are reported, or read by an operator of another kind.
-
-    A rewrite knows how to let the operators listed here read another stream, and no others.
-    """
-    known = (Source, Filter, Merge, Repeat, JoinPattern, Aggregate, Custom, Derive, Motion, Encounter)
-    others = [operator for operator in graph.operators if not isinstance(operator, known)]
+    """Name the streams that have to stay: those that are reported, or read by what can read no other."""
+    others = [operator for operator in graph.operators if not operator.may_be_relinked]
     return {*graph.outputs, *(name for operator in others for name in operator.inputs)}
-
-
-def reading(operator: Operator, names: Mapping[str, str]) -> Operator:
-    """Give an operator other streams to read: for each name the one that `names` has for it."""
-    if not any(name in names for name in operator.inputs):
-        return operator
-    if isinstance(operator, StepPattern):
-        return with_inputs(operator, names)
-    changed: dict[str, Any] = {}
-    for item in fields(operator):
-        value = getattr(operator, item.name)
-        if item.name in ("input", "until", "other"):
-            changed[item.name] = names.get(value, value)
-        elif isinstance(value, tuple) and any(hasattr(each, "input") for each in value):
-            changed[item.name] = tuple(
-                replace(each, input=names.get(each.input, each.input)) for each in value
-            )
-        elif item.name == "streams":
-            changed[item.name] = tuple(names.get(each, each) for each in value)
-    return replace(operator, **changed)
 
 
 def sources_below(graph: Graph, name: str) -> list[Source]:
@@ -101,19 +62,3 @@ def free_name(wanted: str, taken: Collection[str]) -> str:
     while name in taken:
         name, number = f"{wanted}#{number}", number + 1
     return name
-
-
-def expressions(operator: Operator) -> Iterator[Expr]:
-    """Give every condition and every assigned value of an operator."""
-    yield from _inside(operator)
-
-
-def _inside(value: object) -> Iterator[Expr]:
-    if isinstance(value, Expr):
-        yield value
-    elif isinstance(value, tuple):
-        for each in value:
-            yield from _inside(each)
-    elif is_dataclass(value) and not isinstance(value, type):
-        for item in fields(value):
-            yield from _inside(getattr(value, item.name))

@@ -14,7 +14,7 @@ import pyarrow as pa
 from whimbrel.errors import DataError, MissingDependency
 from whimbrel.io.files import read_events
 from whimbrel.io.map import map_snippet, write_map
-from whimbrel.model.batch import COORDINATES_KEY, normalise
+from whimbrel.model.batch import COORDINATES_KEY, Normaliser
 from whimbrel.model.frames import EventPaths, EventTable, arrow_table, batches
 from whimbrel.model.reading import Reading, ReadSettings
 from whimbrel.model.schema import Coordinates, EventSchema
@@ -112,7 +112,7 @@ class Map:
 class MapSettings(ReadSettings, total=False):
     """The settings of `show`; each may be left out."""
 
-    roads: Mapping[str, Any] | None
+    roads: Mapping[str, object] | None
     coordinates: str | None
     title: str
     max_points: int | None
@@ -123,7 +123,7 @@ def show(
     table: pa.Table,
     events: EventTable | EventPaths | None = None,
     *,
-    roads: Mapping[str, Any] | None = None,
+    roads: Mapping[str, object] | None = None,
     coordinates: str | None = None,
     title: str = "Whimbrel",
     max_points: int | None = None,
@@ -174,10 +174,9 @@ def positions(
     kept = ("id", "source", "start", "end", "x", "y")
     reading = replace(Reading.of(**how), default_type="")
     tables = []
+    normaliser = Normaliser(schemas or {}, coordinates, reading, columns=())
     for batch in _batches(events, reading, schemas or {}):
-        made = normalise(
-            batch, coordinates=coordinates, schemas=schemas or {}, reading=reading, columns=()
-        ).events
+        made = normaliser.normalise(batch).events
         tables.append(
             pa.Table.from_batches([made.select([name for name in kept if name in made.schema.names])])
         )

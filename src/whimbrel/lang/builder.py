@@ -99,7 +99,7 @@ class RegionBuilder:
     declaration: t.RegionNode | None = None
 
     def named(self, name: str) -> RegionBuilder:
-        """Give the region a name, which detections can tell; hand it to `program`, too."""
+        """Name the region, which detections can tell; hand it to `program`, too."""
         return RegionBuilder(t.ShapeNode(name=name), t.RegionNode(name, self.shape))
 
 
@@ -141,11 +141,11 @@ class _Joinable:
     __slots__ = ()
 
     def members(self, connective: str) -> tuple[t.PatternPartNode, ...]:
-        """Give the parts this contributes to a pattern with that connective."""
+        """List the parts this contributes to a pattern with that connective."""
         raise NotImplementedError
 
     def all_conditions(self) -> tuple[ValueBuilder, ...]:
-        """Give the conditions that belong behind `where`."""
+        """List the conditions that belong behind `where`."""
         raise NotImplementedError
 
     def then(self, other: PartBuilder | PatternBuilder) -> PatternBuilder:
@@ -212,7 +212,7 @@ class PartBuilder(_Joinable):
         return self._with(what=replace(what, conditions=(*what.conditions, *added)))
 
     def as_(self, name: str) -> PartBuilder:
-        """Give the part a name."""
+        """Name the part."""
         return self._with(alias=name)
 
     def first(self) -> PartBuilder:
@@ -376,7 +376,7 @@ def _check_motion(
 
 
 def _word(key: str) -> str:
-    """Give the word of the language; Python keeps some to itself: `for_` and `from_` are `for` and `from`."""
+    """Read the word of the language; Python keeps some to itself: `for_` and `from_` are `for` and `from`."""
     return key.rstrip("_").replace("_", " ")
 
 

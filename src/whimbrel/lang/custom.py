@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any
 
 from whimbrel.errors import QueryError, UnknownNameError
 from whimbrel.graph.custom import CustomOperator, function_name
@@ -15,7 +14,6 @@ from whimbrel.graph.operators import Custom, Derive, DeriveCase, Graph
 from whimbrel.graph.passes.drop_unused import drop_unused
 from whimbrel.graph.policies import WHOLE, Assign, Consumption, Partitioning, SelectionPolicy
 from whimbrel.graph.query import Query
-from whimbrel.graph.scope import is_composite
 from whimbrel.lang.wbl.compile import compile_text
 from whimbrel.model.schema import TYPE_NAMES
 
@@ -32,7 +30,7 @@ def custom_query(
     *,
     consumption: Consumption | None = None,
     partitioning: Partitioning | Sequence[str] = WHOLE,
-    parameters: Mapping[str, Any] | None = None,
+    parameters: Mapping[str, object] | None = None,
     attributes: Mapping[str, str] | Sequence[str] = (),
     definitions: str = "",
     functions: Iterable[Function] = (),
@@ -88,7 +86,7 @@ def custom_query(
 
 
 def _named(inputs: Inputs) -> dict[str, str]:
-    """Give every input a name: its own, or that of its type."""
+    """Name every input: its own, or that of its type."""
     if not inputs:
         raise QueryError("an operator needs at least one input")
     pairs = inputs.items() if isinstance(inputs, Mapping) else [(_type_of(each), each) for each in inputs]
@@ -134,7 +132,7 @@ def _stream(graph: Graph, definition: str) -> str:
     derive = graph[definition]
     assert isinstance(derive, Derive)
     case = derive.cases[0]
-    return derive.name if is_composite(graph[case.input]) or case.assign else case.input
+    return derive.name if graph[case.input].is_composite or case.assign else case.input
 
 
 def _keys(graph: Graph) -> Partitioning:

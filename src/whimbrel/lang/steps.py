@@ -26,16 +26,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from datetime import timedelta
-from typing import Any
+from typing import Any, TypeAlias
 
 from whimbrel.errors import QueryError
 from whimbrel.graph.operators import ANY
 from whimbrel.graph.query import Query
+from whimbrel.lang.values import ValueBuilder
 from whimbrel.lang.wbl import tree as t
 from whimbrel.lang.wbl.compile import compile_tree
 from whimbrel.lang.wbl.format import format_tree
 from whimbrel.lang.wbl.parse import parse
 from whimbrel.model.time import duration
+
+Condition: TypeAlias = str | ValueBuilder
+"""A condition in the Whimbrel language, or as `whimbrel.lang.builder` makes it."""
 
 FOLLOWING = {
     "next": "next",
@@ -105,33 +109,43 @@ class Pattern:
     counts: bool = False
 
     @classmethod
-    def begin(cls, name: str | Pattern, type: str | None = None, *, where: Any = None) -> Pattern:
+    def begin(
+        cls, name: str | Pattern, type: str | None = None, *, where: Condition | None = None
+    ) -> Pattern:
         """Begin with a step, or with a pattern as a group: `begin("a", "Position", where="speed > 30")`."""
         return cls((_step(name, type, where, None),))
 
     # -- steps ---------------------------------------------------------------------------------------------
 
-    def next(self, name: str | Pattern, type: str | None = None, *, where: Any = None) -> Pattern:
+    def next(
+        self, name: str | Pattern, type: str | None = None, *, where: Condition | None = None
+    ) -> Pattern:
         """Go on with the very next event of the key; a pattern in place of a name is a group."""
         return self._and_then("next", name, type, where)
 
-    def followed_by(self, name: str | Pattern, type: str | None = None, *, where: Any = None) -> Pattern:
+    def followed_by(
+        self, name: str | Pattern, type: str | None = None, *, where: Condition | None = None
+    ) -> Pattern:
         """Go on with the next event that fits; others in between are skipped."""
         return self._and_then("followedBy", name, type, where)
 
-    def followed_by_any(self, name: str | Pattern, type: str | None = None, *, where: Any = None) -> Pattern:
+    def followed_by_any(
+        self, name: str | Pattern, type: str | None = None, *, where: Condition | None = None
+    ) -> Pattern:
         """Go on with each event that fits, also past one that does."""
         return self._and_then("followedByAny", name, type, where)
 
-    def not_next(self, name: str, type: str | None = None, *, where: Any = None) -> Pattern:
+    def not_next(self, name: str, type: str | None = None, *, where: Condition | None = None) -> Pattern:
         """Demand that the very next event does not fit."""
         return self._and_then("notNext", name, type, where)
 
-    def not_followed_by(self, name: str, type: str | None = None, *, where: Any = None) -> Pattern:
+    def not_followed_by(
+        self, name: str, type: str | None = None, *, where: Condition | None = None
+    ) -> Pattern:
         """Demand that no event that fits comes before the next step, or, at the end, in time."""
         return self._and_then("notFollowedBy", name, type, where)
 
-    def _and_then(self, how: str, name: str | Pattern, type: str | None, where: Any) -> Pattern:
+    def _and_then(self, how: str, name: str | Pattern, type: str | None, where: Condition | None) -> Pattern:
         return replace(self, steps=(*self.steps, _step(name, type, where, how)))
 
     # -- how often -----------------------------------------------------------------------------------------
@@ -175,7 +189,7 @@ class Pattern:
         """Let anything lie between the events of the last step, also events that fit it."""
         return self._often(combinations=True)
 
-    def until(self, condition: Any) -> Pattern:
+    def until(self, condition: Condition) -> Pattern:
         """End the loop of the last step with an event that fits; the event is not taken.
 
         Raises
@@ -246,14 +260,14 @@ class Pattern:
 
     # -- JSON ----------------------------------------------------------------------------------------------
 
-    def to_dict(self) -> dict[str, Any]:
-        """Give the JSON form; what says nothing is left out."""
+    def to_dict(self) -> dict[str, object]:
+        """Write the JSON form; what says nothing is left out."""
         from whimbrel.lang.steps_json import pattern_to_dict
 
         return pattern_to_dict(self)
 
     @classmethod
-    def from_dict(cls, document: Mapping[str, Any]) -> Pattern:
+    def from_dict(cls, document: Mapping[str, object]) -> Pattern:
         """Read the JSON form.
 
         Raises
@@ -294,7 +308,7 @@ class Pattern:
             )
 
     def tree(self, name: str) -> t.WblFile:
-        """Give the pattern as a tree of the Whimbrel language, with one definition."""
+        """Build the pattern as a tree of the Whimbrel language, with one definition."""
         steps = self.steps
         within = None if self.within_ms is None else _amount(self.within_ms)
         if self.within_type == "previous_to_current" and self.within_ms is not None:
@@ -334,7 +348,7 @@ def either(*patterns: Pattern) -> Pattern:
 # -- steps --------------------------------------------------------------------------------------------------
 
 
-def _step(name: str | Pattern, type: str | None, where: Any, how: str | None) -> StepOf:
+def _step(name: str | Pattern, type: str | None, where: Condition | None, how: str | None) -> StepOf:
     if isinstance(name, Pattern):
         if type is not None or where is not None:
             raise QueryError("a group has no type and no condition of its own", hint="give them to its steps")
@@ -345,12 +359,12 @@ def _step(name: str | Pattern, type: str | None, where: Any, how: str | None) ->
     return StepOf(name, type, None if where is None else _text(where), how)
 
 
-def _text(condition: Any) -> str:
+def _text(condition: Condition) -> str:
     return condition if isinstance(condition, str) else str(condition)
 
 
 def _every(steps: tuple[StepOf, ...]) -> Iterator[StepOf]:
-    """Give the single steps, also those in groups."""
+    """Collect the single steps, also those in groups."""
     for step in steps:
         if step.branches:
             for branch in step.branches:

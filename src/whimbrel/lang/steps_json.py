@@ -15,7 +15,7 @@ DEEPEST = 20
 
 
 def pattern_to_dict(pattern: Pattern) -> dict[str, Any]:
-    """Give the JSON form of a pattern; what says nothing is left out."""
+    """Write the JSON form of a pattern; what says nothing is left out."""
     made: dict[str, Any] = {"steps": [_step_to_dict(step) for step in pattern.steps]}
     if pattern.key:
         made["key"] = list(pattern.key)
@@ -59,7 +59,7 @@ def _plain(number: float) -> int | float:
 
 
 def _said(value: Any, default: Any) -> dict[str, Any]:
-    """Give the fields of a record that differ from their defaults."""
+    """List the fields of a record that differ from their defaults."""
     return {
         name: getattr(value, name)
         for name in value.__slots__

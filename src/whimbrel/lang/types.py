@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 
 from whimbrel.errors import QueryError, QueryTypeError
 from whimbrel.graph.expressions import (
@@ -22,23 +22,7 @@ from whimbrel.graph.expressions import (
     format_expr,
 )
 from whimbrel.graph.functions import Function
-from whimbrel.model.schema import Type
-
-BUILT_IN_ATTRIBUTES: dict[str, Type] = {
-    "start": Type.TIMESTAMP,
-    "end": Type.TIMESTAMP,
-    "timestamp": Type.TIMESTAMP,
-    "duration": Type.DURATION,
-    "type": Type.STRING,
-    "source": Type.STRING,
-    "srcid": Type.STRING,
-    "id": Type.STRING,
-    "x": Type.FLOAT,
-    "y": Type.FLOAT,
-    "lon": Type.FLOAT,
-    "lat": Type.FLOAT,
-}
-"""What every event can be asked for, whatever its type."""
+from whimbrel.model.schema import Type, common_type
 
 AttributeTypes = Callable[[Attribute], Type | None]
 
@@ -238,14 +222,6 @@ def a_kind(kind: Type | None) -> str:
     if kind is None:
         return "an unknown value"
     return f"an {kind.value}" if kind is Type.INT else f"a {kind.value}"
-
-
-def common_type(kinds: Sequence[Type | None]) -> Type | None:
-    """Give the one type that all kinds have or can be read as; None if there is none."""
-    known = {kind for kind in kinds if kind is not None}
-    if len(known) == 1:
-        return known.pop()
-    return Type.FLOAT if known and all(kind.is_number for kind in known) else None
 
 
 def fits(kind: Type | None, declared: Type) -> bool:

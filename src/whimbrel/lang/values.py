@@ -165,7 +165,7 @@ def all_of(conditions: tuple[ValueBuilder, ...]) -> ValueBuilder:
 
 
 def node_of(item: ValueBuilder | Plain) -> t.Expression:
-    """Give the tree of a value or of a constant."""
+    """Build the tree of a value or of a constant."""
     if isinstance(item, ValueBuilder):
         return item.node
     if isinstance(item, timedelta):

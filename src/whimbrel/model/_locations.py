@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -206,7 +207,7 @@ def _first_of(one: pa.Array, other: pa.Array) -> pa.Array:
     return pc.coalesce(one, other)
 
 
-def coordinates_of(names: set[str]) -> Coordinates | None:
+def coordinates_of(names: Set[str]) -> Coordinates | None:
     """Tell which coordinates the column names stand for; a geometry column alone does not say."""
     if names & {"lon", "lat"}:
         return Coordinates.LONLAT

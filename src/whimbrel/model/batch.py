@@ -22,6 +22,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -35,7 +36,15 @@ from whimbrel.model.schema import RESERVED_COLUMNS, Coordinates, EventSchema, Ty
 from whimbrel.model.time import TIME_POINT
 from whimbrel.model.times import UNIT_NAMES, TimeReading
 
-__all__ = ["COORDINATES_KEY", "REJECTED_SCHEMA", "TIME_UNIT_KEY", "Normalised", "no_rejects", "normalise"]
+__all__ = [
+    "COORDINATES_KEY",
+    "REJECTED_SCHEMA",
+    "TIME_UNIT_KEY",
+    "Normalised",
+    "Normaliser",
+    "no_rejects",
+    "normalise",
+]
 
 COORDINATES_KEY = b"whimbrel.coordinates"
 """Schema metadata: plane, lonlat or none. Readers set it where a file says which coordinates it has."""
@@ -44,6 +53,8 @@ TIME_UNIT_KEY = b"whimbrel.time_unit"
 
 _NO_SCHEMAS: Mapping[str, EventSchema] = MappingProxyType({})
 AS_NAMED = NamedColumns({})
+FEW = 64
+"""Rows up to which looking at the values costs less than asking Arrow to."""
 
 
 @dataclass(frozen=True)
@@ -60,22 +71,29 @@ class Normalised:
     """Which column was taken for what."""
     notes: tuple[str, ...] = ()
     """What was taken on trust, in words."""
+    is_as_given: bool = False
+    """Whether the attributes are all that the input has, under its names and in their own types."""
 
 
-def normalise(
-    batch: pa.RecordBatch,
-    *,
-    schemas: Mapping[str, EventSchema] = _NO_SCHEMAS,
-    coordinates: Coordinates | None = None,
-    time_unit: str | None = None,
-    default_type: str | None = None,
-    reading: Reading | None = None,
-    first_row: int = 0,
-    columns: Collection[str] | None = None,
-    read: Collection[str] = (),
-    keep_untyped: bool = True,
-) -> Normalised:
-    """Bring a batch of events into the common form, and set aside the rows that cannot be events.
+@dataclass(frozen=True)
+class Layout:
+    """What follows from the schema of a batch alone, worked out once for all batches that share it."""
+
+    schema: pa.Schema
+    named: NamedColumns
+    names: frozenset[str]
+    """The columns, named as events name them."""
+    kept: list[int] | None
+    """The columns that have a type, where some have none; None: all."""
+    times: TimeReading
+    coordinates: Coordinates | None
+    attributes: tuple[tuple[str, Type | None, frozenset[str]], ...]
+    """The attributes to keep, each with the type that the schemas declare and the event types that do so."""
+    is_as_given: bool
+
+
+class Normaliser:
+    """Brings batches of events into the common form, and sets aside the rows that cannot be events.
 
     A row is rejected for the first of these reasons that applies: its type is missing; its time, or its start
     and then its end, is unreadable, not finite, out of range or missing; it ends before it starts; its
@@ -94,66 +112,136 @@ def normalise(
         Declared attributes, by event type. Attributes that no schema declares keep the type they have.
     coordinates
         The coordinates that the query asks for; None takes what the columns say.
-    time_unit
-        The unit of times that are plain numbers: "s", "ms", "us" or "ns"; None tells it by their size.
-    default_type
-        The type of all events, for an input without the column `type`.
     reading
-        The same and more as one value: which column is what, how times are written.
-    first_row
-        The number of the batch's first row in the input.
+        Which column is what, how times are written, the type of events that do not say theirs.
     columns
         The attributes to keep; None keeps all.
     read
         The attributes that queries read: a column whose name differs in case or blanks only is taken for one.
     keep_untyped
         Whether attributes without any value in the batch, which have no type, are kept as texts.
-
-    Raises
-    ------
-    DataError
-        If the columns cannot make events whatever the rows say: no time, coordinates mixed, a column of an
-        unsupported type.
     """
-    reading = reading or Reading.of(time_unit=time_unit, default_type=default_type)
-    metadata = batch.schema.metadata or {}
-    raw, named = batch, _named(batch, metadata, reading, schemas, read)
-    batch = named.apply(batch)
-    batch = batch if keep_untyped else _without_untyped(batch)
-    names = _check_names(batch, raw.schema.names)
-    times = _times_of(metadata, reading)
-    notes = list(named.notes)
-    meant = _coordinates(names, metadata, coordinates)
-    faults = Faults(batch.num_rows)
 
-    made: dict[str, pa.Array] = {"type": _types(batch, reading, faults, notes)}
-    made["start"], made["end"] = _times(batch, times, faults, notes)
-    location = _location(batch, meant is Coordinates.LONLAT, faults)
-    attributes = _attributes(batch, made["type"], schemas, times, columns, faults)
-    if "id" in names:
-        made["id"] = _ids(batch, faults)
-    if "source" in names:
-        made["source"] = columns_of.as_text_dictionary("source", batch.column("source"))
-    located = {"x": location.x, "y": location.y, "geometry": location.polygons}
-    made |= {name: column for name, column in located.items() if column is not None}
+    def __init__(
+        self,
+        schemas: Mapping[str, EventSchema] = _NO_SCHEMAS,
+        coordinates: Coordinates | None = None,
+        reading: Reading | None = None,
+        *,
+        columns: Collection[str] | None = None,
+        read: Collection[str] = (),
+        keep_untyped: bool = True,
+    ) -> None:
+        self.schemas = schemas
+        self.coordinates = coordinates
+        self.reading = reading or Reading()
+        self.columns = columns
+        self.read = read
+        self.keep_untyped = keep_untyped
+        self._layout: Layout | None = None
+        self._form: tuple[list[str], list[pa.DataType]] | None = None
+        self._schema = pa.schema([])
+        """Columns, their types and the whole schema of the events made last."""
 
-    order = [name for name in ("id", "type", "source", "start", "end", "x", "y", "geometry") if name in made]
-    arrays = [made[name] for name in order] + list(attributes.values())
-    if faults:
-        arrays = _kept(arrays, faults.good())
-    schema = pa.schema(
-        [pa.field(name, array.type) for name, array in zip([*order, *attributes], arrays, strict=True)],
-        metadata={COORDINATES_KEY: (meant or "none").encode(), TIME_UNIT_KEY: b"us"},
-    )
-    events = pa.RecordBatch.from_arrays(arrays, schema=schema)
-    return Normalised(events, faults.rejected(raw, first_row), meant, named, tuple(notes))
+    def normalise(self, batch: pa.RecordBatch, first_row: int = 0) -> Normalised:
+        """Bring a batch into the common form; `first_row` is the number of its first row in the input.
+
+        Raises
+        ------
+        DataError
+            If the columns cannot make events whatever the rows say: no time, coordinates mixed, a column of
+            an unsupported type.
+        """
+        layout = self._layout_of(batch)
+        raw, batch = batch, layout.named.apply(batch)
+        batch = batch if layout.kept is None else batch.select(layout.kept)
+        faults, notes = Faults(batch.num_rows), list(layout.named.notes)
+
+        columns: dict[str, pa.Array] = {"type": _types(batch, self.reading, faults, notes)}
+        columns["start"], columns["end"] = _times(batch, layout, faults, notes)
+        location = _location(batch, layout, faults)
+        attributes = _attributes(batch, columns["type"], layout, faults)
+        if "id" in layout.names:
+            columns["id"] = _ids(batch, faults)
+        if "source" in layout.names:
+            columns["source"] = columns_of.as_text_dictionary("source", batch.column("source"))
+        located = {"x": location.x, "y": location.y, "geometry": location.polygons}
+        columns |= {name: column for name, column in located.items() if column is not None}
+        columns = {name: columns[name] for name in _ORDER if name in columns} | attributes
+        arrays = list(columns.values())
+        if faults:
+            arrays = _kept(arrays, faults.good())
+        schema = self._schema_of(list(columns), arrays, layout.coordinates)
+        events = pa.RecordBatch.from_arrays(arrays, schema=schema)
+        rejected = faults.rejected(raw, first_row)
+        return Normalised(
+            events, rejected, layout.coordinates, layout.named, tuple(notes), layout.is_as_given
+        )
+
+    def _layout_of(self, batch: pa.RecordBatch) -> Layout:
+        layout = self._layout
+        if layout is None or not layout.schema.equals(batch.schema, check_metadata=True):
+            layout = self._layout = self._new_layout(batch)
+        return layout
+
+    def _new_layout(self, batch: pa.RecordBatch) -> Layout:
+        metadata = batch.schema.metadata or {}
+        # What was normalised before has its names.
+        are_events = metadata.get(TIME_UNIT_KEY) == b"us" and COORDINATES_KEY in metadata
+        named = self.reading.named(batch.schema.names, self.schemas, self.read, are_events=are_events)
+        renamed = named.apply(batch).schema
+        kept = None if self.keep_untyped else _typed(renamed)
+        listed = renamed.names if kept is None else [renamed.names[number] for number in kept]
+        names = _check_names(listed, batch.schema.names)
+        own = [name for name in listed if name not in RESERVED_COLUMNS]
+        wanted = [name for name in own if self.columns is None or name in self.columns]
+        attributes = tuple((name, *declared_type(name, self.schemas)) for name in wanted)
+        is_as_given = len(wanted) == len(own) and not any(kind for _, kind, _ in attributes)
+        return Layout(
+            batch.schema,
+            named,
+            names,
+            kept,
+            _times_of(metadata, self.reading),
+            _coordinates(names, metadata, self.coordinates),
+            attributes,
+            is_as_given and named.keeps_attributes,
+        )
+
+    def _schema_of(
+        self, names: list[str], arrays: list[pa.Array], coordinates: Coordinates | None
+    ) -> pa.Schema:
+        """Describe events; those of most batches are like those of the batch before."""
+        form = (names, [array.type for array in arrays])
+        if form != self._form:
+            fields = [pa.field(name, kind) for name, kind in zip(*form, strict=True)]
+            said = {COORDINATES_KEY: (coordinates or "none").encode(), TIME_UNIT_KEY: b"us"}
+            self._form, self._schema = form, pa.schema(fields, metadata=said)
+        return self._schema
 
 
-def _without_untyped(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Leave out attributes that have no value and so no type: another batch may give them one."""
-    untyped = [n for n, column in enumerate(batch.schema) if pa.types.is_null(column.type)]
-    untyped = [n for n in untyped if batch.schema.names[n] not in RESERVED_COLUMNS]
-    return batch.select([n for n in range(batch.num_columns) if n not in untyped]) if untyped else batch
+_ORDER = ("id", "type", "source", "start", "end", "x", "y", "geometry")
+
+
+def normalise(
+    batch: pa.RecordBatch,
+    *,
+    schemas: Mapping[str, EventSchema] = _NO_SCHEMAS,
+    coordinates: Coordinates | None = None,
+    reading: Reading | None = None,
+) -> Normalised:
+    """Bring one batch into the common form; see `Normaliser`."""
+    return Normaliser(schemas, coordinates, reading).normalise(batch)
+
+
+def _typed(schema: pa.Schema) -> list[int] | None:
+    """List the columns but the attributes that have no value and so no type; None: all have one."""
+    kept = [
+        number
+        for number, field in enumerate(schema)
+        if field.name in RESERVED_COLUMNS or not pa.types.is_null(field.type)
+    ]
+    return None if len(kept) == len(schema) else kept
 
 
 def _kept(arrays: list[pa.Array], good: pa.Array) -> list[pa.Array]:
@@ -162,11 +250,11 @@ def _kept(arrays: list[pa.Array], good: pa.Array) -> list[pa.Array]:
     return [kept[id(array)] for array in arrays]
 
 
-def _check_names(batch: pa.RecordBatch, raw: Sequence[str]) -> set[str]:
+def _check_names(listed: Sequence[str], raw: Sequence[str]) -> frozenset[str]:
     """Refuse columns that cannot make events, and return their names."""
-    names = set(batch.schema.names)
-    if len(names) != len(batch.schema.names):
-        twice = sorted(name for name in names if batch.schema.names.count(name) > 1)
+    names = frozenset(listed)
+    if len(names) != len(listed):
+        twice = sorted(name for name in names if listed.count(name) > 1)
         raise DataError(f"column {twice[0]!r} occurs more than once; rename one of them")
     if "time" in names and names & {"start", "end"}:
         raise _bad_columns(
@@ -205,25 +293,13 @@ def _nearest(role: str, columns: Sequence[str]) -> str | None:
     return next((c for c in columns if hint and hint == f"did you mean {c!r}?"), None)
 
 
-def _named(
-    batch: pa.RecordBatch,
-    metadata: Mapping[bytes, bytes],
-    reading: Reading,
-    schemas: Mapping[str, EventSchema],
-    read: Collection[str],
-) -> NamedColumns:
-    """Settle which column is what; what was normalised before has its names."""
-    are_events = metadata.get(TIME_UNIT_KEY) == b"us" and COORDINATES_KEY in metadata
-    return reading.named(batch.schema.names, schemas, read, are_events=are_events)
-
-
 def _times_of(metadata: Mapping[bytes, bytes], reading: Reading) -> TimeReading:
     said = metadata.get(TIME_UNIT_KEY)
     return reading.times if said is None else replace(reading.times, unit=said.decode(), format=None)
 
 
 def _coordinates(
-    names: set[str], metadata: Mapping[bytes, bytes], wanted: Coordinates | None
+    names: frozenset[str], metadata: Mapping[bytes, bytes], wanted: Coordinates | None
 ) -> Coordinates | None:
     """Decide which coordinates the batch has: what it says itself, then its columns, then what is wanted."""
     if not names & {"x", "lon", "geometry"}:
@@ -257,13 +333,15 @@ def _types(batch: pa.RecordBatch, reading: Reading, faults: Faults, notes: list[
             notes.append(f"type is {name!r} for all events, the only one that the query reads")
         if name is None:
             raise _no_type(batch.schema.names, reading.types)
-        return pa.repeat(name, batch.num_rows).dictionary_encode()
+        return _all_of_type(name, batch.num_rows)
     column = batch.column("type")
     if not (columns_of.is_text(column.type) or pa.types.is_null(column.type)):
         raise columns_of.fail_type("type", column.type, "text")
     column = columns_of.as_text_dictionary("type", column)
     if column.null_count:
         faults.add(columns_of.nulls_of(column), "type is missing")
+    if len(column) <= FEW and not any(map(_is_no_type, column.to_pylist())):
+        return column
     if pc.index(column.dictionary, "").as_py() >= 0:
         empty = pc.fill_null(pc.equal(column.dictionary_decode(), ""), False)
         faults.add(empty.to_numpy(zero_copy_only=False), "type is missing")
@@ -273,6 +351,16 @@ def _types(batch: pa.RecordBatch, reading: Reading, faults: Faults, notes: list[
             reserved.to_numpy(zero_copy_only=False), f"types that begin with {TIME_POINT!r} are time points"
         )
     return column
+
+
+def _is_no_type(name: str | None) -> bool:
+    return name == "" or (name is not None and name.startswith(TIME_POINT))
+
+
+def _all_of_type(name: str, rows: int) -> pa.Array:
+    """Give events one type; those without any have no different types either."""
+    texts = pa.array([name] if rows else [], pa.string())
+    return pa.DictionaryArray.from_arrays(columns_of.from_values(np.zeros(rows, np.int32)), texts)
 
 
 def _no_type(columns: Sequence[str], types: Collection[str]) -> DataError:
@@ -288,9 +376,10 @@ def _no_type(columns: Sequence[str], types: Collection[str]) -> DataError:
 
 
 def _times(
-    batch: pa.RecordBatch, times: TimeReading, faults: Faults, notes: list[str]
+    batch: pa.RecordBatch, layout: Layout, faults: Faults, notes: list[str]
 ) -> tuple[pa.Array, pa.Array]:
-    if "time" in batch.schema.names:
+    times = layout.times
+    if "time" in layout.names:
         time = _time(batch, "time", times, faults, notes)
         return time, time
     start, end = (_time(batch, name, times, faults, notes) for name in ("start", "end"))
@@ -321,8 +410,8 @@ def _time(batch: pa.RecordBatch, name: str, times: TimeReading, faults: Faults, 
     return column
 
 
-def _location(batch: pa.RecordBatch, lonlat: bool, faults: Faults) -> locations.LocationColumns:
-    names = set(batch.schema.names)
+def _location(batch: pa.RecordBatch, layout: Layout, faults: Faults) -> locations.LocationColumns:
+    names, lonlat = layout.names, layout.coordinates is Coordinates.LONLAT
     points = shapes = locations.LocationColumns()
     pair = ("lon", "lat") if "lon" in names else ("x", "y")
     if pair[0] in names:
@@ -343,27 +432,18 @@ def _ids(batch: pa.RecordBatch, faults: Faults) -> pa.Array:
 
 
 def _attributes(
-    batch: pa.RecordBatch,
-    types: pa.Array,
-    schemas: Mapping[str, EventSchema],
-    times: TimeReading,
-    keep: Collection[str] | None,
-    faults: Faults,
+    batch: pa.RecordBatch, types: pa.Array, layout: Layout, faults: Faults
 ) -> dict[str, pa.Array]:
-    kept = [
-        name for name in batch.schema.names if name not in RESERVED_COLUMNS and (keep is None or name in keep)
-    ]
-    found: dict[str, pa.Array] = {}
-    for name in kept:
+    attributes: dict[str, pa.Array] = {}
+    for name, wanted, declaring in layout.attributes:
         own = Faults(batch.num_rows)
         column = columns_of.natural(name, batch.column(name), own)
-        wanted, types_declaring = declared_type(name, schemas)
         if wanted is not None:
-            column = columns_of.declared(name, column, wanted, times, own)
+            column = columns_of.declared(name, column, wanted, layout.times, own)
         if own:
-            _report(own, types, types_declaring if wanted else None, faults)
-        found[name] = column
-    return found
+            _report(own, types, declaring if wanted else None, faults)
+        attributes[name] = column
+    return attributes
 
 
 def declared_type(name: str, schemas: Mapping[str, EventSchema]) -> tuple[Type | None, frozenset[str]]:

@@ -94,13 +94,16 @@ def nulls_of(column: pa.Array) -> Mask:
     return mask
 
 
+_KINDS = {"<i8": pa.int64(), "<f8": pa.float64(), "<i4": pa.int32(), "<u8": pa.uint64()}
+
+
 def from_values(values: npt.NDArray[Any], missing: Mask | None = None) -> pa.Array:
-    """Return int64 or float64 values as an Arrow column, without copying.
+    """Return whole or floating numbers as an Arrow column, without copying.
 
     Not `pa.array`, which imports pandas wherever it is installed.
     """
     values = np.ascontiguousarray(values)
-    kind = pa.int64() if values.dtype.kind == "i" else pa.float64()
+    kind = _KINDS[values.dtype.str]
     given = (
         None
         if missing is None or not missing.any()

@@ -6,6 +6,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -81,6 +82,7 @@ class Faults:
         )
 
 
+@cache
 def no_rejects() -> pa.RecordBatch:
     """Return an empty batch of rejected rows."""
     return pa.RecordBatch.from_arrays(

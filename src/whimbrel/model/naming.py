@@ -112,6 +112,14 @@ class NamedColumns:
         return not self.taken and not self.dropped and not self.joined
 
     @property
+    def keeps_attributes(self) -> bool:
+        """Whether the attributes are all columns that no role was settled by, under their own names."""
+        columns = {name: column for name, column in self.columns.items() if name not in self.joined}
+        return not self.dropped and all(
+            columns.get(name) == column and name != "source" for name, column in self.taken.items()
+        )
+
+    @property
     def used(self) -> frozenset[str]:
         """The columns behind the roles, which are no attributes."""
         whole = [column for role, column in self.columns.items() if role not in self.joined]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -83,3 +84,28 @@ RESERVED_COLUMNS = frozenset(
     {"id", "type", "source", "time", "start", "end", "x", "y", "lon", "lat", "geometry"}
 )
 """Columns of an event file that are not attributes."""
+
+
+BUILT_IN_ATTRIBUTES: dict[str, Type] = {
+    "start": Type.TIMESTAMP,
+    "end": Type.TIMESTAMP,
+    "timestamp": Type.TIMESTAMP,
+    "duration": Type.DURATION,
+    "type": Type.STRING,
+    "source": Type.STRING,
+    "srcid": Type.STRING,
+    "id": Type.STRING,
+    "x": Type.FLOAT,
+    "y": Type.FLOAT,
+    "lon": Type.FLOAT,
+    "lat": Type.FLOAT,
+}
+"""What every event can be asked for, whatever its type."""
+
+
+def common_type(kinds: Iterable[Type | None]) -> Type | None:
+    """Give the one type that all kinds have or can be read as; None if there is none."""
+    known = {kind for kind in kinds if kind is not None}
+    if len(known) == 1:
+        return known.pop()
+    return Type.FLOAT if known and all(kind.is_number for kind in known) else None

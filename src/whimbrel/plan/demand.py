@@ -19,8 +19,8 @@ from functools import cached_property
 from typing import NamedTuple
 
 from whimbrel.errors import NetworkError, did_you_mean
-from whimbrel.graph.costs import cost
-from whimbrel.graph.estimate import MAKING, Observed, likely_rates, state_of
+from whimbrel.graph.costs import Observed, cost
+from whimbrel.graph.estimate import MAKING, likely_rates
 from whimbrel.graph.operators import (
     ANY,
     Aggregate,
@@ -34,10 +34,9 @@ from whimbrel.graph.operators import (
     Source,
     TimePoints,
 )
-from whimbrel.graph.passes import rewrite
 from whimbrel.graph.query import Compilable, Query, compiled
 from whimbrel.graph.scope import selection
-from whimbrel.graph.wiring import expressions, readers
+from whimbrel.graph.wiring import readers
 from whimbrel.model.schema import EventSchema, Type
 from whimbrel.model.time import DAY, SECOND
 from whimbrel.plan.network import EventSource, Network, unknown
@@ -67,7 +66,7 @@ ENDLESS_S = DAY / SECOND
 
 def graph_to_plan(query: Query | Compilable) -> Graph:
     """Return the graph that is cut into tasks: the one that the engine runs."""
-    return rewrite(compiled(query).graph)
+    return compiled(query).rewritten
 
 
 def workload_of(
@@ -423,7 +422,7 @@ class _Cutter:
         if operator.name in self.statistics.work:
             seen = sum(self.statistics.rates[each] for each in operator.inputs)
             return self.statistics.work[operator.name] * before / seen if seen else 0.0
-        units = sum(cost(each) for each in expressions(operator))
+        units = sum(cost(each) for each in operator.expressions())
         return before * (EVENT_S + UNIT_S * units) + self.rates[operator.name] * MAKING * EVENT_S
 
     def _state(self, operator: Operator) -> float:
@@ -432,7 +431,7 @@ class _Cutter:
         bytes_s = sum(self.rates[each] * self.size(each) for each in operator.inputs)
         if not rate:
             return 0.0
-        events = state_of(operator, self.rates).events
+        events = operator.state(self.rates).events
         return bytes_s * ENDLESS_S if events is None else events * bytes_s / rate
 
 

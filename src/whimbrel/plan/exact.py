@@ -13,18 +13,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
-from whimbrel.errors import MissingDependency, NoPlanError
+from whimbrel.errors import NoPlanError
 from whimbrel.plan.cost import room
+from whimbrel.plan.milp import Program, Variable
 from whimbrel.plan.network import Link
 from whimbrel.plan.placement_model import PlacementModel, Situation
 from whimbrel.plan.workload import Feed, Task
 
-Terms = list[tuple[int, float]]
-"""A linear expression: columns with their factors."""
+Terms = list[tuple[Variable, float]]
+Hosts = dict[str, dict[str, Variable]]
+"""For each task and broker, the variable that is 1 if the broker runs the task."""
 TIME_LIMIT_S = 120.0
 NEVER_S = 1e9
 """The delay of a link that is never up: a program has no place for infinity."""
@@ -42,99 +42,22 @@ def solve(
     NoPlanError
         If the time limit passes before anything is found.
     """
-    program = _program(model, is_strict=True)
-    found = program.solve(time_limit_s)
-    if found is None:
-        program = _program(model, is_strict=False)
-        found = program.solve(time_limit_s)
-    if found is None:
+    for is_strict in (True, False):
+        program = _Writer(model, is_strict)
+        solution = program.write().solve(time_limit_s, threads=1)
+        if solution is not None:
+            break
+    else:
         raise NoPlanError(
             f"no plan was found within {time_limit_s:g} s; try the planner greedy, or a smaller network"
         )
-    values, gap = found
     hosts = {
-        name: next(broker for broker, column in columns.items() if values[column] > 0.5)
-        for name, columns in program.hosts.items()
+        name: next(broker for broker, variable in variables.items() if solution[variable] > 0.5)
+        for name, variables in program.hosts.items()
     }
-    if gap > 1e-4:
-        return hosts, (f"the time limit passed; no plan is better by more than {gap:.1%}",)
+    if solution.gap > 1e-4:
+        return hosts, (f"the time limit passed; no plan is better by more than {solution.gap:.1%}",)
     return hosts, ()
-
-
-@dataclass
-class _Program:
-    """Columns and rows of a program, as they are found."""
-
-    costs: list[float] = field(default_factory=list)
-    upper: list[float] = field(default_factory=list)
-    is_whole: list[bool] = field(default_factory=list)
-    rows: list[tuple[float, Terms, float]] = field(default_factory=list)
-    hosts: dict[str, dict[str, int]] = field(default_factory=dict)
-
-    def column(self, cost: float = 0.0, upper: float = 1.0, *, is_whole: bool = False) -> int:
-        self.costs.append(cost)
-        self.upper.append(upper)
-        self.is_whole.append(is_whole)
-        return len(self.costs) - 1
-
-    def row(self, low: float, terms: Terms, high: float) -> None:
-        self.rows.append((low, terms, high))
-
-    def solve(self, time_limit_s: float) -> tuple[list[float], float] | None:
-        """Return the values of all columns and how far from the best they may be; None if there are none."""
-        highs = _highs()
-        solver = highs.Highs()
-        for option, value in (("output_flag", False), ("threads", 1), ("time_limit", time_limit_s)):
-            solver.setOptionValue(option, value)
-        solver.setOptionValue("mip_rel_gap", 1e-9)
-        solver.passModel(self._model(highs))
-        solver.run()
-        info = solver.getInfo()
-        if info.primal_solution_status != 2:  # 2: a feasible point
-            return None
-        is_best = solver.getModelStatus() == highs.HighsModelStatus.kOptimal
-        gap = 0.0 if is_best else float(info.mip_gap)
-        return list(solver.getSolution().col_value), gap
-
-    def _model(self, highs: Any) -> Any:
-        model = highs.HighsLp()
-        model.num_col_, model.num_row_ = len(self.costs), len(self.rows)
-        model.col_cost_ = self.costs
-        model.col_lower_, model.col_upper_ = [0.0] * len(self.costs), self.upper
-        model.row_lower_ = [low for low, _, _ in self.rows]
-        model.row_upper_ = [high for _, _, high in self.rows]
-        kinds = highs.HighsVarType
-        model.integrality_ = [kinds.kInteger if each else kinds.kContinuous for each in self.is_whole]
-        matrix = model.a_matrix_
-        matrix.format_ = highs.MatrixFormat.kRowwise
-        starts, index, values = [0], [], []
-        for _, terms, _ in self.rows:
-            merged: dict[int, float] = {}
-            for column, factor in terms:
-                merged[column] = merged.get(column, 0.0) + factor
-            index += list(merged)
-            values += list(merged.values())
-            starts.append(len(index))
-        matrix.start_, matrix.index_, matrix.value_ = starts, index, values
-        return model
-
-
-def _highs() -> Any:
-    try:
-        import highspy
-    except ImportError as error:
-        raise MissingDependency("highspy", "the exact planner", "plan") from error
-    return highspy
-
-
-def _program(model: PlacementModel, *, is_strict: bool) -> _Program:
-    """Write the program down; if it is not strict, limits may be exceeded, and the excess is what counts."""
-    program = _Program()
-    for task in model.workload.tasks:
-        hosts = {broker: program.column(is_whole=True) for broker in _hosts(model, task, is_strict)}
-        program.hosts[task.name] = hosts
-        program.row(1.0, [(column, 1.0) for column in hosts.values()], 1.0)
-    return _Writer(model, program, is_strict).write()
 
 
 def _hosts(model: PlacementModel, task: Task, is_strict: bool) -> Iterable[str]:
@@ -149,12 +72,22 @@ def _hosts(model: PlacementModel, task: Task, is_strict: bool) -> Iterable[str]:
 
 
 class _Writer:
-    def __init__(self, model: PlacementModel, program: _Program, is_strict: bool) -> None:
-        self.model, self.program, self.is_strict = model, program, is_strict
-        self.pairs: dict[tuple[str, str], dict[tuple[str, str], int]] = {}
+    """Writes the program; if it is not strict, limits may be exceeded, and the excess is what counts."""
+
+    def __init__(self, model: PlacementModel, is_strict: bool) -> None:
+        self.model, self.is_strict = model, is_strict
+        self.program = Program("the exact planner")
+        self.hosts: Hosts = {}
+        for task in model.workload.tasks:
+            brokers = _hosts(model, task, is_strict)
+            self.hosts[task.name] = {name: self.program.variable(is_integer=True) for name in brokers}
+            self.program.require(
+                ((each, 1.0) for each in self.hosts[task.name].values()), least=1.0, most=1.0
+            )
+        self.pairs: dict[tuple[str, str], dict[tuple[str, str], Variable]] = {}
         self.loads: dict[Link, Terms] = {}
 
-    def write(self) -> _Program:
+    def write(self) -> Program:
         self._limit_brokers()
         for name in self.model.streams:
             self._stream(name)
@@ -169,9 +102,9 @@ class _Writer:
         if math.isinf(limit):
             return
         if not self.is_strict:
-            excess = self.program.column(EXCESS, math.inf)
+            excess = self.program.variable(EXCESS, math.inf)
             terms = [*terms, (excess, -(limit or 1.0))]
-        self.program.row(-math.inf, terms, limit)
+        self.program.require(terms, most=limit)
 
     def _cost(self, cost: float) -> float:
         # Excess comes first, but among those of the least excess a cheap plan is found by chance only.
@@ -181,11 +114,11 @@ class _Writer:
         for broker in self.model.network.brokers:
             running = [
                 (hosts[broker.name], self.model.workload.task[name])
-                for name, hosts in self.program.hosts.items()
+                for name, hosts in self.hosts.items()
                 if broker.name in hosts
             ]
-            self._limit([(column, task.work) for column, task in running], broker.capacity)
-            state = [(column, task.fixed_b + task.window_b) for column, task in running]
+            self._limit([(variable, task.work) for variable, task in running], broker.capacity)
+            state = [(variable, task.fixed_b + task.window_b) for variable, task in running]
             self._limit(state, broker.storage_b)
 
     # -- streams and links -----------------------------------------------------------------------------------
@@ -200,13 +133,13 @@ class _Writer:
                 used = self._from_one(situation.origin, None, name, readers, situation)
             else:
                 used = {}
-                for origin, column in self.program.hosts[name].items():
-                    for link, terms in self._from_one(origin, column, name, readers, situation).items():
+                for origin, variable in self.hosts[name].items():
+                    for link, terms in self._from_one(origin, variable, name, readers, situation).items():
                         used.setdefault(link, []).extend(terms)
             for link, terms in used.items():
                 weight = self.model.objective.weight(link) * stream.bytes_s * situation.share
-                for column, factor in terms:
-                    self.program.costs[column] += self._cost(weight * factor)
+                for variable, factor in terms:
+                    self.program.add_cost(variable, self._cost(weight * factor))
                 crossings.setdefault(link, []).append(terms)
         for link, per_situation in crossings.items():
             if room(link) < math.inf:
@@ -216,71 +149,75 @@ class _Writer:
         """Count a stream on a link as in its worst situation."""
         terms = per_situation[0]
         if len(per_situation) > 1:
-            worst = self.program.column(upper=math.inf)
+            worst = self.program.variable(upper=math.inf)
             for each in per_situation:
-                self.program.row(0.0, [(worst, 1.0), *((column, -f) for column, f in each)], math.inf)
+                self.program.require([(worst, 1.0), *((variable, -f) for variable, f in each)], least=0.0)
             terms = [(worst, 1.0)]
-        self.loads.setdefault(link, []).extend((column, factor * bytes_s) for column, factor in terms)
+        self.loads.setdefault(link, []).extend((variable, factor * bytes_s) for variable, factor in terms)
 
     def _from_one(
         self,
         origin: str,
-        here: int | None,
+        here: Variable | None,
         name: str,
         readers: tuple[Task, ...],
         situation: Situation,
     ) -> dict[Link, Terms]:
         """Say for each link how often a stream that is made on one broker crosses it.
 
-        `here` is the column that says whether it is made there; None: it always is.
+        `here` is the variable that says whether it is made there; None: it always is.
         """
-        reasons: dict[str, list[int]] = {}
+        reasons: dict[str, list[Variable]] = {}
         for task in readers:
-            for broker, column in self._reads_at(name, origin, here, task).items():
-                reasons.setdefault(broker, []).append(column)
+            for broker, variable in self._reads_at(name, origin, here, task).items():
+                reasons.setdefault(broker, []).append(variable)
         for broker in sorted(situation.ends):
             reasons.setdefault(broker, []).append(here if here is not None else self._one)
         crossed: dict[Link, Terms] = {}
-        for broker, columns in reasons.items():
+        for broker, variables in reasons.items():
             links = self.model.crossed(origin, frozenset([broker]))
-            goes = self._any(columns) if links else 0
+            goes = self._any(variables) if links else 0
             for link in links:
                 crossed.setdefault(link, []).append((goes, 1.0))
         return crossed
 
-    def _any(self, columns: list[int]) -> int:
-        """Return a column that is 1 if one of several is."""
-        if len(columns) == 1:
-            return columns[0]
-        column = self.program.column()
-        for each in columns:
-            self.program.row(0.0, [(column, 1.0), (each, -1.0)], math.inf)
-        return column
+    def _any(self, variables: list[Variable]) -> Variable:
+        """Return a variable that is 1 if one of several is."""
+        if len(variables) == 1:
+            return variables[0]
+        variable = self.program.variable()
+        for each in variables:
+            self.program.require([(variable, 1.0), (each, -1.0)], least=0.0)
+        return variable
 
     @cached_property
-    def _one(self) -> int:
-        """A column that is 1."""
-        column = self.program.column()
-        self.program.row(1.0, [(column, 1.0)], 1.0)
-        return column
+    def _one(self) -> Variable:
+        """A variable that is 1."""
+        variable = self.program.variable()
+        self.program.require([(variable, 1.0)], least=1.0, most=1.0)
+        return variable
 
-    def _reads_at(self, name: str, origin: str, here: int | None, task: Task) -> dict[str, int]:
-        """Return for each broker the column that says: made at `origin`, and read by the task there."""
-        hosts = self.program.hosts[task.name]
+    def _reads_at(self, name: str, origin: str, here: Variable | None, task: Task) -> dict[str, Variable]:
+        """Return for each broker the variable that says: made at `origin`, and read by the task there."""
+        hosts = self.hosts[task.name]
         if here is None:
             return hosts
         pairs = self._products(name, task)
         return {broker: pairs[origin, broker] for broker in hosts}
 
-    def _products(self, name: str, task: Task) -> dict[tuple[str, str], int]:
+    def _products(self, name: str, task: Task) -> dict[tuple[str, str], Variable]:
         key = (name, task.name)
         if key not in self.pairs:
-            above, below = self.program.hosts[name], self.program.hosts[task.name]
-            pairs = {(u, v): self.program.column() for u in above for v in below}
-            for u, column in above.items():
-                self.program.row(0.0, [(column, -1.0), *((pairs[u, v], 1.0) for v in below)], 0.0)
-            for v, column in below.items():
-                self.program.row(0.0, [(column, -1.0), *((pairs[u, v], 1.0) for u in above)], 0.0)
+            above, below = self.hosts[name], self.hosts[task.name]
+            pairs = {(u, v): self.program.variable() for u in above for v in below}
+            for u, variable in above.items():
+                self.program.require(
+                    [(variable, -1.0), *((pairs[u, v], 1.0) for v in below)], least=0.0, most=0.0
+                )
+            for v, variable in below.items():
+                self.program.require(
+                    [(variable, -1.0), *((pairs[u, v], 1.0) for u in above)], least=0.0, most=0.0
+                )
             self.pairs[key] = pairs
         return self.pairs[key]
 
@@ -288,12 +225,12 @@ class _Writer:
 
     def _limit_delays(self) -> None:
         workload = self.model.workload
-        ready = {task.name: self.program.column(upper=math.inf) for task in workload.tasks}
+        ready = {task.name: self.program.variable(upper=math.inf) for task in workload.tasks}
         for task in workload.tasks:
             for name in task.inputs:
                 for terms in self._ways(name, task):
                     before = [(ready[name], -1.0)] if name in ready else []
-                    self.program.row(0.0, [(ready[task.name], 1.0), *before, *_minus(terms)], math.inf)
+                    self.program.require([(ready[task.name], 1.0), *before, *_minus(terms)], least=0.0)
         for delivery in workload.deliveries:
             before = [(ready[delivery.stream], 1.0)] if delivery.stream in ready else []
             for end in self.model.places(delivery.at):
@@ -301,24 +238,24 @@ class _Writer:
                     self._limit([*before, *terms], delivery.planned_s)
 
     def _ways(self, name: str, task: Task) -> list[Terms]:
-        hosts = self.program.hosts[task.name]
+        hosts = self.hosts[task.name]
         work = self.model.workload.work_on(task, name)
         takes = {v: min(self.model.network[v].takes_s(work), NEVER_S) for v in hosts}
         if name in self.model.workload.feed:
             origins = self.model.places(self.model.workload.feed[name].at)
             return [[(hosts[v], self._delay(name, u, v) + takes[v]) for v in hosts] for u in origins]
         pairs = self._products(name, task)
-        return [[(column, self._delay(name, u, v) + takes[v]) for (u, v), column in pairs.items()]]
+        return [[(variable, self._delay(name, u, v) + takes[v]) for (u, v), variable in pairs.items()]]
 
     def _ways_to(self, name: str, end: str) -> list[Terms]:
         if name in self.model.workload.feed:
             origins = self.model.places(self.model.workload.feed[name].at)
             return [[(self._one, self._delay(name, u, end))] for u in origins]
-        return [[(column, self._delay(name, u, end)) for u, column in self.program.hosts[name].items()]]
+        return [[(variable, self._delay(name, u, end)) for u, variable in self.hosts[name].items()]]
 
     def _delay(self, stream: str, start: str, end: str) -> float:
         return min(self.model.routes.time_s(start, end, self.model.streams[stream].size_b), NEVER_S)
 
 
 def _minus(terms: Terms) -> Terms:
-    return [(column, -factor) for column, factor in terms]
+    return [(variable, -factor) for variable, factor in terms]

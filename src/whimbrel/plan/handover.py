@@ -12,16 +12,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from whimbrel.plan.timeline import Steps
-
-
-@dataclass(frozen=True, slots=True)
-class BrokerInterval:
-    """Someone is at a broker, from a time to a time."""
-
-    start_s: float
-    end_s: float
-    broker: str
+from whimbrel.plan.timeline import BrokerInterval, Steps
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,11 +1,15 @@
-"""Draws a plan: brokers where they are, links as wide as their traffic, tasks on their brokers."""
+"""Draws plans: hosts that stay on a map of the network, links as wide as their traffic; others over time.
+
+`picture`, `spread` and `draw_broker` serve every planner that draws its plans on a map.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,10 +18,9 @@ from whimbrel.plan.candidates import candidate_brokers
 from whimbrel.plan.network import Network
 from whimbrel.plan.routes import Routes
 from whimbrel.plan.units import in_bytes
-from whimbrel.plan.workload import Feed
 
 if TYPE_CHECKING:
-    from whimbrel.plan.placement import Placement
+    from whimbrel.plan.plan import Plan
 
 INK, QUIET, BUSY, TASK, SOURCE, WANTED = "#22303c", "#b8c4ce", "#c8553d", "#2a6f97", "#588157", "#7b2d8b"
 BEHIND = {"boxstyle": "round,pad=0.12", "facecolor": "white", "edgecolor": "none", "alpha": 0.75}
@@ -27,23 +30,24 @@ WIDEST = 9.0
 MOST_LABELS = 40
 """With more brokers than this, only those that do something are named."""
 
+COLOURS = ("#2a6f97", "#c8553d", "#588157", "#7b2d8b", "#d4a017", "#4a4e69", "#0f8b8d", "#a44a3f")
 Spots = dict[str, tuple[float, float]]
+Bar = tuple[str, str, str, float, float]
+"""What it is, its colour, its broker, and from when to when."""
 
 
-def draw_placement(plan: Placement, path: str) -> None:
-    """Draw a placement to a PNG or SVG file.
+def draw_plan(plan: Plan, path: str) -> None:
+    """Draw a plan to a PNG or SVG file.
 
     Raises
     ------
     NetworkError
         If the file is of another kind.
     """
-    with picture(path) as axes:
-        network = shown(plan)
-        spots = spread(network)
-        _draw_links(axes, plan, network, spots)
-        _draw_brokers(axes, plan, network, spots)
-        _finish(axes, plan, network)
+    if plan.horizon is None:
+        _draw_map(plan, path)
+    else:
+        _draw_over_time(plan, path, plan.horizon.end_s)
 
 
 @contextmanager
@@ -80,12 +84,12 @@ def _pyplot() -> Any:
     return plt
 
 
-def shown(plan: Placement) -> Network:
+def shown(plan: Plan) -> Network:
     """Return the part of a large network that a plan is about: ways, hosts, and the brokers above them."""
     network, traffic = plan.network, plan.costs.traffic_b_s
     busy = [end for link in traffic for end in (link.a, link.b)]
     ways = Routes(network, plan.objective.weight)
-    names = candidate_brokers(plan.workload, ways, more=0, also=[*plan.hosts.values(), *busy])
+    names = candidate_brokers(plan.workload, ways, more=0, also=[*plan.first_hosts().values(), *busy])
     if names is None:
         return network
     inside = set(names)
@@ -163,7 +167,64 @@ def _lay_out(network: Network, root: str, spots: Spots, column: float) -> float:
     return column + len(leaves)
 
 
-def _draw_links(axes: Any, plan: Placement, network: Network, spots: Spots) -> None:
+# -- hosts that stay ----------------------------------------------------------------------------------------
+
+
+def _draw_map(plan: Plan, path: str) -> None:
+    with picture(path) as axes:
+        network = shown(plan)
+        spots, texts = spread(network), _texts_at_brokers(plan)
+        _draw_links(axes, plan, network, spots)
+        for broker in network.brokers:
+            said = texts.get(broker.name, [])
+            is_named = bool(said) or len(network.brokers) <= MOST_LABELS
+            runs = any(colour == TASK for colour, _ in said)
+            size, colour = (260, TASK) if runs else (90, "white")
+            draw_broker(axes, spots[broker.name], broker.name if is_named else "", said, size, colour)
+        moving = [feed.name for feed in plan.workload.feeds if feed.at in plan.network.mover]
+        title = f"{plan.network.name or 'plan'} ({plan.planner}, {plan.objective.words})"
+        if network is not plan.network:
+            title += f", {len(network.brokers)} of {len(plan.network.brokers):,} brokers"
+        title += f"; from movers: {_short(', '.join(moving))}" if moving else ""
+        finish_map(axes, title, (("task", TASK), ("source", SOURCE), ("wanted here", WANTED)), (0.16, 0.2))
+
+
+def draw_broker(
+    axes: Any,
+    spot: tuple[float, float],
+    name: str,
+    texts: list[tuple[str, str]],
+    size: float,
+    colour: str = "white",
+) -> None:
+    """Draw a broker on a map, with its name above and texts (colour, text) below; without a name, a dot."""
+    axes.scatter([spot[0]], [spot[1]], s=size, color=colour, edgecolor=INK, zorder=3)
+    if not name:
+        return
+    axes.annotate(
+        name, spot, xytext=(0, 11), textcoords="offset points", ha="center", va="bottom",
+        color=INK, fontweight="bold", zorder=5, bbox=BEHIND,
+    )  # fmt: skip
+    for line, (text_colour, text) in enumerate(texts):
+        axes.annotate(
+            text, spot, xytext=(0, -11 - 9.5 * line), textcoords="offset points", ha="center", va="top",
+            fontsize=7.5, color=text_colour, zorder=5, bbox=BEHIND,
+        )  # fmt: skip
+
+
+def finish_map(
+    axes: Any, title: str, marks: tuple[tuple[str, str], ...], margins: tuple[float, float]
+) -> None:
+    """Add a title, and a legend of marks (text, colour)."""
+    axes.set_axis_off()
+    axes.margins(*margins)
+    axes.set_title(title, color=INK)
+    for text, colour in marks:
+        axes.plot([], [], marker="s", linestyle="", color=colour, label=text)
+    axes.legend(loc="upper left", frameon=False, fontsize=8)
+
+
+def _draw_links(axes: Any, plan: Plan, network: Network, spots: Spots) -> None:
     traffic = plan.costs.traffic_b_s
     most = max(traffic.values(), default=0.0)
     for link in network.links:
@@ -184,33 +245,12 @@ def _draw_links(axes: Any, plan: Placement, network: Network, spots: Spots) -> N
             )  # fmt: skip
 
 
-def _draw_brokers(axes: Any, plan: Placement, network: Network, spots: Spots) -> None:
-    tasks = _at_brokers(plan)
-    for broker in network.brokers:
-        x, y = spots[broker.name]
-        said = tasks.get(broker.name, [])
-        runs = any(colour == TASK for colour, _ in said)
-        axes.scatter(
-            [x], [y], s=260 if runs else 90, color=TASK if runs else "white", edgecolor=INK, zorder=3
-        )
-        if not said and len(network.brokers) > MOST_LABELS:
-            continue
-        axes.annotate(
-            broker.name, (x, y), xytext=(0, 11), textcoords="offset points", ha="center", va="bottom",
-            color=INK, fontweight="bold", zorder=5, bbox=BEHIND,
-        )  # fmt: skip
-        for line, (colour, text) in enumerate(said):
-            axes.annotate(
-                text, (x, y), xytext=(0, -11 - 9.5 * line), textcoords="offset points", ha="center", va="top",
-                fontsize=7.5, color=colour, zorder=5, bbox=BEHIND,
-            )  # fmt: skip
-
-
-def _at_brokers(plan: Placement) -> dict[str, list[tuple[str, str]]]:
+def _texts_at_brokers(plan: Plan) -> dict[str, list[tuple[str, str]]]:
     """Return what is to be said at each broker, with its colour: tasks, sources, who wants something."""
     found: dict[str, list[tuple[str, str]]] = {}
-    for host in dict.fromkeys(plan.hosts.values()):
-        found[host] = [(TASK, text) for text in _tasks_on(plan, host)]
+    hosts = plan.first_hosts()
+    for host in dict.fromkeys(hosts.values()):
+        found[host] = [(TASK, text) for text in _tasks_on(plan, hosts, host)]
     ends: list[tuple[str, str, str]] = [(SOURCE, feed.at, feed.name) for feed in plan.workload.feeds]
     ends += [(WANTED, each.at, f"→ {each.stream}") for each in plan.workload.deliveries]
     for colour, at, text in ends:
@@ -219,11 +259,11 @@ def _at_brokers(plan: Placement) -> dict[str, list[tuple[str, str]]]:
     return {name: _at_most(said, 6) for name, said in found.items()}
 
 
-def _tasks_on(plan: Placement, host: str) -> list[str]:
+def _tasks_on(plan: Plan, hosts: Mapping[str, str], host: str) -> list[str]:
     """Name the tasks on a broker, those that are made of others first, and twins once."""
     counts: dict[str, int] = {}
     for task in reversed(plan.workload.tasks):
-        if plan.hosts[task.name] == host:
+        if hosts[task.name] == host:
             name = task.operators[-1] if task.operators else task.name
             counts[name] = counts.get(name, 0) + 1
     return [_short(name) + (f" × {count}" if count > 1 else "") for name, count in counts.items()]
@@ -239,19 +279,62 @@ def _short(text: str) -> str:
     return text if len(text) <= 28 else f"{text[:27]}…"
 
 
-def _finish(axes: Any, plan: Placement, network: Network) -> None:
-    axes.set_axis_off()
-    axes.margins(0.16, 0.2)
-    moving = [item.name for item in plan.workload.feeds if _moves(plan.network, item)]
-    title = f"{plan.network.name or 'plan'} ({plan.planner}, {plan.objective.words})"
-    if network is not plan.network:
-        title += f", {len(network.brokers)} of {len(plan.network.brokers):,} brokers"
-    axes.set_title(title + (f"; from movers: {_short(', '.join(moving))}" if moving else ""), color=INK)
-    marks = [("task", TASK), ("source", SOURCE), ("wanted here", WANTED)]
-    for text, colour in marks:
-        axes.plot([], [], marker="s", linestyle="", color=colour, label=text)
-    axes.legend(loc="upper left", frameon=False, fontsize=8)
+# -- hosts over time ----------------------------------------------------------------------------------------
 
 
-def _moves(network: Network, feed: Feed) -> bool:
-    return feed.at in network.mover
+def _draw_over_time(plan: Plan, path: str, end_s: float) -> None:
+    """Draw a row for each broker, and bars for the tasks on it and the movers at it."""
+    bars = _bars(plan, end_s)
+    used = {broker for _, _, broker, _, _ in bars}
+    brokers = [broker.name for broker in plan.network.brokers if broker.name in used]
+    names = list(dict.fromkeys(name for name, *_ in bars))
+    with picture(path, (10, 1.6 + 0.75 * len(brokers))) as axes:
+        for row in range(len(brokers)):
+            axes.axhspan(row - 0.5, row + 0.5, color=QUIET, alpha=0.16 if row % 2 else 0.0, linewidth=0)
+        _draw_bars(axes, bars, brokers, names)
+        _draw_moves(axes, plan, brokers, names)
+        axes.set_yticks(range(len(brokers)), brokers)
+        axes.set_ylim(len(brokers) - 0.5, -0.5)
+        axes.set_xlim(0, end_s)
+        axes.set_xlabel("seconds")
+        title = f"{plan.network.name or 'plan'} ({plan.planner}): who is on which broker when"
+        axes.set_title(title, color=INK)
+        axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False, fontsize=8)
+
+
+def _bars(plan: Plan, end_s: float) -> list[Bar]:
+    ends = [feed.at for feed in plan.workload.feeds] + [each.at for each in plan.workload.deliveries]
+    found: list[Bar] = []
+    for name in dict.fromkeys(at for at in ends if at in plan.network.mover):
+        steps = [*plan.line.place(name), (end_s, "")]
+        for (start, broker), (end, _) in pairwise(steps):
+            if max(start, 0.0) < end:
+                found.append((f"{name} (mover)", QUIET, broker, max(start, 0.0), min(end, end_s)))
+    for number, task in enumerate(plan.workload.tasks):
+        colour = COLOURS[number % len(COLOURS)]
+        found += [(task.name, colour, s.broker, s.start_s, s.end_s) for s in plan.stays[task.name]]
+    return found
+
+
+def _draw_bars(axes: Any, bars: list[Bar], brokers: list[str], names: list[str]) -> None:
+    said = set()
+    height = 0.8 / len(names)
+    for name, colour, broker, start, end in bars:
+        label = None if name in said else name
+        said.add(name)
+        middle = _middle(brokers.index(broker), names.index(name), len(names))
+        axes.barh(middle, end - start, left=start, height=0.85 * height, color=colour, label=label, zorder=3)
+
+
+def _middle(row: int, number: int, count: int) -> float:
+    return row - 0.4 + 0.8 * (number + 0.5) / count
+
+
+def _draw_moves(axes: Any, plan: Plan, brokers: list[str], names: list[str]) -> None:
+    """Join the bars of a task where it moves."""
+    for task in plan.workload.tasks:
+        number = names.index(task.name)
+        stays = plan.stays[task.name]
+        for before, after in pairwise(stays):
+            ends = [_middle(brokers.index(each.broker), number, len(names)) for each in (before, after)]
+            axes.plot([after.start_s] * 2, ends, color=INK, linewidth=0.8, linestyle=":", zorder=2)

@@ -10,13 +10,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
-from functools import wraps
-from typing import Any
 
 from whimbrel.errors import NoPlanError
 from whimbrel.plan.cost import Costs, is_more
-from whimbrel.plan.network import Network
-from whimbrel.plan.placement import Placement
+from whimbrel.plan.plan import Plan
 from whimbrel.plan.workload import Workload
 
 ROUNDS = 5
@@ -26,44 +23,35 @@ NOTE = (
 )
 
 
-def with_queueing_slack(planner: Callable[..., Placement]) -> Callable[..., Placement]:
+def plan_with_slack(planner: Callable[[Workload], Plan], workload: Workload) -> Plan:
     """Let a planner try again with less time, where what it finds is late only when links are busy."""
-
-    @wraps(planner)
-    def plan(workload: Workload, network: Network, *rest: Any, **named: Any) -> Placement:
-        tried, first = workload, None
-        for _ in range(ROUNDS):
-            try:
-                found = planner(tried, network, *rest, **named)
-            except NoPlanError as error:
-                first = first or error
-                tighter = tightened(tried, error.costs)
-                if tighter is None:
-                    break
-                tried = tighter
-            else:
-                if tried is workload:
-                    return found
-                return replace(found, workload=workload, notes=(*found.notes, NOTE))
-        assert first is not None
-        raise first
-
-    return plan
+    tried, first = workload, None
+    for _ in range(ROUNDS):
+        try:
+            plan = planner(tried)
+        except NoPlanError as error:
+            first = first or error
+            tighter = tightened(tried, error.costs)
+            if tighter is None:
+                break
+            tried = tighter
+        else:
+            return plan if tried is workload else replace(plan, workload=workload, notes=(*plan.notes, NOTE))
+    assert first is not None
+    raise first
 
 
 def tightened(workload: Workload, costs: Costs | None) -> Workload | None:
     """Let planners spare what late deliveries waited; None if that is not what is wrong."""
     if costs is None:
         return None
-    idle = zip(workload.deliveries, costs.delays_s, strict=True)
-    if any(is_more(delay, delivery.latency_s) for delivery, delay in idle):
+    judged = list(zip(workload.deliveries, costs.delays_s, costs.bounds_s, strict=True))
+    if any(is_more(delay, delivery.latency_s) for delivery, delay, _ in judged):
         return None  # less time would not help
-    found = []
-    for delivery, delay, bound in zip(workload.deliveries, costs.delays_s, costs.bounds_s, strict=True):
-        spare = delivery.spare_s
-        if is_more(bound, delivery.latency_s) and math.isfinite(bound):
-            spare = max(spare, bound - delay)
-        found.append(replace(delivery, spare_s=spare))
-    if tuple(found) == workload.deliveries:
-        return None
-    return replace(workload, deliveries=tuple(found))
+    deliveries = tuple(
+        replace(delivery, spare_s=max(delivery.spare_s, bound - delay))
+        if is_more(bound, delivery.latency_s) and math.isfinite(bound)
+        else delivery
+        for delivery, delay, bound in judged
+    )
+    return None if deliveries == workload.deliveries else replace(workload, deliveries=deliveries)

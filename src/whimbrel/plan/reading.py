@@ -6,40 +6,16 @@ import json
 import math
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from whimbrel.errors import NetworkError
-from whimbrel.plan.arrival_curves import ArrivalCurve
-from whimbrel.plan.cost import Costs, Objective, evaluate
+from whimbrel.plan.cost import Objective, evaluate
 from whimbrel.plan.network import Network
-from whimbrel.plan.timeline import Hosts
+from whimbrel.plan.plan import Plan
 from whimbrel.plan.workload import Delivery, Feed, Task, Workload
 
-
-@dataclass(frozen=True)
-class Plan:
-    """What runs where and when, and what that is estimated to cost on a network."""
-
-    workload: Workload
-    network: Network
-    hosts: Hosts
-    objective: Objective
-    planner: str
-    costs: Costs
-
-    def first_hosts(self) -> dict[str, str]:
-        """Return the broker at which each task begins."""
-        return {name: host if isinstance(host, str) else min(host)[1] for name, host in self.hosts.items()}
-
-    def moves(self) -> list[tuple[float, str, str]]:
-        """Return (seconds, task, broker) for every change of a broker, in order of time."""
-        found = []
-        for name, host in self.hosts.items():
-            if not isinstance(host, str):
-                found += [(time_s, name, broker) for time_s, broker in sorted(host)[1:]]
-        return sorted(found)
+WANTED = "give a plan that `whimbrel plan --out FILE` wrote"
 
 
 def read_plan(file: str | Path, network: Network) -> Plan:
@@ -74,20 +50,17 @@ def naming(file: str | Path) -> Iterator[None]:
         raise NetworkError(f"{file}: {error}") from error
 
 
-def is_pulls(content: Any) -> bool:
-    """Tell whether a plan is one that pushes and pulls, which `plan.pushpull.pulls_reading` reads."""
+def is_deployment(content: Any) -> bool:
+    """Tell whether a plan is one that pushes and pulls, which `plan.pushpull.deployment_reading` reads."""
     return isinstance(content, Mapping) and "composites" in content
 
 
-WANTED = "give a plan that `whimbrel plan --out FILE` wrote"
-
-
 def plan_of(content: Any, network: Network) -> Plan:
-    """Make a plan of what `Placement.to_dict` gives."""
-    if is_pulls(content):
+    """Make a plan of what `Plan.to_dict` gives."""
+    if is_deployment(content):
         raise NetworkError(
             "it is a plan that pushes and pulls, and has no hosts",
-            "read it with the query: whimbrel.plan.pushpull.pulls_reading",
+            "read it with the query: whimbrel.plan.pushpull.deployment_reading",
         )
     if not isinstance(content, Mapping) or not {"hosts", "feeds", "tasks", "deliveries"} <= content.keys():
         raise NetworkError("there are no hosts, feeds, tasks and deliveries in it, as a plan has", WANTED)
@@ -109,21 +82,19 @@ def plan_of(content: Any, network: Network) -> Plan:
 
 
 def _feed(said: Mapping[str, Any]) -> Feed:
-    rate, size, burst = (float(said[name]) for name in ("rate_hz", "size_b", "burst_b"))
-    return Feed(str(said["name"]), rate, size, str(said["at"]), burst, _peaks(said))
+    return Feed(name=str(said["name"]), at=str(said["at"]), **_numbers(said, "rate_hz", "size_b", "burst_b"))
 
 
 def _task(said: Mapping[str, Any]) -> Task:
-    rate, size, work, fixed, window = (
-        float(said[name]) for name in ("rate_hz", "size_b", "work", "fixed_b", "window_b")
-    )
+    numbers = _numbers(said, "rate_hz", "size_b", "work", "fixed_b", "window_b", "burst_b")
     inputs, operators = tuple(said["inputs"]), tuple(said["operators"])
-    burst = None if said["burst_b"] is None else float(said["burst_b"])
-    return Task(str(said["name"]), inputs, rate, size, work, fixed, window, operators, burst, _peaks(said))
+    return Task(name=str(said["name"]), inputs=inputs, operators=operators, **numbers)
 
 
-def _peaks(said: Mapping[str, Any]) -> ArrivalCurve:
-    return tuple((float(rate), float(burst)) for rate, burst in said["peaks"])
+def _numbers(said: Mapping[str, Any], *names: str) -> dict[str, Any]:
+    """Return what feeds and tasks count, by name; null where nothing is known."""
+    numbers = {name: None if said[name] is None else float(said[name]) for name in names}
+    return {**numbers, "peaks": tuple((float(rate), float(burst)) for rate, burst in said["peaks"])}
 
 
 def _delivery(said: Mapping[str, Any]) -> Delivery:

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from whimbrel.errors import NetworkError
 from whimbrel.plan.network import Link, Network
-from whimbrel.plan.trees import Between, Tree, tree_of
+from whimbrel.plan.trees import PathMatrix, Tree, tree_of
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -116,7 +116,7 @@ class Routes:
         delay, per_byte = self._times[start, end]
         return delay + size_b * per_byte
 
-    def between(self, starts: Ints, ends: Ints) -> Between:
+    def between(self, starts: Ints, ends: Ints) -> PathMatrix:
         """Return delay and bandwidth of the ways from some brokers to others, all by number.
 
         In a tree this costs what is asked for, however large the network is.
@@ -126,7 +126,7 @@ class Routes:
         ways = [self.from_number(int(start)) for start in starts]
         delay = np.array([way.delay_s[ends] for way in ways]).reshape(len(starts), len(ends))
         narrowest = np.array([way.narrowest_b_s[ends] for way in ways]).reshape(len(starts), len(ends))
-        return Between(delay, narrowest)
+        return PathMatrix(delay, narrowest)
 
     @property
     def is_tree(self) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 
@@ -17,6 +18,15 @@ Hosts = Mapping[str, str | Sequence[tuple[float, str]]]
 """For every task the broker that runs it, or (time, broker) for each change."""
 
 
+@dataclass(frozen=True, slots=True)
+class BrokerInterval:
+    """Someone is at a broker, from a time to a time."""
+
+    start_s: float
+    end_s: float
+    broker: str
+
+
 class Timeline:
     """Who is where when: sources, tasks and consumers of a workload, for given hosts.
 
@@ -29,7 +39,7 @@ class Timeline:
         self.workload, self.network = workload, network
         self._areas: Areas | None = None
         self._movers: dict[str, Steps] = {}
-        self.hosts = {name: _steps(host) for name, host in hosts.items()}
+        self.hosts = {name: steps_of(host) for name, host in hosts.items()}
         for name, steps in self.hosts.items():
             if name not in workload.task:
                 raise unknown("task", name, workload.task, "a host is given for it")
@@ -92,7 +102,8 @@ class Timeline:
         ]
 
 
-def _steps(host: str | Sequence[tuple[float, str]]) -> Steps:
+def steps_of(host: str | Sequence[tuple[float, str]]) -> Steps:
+    """Return the brokers of a host over time: one step if it stays."""
     return ((0.0, host),) if isinstance(host, str) else tuple(sorted(host))
 
 

@@ -17,7 +17,7 @@ Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
-class Between:
+class PathMatrix:
     """Ways from some brokers (rows) to others (columns)."""
 
     delay_s: Floats
@@ -70,7 +70,7 @@ class Tree:
             found[below] = add(found[self.above[below]], values[below])
         return found
 
-    def between(self, starts: Ints, ends: Ints) -> Between:
+    def between(self, starts: Ints, ends: Ints) -> PathMatrix:
         """Walk up from both ends of all ways at once, until they meet."""
         a = np.repeat(starts, len(ends))
         b = np.tile(ends, len(starts))
@@ -86,7 +86,7 @@ class Tree:
             b[apart] = np.where(from_start, to, self.above[lower])
             apart = apart[a[apart] != b[apart]]
         shape = (len(starts), len(ends))
-        return Between(delay.reshape(shape), narrowest.reshape(shape))
+        return PathMatrix(delay.reshape(shape), narrowest.reshape(shape))
 
 
 def tree_of(network: Network) -> Tree | None:

@@ -64,6 +64,11 @@ class Task:
         """Bytes a second that it gives."""
         return self.rate_hz * self.size_b
 
+    @property
+    def state_b(self) -> float:
+        """All that it has to take along when it moves."""
+        return self.fixed_b + self.window_b
+
 
 @dataclass(frozen=True, slots=True)
 class Delivery:

@@ -11,7 +11,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from whimbrel.sim.tasks import Moved
+from whimbrel.sim.single_process import ids
+from whimbrel.sim.tasks import Migration
 from whimbrel.sim.traffic import Traffic
 
 Floats = npt.NDArray[np.float64]
@@ -24,7 +25,7 @@ class Outcome:
     detections: Mapping[str, pa.Table]
     delays_s: Mapping[str, Floats]
     traffic: Traffic
-    moves: tuple[Moved, ...] = ()
+    moves: tuple[Migration, ...] = ()
     seconds: float = 0.0
     """When the last thing happened."""
     steps: int = 0
@@ -66,6 +67,27 @@ class Outcome:
             **self.traffic.summary(),
         }
         return found | dict(self.notes)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlanOutcome:
+    """What came of a plan that was carried out, beside what one process finds in the same events."""
+
+    outcome: Outcome
+    single_process: Mapping[str, pa.Table]
+    """For every delivery, what one process finds."""
+    seconds: float
+    """How long the events lasted."""
+    rejected: Mapping[str, int]
+    """Why rows of the recording are no events, and how many."""
+
+    @property
+    def is_same(self) -> bool:
+        """Whether every delivery got the detections of one process, each once."""
+        return all(
+            sorted(ids(table)) == sorted(ids(self.outcome.detections[name]))
+            for name, table in self.single_process.items()
+        )
 
 
 def _spread(values: Floats) -> dict[str, float | None]:

@@ -61,7 +61,7 @@ class Marker:
 
 
 @dataclass(slots=True)
-class Fixed:
+class FixedState:
     """The state of a task that does not change, sent ahead."""
 
     to: str
@@ -69,14 +69,14 @@ class Fixed:
 
 
 @dataclass(slots=True)
-class Ready:
+class FixedStateArrived:
     """Tells the old host of a task that the fixed state has arrived."""
 
     to: str
 
 
 @dataclass(slots=True)
-class State:
+class TaskState:
     """All that a task knows."""
 
     to: str

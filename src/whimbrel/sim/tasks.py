@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from whimbrel.model.time import BEGINNING_OF_TIME, END_OF_TIME
 from whimbrel.sim.endpoints import Endpoint
-from whimbrel.sim.hosts import Job
-from whimbrel.sim.packets import Key, Marker, Packet, Ready, Redirect, State
+from whimbrel.sim.packets import FixedStateArrived, Key, Marker, Packet, Redirect, TaskState
+from whimbrel.sim.processors import Job
 from whimbrel.sim.work import Work, events_in
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 @dataclass
-class Moved:
+class Migration:
     """A move of a task: when it was asked for, and when what happened."""
 
     task: str
@@ -52,7 +52,7 @@ class RunningTask(Endpoint):
     def __init__(self, world: World, name: str, broker: str, work: Work) -> None:
         super().__init__(world, name, broker)
         self.work = work
-        self.move: Moved | None = None
+        self.move: Migration | None = None
         self.markers: dict[Key, int] = {}
         self.told: dict[str, int] = {}
         """How far each stream has been told to be."""
@@ -63,7 +63,7 @@ class RunningTask(Endpoint):
 
     def handle(self, content: Any) -> None:
         """Do what a message asks for."""
-        if isinstance(content, Ready):
+        if isinstance(content, FixedStateArrived):
             self._redirect_inputs()
         elif isinstance(content, Marker):
             self.markers[content.key] = content.number
@@ -74,12 +74,12 @@ class RunningTask(Endpoint):
 
     def take(self, packets: list[Packet]) -> None:
         """Let the broker work on packets when it has time."""
-        host, work = self.world.hosts[self.broker], self.work.cost(packets)
-        if host.is_free:  # as `submit` would, without its cost
-            host.work += work
+        processor, work = self.world.processors[self.broker], self.work.cost(packets)
+        if processor.is_free:  # as `submit` would, without its cost
+            processor.work += work
             self._done(packets, self.complete)
         else:
-            host.submit(Job(self.name, work, partial(self._done, packets, self.complete)))
+            processor.submit(Job(self.name, work, partial(self._done, packets, self.complete)))
 
     def _done(self, packets: list[Packet], complete: int) -> None:
         """Send what comes of packets."""
@@ -156,10 +156,10 @@ class RunningTask(Endpoint):
             return
         if any(self.markers.get(key) != inlet.number for key, inlet in self.inlets.items()):
             return
-        if self.world.hosts[self.broker].has_jobs_for(self.name):
+        if self.world.processors[self.broker].has_jobs_for(self.name):
             return
         saved, size = self.work.save()
         move.stopped_s, move.state_b = self.world.clock.now, size
-        state = State(self.name, (self.work, saved, self.told), self.inlets, self.outlets)
+        state = TaskState(self.name, (self.work, saved, self.told), self.inlets, self.outlets)
         self.world.leave(self.name, self.broker, move.target)
         self.world.post(self.broker, move.target, state, size, "state")

@@ -12,7 +12,7 @@ from whimbrel.sim.messages import Message
 
 
 @dataclass(slots=True)
-class Used:
+class LinkUse:
     """What went over one link, or over all."""
 
     bytes: float = 0.0
@@ -31,7 +31,7 @@ class Used:
         self.cost += size_b * link.cost
         self.bdp += size_b * link.latency_s
 
-    def join(self, other: Used) -> None:
+    def join(self, other: LinkUse) -> None:
         """Add what went over another link."""
         for name in self.__dataclass_fields__:
             setattr(self, name, getattr(self, name) + getattr(other, name))
@@ -52,9 +52,9 @@ class Traffic:
     """All that was counted. `interval_s` is the step of the series over time."""
 
     interval_s: float = 1.0
-    parts: dict[tuple[tuple[str, str], str], Used] = field(default_factory=lambda: defaultdict(Used))
+    parts: dict[tuple[tuple[str, str], str], LinkUse] = field(default_factory=lambda: defaultdict(LinkUse))
     """By ((from, to), kind)."""
-    by_interval: dict[int, Used] = field(default_factory=lambda: defaultdict(Used))
+    by_interval: dict[int, LinkUse] = field(default_factory=lambda: defaultdict(LinkUse))
     drops: list[Drop] = field(default_factory=list)
     sent: int = 0
     arrived: int = 0
@@ -78,30 +78,30 @@ class Traffic:
             used.held += 0.0 if again else message.size_b * took_s
 
     @property
-    def whole(self) -> Used:
+    def whole(self) -> LinkUse:
         """What went over all links."""
         return self.of()
 
     @property
-    def by_link(self) -> dict[tuple[str, str], Used]:
+    def by_link(self) -> dict[tuple[str, str], LinkUse]:
         """What went over each link, by (from, to)."""
         return self._grouped(lambda ends, _: ends)
 
     @property
-    def by_kind(self) -> dict[str, Used]:
+    def by_kind(self) -> dict[str, LinkUse]:
         """What was sent of each kind."""
         return self._grouped(lambda _, kind: kind)
 
-    def of(self, *kinds: str) -> Used:
+    def of(self, *kinds: str) -> LinkUse:
         """Give what was sent of some kinds on all links; of all kinds if none is named."""
-        found = Used()
+        found = LinkUse()
         for (_, kind), used in self.parts.items():
             if not kinds or kind in kinds:
                 found.join(used)
         return found
 
-    def _grouped(self, key: Callable[[tuple[str, str], str], Any]) -> dict[Any, Used]:
-        found: dict[Any, Used] = defaultdict(Used)
+    def _grouped(self, key: Callable[[tuple[str, str], str], Any]) -> dict[Any, LinkUse]:
+        found: dict[Any, LinkUse] = defaultdict(LinkUse)
         for (ends, kind), used in self.parts.items():
             found[key(ends, kind)].join(used)
         return found

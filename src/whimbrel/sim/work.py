@@ -37,7 +37,7 @@ class StreamOutput:
 
 
 @dataclass(slots=True)
-class Found:
+class DefinitionOutput:
     """Events of a definition: for tasks with what they were made of, for consumers as detections."""
 
     carried: list[DerivedBatch]
@@ -92,14 +92,14 @@ class EngineWork:
     """What an event that it reads takes of a capacity of 1; or by stream."""
     state_b: float | None = None
     """Bytes of what it remembers when it moves; None: as large as the snapshot is."""
-    relay: FragmentSession = field(init=False)
+    fragment: FragmentSession = field(init=False)
     _events: list[pa.RecordBatch] = field(default_factory=list)
     _carried: dict[str, list[DerivedBatch]] = field(default_factory=dict)
     _born_s: float = 0.0
     _made: int = 0
 
     def __post_init__(self) -> None:
-        self.relay = FragmentSession(self.piece, coordinates=self.coordinates)
+        self.fragment = FragmentSession(self.piece, coordinates=self.coordinates)
 
     def take(self, packets: list[Packet], complete: int) -> list[StreamOutput]:
         """Process packets; the engine runs when time moves on."""
@@ -107,17 +107,19 @@ class EngineWork:
             if isinstance(packet.content, pa.RecordBatch):
                 self._events.append(packet.content)
             elif packet.content is not None:
-                content = packet.content.carried if isinstance(packet.content, Found) else packet.content
+                content = (
+                    packet.content.carried if isinstance(packet.content, DefinitionOutput) else packet.content
+                )
                 name = self.takes.get(packet.stream, packet.stream)
                 self._carried.setdefault(name, []).extend(content)
             if packet.content is not None:
                 self._born_s = max(self._born_s, packet.born_s)
-        if complete <= self.relay.watermark:
+        if complete <= self.fragment.session.watermark:
             return []
         events, carried = self._due(complete) if self.is_planned else (self._events, self._carried)
         if not self.is_planned:
             self._events, self._carried = [], {}
-        given = self.relay.take(events, carried, complete)
+        given = self.fragment.take(events, carried, complete)
         if self.is_planned:
             return list(self._joined(given.detections, given.carried, given.complete))
         return list(self._outputs(given.detections, given.carried, given.complete))
@@ -154,7 +156,7 @@ class EngineWork:
             events = [self._numbered(each) for each in carried.get(name, [])]
             rows = sum(len(each) for each in events)
             found = detections if name in self.piece.reports else None
-            content = Found(events, found) if rows else None
+            content = DefinitionOutput(events, found) if rows else None
             yield StreamOutput(name, content, self._size(name, rows, events), until, self._born_s)
 
     def _numbered(self, carried: DerivedBatch) -> DerivedBatch:
@@ -191,7 +193,7 @@ class EngineWork:
 
     def save(self) -> tuple[Any, float]:
         """Give the snapshot of the session, and what came since time last moved on."""
-        snapshot = self.relay.snapshot()
+        snapshot = self.fragment.session.snapshot()
         waiting = bytes_of(self._events) + sum(bytes_of(each) for each in self._carried.values())
         # Copies: this task may go on, and be brought back to this point later.
         carried = {name: list(each) for name, each in self._carried.items()}
@@ -213,7 +215,7 @@ class EngineWork:
         snapshot, events, carried, born_s, made_before = state
         copied = {name: list(each) for name, each in carried.items()}
         made = replace(self, _events=list(events), _carried=copied, _born_s=born_s, _made=made_before)
-        made.relay.restore(snapshot)
+        made.fragment.session.restore(snapshot)
         return made
 
 
@@ -285,7 +287,7 @@ def events_in(packets: list[Packet]) -> int:
     """Count the events in packets."""
     found = 0
     for packet in packets:
-        content = packet.content.carried if isinstance(packet.content, Found) else packet.content
+        content = packet.content.carried if isinstance(packet.content, DefinitionOutput) else packet.content
         if isinstance(content, pa.RecordBatch):
             found += content.num_rows
         elif isinstance(content, list):

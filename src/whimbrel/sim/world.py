@@ -11,12 +11,12 @@ from whimbrel.errors import NetworkError
 from whimbrel.plan.network import Network, unknown
 from whimbrel.sim.clock import Action, Clock
 from whimbrel.sim.endpoints import Endpoint, Inlet, Outlet
-from whimbrel.sim.hosts import Host, Job
 from whimbrel.sim.links import Links
 from whimbrel.sim.messages import HEADER_B, Leg, Message
-from whimbrel.sim.packets import Fixed, Key, Packet, Ready, Redirect, State
+from whimbrel.sim.packets import FixedState, FixedStateArrived, Key, Packet, Redirect, TaskState
+from whimbrel.sim.processors import Job, Processor
 from whimbrel.sim.settings import Settings
-from whimbrel.sim.tasks import Moved, RunningTask
+from whimbrel.sim.tasks import Migration, RunningTask
 from whimbrel.sim.work import Work
 
 PRIORITY = {"control": 0, "heartbeat": 1, "data": 1, "request": 1, "reply": 1, "state": 2, "fixed state": 3}
@@ -24,14 +24,14 @@ PRIORITY = {"control": 0, "heartbeat": 1, "data": 1, "request": 1, "reply": 1, "
 
 
 @dataclass
-class Coming:
+class Arriving:
     """What has arrived for someone who is not here yet."""
 
     contents: list[Any] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
-class Gone:
+class Departed:
     """Where someone went who was here."""
 
     broker: str
@@ -42,7 +42,7 @@ CHECKPOINT_S = 10.0
 
 
 @dataclass
-class Stable:
+class StableStorage:
     """What brokers wrote to stable storage, and what that was good for."""
 
     checkpoints: int = 0
@@ -77,15 +77,15 @@ class World:
             checkpoint_s = CHECKPOINT_S
         self.checkpoint_s = checkpoint_s if settings.recovers else None
         """How often tasks write their state to stable storage; None: never."""
-        self.stable = Stable()
+        self.stable = StableStorage()
         for broker in network.brokers:
             self.links.receive[broker.name] = self._receive
-        self.hosts = {broker.name: Host(self.clock, broker.capacity) for broker in network.brokers}
+        self.processors = {broker.name: Processor(self.clock, broker.capacity) for broker in network.brokers}
         self.heartbeat_us = round(settings.heartbeat_s * 1e6)
         self.where: dict[str, str] = {}
         """The broker at which everyone is, or is expected."""
-        self.moves: list[Moved] = []
-        self._stands: dict[tuple[str, str], Endpoint | Coming | Gone] = {}
+        self.moves: list[Migration] = []
+        self._stands: dict[tuple[str, str], Endpoint | Arriving | Departed] = {}
         self._inlets: dict[tuple[str, Key], Inlet] = {}
         """By (reader, stream): they go along with readers that move."""
         self._asked: dict[str, deque[str]] = defaultdict(deque)
@@ -141,23 +141,23 @@ class World:
 
     def work_at(self, broker: str, action: Action) -> None:
         """Run something at a broker after all that it has to do; while it is down, when it is back."""
-        self.hosts[broker].submit(Job("", 0.0, action))
+        self.processors[broker].submit(Job("", 0.0, action))
 
     def _receive(self, broker: str, content: Any, message: Message) -> None:
         if callable(content):
             self.work_at(broker, content)
             return
         stand = self._stands.get((content.to, broker))
-        if isinstance(content, Fixed):
-            self._stands[content.to, broker] = Coming()
-            self.post(broker, content.answer_at, Ready(content.to), 0.0, "control")
-        elif isinstance(content, State):
+        if isinstance(content, FixedState):
+            self._stands[content.to, broker] = Arriving()
+            self.post(broker, content.answer_at, FixedStateArrived(content.to), 0.0, "control")
+        elif isinstance(content, TaskState):
             self._start(content, broker)
         elif isinstance(stand, Endpoint):
             stand.handle(content)
-        elif isinstance(stand, Coming):
+        elif isinstance(stand, Arriving):
             stand.contents.append(content)
-        elif isinstance(stand, Gone):
+        elif isinstance(stand, Departed):
             leg = (stand.broker, content)
             self.links.send(Message(broker, [leg], message.size_b, message.kind, message.priority))
         else:
@@ -182,19 +182,21 @@ class World:
             target = self._asked[task.name].popleft()
             if target == task.broker:
                 continue
-            task.move = Moved(task.name, task.broker, target, self.clock.now, fixed_b=task.work.fixed_b)
+            task.move = Migration(task.name, task.broker, target, self.clock.now, fixed_b=task.work.fixed_b)
             self.moves.append(task.move)
-            self.post(task.broker, target, Fixed(task.name, task.broker), task.work.fixed_b, "fixed state")
+            self.post(
+                task.broker, target, FixedState(task.name, task.broker), task.work.fixed_b, "fixed state"
+            )
             return
 
     def leave(self, task: str, broker: str, target: str) -> None:
         """Note that a task has stopped at one broker, and goes on at another."""
-        self._stands[task, broker] = Gone(target)
+        self._stands[task, broker] = Departed(target)
         self.where[task] = target
 
-    def _start(self, state: State, broker: str) -> None:
+    def _start(self, state: TaskState, broker: str) -> None:
         coming = self._stands[state.to, broker]
-        assert isinstance(coming, Coming)
+        assert isinstance(coming, Arriving)
         work, saved, told = state.work
         restored: Work = work.moved(saved)
         task = RunningTask(self, state.to, broker, restored)
@@ -216,7 +218,7 @@ class World:
         endpoint = self.find(name)
         if endpoint.broker == broker:
             return
-        self._stands[name, endpoint.broker] = Gone(broker)
+        self._stands[name, endpoint.broker] = Departed(broker)
         endpoint.broker = broker
         self._stands[name, broker] = endpoint
         self.where[name] = broker
@@ -232,19 +234,19 @@ class World:
 
     def _change(self, broker: str, is_down: bool) -> None:
         """Let a broker fail, with the tasks at it, or come back."""
-        host = self.hosts[broker]
+        processor = self.processors[broker]
         tasks = [task for task in self.tasks() if task.broker == broker]
         if is_down:
-            host.fail()
+            processor.fail()
             for task in tasks:
                 task.forget()
             if not self.links.recovers:
-                self.stable.lost += host.forget()
+                self.stable.lost += processor.forget()
                 for forget in self._volatile[broker]:
                     forget()
         else:
             again = [Job(task.name, task.replay_work(), task.recover) for task in tasks]
-            host.restart(again if self.links.recovers else [])
+            processor.restart(again if self.links.recovers else [])
 
     def _drop(self, message: Message) -> None:
         """Let readers go on without what was dropped: after a while they take it for lost."""

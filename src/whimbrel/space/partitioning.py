@@ -1,8 +1,8 @@
-"""Dealing out events to shards so that whatever lies close together meets in one of them.
+"""Partitioning of events among shards so that whatever lies close together meets in one of them.
 
-The plane or the globe is cut into cells, and every cell belongs to a shard. An event goes to the shard of its
-own cell, its *home*, and as a copy to every other shard that has a cell within reach. So the home of an event
-knows everything that lies within reach of it.
+The plane or the globe is cut into cells, and every cell belongs to a shard. The *primary copy* of an event
+goes to the shard of its own cell, and another copy to every other shard that has a cell within reach. So the
+shard of the primary copy knows everything that lies within reach of the event.
 """
 
 from __future__ import annotations
@@ -25,22 +25,22 @@ MARGIN = 1.001
 
 @dataclass(frozen=True, slots=True)
 class PartitionedRows:
-    """Copies of events: which event, for which shard, and whether it is at home there."""
+    """Copies of events: which event, for which shard, and whether it is the primary copy there."""
 
     row: Ints
     shard: Ints
-    home: npt.NDArray[np.bool_]
+    is_primary: npt.NDArray[np.bool_]
 
 
-def deal(
+def place_copies(
     x: Floats, y: Floats, reach_m: float, shards: int, coordinates: Coordinates | None
 ) -> PartitionedRows:
-    """Deal out events at points (NaN: nowhere) to shards; every copy comes once."""
+    """Partition events at points (NaN: nowhere) among shards; every copy comes once."""
     cells = _Globe(reach_m) if coordinates is Coordinates.LONLAT else _Plane(reach_m)
     nowhere = np.isnan(x) | np.isnan(y)
     x, y = np.where(nowhere, 0.0, x), np.where(nowhere, 0.0, y)
     numbers = np.stack([cells.at(x, y), *cells.corners(x, y)])
-    numbers[:, nowhere] = 0  # what lies nowhere is near nothing: any home will do
+    numbers[:, nowhere] = 0  # what lies nowhere is near nothing: any shard will do
     of_cell = (_scrambled(numbers) % np.uint64(shards)).astype(np.int64)
     new = np.ones(of_cell.shape, np.bool_)
     for place in range(1, len(of_cell)):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 Mask = npt.NDArray[np.bool_]
 Named = Callable[[int], str]
 """Says whose place it is, for errors: the row in what was given."""
+
+Place: TypeAlias = "Circle | Box | shapely.Geometry | str | bytes"
+"""A place as people give it: a circle, a box, or a polygon as Shapely, WKT or WKB."""
 
 _POLYGON, _MULTIPOLYGON = 3, 6
 
@@ -152,7 +155,7 @@ class Polygons:
         grid.keep_polygons(numbers, self.shapes)
 
 
-def one_place(place: Any) -> PlaceSet:
+def one_place(place: Place) -> PlaceSet:
     """Read a single place: a circle, a box, a polygon as Shapely, WKT or WKB."""
     if isinstance(place, Circle):
         return Circles(np.array([place.x]), np.array([place.y]), np.array([place.radius_m]))
@@ -164,7 +167,7 @@ def one_place(place: Any) -> PlaceSet:
     return Polygons(polygons_of([place]))
 
 
-def polygons_of(shapes: Sequence[Any] | npt.NDArray[Any]) -> npt.NDArray[Any]:
+def polygons_of(shapes: Sequence[Place] | npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Read polygons from Shapely, WKT texts or WKB bytes."""
     import shapely
 

@@ -23,7 +23,7 @@ from whimbrel.model.batch import normalise
 from whimbrel.model.reading import Reading, ReadSettings, check_settings
 from whimbrel.model.schema import Coordinates, Type
 from whimbrel.space.geometry import METRES_PER_DEGREE
-from whimbrel.space.partitioning import deal
+from whimbrel.space.partitioning import place_copies
 from whimbrel.spark.contents import columns_of_equals
 from whimbrel.spark.frames import Prepared, place_of, prepare
 from whimbrel.spark.meetings import events_of_meetings, first_query, query_of_shard
@@ -31,7 +31,7 @@ from whimbrel.spark.rows import DETECTION, HIDDEN, outcome_schema
 from whimbrel.spark.settings import BatchSettings
 from whimbrel.spark.types import detection_schema, quoted
 from whimbrel.spark.warming import begin
-from whimbrel.spark.worker import HOME, IS_EVENT, SHARD, Batches, WorkerJob, run_partition
+from whimbrel.spark.worker import IS_EVENT, PRIMARY, SHARD, Batches, WorkerJob, run_partition
 
 
 class OnePartition(UserWarning):
@@ -57,7 +57,7 @@ def outcomes(query: Query, frame: DataFrame, **settings: Unpack[BatchSettings]) 
         Which column is what, in frames that name them otherwise: `{"source": "vehicle_id", "time": "ts"}`; a
         value may be an expression over columns. Usual names are known.
     partitions
-        Into how many partitions the events are dealt out; None leaves it to Spark.
+        How many partitions the events are spread over; None leaves it to Spark.
     coordinates, time_unit, time_format, day_first, time_zone, default_type
         As for `whimbrel.run`.
     """
@@ -86,14 +86,14 @@ def _run(
         given = {"coordinates": place, "reading": reading, **how}
         return _meetings_and_all_else(query, frame, prepared.sharding, partitions, given)
     begin(query, frame)  # workers that need it before it is there wait for it
-    dealt = deal_out(prepared, partitions, job)
-    sorted_ = dealt.sorted()
+    partitioned = partition_frame(prepared, partitions, job)
+    sorted_ = partitioned.sorted()
     job = replace(
         job,
         is_sorted=sorted_.is_sorted,
-        is_sharded=dealt.is_sharded,
-        by_space=dealt.by_space,
-        query_of=dealt.query_of,
+        is_sharded=partitioned.is_sharded,
+        by_space=partitioned.by_space,
+        query_of=partitioned.query_of,
     )
     schema = outcome_schema(job.attributes) if whole else detection_schema(job.attributes)
     return sorted_.frame.mapInArrow(run_partition(job), schema)
@@ -142,7 +142,7 @@ def _is_ordered(kind: sql.DataType | None, reading: Reading) -> bool:
     return isinstance(kind, sql.TimestampType | sql.TimestampNTZType)
 
 
-def deal_out(prepared: Prepared, partitions: int | None, job: WorkerJob) -> PartitionedFrame:
+def partition_frame(prepared: Prepared, partitions: int | None, job: WorkerJob) -> PartitionedFrame:
     """Put the events that a query compares into one partition."""
     frame = prepared.frame
     match prepared.sharding:
@@ -159,7 +159,7 @@ def deal_out(prepared: Prepared, partitions: int | None, job: WorkerJob) -> Part
         case BySpace(reach_m):
             if prepared.kind("geometry") is None:
                 return _by_space(prepared, partitions, reach_m, job)
-            why = "locations come as geometries, which Spark cannot deal out; give points as columns"
+            why = "locations come as geometries, which Spark cannot partition; give points as columns"
         case ByMeetings() as plan:
             if prepared.has_id:
                 return _by_meetings(prepared, partitions, plan, job)
@@ -188,7 +188,7 @@ def _by(frame: DataFrame, partitions: int | None, columns: list[Column]) -> Data
 
 
 def key_column(key: Key, prepared: Prepared) -> Column | None:
-    """Give a value that is equal wherever a key is; None if the frame has none."""
+    """Compute a value that is equal wherever a key is; None if the frame has none."""
     if key.kind == "cell":
         return _cell_column(key, prepared)
     # Without an attribute of that name, `srcid` is the source.
@@ -212,7 +212,7 @@ def _is_declared_otherwise(name: str, graph: Graph) -> bool:
 
 
 def _cell_column(key: Key, prepared: Prepared) -> Column | None:
-    """Give the row of cells an event lies in: coarser than the cell, but the same for all its events."""
+    """Tell the row of cells an event lies in: coarser than the cell, but the same for all its events."""
     y = "lat" if prepared.kind("lat") is not None else "y"
     if prepared.kind("geometry") is not None or prepared.types.get(y, Type.FLOAT) is not Type.FLOAT:
         return None
@@ -233,12 +233,12 @@ def _by_space(prepared: Prepared, partitions: int | None, reach_m: float, job: W
         [
             *prepared.frame.schema.fields,
             sql.StructField(SHARD, sql.IntegerType()),
-            sql.StructField(HOME, sql.BooleanType()),
+            sql.StructField(PRIMARY, sql.BooleanType()),
         ]
     )
     copies = prepared.frame.mapInArrow(copy_to_shards(job, reach_m, shards), schema)
-    dealt = copies.repartition(shards, fn.col(quoted(SHARD)))
-    return PartitionedFrame(prepared, dealt, is_sharded=True, by_space=True)
+    partitioned = copies.repartition(shards, fn.col(quoted(SHARD)))
+    return PartitionedFrame(prepared, partitioned, is_sharded=True, by_space=True)
 
 
 def _by_meetings(
@@ -250,10 +250,10 @@ def _by_meetings(
         first_query(job.query, plan), prepared.frame, whole=False, partitions=partitions, **job.settings
     )
     events = events_of_meetings(prepared.frame, meetings, plan, shards)
-    dealt = events.repartition(shards, fn.col(quoted(SHARD)))
+    partitioned = events.repartition(shards, fn.col(quoted(SHARD)))
     return PartitionedFrame(
         prepared,
-        dealt,
+        partitioned,
         is_sharded=True,
         query_of=lambda shard: query_of_shard(job.query, plan, shard, shards),
     )
@@ -266,7 +266,7 @@ def _meetings_and_all_else(
     partitions: int | None,
     settings: dict[str, Any],
 ) -> DataFrame:
-    """Give the detections, and the account of all events that the search for meetings gives."""
+    """Select the detections, and the account of all events that the search for meetings gives."""
     found = _run(query, frame, whole=False, partitions=partitions, **settings)
     first = _run(first_query(query, plan), frame, whole=True, partitions=partitions, **settings)
     account = first.where(fn.col("kind") != DETECTION).select(*HIDDEN)
@@ -282,21 +282,21 @@ def _default_partitions(prepared: Prepared, partitions: int | None) -> int:
 
 
 def copy_to_shards(job: WorkerJob, reach_m: float, shards: int) -> Callable[[Batches], Batches]:
-    """Give the function that adds to every event the shards it is for."""
+    """Make the function that adds to every event the shards it is for."""
 
     def run(batches: Batches) -> Batches:
         for batch in batches:
             x, y, coordinates = places(batch, job)
-            dealt = deal(x, y, reach_m, shards, coordinates)
-            copies = batch.take(pa.array(dealt.row))
-            arrays = [*copies.columns, pa.array(dealt.shard.astype(np.int32)), pa.array(dealt.home)]
-            yield pa.RecordBatch.from_arrays(arrays, names=[*copies.schema.names, SHARD, HOME])
+            placed = place_copies(x, y, reach_m, shards, coordinates)
+            copies = batch.take(pa.array(placed.row))
+            arrays = [*copies.columns, pa.array(placed.shard.astype(np.int32)), pa.array(placed.is_primary)]
+            yield pa.RecordBatch.from_arrays(arrays, names=[*copies.schema.names, SHARD, PRIMARY])
 
     return run
 
 
 def places(batch: pa.RecordBatch, job: WorkerJob) -> tuple[np.ndarray, np.ndarray, Coordinates | None]:
-    """Give the points of a batch of raw events, NaN where a row has none or is no event."""
+    """Read the points of a batch of raw events, NaN where a row has none or is no event."""
     point = ("lon", "lat") if "lon" in batch.schema.names else ("x", "y")
     plain = batch.select([name for name in point if name in batch.schema.names])
     times = pa.array(np.zeros(batch.num_rows, np.int64))
@@ -304,7 +304,7 @@ def places(batch: pa.RecordBatch, job: WorkerJob) -> tuple[np.ndarray, np.ndarra
     x, y = np.full(batch.num_rows, np.nan), np.full(batch.num_rows, np.nan)
     wanted = job.settings["coordinates"]
     asked = Coordinates(wanted) if wanted else job.query.graph.coordinates
-    normalised = normalise(probe, coordinates=asked, default_type="probe")
+    normalised = normalise(probe, coordinates=asked, reading=Reading.of(default_type="probe"))
     bad = set(normalised.rejected.column("row").to_pylist())
     good = np.array([row not in bad for row in range(batch.num_rows)]) if bad else np.ones(len(x), np.bool_)
     if "x" in normalised.events.schema.names:

@@ -1,4 +1,4 @@
-"""What a checkpoint is of: the number of shards that its state was dealt out to.
+"""What a checkpoint is of: the number of shards that its state was partitioned into.
 
 The state of each shard knows that number too, but is opened only when events come. A file in the folder of
 the checkpoint lets a stream be refused before it starts, whether there are new events or not.
@@ -30,7 +30,7 @@ def without_shards(frame: DataFrame) -> DataFrame:
 
 
 def shards_of(frame: DataFrame) -> int | None:
-    """Give the number of shards of a streaming frame; None if it does not say it."""
+    """Look up the number of shards of a streaming frame; None if it does not say it."""
     said = [field.metadata or {} for field in frame.schema.fields if field.name == "id"]
     return next((int(each[_SHARDS]) for each in said if _SHARDS in each), None)
 
@@ -91,7 +91,7 @@ class _Folder:
         return bool(self._files.exists(offsets) and len(self._files.listStatus(offsets)) > 0)
 
     def read(self, name: str) -> str | None:
-        """Give the text of a file; None if there is none."""
+        """Read the text of a file; None if there is none."""
         if not self._files.exists(self._at(name)):
             return None
         stream = self._files.open(self._at(name))

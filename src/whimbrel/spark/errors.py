@@ -63,7 +63,7 @@ def plain_error(error: BaseException) -> WhimbrelError:
 
 
 def _whole_text(error: BaseException) -> str:
-    """Give all that an exception and its causes say, the traces of Java included."""
+    """Collect all that an exception and its causes say, the traces of Java included."""
     parts: list[str] = []
     seen: set[int] = set()
     at: BaseException | None = error
@@ -225,7 +225,7 @@ _NAME = re.compile(r"^(?:Caused by: )?(?:[a-z]\w*\.)+\w*(?:Exception|Error):?\s*
 
 
 def _first_line(text: str) -> str:
-    """Give the line that says most: not the name of an exception, an error class or a code."""
+    """Find the line that says most: not the name of an exception, an error class or a code."""
     for line in text.splitlines():
         plain = _NAME.sub("", _NOISE.sub("", line)).strip(" :.;")
         if plain and not plain.startswith("at "):

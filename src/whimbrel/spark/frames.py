@@ -18,12 +18,12 @@ from whimbrel.engine.input_notes import InputNotes, types_named
 from whimbrel.engine.required_columns import RequiredColumns
 from whimbrel.errors import DataError
 from whimbrel.graph.operators import Graph
+from whimbrel.graph.operators.base import Types
 from whimbrel.graph.operators.step_pattern import walks
-from whimbrel.graph.passes import rewrite
 from whimbrel.graph.query import Query
 from whimbrel.graph.sharding import ByMeetings, BySpace, Sharding, SinglePartition, sharding
-from whimbrel.lang.outputs import Types, merged, output_types
-from whimbrel.model.batch import AS_NAMED, COORDINATES_KEY, normalise
+from whimbrel.lang.outputs import merged, output_types
+from whimbrel.model.batch import AS_NAMED, COORDINATES_KEY, Normaliser
 from whimbrel.model.columns import natural
 from whimbrel.model.faults import Faults
 from whimbrel.model.naming import PART
@@ -59,7 +59,7 @@ class Prepared:
         return "id" in self.frame.columns
 
     def kind(self, name: str) -> sql.DataType | None:
-        """Give the Spark type of a column; None if there is none."""
+        """Determine the Spark type of a column; None if there is none."""
         return next((each.dataType for each in self.frame.schema.fields if each.name == name), None)
 
 
@@ -77,14 +77,14 @@ def prepare(
     `filtered` also leaves out the rows that no part of the query reads. With a `reading`, the columns have
     their names already.
     """
-    graph = rewrite(query.graph)
+    graph = query.rewritten
     noticed = InputNotes()
     if reading is None:
         with _naming_file(frame):
             frame, reading, noticed = named(frame, query, **how)
     default_type = reading.default_type
     types = attributes_of(frame.schema)
-    dealt = _dealt(graph, frame)
+    partitioning = _sharding_of(graph, frame)
     with _naming_file(frame):
         read = _read(graph, query, frame)
         _check(frame, read, query, coordinates, reading)
@@ -102,21 +102,21 @@ def prepare(
         frame = frame if wanted is None else frame.where(wanted)
     declared = {name: kind for schema in query.schemas.values() for name, kind in schema.attributes.items()}
     attributes = merged(output_types(query, types | declared))
-    return Prepared(frame, graph, types, attributes, dealt, reading, noticed.lines())
+    return Prepared(frame, graph, types, attributes, partitioning, reading, noticed.lines())
 
 
-def _dealt(graph: Graph, frame: DataFrame) -> Sharding:
-    """Decide how events are dealt out; shapes may reach farther than places that are dealt out by."""
-    dealt = sharding(graph)
-    if isinstance(dealt, BySpace | ByMeetings) and "geometry" in frame.columns:
+def _sharding_of(graph: Graph, frame: DataFrame) -> Sharding:
+    """Decide how events are partitioned; shapes may reach farther than places that are partitioned by."""
+    chosen = sharding(graph)
+    if isinstance(chosen, BySpace | ByMeetings) and "geometry" in frame.columns:
         return SinglePartition(
             "locations in a 'geometry' column may be of any size; give points as x and y instead"
         )
-    return dealt
+    return chosen
 
 
 def place_of(frame: DataFrame, coordinates: Coordinates | str | None) -> str | None:
-    """Give the coordinates that were asked for, or else those that the files of a frame say they have."""
+    """Choose the coordinates that were asked for, or else those that the files of a frame say they have."""
     found = coordinates_said(frame.schema) if coordinates is None else Coordinates(coordinates)
     return None if found is None else found.value
 
@@ -140,7 +140,7 @@ def _of_columns(frame: DataFrame, names: list[str]) -> DataFrame:
 def named(
     frame: DataFrame, query: Query | None = None, **how: Unpack[ReadSettings]
 ) -> tuple[DataFrame, Reading, InputNotes]:
-    """Give columns the names that events have; say how the engine is to read the rows, and what was taken.
+    """Rename columns to those that events have; say how the engine is to read the rows, and what was taken.
 
     A value of `columns` is the name of a column or an expression over columns. What is not named is taken as
     everywhere else: by what the query says, and by usual names.
@@ -178,7 +178,7 @@ def notes_of(query: Query, frame: DataFrame, **how: Unpack[ReadSettings]) -> tup
 
 def _named_by(query: Query) -> frozenset[str]:
     """Name the attributes that a query reads."""
-    return frozenset(RequiredColumns(rewrite(query.graph), query.functions).atoms)
+    return frozenset(RequiredColumns(query.rewritten, query.functions).atoms)
 
 
 def _with_type(reading: Reading, query: Query, noticed: InputNotes) -> Reading:
@@ -237,17 +237,13 @@ def _check(
     reading: Reading,
 ) -> None:
     """Refuse columns that cannot make events before any job starts."""
-    normalise(
-        empty_batch(frame.drop(LINE, ATTRIBUTES), coordinates_said(frame.schema)),
-        schemas=query.schemas,
-        coordinates=Coordinates(coordinates) if coordinates else query.graph.coordinates,
-        reading=reading,
-        columns=read,
-    )
+    asked = Coordinates(coordinates) if coordinates else query.graph.coordinates
+    normaliser = Normaliser(query.schemas, asked, reading, columns=read)
+    normaliser.normalise(empty_batch(frame.drop(LINE, ATTRIBUTES), coordinates_said(frame.schema)))
 
 
 def empty_batch(frame: DataFrame, coordinates: Coordinates | None = None) -> pa.RecordBatch:
-    """Give a batch without rows that has the columns of a frame, as they were in its files if it has any."""
+    """Make a batch without rows that has the columns of a frame, as they were in its files if it has any."""
     fields = _arrow_fields(frame.schema)
     said = {COORDINATES_KEY: coordinates.value.encode()} if coordinates else None
     schema = pa.schema(fields, metadata=said)

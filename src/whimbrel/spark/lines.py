@@ -75,7 +75,7 @@ def said_arrow(kind: pa.DataType) -> dict[str, str]:
 
 
 def arrow_type_said(field: sql.StructField) -> pa.DataType | None:
-    """Give the Arrow type that a column had in its file; None if its frame does not come from files."""
+    """Determine the Arrow type that a column had in its file; None if its frame does not come from files."""
     text = (field.metadata or {}).get(_ARROW_KEY)
     return None if text is None else pa.ipc.read_schema(pa.py_buffer(b64decode(text))).types[0]
 
@@ -87,7 +87,7 @@ def is_attribute(field: sql.StructField) -> bool:
 
 
 def coordinates_said(schema: sql.StructType) -> Coordinates | None:
-    """Give the coordinates that the files of a frame say they have."""
+    """Determine the coordinates that the files of a frame say they have."""
     text = _said(schema).get(_COORDINATES_KEY)
     return None if text is None else Coordinates(text)
 
@@ -125,7 +125,7 @@ class Gate:
         self._rejected: list[pa.RecordBatch] = []
 
     def normalise(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Give the events of a batch."""
+        """Select the events of a batch."""
         session = self._session
         if LINE not in batch.schema.names:
             return session.normalise(batch).events
@@ -139,7 +139,7 @@ class Gate:
         return made.events
 
     def take_rejected(self) -> pa.Table | None:
-        """Give what was rejected since the last time."""
+        """Tell what was rejected since the last time."""
         kept, self._rejected = [batch for batch in self._rejected if batch.num_rows], []
         return pa.Table.from_batches(kept) if kept else self._session.take_rejected()
 

@@ -20,7 +20,6 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle
 
 from whimbrel.engine.session import Session
 from whimbrel.errors import DataError, QueryError, WhimbrelError
-from whimbrel.graph.passes import rewrite
 from whimbrel.graph.policies import Key
 from whimbrel.graph.query import Query
 from whimbrel.graph.sharding import AnyPartition, ByKeys, SinglePartition, sharding, sharding_words
@@ -68,7 +67,7 @@ class LiveSettings(StreamSettings, total=False):
     """The settings of `detect_live`; each may be left out."""
 
     by: str | Sequence[str] | None
-    """The attributes by which events are dealt out to the shards; see `outcomes_live`."""
+    """The attributes by which events are partitioned among the shards; see `outcomes_live`."""
 
 
 def detect_live(frame: DataFrame, control: DataFrame, **settings: Unpack[LiveSettings]) -> DataFrame:
@@ -103,9 +102,8 @@ def outcomes_live(
     lateness, shards, heartbeat, coordinates, and how events are read (columns, time_unit, ...)
         As for `whimbrel.spark.detect` on a stream.
     by
-        The attributes by which events are dealt out to the shards, for good. Queries must group by all of
-        them (or look at single events); others are refused. None puts all events into one shard, which allows
-        any query.
+        The attributes by which events are partitioned, for good. Queries must group by all of them (or look
+        at single events); others are refused. None puts all events into one shard, which allows any query.
     """
     plan = StreamPlan.of(settings, "outcomes_live")
     names = [by] if isinstance(by, str) else list(by or ())
@@ -157,7 +155,7 @@ def _orders(control: DataFrame) -> DataFrame:
 
 
 def pack_orders(shards: int) -> Callable[[Batches], Batches]:
-    """Give the function that sends every order to every shard."""
+    """Make the function that sends every order to every shard."""
 
     def run(batches: Batches) -> Batches:
         for batch in batches:
@@ -192,17 +190,17 @@ class LiveJob(StreamJob):
         return session
 
     def compiled(self, order: QueryChange) -> Query:
-        """Compile a query, and refuse it if its events are not dealt out as it needs them."""
+        """Compile a query, and refuse it if its events are not partitioned as it needs them."""
         query = compile_text(order.query or "")
-        needed = sharding(rewrite(query.graph))
+        needed = sharding(query.rewritten)
         if not self.keys or isinstance(needed, AnyPartition):
             return query
         shared = needed.keys if isinstance(needed, ByKeys) else ()
         missing = [str(key) for key in self.keys if key not in shared]
         if missing:
             raise QueryError(
-                f"the events of this stream are dealt out by {', '.join(map(str, self.keys))}, and the query "
-                f"does not group all its events by {missing[0]}",
+                f"the events of this stream are partitioned by {', '.join(map(str, self.keys))}, "
+                f"and the query does not group all its events by {missing[0]}",
                 hint="add `group by`, or start the stream with by=None",
             )
         return query

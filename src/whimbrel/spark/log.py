@@ -25,7 +25,7 @@ _current: Path | None = None
 
 
 def log_file() -> Path | None:
-    """Give the file that Spark of this process logs to; None if `local_session` did not start it."""
+    """Name the file that Spark of this process logs to; None if `local_session` did not start it."""
     return _current
 
 
@@ -71,7 +71,7 @@ def _refusal(path: Path, *, make: bool = False) -> OSError | None:
 
 
 def java_options(log: Path | None) -> str:
-    """Give the options that make a Java process write its log there."""
+    """Write the options that make a Java process write its log there."""
     target = str(log or os.devnull)
     return f'"-Dlog4j2.configurationFile={PROPERTIES.as_uri()}" "-Dwhimbrel.log={target}"'
 

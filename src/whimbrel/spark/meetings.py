@@ -1,7 +1,7 @@
 """Queries about what happens between objects: first find which events meet, then follow each meeting.
 
 `two ships within 500 m of each other, ten times in a row` compares all ships, but only those that are close;
-and what it then follows is one pair at a time. So the meetings are found with nearby events dealt out
+and what it then follows is one pair at a time. So the meetings are found with nearby events partitioned
 together; then the events that take part in any go, pair by pair, to where the whole query runs.
 """
 
@@ -18,7 +18,6 @@ from pyspark.sql import functions as fn
 from pyspark.sql import types as sql
 
 from whimbrel.graph.functions import Function
-from whimbrel.graph.passes import rewrite
 from whimbrel.graph.query import Query
 from whimbrel.graph.sharding import ByMeetings, among
 from whimbrel.model.schema import Type
@@ -31,28 +30,28 @@ MINE = "@mine"
 
 
 def first_query(query: Query, plan: ByMeetings) -> Query:
-    """Give the query that finds the meetings."""
-    return replace(query, graph=replace(rewrite(query.graph), outputs=plan.streams))
+    """Make the query that finds the meetings."""
+    return replace(query, graph=replace(query.rewritten, outputs=plan.streams))
 
 
 def query_of_shard(query: Query, plan: ByMeetings, shard: int, shards: int) -> Query:
-    """Give the whole query as one shard runs it: blind to the meetings of all others."""
+    """Make the whole query as one shard runs it: blind to the meetings of all others."""
 
     def is_mine(*keys: np.ndarray) -> np.ndarray:
         return shard_of_keys([pa.array(key, from_pandas=True) for key in keys], shards) == shard
 
     mine = Function(MINE, is_mine, Type.BOOL, vectorised=True)
-    graph = among(rewrite(query.graph), plan.streams, MINE, plan.keys)
+    graph = among(query.rewritten, plan.streams, MINE, plan.keys)
     return replace(query, graph=graph, functions={**query.functions, MINE: mine})
 
 
 def shard_of_keys(keys: list[pa.Array], shards: int) -> np.ndarray:
-    """Give the shards that meetings go to."""
+    """Select the shards that meetings go to."""
     return (hashed(keys) % np.uint64(shards)).astype(np.int64)
 
 
 def events_of_meetings(frame: DataFrame, meetings: DataFrame, plan: ByMeetings, shards: int) -> DataFrame:
-    """Give the events that take part in any meeting, once for every shard that follows one of theirs."""
+    """Select the events that take part in any meeting, once for every shard that follows one of theirs."""
     schema = sql.StructType(
         [sql.StructField("id", sql.StringType()), sql.StructField(SHARD, sql.IntegerType())]
     )

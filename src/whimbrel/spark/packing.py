@@ -25,9 +25,9 @@ from whimbrel.model.reading import Reading
 from whimbrel.model.schema import Coordinates, EventSchema
 from whimbrel.model.time import BEGINNING_OF_TIME
 from whimbrel.space import geometry
-from whimbrel.space.partitioning import deal
+from whimbrel.space.partitioning import place_copies
 from whimbrel.spark.lines import normalise_lines
-from whimbrel.spark.worker import HOME, Batches, larger, spare_modules
+from whimbrel.spark.worker import PRIMARY, Batches, larger, spare_modules
 
 PACKED = pa.schema(
     [
@@ -62,7 +62,7 @@ ROWS_OF_A_TASK = 33
 
 @dataclass(frozen=True)
 class Packing:
-    """How events are brought into the common form and dealt out: plain data that is sent to the workers."""
+    """How events are brought into the common form and partitioned: plain data that is sent to the workers."""
 
     sharding: Sharding
     shards: int
@@ -85,12 +85,13 @@ class Packing:
             coordinates=self.coordinates,
             reading=self.reading,
         )
-        ingest.columns = None if self.columns is None else set(self.columns)
+        read = None if self.columns is None else set(self.columns)
+        ingest.expect(read, (), only_these=True, exact=True)
         return ingest
 
 
 def pack_partition(packing: Packing) -> Callable[[Batches], Batches]:
-    """Give the function that packs one partition of a DataFrame of events."""
+    """Make the function that packs one partition of a DataFrame of events."""
 
     def run(batches: Batches) -> Batches:
         first = _first_number() if packing.numbered else 0
@@ -103,7 +104,7 @@ def pack_partition(packing: Packing) -> Callable[[Batches], Batches]:
 
 
 def _first_number() -> int:
-    """Give the number of the first event of a task: partitions follow each other as Spark numbers them."""
+    """Count up to the first event of a task: partitions follow each other as Spark numbers them."""
     task = TaskContext.get()
     return 0 if task is None else task.partitionId() << ROWS_OF_A_TASK
 
@@ -120,7 +121,7 @@ def pack(batch: pa.RecordBatch, packing: Packing, first: int = 0) -> pa.RecordBa
         newest = int(events.column("end").to_numpy(zero_copy_only=False).max())
         watermark = newest - packing.lateness - 1
     read = _of_types_read(events, packing.types)
-    blocks = dict(_dealt(read, packing, normalised.coordinates)) if read.num_rows else {}
+    blocks = dict(_partitioned(read, packing, normalised.coordinates)) if read.num_rows else {}
     rows = []
     for shard in range(packing.shards):
         piece = blocks.get(shard)
@@ -128,7 +129,7 @@ def pack(batch: pa.RecordBatch, packing: Packing, first: int = 0) -> pa.RecordBa
             {
                 "shard": shard,
                 "watermark": watermark,
-                "received": _at_home(piece),
+                "received": _count_primary(piece),
                 "unread": 0,
                 "events": None if piece is None else to_block(piece),
                 "rejected": None,
@@ -160,24 +161,24 @@ def to_packed(rows: Sequence[Mapping[str, Any]]) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist(list(rows), schema=PACKED)
 
 
-def _at_home(events: pa.RecordBatch | None) -> int:
+def _count_primary(events: pa.RecordBatch | None) -> int:
     """Count events; a copy for a neighbouring shard does not count."""
     if events is None:
         return 0
-    if HOME not in events.schema.names:
+    if PRIMARY not in events.schema.names:
         return int(events.num_rows)
-    return int(np.count_nonzero(events.column(HOME).to_numpy(zero_copy_only=False)))
+    return int(np.count_nonzero(events.column(PRIMARY).to_numpy(zero_copy_only=False)))
 
 
-def _dealt(
+def _partitioned(
     events: pa.RecordBatch, packing: Packing, coordinates: Coordinates | None
 ) -> Iterator[tuple[int, pa.RecordBatch]]:
     """Part events by shard, those of a shard staying in their order."""
     if isinstance(packing.sharding, BySpace):
         x, y = centres(events, coordinates)
-        dealt = deal(x, y, packing.sharding.reach_m, packing.shards, coordinates)
-        events = events.take(pa.array(dealt.row)).append_column(HOME, pa.array(dealt.home))
-        numbers = dealt.shard
+        placed = place_copies(x, y, packing.sharding.reach_m, packing.shards, coordinates)
+        events = events.take(pa.array(placed.row)).append_column(PRIMARY, pa.array(placed.is_primary))
+        numbers = placed.shard
     else:
         numbers = shard_numbers(events, packing.sharding, packing.shards, coordinates)
     if packing.shards == 1:
@@ -195,7 +196,7 @@ def _dealt(
 def shard_numbers(
     events: pa.RecordBatch, sharding: Sharding, shards: int, coordinates: Coordinates | None
 ) -> np.ndarray:
-    """Give every event the number of its shard: the same for all events that belong together."""
+    """Assign every event to its shard: the same for all events that belong together."""
     if shards == 1 or isinstance(sharding, SinglePartition):
         return np.zeros(events.num_rows, np.int64)
     if isinstance(sharding, ByKeys):
@@ -264,7 +265,7 @@ def _value_hashes(column: pa.Array) -> np.ndarray:
 
 
 def centres(events: pa.RecordBatch, coordinates: Coordinates | None) -> tuple[np.ndarray, np.ndarray]:
-    """Give the centres of the locations of events in the common form, NaN for those without one."""
+    """Compute the centres of the locations of events in the common form, NaN for those without one."""
     x, y = (_floats(events, name) for name in ("x", "y"))
     if "geometry" in events.schema.names:
         middle = geometry.centres(events.column("geometry").to_numpy(zero_copy_only=False), coordinates)

@@ -70,7 +70,7 @@ def read_plain(
 
 
 def _common_schema(paths: Sequence[Path]) -> pa.Schema | None:
-    """Give the columns that all files have, if Spark can read them."""
+    """List the columns that all files have, if Spark can read them."""
     found: pa.Schema | None = None
     for path in paths:
         metadata = pq.read_metadata(path)
@@ -143,5 +143,5 @@ def _lines() -> Column:
 
 
 def _address(path: Path) -> str:
-    """Give a path as Spark takes it: characters that would be a pattern stand for themselves."""
+    """Write a path as Spark takes it: characters that would be a pattern stand for themselves."""
     return "".join(f"\\{letter}" if letter in "*?[]{}\\" else letter for letter in str(path))

@@ -24,14 +24,14 @@ from pyspark.sql.streaming.stateful_processor import (
 from whimbrel import logs
 from whimbrel.engine.report import together
 from whimbrel.engine.session import Session
+from whimbrel.graph.operators.base import Types
 from whimbrel.graph.query import Query
-from whimbrel.lang.outputs import Types
 from whimbrel.model.schema import Coordinates
 from whimbrel.model.time import format_duration, format_instant
 from whimbrel.spark.checkpoints import other_shards
 from whimbrel.spark.packing import blocks_to_batches, from_block, to_block
 from whimbrel.spark.rows import OutcomeRows, counts_since
-from whimbrel.spark.worker import HOME, spare_modules
+from whimbrel.spark.worker import PRIMARY, spare_modules
 
 ANSWER = sql.StructType([sql.StructField("block", sql.BinaryType())])
 """What a shard gives for a micro-batch: outcomes as Arrow blocks."""
@@ -72,7 +72,7 @@ class StreamJob:
             self.query,
             lateness=self.lateness,
             follows_events=False,
-            owned=HOME if self.by_space else None,
+            owned=PRIMARY if self.by_space else None,
             coordinates=self.coordinates,
         )
 
@@ -202,7 +202,7 @@ class ShardProcessor(StatefulProcessor):
             )  # fmt: skip
 
     def _written(self, found: pa.Table) -> pa.Table:
-        """Give detections the columns that the job has for them."""
+        """Bring detections to the columns that the job has for them."""
         return found
 
 
@@ -212,7 +212,7 @@ def _moment(session: Session) -> str:
 
 
 def value_of(state: ValueState) -> Any:
-    """Give the one value of a state that was written before."""
+    """Read the one value of a state that was written before."""
     row = state.get()
     assert row is not None, "the state has lost a value"
     return row[0]

@@ -75,7 +75,7 @@ def _readable(event_type: str, types: Types, schemas: Mapping[str, EventSchema])
 
 
 def _all_of(condition: Expr | None, types: Types) -> Column | None:
-    """Give a test that every event which fits passes; None if there is none."""
+    """Build a test that every event which fits passes; None if there is none."""
     tests = [test for part in conjuncts(condition) if (test := _test(part, types)) is not None]
     return reduce(and_, tests) if tests else None
 

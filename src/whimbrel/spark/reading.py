@@ -127,20 +127,20 @@ def look_at_files(paths: Sequence[Path], format: str | None) -> tuple[CommonColu
 
 
 def _look(part: FilePart) -> pa.Schema:
-    """Give the columns of a file as its reader gives them out."""
+    """Read the columns of a file as its reader has them."""
     for piece in part.pieces():
         return piece.batch.schema
     return pa.schema([])
 
 
 def _header(part: FilePart) -> pa.Schema:
-    """Give the columns that a file without rows names: all of them texts, as far as anybody knows."""
+    """List the columns that a file without rows names: all of them texts, as far as anybody knows."""
     names = part.file.columns() if isinstance(part.file, CsvFile) else []
     return pa.schema([(name, pa.string()) for name in names])
 
 
 def _coordinates(parts: Sequence[FilePart], seen: Sequence[pa.Schema]) -> str | None:
-    """Give the coordinates that files say they have, which must be the same."""
+    """Determine the coordinates that files say they have, which must be the same."""
     found: str | None = None
     for part, schema in zip(parts, seen, strict=True):
         said = (schema.metadata or {}).get(COORDINATES_KEY, b"none").decode(errors="replace")
@@ -167,7 +167,7 @@ def _reading(parts: Sequence[FilePart], target: CommonColumns) -> Callable[[Batc
 
 
 def rows_of(piece: ReadBatch, target: CommonColumns, file: str) -> Iterator[pa.RecordBatch]:
-    """Give what a piece of a file holds as rows of a frame, lines that are none included."""
+    """Turn what a piece of a file holds into rows of a frame, lines that are none included."""
     rows, refused = target.convert(piece)
     if rows.num_rows:
         yield rows.append_column(LINE, lines_of_rows(file, _numbers(piece, refused)))
@@ -229,7 +229,7 @@ class CommonColumns:
         return cls(kinds, {name: were.get(name, kinds[name]) for name in kinds})
 
     def spark_schema(self, line: sql.StructField) -> sql.StructType:
-        """Give the same columns as Spark has them, with the hidden one."""
+        """Describe the same columns as Spark has them, with the hidden one."""
         fields = [
             sql.StructField(name, spark_type(kind), metadata=said_arrow(self.were[name]))
             for name, kind in self.columns.items()
@@ -237,7 +237,7 @@ class CommonColumns:
         return sql.StructType([*fields, line])
 
     def convert(self, piece: ReadBatch) -> tuple[pa.RecordBatch, pa.RecordBatch | None]:
-        """Give the rows of a piece in these columns, and the rows that do not fit (by position)."""
+        """Convert a piece to these columns; return the rows, and those that do not fit (by position)."""
         batch, faults = piece.batch, Faults(piece.batch.num_rows)
         times = TimeReading(_unit(batch.schema))
         columns = [
@@ -253,7 +253,7 @@ class CommonColumns:
 
 
 def spark_type(kind: pa.DataType) -> sql.DataType:
-    """Give Spark's name for a type of a target."""
+    """Look up Spark's name for a type of a target."""
     known: dict[pa.DataType, sql.DataType] = {
         pa.bool_(): sql.BooleanType(),
         pa.int64(): sql.LongType(),
@@ -272,7 +272,7 @@ def _check_twice(schema: pa.Schema) -> None:
 
 
 def _unit(schema: pa.Schema) -> str | None:
-    """Give the unit of whole numbers in the time columns, if the file says it."""
+    """Determine the unit of whole numbers in the time columns, if the file says it."""
     said = (schema.metadata or {}).get(TIME_UNIT_KEY, b"").decode(errors="replace")
     return said if said in TIME_UNITS else None
 

@@ -68,7 +68,7 @@ def _entry(
 
 
 def _value(event: str | None) -> object:
-    """Give an event as what it is; a line of a file that could not be read stays its text."""
+    """Rebuild an event as what it is; a line of a file that could not be read stays its text."""
     try:
         return json.loads(event) if event else None
     except ValueError:
@@ -76,12 +76,12 @@ def _value(event: str | None) -> object:
 
 
 def detections_of(frame: DataFrame) -> DataFrame:
-    """Give the detections of a frame of outcomes."""
+    """Select the detections of a frame of outcomes."""
     names = [name for name in frame.columns if name not in HIDDEN]
     return frame.where(fn.col("kind") == DETECTION).select(*(fn.col(quoted(name)) for name in names))
 
 
 def set_aside_of(frame: DataFrame) -> DataFrame:
-    """Give the events of a frame of outcomes that were not processed."""
+    """Select the events of a frame of outcomes that were not processed."""
     others = ~fn.col("kind").isin(DETECTION, PROGRESS)
     return frame.where(others).select("kind", "event", "reason", "@line")

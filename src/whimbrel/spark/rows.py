@@ -14,7 +14,7 @@ from pyspark.sql import types as sql
 from whimbrel.engine.ingest import Counts
 from whimbrel.engine.session import Session
 from whimbrel.engine.values import decoded
-from whimbrel.lang.outputs import Types
+from whimbrel.graph.operators.base import Types
 from whimbrel.model.time import format_instant
 from whimbrel.spark.types import arrow_schema, detection_schema
 
@@ -34,7 +34,7 @@ _PROGRESS = pa.struct([(name, pa.int64()) for name in PROGRESS_COLUMNS])
 
 
 def outcome_schema(attributes: Types) -> sql.StructType:
-    """Give the columns of outcomes: `kind`, those of detections, `event`, `reason`, `@line`, `progress`."""
+    """List the columns of outcomes: `kind`, those of detections, `event`, `reason`, `@line`, `progress`."""
     place = sql.StructType(
         [sql.StructField("file", sql.StringType()), sql.StructField("row", sql.LongType())]
     )
@@ -130,7 +130,7 @@ def _cast(column: pa.Array, kind: pa.DataType) -> pa.Array:
 
 
 def counts_since(now: Counts, before: Counts) -> dict[str, int]:
-    """Give what has changed in the counts of a session."""
+    """Tell what has changed in the counts of a session."""
     return {name: getattr(now, name) - getattr(before, name) for name in COUNTED}
 
 

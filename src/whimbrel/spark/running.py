@@ -116,7 +116,7 @@ def _write_rejected(refused: pa.Table, writer: RejectedWriter, named: Callable[[
 
 
 def _naming(frame: DataFrame) -> Callable[[str], str]:
-    """Give the function that names a file as the user does: by its way from here, if the first one is."""
+    """Make the function that names a file as the user does: by its way from here, if the first one is."""
     is_relative = not Path(file_said(frame.schema) or "/").is_absolute()
 
     def named(file: str) -> str:

@@ -16,6 +16,8 @@ from whimbrel.errors import SparkError
 from whimbrel.spark.errors import plain_errors
 from whimbrel.spark.log import java_options, open_log, send_python_log, standard_error_to
 
+__all__ = ["JAVA_OPTIONS", "LOOPBACK", "OLDEST_JAVA", "ROCKSDB", "SparkSession", "java", "local_session"]
+
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 """The state store that stateful Python on Spark needs."""
 
@@ -31,7 +33,7 @@ def local_session(
     settings: dict[str, str] | None = None,
     log: str | PathLike[str] | None = None,
 ) -> SparkSession:
-    """Give a Spark session that runs in this process, or the one that is active already.
+    """Start a Spark session that runs in this process, or the one that is active already.
 
     Workers use the Python that runs now, so they find Whimbrel where it was found here. Times are UTC, names
     of columns are taken as they are written, what Spark has to say goes to a log file and not to standard
@@ -89,7 +91,7 @@ def _settings() -> dict[str, str]:
 
 
 def java() -> str | None:
-    """Give the path of the Java that Spark would use, or None if there is none."""
+    """Find the path of the Java that Spark would use, or None if there is none."""
     home = os.environ.get("JAVA_HOME")
     if home:
         found = Path(home) / "bin" / "java"

@@ -15,7 +15,7 @@ class BatchSettings(ReadSettings, total=False):
     """The settings of detection in a static DataFrame; each may be left out."""
 
     partitions: int | None
-    """Into how many partitions the events are dealt out; None leaves it to Spark."""
+    """How many partitions the events are spread over; None leaves it to Spark."""
     coordinates: Coordinates | str | None
     """As for `whimbrel.run`."""
     reading: Reading | None
@@ -28,7 +28,7 @@ class StreamSettings(ReadSettings, total=False):
     lateness: timedelta | str | int
     """How long to wait for events that are out of order. Events that come later are set aside."""
     shards: int | None
-    """Into how many parts the events and the state are dealt out, for good: a query that has state can only
+    """Into how many parts the events and the state are partitioned, for good: a query that has state can only
     go on with the same number. Several for each core of the cluster is right."""
     heartbeat: timedelta | str | int | None
     """Let time follow the clock on the wall, this far behind, so that absences are noticed and windows close

@@ -1,8 +1,8 @@
 """A changed query beside the live one on a stream: what it finds otherwise, told while the stream runs.
 
 Events are brought into the common form once for each query, because each may declare them differently, and
-dealt out in a way that suits both. A shard runs both engines and compares what they find: detections that are
-the same finding rest on the same events, and so come up in the same shard.
+partitioned in a way that suits both. A shard runs both engines and compares what they find: detections
+that are the same finding rest on the same events, and so come up in the same shard.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from whimbrel.spark.rows import OutcomeRows
 from whimbrel.spark.settings import StreamPlan, StreamSettings
 from whimbrel.spark.stream import default_shards, heartbeats, run_packed, types_read
 from whimbrel.spark.types import quoted
-from whimbrel.spark.worker import HOME, Batches, larger
+from whimbrel.spark.worker import PRIMARY, Batches, larger
 
 DIFFERENCE = "difference"
 """The kind of a row that says what the candidate finds otherwise: the change in `reason`, all in `event`."""
@@ -97,8 +97,8 @@ def outcomes_shadow(
     live, candidate
         The query that is relied on, and the one that might replace it; see `whimbrel.Shadow`.
     lateness, shards, heartbeat, coordinates, and how events are read (columns, time_unit, ...)
-        As for `whimbrel.spark.detect` on a stream. Events are dealt out in a way that suits both queries: to
-        one shard, if there is no other.
+        As for `whimbrel.spark.detect` on a stream. Events are partitioned in a way that suits both queries:
+        into one shard, if there is no other.
     """
     if not frame.isStreaming:
         raise DataError("this frame is static; over history, whimbrel.backtest compares two queries")
@@ -110,11 +110,11 @@ def outcomes_shadow(
         prepare(query, frame, coordinates=said and said.value, filtered=False, reading=reading)
         for query in (live, candidate)
     ]
-    dealt = suits_both(prepared[0].sharding, prepared[1].sharding)
-    count = _shards(frame, dealt, plan.shards)
+    chosen = suits_both(prepared[0].sharding, prepared[1].sharding)
+    count = _shards(frame, chosen, plan.shards)
     packings = [
         Packing(
-            dealt,
+            chosen,
             count,
             plan.lateness,
             schemas=query.schemas,
@@ -131,7 +131,7 @@ def outcomes_shadow(
         prepared[0].attributes,
         plan.lateness,
         count,
-        by_space=isinstance(dealt, BySpace),
+        by_space=isinstance(chosen, BySpace),
         coordinates=live.graph.coordinates or place,
         candidate=candidate,
     )
@@ -142,17 +142,17 @@ def outcomes_shadow(
     return run_packed(packed, job, ShadowProcessor(job))
 
 
-def _shards(frame: DataFrame, dealt: Sharding, shards: int | None) -> int:
-    if not isinstance(dealt, SinglePartition):
+def _shards(frame: DataFrame, chosen: Sharding, shards: int | None) -> int:
+    if not isinstance(chosen, SinglePartition):
         return default_shards(frame, shards)
     if shards != 1:
-        words = f"all events go to one shard, so that one core does all the work: {dealt.why}"
+        words = f"all events go to one shard, so that one core does all the work: {chosen.why}"
         warnings.warn(words, OnePartition, stacklevel=4)
     return 1
 
 
 def suits_both(one: Sharding, other: Sharding) -> Sharding:
-    """Give a way of dealing out events that is right for two queries.
+    """Choose a way of partitioning events that is right for two queries.
 
     >>> from whimbrel.graph.sharding import SOURCE
     >>> str(suits_both(ByKeys((SOURCE,)), AnyPartition()))
@@ -167,14 +167,14 @@ def suits_both(one: Sharding, other: Sharding) -> Sharding:
         return ByKeys(keys) if keys else SinglePartition("the two queries group by different things")
     if isinstance(one, BySpace) and isinstance(other, BySpace):
         return BySpace(max(one.reach_m, other.reach_m))
-    return SinglePartition("the two queries need their events dealt out in different ways")
+    return SinglePartition("the two queries need their events partitioned in different ways")
 
 
-def _followed(dealt: Sharding) -> Sharding:
+def _followed(chosen: Sharding) -> Sharding:
     """On a stream, meetings are followed in one place."""
-    if isinstance(dealt, ByMeetings):
-        return SinglePartition(f"what {', '.join(dealt.streams)} finds is followed in one place on a stream")
-    return dealt
+    if isinstance(chosen, ByMeetings):
+        return SinglePartition(f"what {', '.join(chosen.streams)} finds is followed in one place on a stream")
+    return chosen
 
 
 def _columns_read(prepared: Prepared, query: Query) -> frozenset[str] | None:
@@ -183,13 +183,13 @@ def _columns_read(prepared: Prepared, query: Query) -> frozenset[str] | None:
 
 
 def _of_both(frame: DataFrame, prepared: list[Prepared]) -> DataFrame:
-    """Give the columns that either query reads, and where events have no ids, what tells them apart."""
+    """List the columns that either query reads, and where events have no ids, what tells them apart."""
     names = dict.fromkeys(name for each in prepared for name in each.frame.columns)
     return frame.select([fn.col(quoted(name)) for name in names])
 
 
 def pack_for_both(live: Packing, candidate: Packing) -> Callable[[Batches], Batches]:
-    """Give the function that packs one partition of events for each query."""
+    """Make the function that packs one partition of events for each query."""
 
     def run(batches: Batches) -> Batches:
         for batch in larger(batches, ROWS_AT_ONCE):
@@ -232,7 +232,7 @@ class ShadowJob(StreamJob):
             self.candidate,
             lateness=self.lateness,
             follows_events=False,
-            owned=HOME if self.by_space else None,
+            owned=PRIMARY if self.by_space else None,
             coordinates=self.coordinates,
         )
         return cast("Session", ShadowedSession(Shadow(super().session(), theirs)))
@@ -260,7 +260,7 @@ class ShadowedSession:
         return found
 
     def snapshot(self) -> bytes:
-        """Give the state of both."""
+        """Save the state of both."""
         return self.shadow.snapshot()
 
     def restore(self, snapshot: bytes) -> None:

@@ -66,7 +66,7 @@ def read_store(
     until: Moment | None = None,
     format: str = "parquet",  # noqa: A002 - the name that users of every reader know
 ) -> DataFrame:
-    """Give the events of a store as a DataFrame, without those that the query cannot use.
+    """Read the events of a store as a DataFrame, without those that the query cannot use.
 
     The frame is of the files that the store has now; what is appended later is not in it. It has the columns
     of events, the attributes that the query needs (all, without a query), and `day` and `cell`. Which files
@@ -107,7 +107,7 @@ def _spark_type(arrow: pa.DataType) -> T.DataType:
 
 
 def _partitions(selection: ScanSelection) -> Column:
-    """Give the test of the folders: the days, and the cells where the query names a place."""
+    """Build the test of the folders: the days, and the cells where the query names a place."""
     days = sorted({file.day for file in selection.files})
     test = fn.col("day").between(fn.lit(days[0]).cast("date"), fn.lit(days[-1]).cast("date"))
     cells = sorted({file.cell for file in selection.files})
@@ -116,7 +116,7 @@ def _partitions(selection: ScanSelection) -> Column:
 
 
 def _rows(alternatives: tuple[Bounds, ...], coordinates: Coordinates | None) -> Column:
-    """Give the test of single events; polygons pass wherever they lie, as their centre is not in the file."""
+    """Build the test of single events; polygons pass wherever they lie, their centre is not in the file."""
     return reduce(lambda one, other: one | other, [_row(bounds, coordinates) for bounds in alternatives])
 
 
@@ -159,7 +159,7 @@ def write_store(
 
     Every task of the frame writes files of its own for the days and cells of its rows, so a frame of few
     partitions makes few files; `Store.compact` joins them later. Rows without an `id` get the ones that
-    detection would make; they are dealt out anew for that, so that equal ones can be numbered.
+    detection would make; they are partitioned anew for that, so that equal ones can be numbered.
 
     Parameters
     ----------
@@ -208,7 +208,7 @@ def write_store(
 def batch_writer(
     root: str | PathLike[str], name: str = "stream", **settings: Any
 ) -> Callable[[DataFrame, int], None]:
-    """Give the function that a stream needs to write its micro-batches to a store.
+    """Make the function that a stream needs to write its micro-batches to a store.
 
     A micro-batch that Spark repeats after a failure takes the place of its first try. Every stream that
     writes to the store needs a `name` of its own. The settings are those of `write_store`.
@@ -314,7 +314,7 @@ def _read_delta(
 
 
 def _days(asked: Bounds) -> Column:
-    """Give the test of the day that a stretch of time stands for."""
+    """Build the test of the day that a stretch of time stands for."""
     first, last = asked.end
     tests = []
     if first > BEGINNING_OF_TIME:

@@ -100,7 +100,7 @@ def run_packed(packed: DataFrame, job: StreamJob, processor: ShardProcessor) -> 
 
 
 def heartbeats(frame: DataFrame, behind: int, shards: int) -> DataFrame:
-    """Give the time on the wall once a second, as packed rows without events."""
+    """Send the time on the wall once a second, as packed rows without events."""
     ticks = frame.sparkSession.readStream.format("rate").option("rowsPerSecond", 1).load()
     watermark = fn.unix_micros(fn.col("timestamp")) - fn.lit(behind)
     shard = fn.explode(fn.sequence(fn.lit(0), fn.lit(shards - 1))).alias("shard")
@@ -131,7 +131,7 @@ def _shards(prepared: Prepared, shards: int | None) -> int:
 
 
 def _why_one(prepared: Prepared) -> str | None:
-    """Say why events cannot be dealt out, if that is so."""
+    """Say why events cannot be partitioned, if that is so."""
     match prepared.sharding:
         case SinglePartition(why):
             return why
@@ -148,7 +148,7 @@ def _has_key(key: Key, prepared: Prepared) -> bool:
 
 
 def default_shards(frame: DataFrame, shards: int | None) -> int:
-    """Give the number of shards: what was asked for, or a few for each partition of Spark's."""
+    """Look up the number of shards: what was asked for, or a few for each partition of Spark's."""
     if shards is not None:
         return shards
     partitions = int(frame.sparkSession.conf.get("spark.sql.shuffle.partitions") or 8)

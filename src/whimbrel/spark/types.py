@@ -8,7 +8,7 @@ import pyarrow as pa
 from pyspark.sql import types as sql
 
 from whimbrel.engine.content_hashes import ATTRIBUTES
-from whimbrel.lang.outputs import Types
+from whimbrel.graph.operators.base import Types
 from whimbrel.model.schema import RESERVED_COLUMNS, Type
 
 _SPARK: dict[Type, sql.DataType] = {
@@ -46,19 +46,19 @@ def quoted(name: str) -> str:
 
 
 def type_of(kind: sql.DataType) -> Type | None:
-    """Give the type that an attribute of a Spark type has; None if events cannot have such an attribute."""
+    """Determine the type of an attribute of a Spark type; None if events cannot have such an attribute."""
     return next((mine for theirs, mine in _WHIMBREL if isinstance(kind, theirs)), None)
 
 
 def attributes_of(schema: sql.StructType) -> dict[str, Type]:
-    """Give the attributes among the columns of a frame of events."""
+    """List the attributes among the columns of a frame of events."""
     others = RESERVED_COLUMNS | {ATTRIBUTES}
     kinds = {field.name: type_of(field.dataType) for field in schema.fields if field.name not in others}
     return {name: kind for name, kind in kinds.items() if kind is not None}
 
 
 def detection_schema(attributes: Types) -> sql.StructType:
-    """Give the columns of a frame of detections."""
+    """List the columns of a frame of detections."""
     fields = [
         sql.StructField("id", sql.StringType()),
         sql.StructField("type", sql.StringType()),
@@ -72,7 +72,7 @@ def detection_schema(attributes: Types) -> sql.StructType:
 
 
 def arrow_schema(attributes: Types) -> pa.Schema:
-    """Give the same columns as Arrow has them."""
+    """Describe the same columns as Arrow has them."""
     fields = [
         pa.field("id", pa.string()),
         pa.field("type", pa.string()),

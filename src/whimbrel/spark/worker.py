@@ -18,15 +18,15 @@ from pyspark import TaskContext
 from whimbrel import logs
 from whimbrel.engine.ingest import Counts
 from whimbrel.engine.session import SLICE, Session, run_bounded
+from whimbrel.graph.operators.base import Types
 from whimbrel.graph.query import Query
-from whimbrel.lang.outputs import Types
 from whimbrel.model.time import BEGINNING_OF_TIME, END_OF_TIME
 from whimbrel.spark.lines import Gate
 from whimbrel.spark.rows import OutcomeRows, counts_since
 
-SHARD, HOME = "@shard", "@home"
-"""Columns added where nearby events are dealt out together: the shard that a copy of an event is for, and
-whether the event itself lies in it."""
+SHARD, PRIMARY = "@shard", "@primary"
+"""Columns added where nearby events are partitioned together: the shard that a copy of an event is for, and
+whether it is the primary copy, in the shard that the event itself lies in."""
 
 IS_EVENT = "@is_event"
 """The column that tells events from a row that is there so that a worker starts."""
@@ -64,13 +64,13 @@ class WorkerJob:
     def session(self, shard: int) -> Session:
         """Open a session for one shard."""
         query = self.query if self.query_of is None else self.query_of(shard)
-        session = Session(query, lateness=None, owned=HOME if self.by_space else None, **self.settings)
+        session = Session(query, lateness=None, owned=PRIMARY if self.by_space else None, **self.settings)
         session.reads_once = True
         return session
 
 
 def run_partition(job: WorkerJob) -> Callable[[Batches], Batches]:
-    """Give the function that detects in one partition of a DataFrame."""
+    """Make the function that detects in one partition of a DataFrame."""
 
     def run(batches: Batches) -> Batches:
         logs.follow(job.log_level)

@@ -17,7 +17,6 @@ import pyarrow.compute as pc
 from whimbrel.graph.clauses import Comparison, InRegion, read_clause
 from whimbrel.graph.expressions import Binary, Call, Expr, Literal, Unary
 from whimbrel.graph.operators import ANY, Filter, Graph, Source
-from whimbrel.graph.passes import rewrite
 from whimbrel.graph.query import Query
 from whimbrel.graph.scope import selection
 from whimbrel.model.columns import INSTANT
@@ -58,7 +57,7 @@ class Bounds:
         return nothing or self.start[0] > self.start[1] or self.end[0] > self.end[1] or x0 > x1 or y0 > y1
 
     def both(self, other: Bounds) -> Bounds:
-        """Give the bounds of what lies in this and in the other."""
+        """Bound what lies in this and in the other."""
         types = self.types if other.types is None else other.types
         if self.types is not None and other.types is not None:
             types = self.types & other.types
@@ -67,7 +66,7 @@ class Bounds:
         return Bounds(types, _common(self.start, other.start), _common(self.end, other.end), box)
 
     def either(self, other: Bounds) -> Bounds:
-        """Give bounds around what lies in this or in the other."""
+        """Bound what lies in this or in the other."""
         if self.is_empty or other.is_empty:
             return other if self.is_empty else self
         types = None if self.types is None or other.types is None else self.types | other.types
@@ -88,7 +87,7 @@ class Bounds:
         return file.box is not None and _overlap(self.box, file.box)
 
     def expression(self, coordinates: Coordinates | None) -> pc.Expression | None:
-        """Give the test for the rows of a file; None where every row passes.
+        """Build the test for the rows of a file; None where every row passes.
 
         Polygons pass wherever they lie: their centre is not in the file.
         """
@@ -147,7 +146,7 @@ def _in_box(box: Box, coordinates: Coordinates | None) -> pc.Expression:
 
 
 def location_names(coordinates: Coordinates | None) -> tuple[str, str]:
-    """Give the names that points have in the files: those that say which coordinates they are in."""
+    """List the names that points have in the files: those that say which coordinates they are in."""
     return ("lon", "lat") if coordinates is Coordinates.LONLAT else ("x", "y")
 
 
@@ -163,7 +162,7 @@ def simplified(alternatives: Iterable[Bounds]) -> tuple[Bounds, ...]:
 
 
 def any_of(alternatives: Sequence[Bounds], coordinates: Coordinates | None) -> pc.Expression | None:
-    """Give the test for rows that lie in any of several bounds; None where every row passes."""
+    """Build the test for rows that lie in any of several bounds; None where every row passes."""
     tests = [bounds.expression(coordinates) for bounds in alternatives]
     if not tests or any(test is None for test in tests):
         return None
@@ -174,14 +173,14 @@ def any_of(alternatives: Sequence[Bounds], coordinates: Coordinates | None) -> p
 
 
 def bounds_of(query: Query, attributes: Collection[str] = ()) -> tuple[Bounds, ...]:
-    """Give the alternatives, one of which every event that the query can use lies in.
+    """List the alternatives, one of which every event that the query can use lies in.
 
     Parameters
     ----------
     attributes
         The attributes that events have. One of the name `timestamp` hides the time of the event.
     """
-    graph = rewrite(query.graph)
+    graph = query.rewritten
     hidden = {*attributes, *(name for schema in query.schemas.values() for name in schema.attributes)}
     reader = _Reader(frozenset(hidden & {"timestamp"}), graph.coordinates)
     found = []
@@ -238,7 +237,7 @@ class _Reader:
 
 
 def box_of(region: str | bytes, coordinates: Coordinates | None = None) -> Box:
-    """Give the box around a region; that of a circle in unknown coordinates is everywhere."""
+    """Determine the box around a region; that of a circle in unknown coordinates is everywhere."""
     circle = as_circle(region)
     if circle is not None:
         return EVERYWHERE if coordinates is None else _box_of_circle(circle, coordinates)

@@ -39,11 +39,11 @@ class CellGrid:
 
     @staticmethod
     def of(cell_m: float, coordinates: Coordinates | None) -> CellGrid:
-        """Give the grid whose cells are `cell_m` metres wide (for degrees: along a meridian)."""
+        """Make the grid whose cells are `cell_m` metres wide (for degrees: along a meridian)."""
         return CellGrid(cell_m / METRES_PER_DEGREE if coordinates is Coordinates.LONLAT else cell_m)
 
     def places(self, values: FloatArray) -> Int64Array:
-        """Give the number of the column or row of cells that each coordinate lies in."""
+        """Find the column or row of cells that each coordinate lies in."""
         numbers = np.clip(np.floor(values / self.step), -FARTHEST, FARTHEST)
         return np.where(np.isnan(numbers), 0, numbers).astype(np.int64)
 
@@ -67,19 +67,19 @@ def day_name(number: int) -> str:
 
 
 def day_number(name: str) -> int:
-    """Give the number of a day from its name."""
+    """Count the days from 1970-01-01 to a day."""
     return (date.fromisoformat(name) - _EPOCH).days
 
 
 def first_whole_day(moment: date | datetime | str | int) -> int:
-    """Give the number of the first day that does not lie wholly before `moment`."""
+    """Find the first day that does not lie wholly before `moment`."""
     if isinstance(moment, date) and not isinstance(moment, datetime):
         return (moment - _EPOCH).days
     return instant(moment) // DAY
 
 
 def today(now: datetime | None) -> int:
-    """Give the number of the current day (UTC), or of the day of `now`."""
+    """Find the current day (UTC), or of the day of `now`."""
     moment = datetime.now(UTC) if now is None else now
     if moment.tzinfo is None:
         raise DataError(f"{moment!r} has no time zone; use datetime(..., tzinfo=UTC)")
@@ -89,7 +89,7 @@ def today(now: datetime | None) -> int:
 def centres(
     events: pa.RecordBatch | pa.Table, coordinates: Coordinates | None
 ) -> tuple[FloatArray, FloatArray]:
-    """Give the centre of every location; NaN where there is none."""
+    """Compute the centre of every location; NaN where there is none."""
     rows, names = events.num_rows, events.schema.names
     x, y = np.full(rows, np.nan), np.full(rows, np.nan)
     pair = ("lon", "lat") if "lon" in names else ("x", "y")
@@ -107,6 +107,6 @@ def _joined(column: pa.Array | pa.ChunkedArray) -> pa.Array:
 
 
 def _writable(column: pa.Array | pa.ChunkedArray) -> FloatArray:
-    """Give a copy of the numbers, with NaN for null."""
+    """Copy the numbers, with NaN for null."""
     values: FloatArray = _joined(column).to_numpy(zero_copy_only=False).copy()
     return values

@@ -36,7 +36,7 @@ class MergedFile:
 def groups(
     partition: Sequence[StoredFile], target_rows: int, *, singles: bool = False
 ) -> Iterator[tuple[StoredFile, ...]]:
-    """Give stretches of neighbouring small files that are to become one.
+    """Group stretches of neighbouring small files that are to become one.
 
     Only neighbours are joined, so that what came first still stands first. `singles` gives lone files too.
     """
@@ -82,7 +82,7 @@ def _total_order(table: pa.Table) -> Int64Array:
 
 
 def _ranks(texts: pa.Array) -> Int64Array:
-    """Give every text its place among all, by code point; null comes first."""
+    """Rank every text among all, by code point; null comes first."""
     encoded = texts.dictionary_encode()
     names = encoded.dictionary.to_pylist()
     rank = {name: number for number, name in enumerate(sorted(names), start=1)}

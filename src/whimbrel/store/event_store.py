@@ -21,7 +21,6 @@ from whimbrel.engine.input_notes import InputNotes
 from whimbrel.engine.required_columns import RequiredColumns
 from whimbrel.engine.result import Detections
 from whimbrel.errors import DataError, WhimbrelError
-from whimbrel.graph.passes import rewrite
 from whimbrel.graph.query import Query
 from whimbrel.io.atomic import writing
 from whimbrel.io.rejected import RejectedWriter
@@ -376,7 +375,7 @@ class Store:
         return pa.RecordBatchReader.from_batches(selection.shown, rows)
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
-        """Give all events to whoever takes Arrow: `pa.table(store)`, `pl.DataFrame(store)`."""
+        """Hand all events to whoever takes Arrow: `pa.table(store)`, `pl.DataFrame(store)`."""
         return self.scan().__arrow_c_stream__(requested_schema)
 
     def detect(self, query: Query, **settings: Unpack[StoreRunSettings]) -> Detections:
@@ -423,7 +422,7 @@ class Store:
         )
 
     def bounds_of(self, query: Query) -> tuple[Bounds, ...]:
-        """Give the types, times and places, in one of which every event lies that the query can use."""
+        """List the types, times and places, in one of which every event lies that the query can use."""
         return bounds_of(query, self.state.attributes)
 
     def explain(
@@ -618,7 +617,7 @@ class Store:
 
 
 def asked_for(since: Moment | None, until: Moment | None, types: Collection[str] | None = None) -> Bounds:
-    """Give the bounds of events with since <= end < until, of some types."""
+    """Determine the bounds of events with since <= end < until, of some types."""
     first = BEGINNING_OF_TIME if since is None else instant(since)
     last = END_OF_TIME if until is None else instant(until) - 1
     return Bounds(None if types is None else frozenset(types), end=(first, last))
@@ -659,7 +658,7 @@ def _free_name(state: StoreState) -> str:
 
 def _needed(query: Query, attributes: Iterable[str]) -> set[str] | None:
     """Name the attributes of atomic events that a query reads, as the store calls them; None: all."""
-    needs = RequiredColumns(rewrite(query.graph), query.functions)
+    needs = RequiredColumns(query.rewritten, query.functions)
     if needs.all_atoms:
         return None
     named = Reading(is_settled=True).named(attributes, query.schemas, needs.atoms)

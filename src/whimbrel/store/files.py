@@ -21,12 +21,12 @@ from whimbrel.store.log import Commit
 
 
 def staged(path: Path) -> Path:
-    """Give the name of a file that is not committed yet."""
+    """Name a file that is not committed yet."""
     return path.with_name(f".{path.name}.new")
 
 
 def retired(path: Path) -> Path:
-    """Give the name of a file that later readers do not need."""
+    """Name a file that later readers do not need."""
     return path.with_name(f".{path.name}.old")
 
 
@@ -49,7 +49,7 @@ def find(root: Path, path: str) -> Path:
 
 
 def carry_out(root: Path, commit: Commit) -> None:
-    """Give the files of a commit the names that it asks for. Doing it twice does no harm."""
+    """Rename the files of a commit as it asks for. Doing it twice does no harm."""
     for name in commit.remove:
         path = root / name
         if commit.erase:

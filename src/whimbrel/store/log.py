@@ -108,7 +108,7 @@ class StoreState:
     attributes: Mapping[str, str] = field(default_factory=dict)
 
     def after(self, commit: Commit) -> StoreState:
-        """Give the state with one more commit."""
+        """Apply one more commit."""
         gone = set(commit.remove)
         files = {path: file for path, file in self.files.items() if path not in gone}
         files |= {file.path: file for file in commit.add}
@@ -121,7 +121,7 @@ class StoreState:
         return StoreState(commit.version, sequence, files, batches, {**self.attributes, **commit.attributes})
 
     def of_batch(self, name: str) -> list[StoredFile]:
-        """Give the files that hold the events of one batch and no others."""
+        """List the files that hold the events of one batch and no others."""
         return [file for file in self.files.values() if file.batch == name]
 
     @property
@@ -186,7 +186,7 @@ class Log:
         return _commit_from(json.loads(self._path(version).read_bytes()))
 
     def last_commit(self) -> Commit | None:
-        """Give the latest commit, if there is any."""
+        """Find the latest commit, if there is any."""
         version = self.state().version
         return self._commit(version) if version else None
 
@@ -260,5 +260,5 @@ def _state_from(fields: dict[str, Any]) -> StoreState:
 
 
 def next_commit(state: StoreState, commit: Commit) -> Commit:
-    """Give a commit the number after the last."""
+    """Place a commit after the last."""
     return replace(commit, version=state.version + 1)

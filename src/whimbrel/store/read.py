@@ -58,7 +58,7 @@ def select(
 def schema_of(
     state: StoreState, coordinates: Coordinates | None, columns: Collection[str] | None = None
 ) -> pa.Schema:
-    """Give the columns that all files together have; `columns` chooses among the attributes."""
+    """List the columns that all files together have; `columns` chooses among the attributes."""
     fields = [("id", pa.string()), ("type", pa.string()), ("source", pa.string())]
     fields += [("start", INSTANT), ("end", INSTANT)]
     if coordinates is not None:
@@ -81,7 +81,7 @@ def _shown(state: StoreState, schema: pa.Schema) -> pa.Schema:
 def attribute_fields(
     attributes: Mapping[str, str], columns: Collection[str] | None = None
 ) -> list[tuple[str, pa.DataType]]:
-    """Give the Arrow types of attributes."""
+    """Determine the Arrow types of attributes."""
     return [
         (name, ARROW_TYPES[Type(kind)])
         for name, kind in attributes.items()
@@ -92,7 +92,7 @@ def attribute_fields(
 def batches(
     root: Path, selection: ScanSelection, coordinates: Coordinates | None
 ) -> Iterator[pa.RecordBatch]:
-    """Give the rows that were selected, sorted by `end`; at least one batch, which may be empty."""
+    """Select the rows that were selected, sorted by `end`; at least one batch, which may be empty."""
     wanted = any_of(selection.bounds, coordinates)
     given = False
     for chosen in _by_day(selection.files):

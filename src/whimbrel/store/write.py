@@ -20,7 +20,7 @@ from whimbrel.engine.values import ARROW_TYPES, type_of
 from whimbrel.errors import DataError
 from whimbrel.io.files import read_events
 from whimbrel.io.rejected import RejectedWriter
-from whimbrel.model.batch import COORDINATES_KEY, Normalised
+from whimbrel.model.batch import COORDINATES_KEY, Normalised, Normaliser
 from whimbrel.model.columns import INSTANT, decoded
 from whimbrel.model.frames import EventPaths, EventTable, are_files, batches, listed_paths, row_count
 from whimbrel.model.reading import Reading
@@ -50,12 +50,8 @@ class WriteInput:
 
     def normalise(self, batch: pa.RecordBatch, first_row: int = 0) -> Normalised:
         """Bring a batch into the common form."""
-        return normalise_with_content(
-            batch,
-            coordinates=self.coordinates,
-            reading=self.reading,
-            first_row=first_row,
-        )
+        normaliser = Normaliser(coordinates=self.coordinates, reading=self.reading)
+        return normalise_with_content(normaliser, batch, first_row)
 
 
 def normalised(
@@ -209,7 +205,7 @@ class Writer:
             self.check = (self.check + weight * total) % CHECK_BELOW
 
     def _same_times(self, first: int, last: int) -> pa.Table:
-        """Give the ids of the events that came before and ended between two moments."""
+        """List the ids of the events that came before and ended between two moments."""
         schema = pa.schema([("id", pa.string()), ("end", INSTANT)])
         wanted = (pc.field("end") >= pa.scalar(first, INSTANT)) & (
             pc.field("end") <= pa.scalar(last, INSTANT)
@@ -253,7 +249,7 @@ def _without_empty(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def _wider(name: str, before: str | None, kind: Type) -> str:
-    """Give the type that holds both what the store has and what comes."""
+    """Determine the type that holds both what the store has and what comes."""
     if before is None or before == kind.value:
         return kind.value
     if {before, kind.value} == {Type.INT.value, Type.FLOAT.value}:
@@ -265,7 +261,7 @@ def _wider(name: str, before: str | None, kind: Type) -> str:
 
 
 def _plain(batch: pa.RecordBatch, kinds: Mapping[str, str]) -> pa.RecordBatch:
-    """Give a normalised batch the types that files have: texts without dictionaries, times as timestamps."""
+    """Cast a normalised batch to the types of files: texts without dictionaries, times as timestamps."""
     columns = {}
     for name, column in zip(batch.schema.names, batch.columns, strict=True):
         if name in ("start", "end"):
@@ -280,7 +276,7 @@ def _plain(batch: pa.RecordBatch, kinds: Mapping[str, str]) -> pa.RecordBatch:
 
 
 def storable(events: Normalised) -> pa.RecordBatch:
-    """Give normalised events the columns and types that they have in files."""
+    """Bring normalised events to the columns and types that they have in files."""
     kinds = {c.name: kind.value for c in events.events.schema if (kind := type_of(c.type)) is not None}
     table = _named(pa.Table.from_batches([_plain(events.events, kinds)]), events.coordinates)
     arrays = [column.combine_chunks() for column in table.columns]
@@ -293,7 +289,7 @@ def _int64(table: pa.Table, name: str) -> Int64Array:
 
 
 def _with_ids(table: pa.Table, same_times: Callable[[int, int], pa.Table]) -> pa.Table:
-    """Give the events that came without an id the one that the engine would make for them."""
+    """Assign the events that came without an id the one that the engine would make for them."""
     missing = table.column("id").is_null()
     if table.column("id").null_count:
         bare = _in_common_form(table.filter(missing))
@@ -308,7 +304,7 @@ def _with_ids(table: pa.Table, same_times: Callable[[int, int], pa.Table]) -> pa
 
 
 def _in_common_form(table: pa.Table) -> pa.RecordBatch:
-    """Give what ids are made of as the engine has it."""
+    """Collect what ids are made of as the engine has it."""
     names = [name for name in ("type", "source", CONTENT) if name in table.column_names]
     columns = {name: table.column(name).combine_chunks() for name in names}
     return pa.RecordBatch.from_pydict(
@@ -336,7 +332,7 @@ def _numbers_taken(ids: pa.Array, earlier: pa.ChunkedArray) -> Int64Array:
 
 
 def _runs(keys: Sequence[Int64Array]) -> Iterator[tuple[int, int]]:
-    """Give where stretches of equal keys begin and stop."""
+    """Tell where stretches of equal keys begin and stop."""
     changes = np.any([key[1:] != key[:-1] for key in keys], axis=0)
     bounds = [0, *(np.nonzero(changes)[0] + 1).tolist(), len(keys[0])]
     yield from pairwise(bounds)

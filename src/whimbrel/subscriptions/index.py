@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,13 +11,13 @@ import pyarrow as pa
 from whimbrel.engine.condition_index import ConditionIndex, Pairs
 from whimbrel.engine.packed_conditions import ClauseRows
 from whimbrel.errors import DataError
-from whimbrel.model.frames import batches
+from whimbrel.model.frames import EventTable, batches
 from whimbrel.model.schema import Coordinates
 from whimbrel.space.geometry import Floats
-from whimbrel.space.places import Boxes, Circles, PlaceSet, Polygons, one_place, polygons_of
+from whimbrel.space.places import Boxes, Circles, Place, PlaceSet, Polygons, one_place, polygons_of
 from whimbrel.subscriptions.clauses import SubscriptionClauses, of_condition, of_text, of_type, of_values
 from whimbrel.subscriptions.columns import read_batch, read_points
-from whimbrel.subscriptions.names import GivenNames, SubscriptionNames
+from whimbrel.subscriptions.names import GivenNames, Names, SubscriptionNames
 from whimbrel.subscriptions.tables import read_rows
 
 Where = str | Mapping[str, object]
@@ -81,7 +80,7 @@ class Subscriptions:
         *,
         where: Where | None = None,
         type: str | None = None,
-        place: Any = None,
+        place: Place | None = None,
     ) -> None:
         """Add a subscription.
 
@@ -116,7 +115,7 @@ class Subscriptions:
 
     def add_circles(
         self,
-        ids: Any,
+        ids: Names,
         x: npt.ArrayLike,
         y: npt.ArrayLike,
         radius_m: npt.ArrayLike,
@@ -131,7 +130,7 @@ class Subscriptions:
         self._add(given, self._asked_of_all(where, type), places)
 
     def add_boxes(
-        self, ids: Any, boxes: npt.ArrayLike, *, where: Where | None = None, type: str | None = None
+        self, ids: Names, boxes: npt.ArrayLike, *, where: Where | None = None, type: str | None = None
     ) -> None:
         """Add many subscriptions to boxes: rows of least x, least y, largest x and largest y."""
         given = GivenNames(ids)
@@ -143,7 +142,7 @@ class Subscriptions:
         self._add(given, self._asked_of_all(where, type), Boxes(rows))
 
     def add_polygons(
-        self, ids: Any, polygons: Sequence[Any] | npt.NDArray[Any], *, where: Where | None = None,
+        self, ids: Names, polygons: Sequence[Place], *, where: Where | None = None,
         type: str | None = None,
     ) -> None:  # fmt: skip
         """Add many subscriptions to polygons: Shapely polygons, WKT or WKB."""
@@ -152,7 +151,7 @@ class Subscriptions:
             raise DataError(f"{len(given)} ids do not go with {len(polygons)} polygons; give one each")
         self._add(given, self._asked_of_all(where, type), Polygons(polygons_of(polygons)))
 
-    def add_many(self, table: Any, *, where: Where | None = None, type: str | None = None) -> None:
+    def add_many(self, table: EventTable, *, where: Where | None = None, type: str | None = None) -> None:
         """Add the subscriptions of a table, one a row.
 
         The column `id` names them. Their places, if any, are in `geometry` (WKT or WKB), or in `x`, `y` (or
@@ -173,7 +172,7 @@ class Subscriptions:
         for names, rows in zip(given, read, strict=True):
             self._add(names, asked, rows.places, rows.clauses)
 
-    def remove(self, ids: Any) -> None:
+    def remove(self, ids: Names) -> None:
         """Remove subscriptions, one or many.
 
         Raises
@@ -191,7 +190,7 @@ class Subscriptions:
         self._index.remove(numbers)
         self._names.forget(numbers, given)
 
-    def match(self, events: Any) -> pa.Table:
+    def match(self, events: EventTable) -> pa.Table:
         """Find which events meet which subscriptions.
 
         Gives a table with the columns `event_row` (the row in `events`, from 0) and `subscription` (its id),

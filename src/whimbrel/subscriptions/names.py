@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,11 @@ from whimbrel.model.columns import decoded, is_text
 from whimbrel.space.lists import Ints, Lists, lengthen
 from whimbrel.subscriptions.kernels import ids as kernels
 
+Names: TypeAlias = (
+    str | int | Sequence[str] | Sequence[int] | npt.NDArray[np.generic] | pa.Array | pa.ChunkedArray
+)
+"""One id or many: texts or whole numbers."""
+
 _NO_OFFSETS = np.zeros(1, np.int32)
 _CHUNK = 1 << 20
 _LONGEST = 1_000
@@ -25,7 +30,7 @@ _LONGEST = 1_000
 class GivenNames:
     """Names as they were given: all texts or all whole numbers, with a hash of each."""
 
-    def __init__(self, names: Any) -> None:
+    def __init__(self, names: Names) -> None:
         array = _as_array(names)
         if array.null_count:
             raise DataError("a subscription has no id; give a text or a whole number")
@@ -57,7 +62,7 @@ def _check_lengths(texts: pa.Array) -> None:
         raise DataError(f"an id has {longest:,} bytes; the limit is {_LONGEST:,}")
 
 
-def _as_array(names: Any) -> pa.Array:
+def _as_array(names: Names) -> pa.Array:
     """Bring names into one Arrow array of texts or of whole numbers."""
     if isinstance(names, str | int | np.integer):
         names = [names]

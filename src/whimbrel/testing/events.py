@@ -70,7 +70,7 @@ def events(text: str) -> list[Row]:
     return [_event(word) for word in _WORD.findall(text)]
 
 
-def table(rows: str | Iterable[Mapping[str, Any]]) -> pa.Table:
+def table(rows: str | Iterable[Mapping[str, object]]) -> pa.Table:
     """Make an Arrow table of events, with times as `timestamp[us, UTC]`; text is read by `events` first.
 
     >>> table("A@1s:v=3 B@2s").to_pylist()[1]["v"] is None
@@ -192,7 +192,7 @@ def _value(text: str) -> Value:
     return CONSTANTS.get(text, text)
 
 
-def _column(name: str, values: list[Any]) -> pa.Array:
+def _column(name: str, values: list[object]) -> pa.Array:
     if name in ("start", "end"):
         return pa.array(values, type=pa.timestamp("us", tz="UTC"))
     kinds = {type(value) for value in values if value is not None}

@@ -28,6 +28,7 @@ from whimbrel.testing.scenario import Advance, Check, End, InputEvent, InputFile
 from whimbrel.testing.scenario_input import ScenarioInput, gather
 
 if TYPE_CHECKING:
+    from whimbrel.spark.session import SparkSession
     from whimbrel.testing.coverage import Coverage
 
 MOST_PUSHES = 2_000
@@ -163,7 +164,7 @@ def run_tests(
     query: Query | None = None,
     select: str | None = None,
     functions: Sequence[Function] = (),
-    spark: Any = None,
+    spark: SparkSession | None = None,
     coverage: bool = False,
     on_result: Callable[[ScenarioResult], None] | None = None,
     warn: Callable[[str], None] | None = None,

@@ -15,7 +15,7 @@ from whimbrel.errors import DataError
 from whimbrel.graph.operators import Source
 from whimbrel.graph.query import Query
 from whimbrel.io.files import read_events
-from whimbrel.model.batch import Normalised, normalise
+from whimbrel.model.batch import Normalised, Normaliser
 from whimbrel.model.columns import decoded
 from whimbrel.model.reading import Reading
 from whimbrel.model.schema import Coordinates, Type
@@ -139,9 +139,7 @@ def _read(
     read = RequiredColumns(query.graph, query.functions).atoms
     for piece in read_events(step.path, schemas=query.schemas).pieces():
         try:
-            normalised = normalise(
-                piece.batch, schemas=query.schemas, coordinates=coordinates, reading=reading, read=read
-            )
+            normalised = Normaliser(query.schemas, coordinates, reading, read=read).normalise(piece.batch)
         except DataError as error:
             raise DataError(f"{piece.file}: {error}") from error
         coordinates = coordinates or normalised.coordinates

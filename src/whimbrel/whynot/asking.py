@@ -67,7 +67,7 @@ class EngineView:
         return self.watched.context
 
     def stream(self, name: str) -> OperatorStream:
-        """Give the stream of an operator, with all its rows."""
+        """Find the stream of an operator, with all its rows."""
         return self.watched.stream(name)
 
     def examples(self, name: str, rows: Int64Array) -> tuple[Seen, ...]:
@@ -84,7 +84,7 @@ class EngineView:
         return all(same_value(group[name], wanted) for name, wanted in self.key.items() if name in group)
 
     def rows_asked_for(self, name: str, partitioning: Partitioning) -> Int64Array:
-        """Give the rows of a stream that are of the key and around the time that was asked for."""
+        """Select the rows of a stream that are of the key and around the time that was asked for."""
         stream = self.stream(name)
         rows = stream.new[self.in_time(*stream.store.spans(stream.new))]
         return _in_order(stream, self.of_key(stream, rows, partitioning))
@@ -120,7 +120,7 @@ class EventGroups:
         self._numbers = KeyCodes(keys)
 
     def of(self, stream: OperatorStream, rows: Int64Array) -> Int64Array:
-        """Give the number of the group of every row."""
+        """Find the group of every row, as a number."""
         if not self.keys:
             return np.zeros(len(rows), np.int64)
         frame = RowsFrame(self.context, stream, rows, None, Partitioning(self.keys))
@@ -139,7 +139,7 @@ class EventGroups:
 def group_of(
     context: ExecutionContext, stream: OperatorStream, row: int, keys: tuple[Key, ...]
 ) -> dict[str, Any]:
-    """Give the group of one row."""
+    """Find the group of one row."""
     groups = EventGroups(context, keys)
     number = groups.of(stream, np.array([row], np.int64))[0]
     return groups.values[number]

@@ -24,7 +24,7 @@ from whimbrel.whynot.conditions import NamedRows
 from whimbrel.whynot.events import Seen, seen
 
 MOST_SLOTS = 63
-NO_PLACES = np.zeros(0, np.int64)
+NO_INDICES = np.zeros(0, np.int64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +41,10 @@ class CandidateStream:
 
 @dataclass(frozen=True, slots=True)
 class BoundEvent:
-    """An event that fills a part: the slot it came by, and its place."""
+    """An event that fills a part: the slot it came by, and its index."""
 
     slot: int
-    place: int
+    index: int
 
 
 Binding = Mapping[int, BoundEvent]
@@ -57,11 +57,11 @@ class CandidateGroup:
 
     values: Mapping[str, Any]
     code: int
-    places: dict[int, Int64Array] = field(default_factory=dict)
+    indices: dict[int, Int64Array] = field(default_factory=dict)
 
     def first(self) -> int:
-        """Give the place of its first event."""
-        return min((int(places[0]) for places in self.places.values() if len(places)), default=0)
+        """Look up the index of its first event."""
+        return min((int(indices[0]) for indices in self.indices.values() if len(indices)), default=0)
 
 
 class CandidateSet:
@@ -119,7 +119,7 @@ class CandidateSet:
         return found
 
     def _groups(self) -> tuple[Int64Array, list[CandidateGroup]]:
-        """Part all places by group; only those of groups that were asked for are looked through."""
+        """Part all indices by group; only those of groups that were asked for are looked through."""
         numbers = EventGroups(self.view.context, self.op.partitioning.keys)
         codes = np.zeros(len(self.row), np.int64)
         for number, root in enumerate(self.roots):
@@ -133,20 +133,20 @@ class CandidateSet:
         for group in groups:
             if self.view.of_group(group.values):
                 mine = order[bounds[group.code] : bounds[group.code + 1]]
-                group.places = {slot: mine[self.has(mine, slot)] for slot in range(len(self.slots))}
+                group.indices = {slot: mine[self.has(mine, slot)] for slot in range(len(self.slots))}
         return codes, groups
 
-    def has(self, places: Int64Array, slot: int) -> Any:
+    def has(self, indices: Int64Array, slot: int) -> Any:
         """Tell which events are among those of a slot."""
-        return (self.mask[places] >> np.uint64(slot)) & np.uint64(1) == 1
+        return (self.mask[indices] >> np.uint64(slot)) & np.uint64(1) == 1
 
     def near(self, part: int) -> list[int]:
-        """Give the slots of events that a part nearly takes."""
+        """List the slots of events that a part nearly takes."""
         first = len(self.op.parts) + len(self.op.absent)
         return [n for n in range(first, len(self.slots)) if self.slots[n].part == part]
 
     def absent_slot(self, number: int) -> int:
-        """Give the slot of an absent part."""
+        """Find the slot of an absent part."""
         return len(self.op.parts) + number
 
     # -- names -------------------------------------------------------------------------------------------
@@ -157,19 +157,19 @@ class CandidateSet:
         return member.alias or "/".join(sorted(self.part_names[part])) or member.input
 
     def needs(self, condition: Expr) -> frozenset[int]:
-        """Give the parts that a condition reads."""
+        """List the parts that a condition reads."""
         names = parts_of(condition)
         found = {self.owner[name] for name in names if name is not None and name in self.owner}
         return frozenset(found | ({0} if None in names else set()))
 
     def frame(self, binding: Binding, varied: Mapping[int, tuple[int, Int64Array]], size: int) -> NamedRows:
-        """Bind the names of parts to their events; those of `varied` (slot and places) have many rows."""
+        """Bind the names of parts to their events; those of `varied` (slot and indices) have many rows."""
         frames: dict[str | None, RowsFrame | None] = {}
-        rows = {part: (b.slot, np.full(size, b.place, np.int64)) for part, b in binding.items()}
-        for part, (slot, places) in sorted({**rows, **varied}.items()):
+        rows = {part: (b.slot, np.full(size, b.index, np.int64)) for part, b in binding.items()}
+        for part, (slot, indices) in sorted({**rows, **varied}.items()):
             chosen = self.slots[slot]
             frame = RowsFrame(
-                self.view.context, chosen.stream, self.row[places], chosen.alias, self.op.partitioning
+                self.view.context, chosen.stream, self.row[indices], chosen.alias, self.op.partitioning
             )
             for name in self.part_names[part]:
                 frames.setdefault(name, frame if name in chosen.names else None)
@@ -178,47 +178,47 @@ class CandidateSet:
                 frames.setdefault(None, frame)
         return NamedRows(self.view.context, size, frames)
 
-    def own_frame(self, slot: int, places: Int64Array) -> RowsFrame:
-        """Give events as conditions on one event see them."""
+    def own_frame(self, slot: int, indices: Int64Array) -> RowsFrame:
+        """Present events as conditions on one event see them."""
         chosen = self.slots[slot]
-        return RowsFrame(self.view.context, chosen.stream, self.row[places], chosen.alias)
+        return RowsFrame(self.view.context, chosen.stream, self.row[indices], chosen.alias)
 
     # -- events ------------------------------------------------------------------------------------------
 
     def seen(self, bound: BoundEvent) -> Seen:
         """Look at the event that fills a part."""
         slot = self.slots[bound.slot]
-        return seen(self.view.context, slot.stream, int(self.row[bound.place]), slot.name)
+        return seen(self.view.context, slot.stream, int(self.row[bound.index]), slot.name)
 
     def hashes(self, binding: Binding) -> tuple[HashArray, HashArray]:
-        """Give what the events of a complete binding count with in the id of a detection."""
+        """Tell what the events of a complete binding count with in the id of a detection."""
         pairs = [self._hash(binding[part]) for part in range(len(self.op.parts))]
         high, low = zip(*pairs, strict=True)
         return np.array(high, np.uint64), np.array(low, np.uint64)
 
     def _hash(self, bound: BoundEvent) -> tuple[Any, Any]:
-        rows = self.row[[bound.place]]
+        rows = self.row[[bound.index]]
         high, low = row_hashes(self.view.context, self.slots[bound.slot].stream, rows)
         return high[0], low[0]
 
-    def atoms(self, place: int) -> frozenset[int]:
-        """Give the numbers of the atomic events below an event."""
-        root = self.roots[int(self.root[place])]
-        return frozenset(root.store.lineage(self.row[[place]]).refs.tolist())
+    def atoms(self, index: int) -> frozenset[int]:
+        """Look up the numbers of the atomic events below an event."""
+        root = self.roots[int(self.root[index])]
+        return frozenset(root.store.lineage(self.row[[index]]).refs.tolist())
 
-    def span(self, places: Sequence[int]) -> tuple[int, int]:
-        """Give the least start and the largest end of some events."""
-        return int(self.start[list(places)].min()), int(self.end[list(places)].max())
+    def span(self, indices: Sequence[int]) -> tuple[int, int]:
+        """Compute the least start and the largest end of some events."""
+        return int(self.start[list(indices)].min()), int(self.end[list(indices)].max())
 
 
 def near_slots(view: EngineView, part: int, input: str, alias: str | None) -> list[CandidateStream]:
-    """Give the streams of events that fail only the conditions of a part on the event itself."""
+    """List the streams of events that fail only the conditions of a part on the event itself."""
     taken = view.stream(input)
     return [replace(slot, stream=_without(slot.stream, taken)) for slot in wider(view, part, input, alias)]
 
 
 def wider(view: EngineView, part: int, input: str, alias: str | None) -> list[CandidateStream]:
-    """Give the streams that a selection selects from, without what it selects, and its conditions."""
+    """List the streams that a selection selects from, without what it selects, and its conditions."""
     operator = view.graph[input]
     if isinstance(operator, Merge):
         return [slot for b in operator.branches for slot in wider(view, part, b.input, b.alias or alias)]

@@ -61,7 +61,7 @@ class NamedRows:
         return self.size
 
     def column(self, part: str | None, name: str) -> Column:
-        """Give the column that `part.name` stands for."""
+        """Read the column that `part.name` stands for."""
         key = (part, name)
         if key not in self.columns:
             frame = self.frames.get(part)
@@ -69,12 +69,12 @@ class NamedRows:
         return self.columns[key]
 
     def attributes(self, part: str | None) -> dict[str, Column]:
-        """Give all attributes of a part."""
+        """Collect all attributes of a part."""
         frame = self.frames.get(part)
         return {} if frame is None else frame.attributes(part)
 
     def known(self, expr: Expr) -> Column:
-        """Give an aggregate over a repeated part."""
+        """Compute an aggregate over a repeated part."""
         names = parts_of(expr) - {GROUP}
         frame = self.frames.get(next(iter(names), None))
         return nothing(self.size) if frame is None else frame.known(expr)
@@ -86,7 +86,7 @@ def holds(condition: Expr, frame: Frame) -> BoolArray:
 
 
 def failing(condition: Expr, frame: Frame) -> tuple[Expr, ...]:
-    """Give the parts of a condition, joined by `and`, that are not true of the one row of a frame."""
+    """List the parts of a condition, joined by `and`, that are not true of the one row of a frame."""
     return tuple(each for each in conjuncts(condition) if not holds(each, frame)[0])
 
 
@@ -117,7 +117,7 @@ def _shortfall(condition: Expr, frame: Frame) -> FloatArray:
 
 
 def _difference(left: Column, right: Column) -> FloatArray:
-    """Give the difference of two columns as a share of the larger value, for those that have a size."""
+    """Compute the difference of two columns as a share of the larger value, for those that have a size."""
     kinds = (left.type, right.type)
     if None in kinds or Type.STRING in kinds or Type.BOOL in kinds:
         return np.full(len(left), FAR)
@@ -236,7 +236,7 @@ def _value(expr: Expr, frame: Frame, unit: str = "", *, exact: bool = False) -> 
 
 
 def _unit(expr: Expr) -> str:
-    """Give the unit of an expression, where that can be told."""
+    """Determine the unit of an expression, where that can be told."""
     match expr:
         case Call("distance", _):
             return METRES

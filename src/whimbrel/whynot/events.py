@@ -61,7 +61,7 @@ class Seen:
         return f"from {clock(self.start)} to {clock(self.end)}"
 
     def to_dict(self) -> dict[str, Any]:
-        """Give it as plain data."""
+        """Convert it to plain data."""
         return {
             "type": self.type,
             "start": format_instant(self.start),
@@ -85,7 +85,7 @@ def seen(context: ExecutionContext, stream: OperatorStream, row: int, name: str 
 
 
 def _sources(atoms: RowStore, refs: Int64Array) -> tuple[str, ...] | None:
-    """Give the sources of events that have no ids of their own; None if they have."""
+    """List the sources of events that have no ids of their own; None if they have."""
     own = atoms.column(Attribute(None, "id"), refs)
     if own.type is not None and not own.nulls.any():
         return None
@@ -94,12 +94,12 @@ def _sources(atoms: RowStore, refs: Int64Array) -> tuple[str, ...] | None:
 
 
 def first(column: Column) -> Any:
-    """Give the first value of a column as plain Python; times stay microseconds."""
+    """Read the first value of a column as plain Python; times stay microseconds."""
     return values(column)[0]
 
 
 def values(column: Column) -> Sequence[Any]:
-    """Give the values of a column as plain Python; times stay microseconds, None is null."""
+    """Read the values of a column as plain Python; times stay microseconds, None is null."""
     if column.type is None:
         return [None] * len(column)
     if isinstance(column.values, np.ndarray):

@@ -7,7 +7,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -23,7 +23,7 @@ from whimbrel.graph.policies import WHOLE
 from whimbrel.graph.query import Query
 from whimbrel.graph.reach import reach
 from whimbrel.io.rejected import RejectedWriter
-from whimbrel.model.frames import is_spark_frame
+from whimbrel.model.frames import EventPaths, EventTable, is_spark_frame
 from whimbrel.model.reading import Reading, ReadSettings
 from whimbrel.model.schema import Coordinates, Value
 from whimbrel.model.time import BEGINNING_OF_TIME, END_OF_TIME, MINUTE, Duration, Moment, duration, instant
@@ -34,12 +34,16 @@ from whimbrel.whynot.operators import explain_graph
 from whimbrel.whynot.watching import Watched
 from whimbrel.whynot.words import clock, listed
 
+if TYPE_CHECKING:
+    from whimbrel.spark.detecting import DataFrame
+    from whimbrel.store import Store
+
 Span = tuple[int, int]
 
 
 def why(
     query: Query,
-    events: Any,
+    events: EventTable | EventPaths | Store | DataFrame,
     *,
     key: Value | Mapping[str, Value] = None,
     at: Moment | None = None,
@@ -85,7 +89,7 @@ def why(
         raise WhimbrelError("this is no query yet; compile it first: wb.compile(text) or wb.read(path)")
     asked = key_asked_for(key, find_joins(query.graph))
     span = _span(query.graph, at, around)
-    frame = events if is_spark_frame(events) else None
+    frame = cast("DataFrame", events) if is_spark_frame(events) else None
     # The columns of a frame have their names when they come here; its mapping may hold Spark's expressions.
     own: ReadSettings = {**how, "columns": None} if frame is not None else how
     reading = replace(Reading.of(**own), is_settled=frame is not None or _is_store(events))
@@ -98,11 +102,11 @@ def why(
     types: Counter[str] = Counter()
     source = _counted(_source(watched, events), types)
     if lateness is None:
-        run_bounded(watched, source)
+        run_bounded(watched.session, source)
     else:
         for batch in source:
-            watched.feed(batch)
-        watched.feed(None, END_OF_TIME)
+            watched.session.feed(batch)
+        watched.session.feed(None, END_OF_TIME)
     if frame is not None and not _types_read(watched.watched) - {ANY} <= types.keys():
         types = (
             Counter(collecting.types_of(query, frame, **how)) | types
@@ -130,9 +134,9 @@ def why_of_session(
     watched = Watched(query, lateness=None, coordinates=session.coordinates)
     types: Counter[str] = Counter()
     for batch in _counted(session.remembered().to_batches(), types):
-        watched.feed(batch)
-    watched.keep_time_points(session.time_points)
-    watched.feed(None, session.watermark)
+        watched.session.feed(batch)
+    watched.session.keep_time_points(session.time_points)
+    watched.session.feed(None, session.watermark)
     notes = _forgotten(session)
     return _explained(watched, types, asked, at, span, limit, effort, session=session, notes=notes)
 
@@ -152,12 +156,12 @@ def _explained(
     if limit < 1 or effort < 1:
         raise QueryError("limit and effort must be at least 1")
     view = EngineView(watched, asked, *span, limit, effort, types)
-    owner = session or watched
+    owner = session or watched.session
     return Explanation(
         findings=explain_graph(view),
         key=asked,
         at=None if at is None else instant(at),
-        events=sum(types.values()) if session is not None else watched.counts.processed,
+        events=sum(types.values()) if session is not None else watched.session.counts.processed,
         types=dict(types.most_common()),
         unprocessed=unprocessed(owner, asked, _types_read(watched.watched), limit),
         notes=(*notes, *_unknown_key(view)),
@@ -174,7 +178,7 @@ def _source(watched: Watched, events: Any) -> Iterator[pa.RecordBatch]:
         types = _types_read(watched.watched)
         events = events.scan(types=None if ANY in types else sorted(types))
     with RejectedWriter(None) as unwritten:
-        yield from normalised_batches(watched, events, unwritten)
+        yield from normalised_batches(watched.session, events, unwritten)
 
 
 def _is_store(events: Any) -> bool:
@@ -199,7 +203,7 @@ def _types_read(graph: Graph) -> frozenset[str]:
 
 
 def _span(graph: Graph, at: Moment | None, around: Duration | None) -> Span:
-    """Give from when to when events are looked at."""
+    """Tell from when to when events are looked at."""
     if at is None:
         if around is not None:
             raise QueryError("around says how far from a time; say which time with `at`")
@@ -214,7 +218,7 @@ def _reach(graph: Graph) -> int:
 
 
 def _reached(graph: Graph, span: Span) -> Span:
-    """Give from when to when events can matter for those that are looked at."""
+    """Tell from when to when events can matter for those that are looked at."""
     if span == (BEGINNING_OF_TIME, END_OF_TIME):
         return span
     return span[0] - _reach(graph), span[1] + _reach(graph)
@@ -242,7 +246,7 @@ def _unknown_key(view: EngineView) -> tuple[str, ...]:
 
 
 def _groups_read(view: EngineView) -> Iterator[dict[str, Any]]:
-    """Give the different groups of the events that any operator reads."""
+    """Collect the different groups of the events that any operator reads."""
     for operator in view.graph.operators:
         partitioning = getattr(operator, "partitioning", WHOLE)
         for input in operator.inputs if partitioning.keys else ():

@@ -9,6 +9,7 @@ from html import escape
 from typing import Any
 
 from whimbrel.graph.expressions import Expr
+from whimbrel.model.schema import Value
 from whimbrel.model.time import format_instant
 from whimbrel.whynot.events import Seen
 from whimbrel.whynot.words import clock, listed, many, shortened, value_text
@@ -56,8 +57,8 @@ class Reason:
     def __str__(self) -> str:
         return f"{self.part}: {self.text}" if self.part else self.text
 
-    def to_dict(self) -> dict[str, Any]:
-        """Give it as plain data."""
+    def to_dict(self) -> dict[str, object]:
+        """Convert it to plain data."""
         return {
             "kind": self.kind,
             "part": self.part,
@@ -77,7 +78,7 @@ class Miss:
 
     definition: str
     operator: str
-    key: Mapping[str, Any]
+    key: Mapping[str, Value]
     parts: tuple[tuple[str, Seen | None], ...]
     reasons: tuple[Reason, ...]
     cost: float
@@ -96,8 +97,8 @@ class Miss:
         why = [f"-> {reason}" for reason in self.reasons]
         return "\n".join([f"{self.filled} of {len(self.parts)} parts{where}", *head, *why])
 
-    def to_dict(self) -> dict[str, Any]:
-        """Give it as plain data."""
+    def to_dict(self) -> dict[str, object]:
+        """Convert it to plain data."""
         return {
             "definition": self.definition,
             "operator": self.operator,
@@ -154,8 +155,8 @@ class Finding:
             lines.append(f"  others: {'; '.join(counted)}")
         return lines + [f"  note: {note}" for note in self.notes]
 
-    def to_dict(self) -> dict[str, Any]:
-        """Give it as plain data."""
+    def to_dict(self) -> dict[str, object]:
+        """Convert it to plain data."""
         return {
             "definition": self.definition,
             "case": self.case,
@@ -183,8 +184,8 @@ class Unprocessed:
         head = f"{self.kind}: {many(self.count, 'event')}"
         return "\n".join([head, *(f"  {line}" for line in self.shown)])
 
-    def to_dict(self) -> dict[str, Any]:
-        """Give it as plain data."""
+    def to_dict(self) -> dict[str, object]:
+        """Convert it to plain data."""
         return {"kind": self.kind, "count": self.count, "shown": list(self.shown)}
 
 
@@ -197,7 +198,7 @@ class Explanation:
 
     findings: tuple[Finding, ...]
     """One for each case of each definition; those that are reported come first."""
-    key: Mapping[str, Any] = field(default_factory=dict)
+    key: Mapping[str, Value] = field(default_factory=dict)
     at: int | None = None
     """The instant that was asked for, in microseconds UTC."""
     events: int = 0
@@ -236,8 +237,8 @@ class Explanation:
         done = "remembered" if self.is_live else "processed"
         return f"{verdict} {' '.join(asked)}".rstrip() + f"\n{many(self.events, 'event')} {done}: {kinds}"
 
-    def to_dict(self) -> dict[str, Any]:
-        """Give everything as plain data."""
+    def to_dict(self) -> dict[str, object]:
+        """Convert everything to plain data."""
         return {
             "matched": self.matched,
             "key": dict(self.key),
@@ -250,7 +251,7 @@ class Explanation:
         }
 
     def _repr_html_(self) -> str:
-        """Give the explanation as HTML, for notebooks."""
+        """Render the explanation as HTML, for notebooks."""
         rows = "".join(_row(miss) for miss in self.misses)
         found = "".join(
             f"<li>{escape(finding.definition)}: {many(finding.detections, 'detection')}</li>"
@@ -269,7 +270,7 @@ def _row(miss: Miss) -> str:
     return f"<tr>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>"
 
 
-def key_text(key: Mapping[str, Any]) -> str:
+def key_text(key: Mapping[str, Value]) -> str:
     """Write a group.
 
     >>> key_text({"vehicle": "A", "lane": None})

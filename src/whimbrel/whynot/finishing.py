@@ -27,11 +27,11 @@ MOST_COMBINATIONS = 20_000
 class Finish:
     """What becomes of complete matches of one pattern."""
 
-    def __init__(self, scene: CandidateSet) -> None:
-        self.scene = scene
-        self.op = scene.op
-        self.view = scene.view
-        self.stream = scene.view.stream(scene.op.name)
+    def __init__(self, candidates: CandidateSet) -> None:
+        self.candidates = candidates
+        self.op = candidates.op
+        self.view = candidates.view
+        self.stream = candidates.view.stream(candidates.op.name)
 
     # -- detected ----------------------------------------------------------------------------------------
 
@@ -42,7 +42,7 @@ class Finish:
         return self._identity(binding) in self._detected
 
     def _identity(self, binding: Binding) -> tuple[int, int]:
-        high, low = self.scene.hashes(binding)
+        high, low = self.candidates.hashes(binding)
         made = fold(np.array([0, len(high)]), high, low)
         return int(made[HASH[0]].values[0]), int(made[HASH[1]].values[0])
 
@@ -55,19 +55,19 @@ class Finish:
         """Tell whether a cumulative detection is also of the events of a match, at the same time."""
         atoms = frozenset(self.stream.store.lineage(np.array([row])).refs.tolist())
         _, end = self.stream.store.spans(np.array([row]))
-        inside = all(self.scene.atoms(bound.place) <= atoms for bound in binding.values())
+        inside = all(self.candidates.atoms(bound.index) <= atoms for bound in binding.values())
         return inside and int(end[0]) == self.completion(binding)
 
     def completion(self, binding: Binding) -> int:
-        """Give when a match is complete: at its end, or at the last deadline of its absent parts."""
-        start, end = self.scene.span([bound.place for bound in binding.values()])
+        """Tell when a match is complete: at its end, or at the last deadline of its absent parts."""
+        start, end = self.candidates.span([bound.index for bound in binding.values()])
         deadlines = [self._deadline(each, binding, start) for each in self.op.absent if each.before is None]
         return max([end, *deadlines])
 
     def _deadline(self, absent: Absent, binding: Binding, start: int) -> int:
         if absent.duration is None or absent.after is None:
             return start + self.op.within
-        return int(self.scene.end[binding[absent.after].place]) + absent.duration
+        return int(self.candidates.end[binding[absent.after].index]) + absent.duration
 
     # -- not detected ------------------------------------------------------------------------------------
 
@@ -76,7 +76,7 @@ class Finish:
         found = self.absences(group, binding)
         if found:
             return found
-        if self.completion(binding) > self.view.watched.watermark:
+        if self.completion(binding) > self.view.watched.session.watermark:
             return (self._waiting(binding),)
         return (self._selected(group, binding) or self._consumed(binding) or self._passed_over(binding),)
 
@@ -90,44 +90,44 @@ class Finish:
         return tuple(found)
 
     def _blocking(self, group: CandidateGroup, binding: Binding, number: int, absent: Absent) -> Int64Array:
-        slot = self.scene.absent_slot(number)
-        places = group.places[slot]
-        places = places[self._between(binding, absent, places)]
-        if not len(places) or not absent.conditions:
-            return places
-        frame = self.scene.frame(binding, {slot: (slot, places)}, len(places))
-        fits = np.ones(len(places), np.bool_)
+        slot = self.candidates.absent_slot(number)
+        indices = group.indices[slot]
+        indices = indices[self._between(binding, absent, indices)]
+        if not len(indices) or not absent.conditions:
+            return indices
+        frame = self.candidates.frame(binding, {slot: (slot, indices)}, len(indices))
+        fits = np.ones(len(indices), np.bool_)
         for condition in absent.conditions:
             fits &= holds(condition, frame)
-        return places[fits]
+        return indices[fits]
 
-    def _between(self, binding: Binding, absent: Absent, places: Int64Array) -> np.ndarray:
+    def _between(self, binding: Binding, absent: Absent, indices: Int64Array) -> np.ndarray:
         """Tell which events lie where the absent part must not occur."""
-        begins, ends = self.scene.start[places], self.scene.end[places]
-        start, end = self.scene.span([bound.place for bound in binding.values()])
-        inside = np.ones(len(places), np.bool_)
+        begins, ends = self.candidates.start[indices], self.candidates.end[indices]
+        start, end = self.candidates.span([bound.index for bound in binding.values()])
+        inside = np.ones(len(indices), np.bool_)
         if absent.after is not None:
-            inside &= begins > self.scene.end[binding[absent.after].place]
+            inside &= begins > self.candidates.end[binding[absent.after].index]
         if absent.before is not None:
-            inside &= ends < self.scene.start[binding[absent.before].place]
+            inside &= ends < self.candidates.start[binding[absent.before].index]
             if absent.after is None:
                 inside &= end - begins <= self.op.within
         else:
             inside &= ends <= self._deadline(absent, binding, start)
         return inside
 
-    def _present(self, number: int, absent: Absent, place: int) -> Reason:
-        slot = self.scene.absent_slot(number)
-        event = self.scene.seen(BoundEvent(slot, place))
+    def _present(self, number: int, absent: Absent, index: int) -> Reason:
+        slot = self.candidates.absent_slot(number)
+        event = self.candidates.seen(BoundEvent(slot, index))
         return Reason(
             "present",
             f"{event} came {self._position(absent)}",
-            self.scene.name(slot),
+            self.candidates.name(slot),
             events=(event,),
         )
 
     def _position(self, absent: Absent) -> str:
-        name = self.scene.name
+        name = self.candidates.name
         if absent.after is not None and absent.before is not None:
             return f"between {name(absent.after)} and {name(absent.before)}"
         if absent.before is not None:
@@ -150,27 +150,25 @@ class Finish:
             if member.select is not Select.EACH:
                 rival = self._rival(group, binding, part, member.select)
                 if rival is not None:
-                    event, name = self.scene.seen(BoundEvent(part, rival)), self.scene.name(part)
+                    event, name = self.candidates.seen(BoundEvent(part, rival)), self.candidates.name(part)
                     return Reason(
                         "selected", f"{member.select.value} {name} takes {event}", name, events=(event,)
                     )
         return None
 
     def _rival(self, group: CandidateGroup, binding: Binding, part: int, mark: Select) -> int | None:
-        """Give the event that `first` or `last` prefers for a part, the others being the same."""
+        """Find the event that `first` or `last` prefers for a part, the others being the same."""
         others = {number: bound for number, bound in binding.items() if number != part}
-        own = binding[part].place
-        trigger = max(bound.place for bound in binding.values())
-        places = group.places[part]
-        places = (
-            places[places < own] if mark is Select.FIRST else places[(places > own) & (places <= trigger)]
-        )
-        if not len(places):
+        own = binding[part].index
+        trigger = max(bound.index for bound in binding.values())
+        indices = group.indices[part]
+        indices = indices[indices < own if mark is Select.FIRST else (indices > own) & (indices <= trigger)]
+        if not len(indices):
             return None
-        fitting = RuleChecks(self.scene, others, part, part, places).fitting()
-        for place in (fitting if mark is Select.FIRST else fitting[::-1]).tolist():
-            if not self._violated_now(group, {**others, part: BoundEvent(part, place)}):
-                return int(place)
+        fitting = RuleChecks(self.candidates, others, part, part, indices).fitting()
+        for index in (fitting if mark is Select.FIRST else fitting[::-1]).tolist():
+            if not self._violated_now(group, {**others, part: BoundEvent(part, index)}):
+                return int(index)
         return None
 
     def _violated_now(self, group: CandidateGroup, binding: Binding) -> bool:
@@ -187,30 +185,29 @@ class Finish:
         for row in self._rows_with(binding):
             taken = self._taken_by(row)
             for part, bound in binding.items():
-                if int(self.scene.ident[bound.place]) in taken and self._end(row) <= due:
-                    event, by = self.scene.seen(bound), self._seen_row(row)
+                if int(self.candidates.ident[bound.index]) in taken and self._end(row) <= due:
+                    event, by = self.candidates.seen(bound), self._seen_row(row)
                     text = f"{event} was used up by the detection of {by}"
-                    return Reason("consumed", text, self.scene.name(part), events=(event, by))
+                    return Reason("consumed", text, self.candidates.name(part), events=(event, by))
         return None
 
     def _taken_by(self, row: int) -> set[int]:
-        """Give the identities of the events that a detection used up."""
+        """List the identities of the events that a detection used up."""
         if self.op.context is Context.CUMULATIVE:
-            atoms = self._atoms_of(row)
-            return {int(self.scene.ident[p]) for p in self._places_of(row) if self.scene.atoms(p) <= atoms}
+            return {int(self.candidates.ident[index]) for index in self._inside(row)}
         binding = self.parts_of_detection(row)
         if binding is None:
             return set()
         parts = self.op.consuming or range(len(self.op.parts))
-        return {int(self.scene.ident[binding[part].place]) for part in parts}
+        return {int(self.candidates.ident[binding[part].index]) for part in parts}
 
     def _passed_over(self, binding: Binding) -> Reason:
         context = self.op.context
         if context is Context.RECENT:
-            trigger = max(bound.place for bound in binding.values())
+            trigger = max(bound.index for bound in binding.values())
             for row in self._rows_with(binding):
                 other = self.parts_of_detection(row)
-                if other is not None and max(b.place for b in other.values()) == trigger:
+                if other is not None and max(b.index for b in other.values()) == trigger:
                     by = self._seen_row(row)
                     return Reason("context", f"recent takes the newest combination: {by}", events=(by,))
         if context is Context.CHRONICLE:
@@ -233,13 +230,13 @@ class Finish:
         return {}
 
     def _find_parts(self, row: int) -> Binding | None:
-        scene, atoms = self.scene, self._atoms_of(row)
-        inside = np.array(sorted(p for p in self._places_of(row) if scene.atoms(p) <= atoms), np.int64)
-        choices = [inside[scene.has(inside, part)].tolist() for part in range(len(self.op.parts))]
+        candidates = self.candidates
+        inside = np.array(sorted(self._inside(row)), np.int64)
+        choices = [inside[candidates.has(inside, part)].tolist() for part in range(len(self.op.parts))]
         if np.prod([float(len(each)) for each in choices]) > MOST_COMBINATIONS:
             return None
-        for places in product(*choices):
-            binding = {part: BoundEvent(part, place) for part, place in enumerate(places)}
+        for indices in product(*choices):
+            binding = {part: BoundEvent(part, index) for part, index in enumerate(indices)}
             if self._detected.get(self._identity(binding)) == row:
                 return binding
         return None
@@ -247,21 +244,26 @@ class Finish:
     def _atoms_of(self, row: int) -> frozenset[int]:
         return frozenset(self.stream.store.lineage(np.array([row])).refs.tolist())
 
-    def _places_of(self, row: int) -> set[int]:
-        return {place for atom in self._atoms_of(row) for place in self._places_by_atom.get(atom, ())}
+    def _inside(self, row: int) -> set[int]:
+        """Select the candidates that a detection is made of."""
+        atoms = self._atoms_of(row)
+        return {index for index in self._candidates_of(row) if self.candidates.atoms(index) <= atoms}
+
+    def _candidates_of(self, row: int) -> set[int]:
+        return {index for atom in self._atoms_of(row) for index in self._candidates_by_atom.get(atom, ())}
 
     def _rows_with(self, binding: Binding) -> list[int]:
-        """Give the detections that share an atomic event with a match, in order."""
-        atoms = {atom for bound in binding.values() for atom in self.scene.atoms(bound.place)}
+        """Select the detections that share an atomic event with a match, in order."""
+        atoms = {atom for bound in binding.values() for atom in self.candidates.atoms(bound.index)}
         return sorted({row for atom in atoms for row in self._rows_by_atom.get(atom, ())})
 
     @cached_property
-    def _places_by_atom(self) -> dict[int, list[int]]:
+    def _candidates_by_atom(self) -> dict[int, list[int]]:
         found: dict[int, list[int]] = defaultdict(list)
         parts = np.uint64((1 << len(self.op.parts)) - 1)
-        for place in np.flatnonzero(self.scene.mask & parts).tolist():
-            for atom in self.scene.atoms(place):
-                found[atom].append(place)
+        for index in np.flatnonzero(self.candidates.mask & parts).tolist():
+            for atom in self.candidates.atoms(index):
+                found[atom].append(index)
         return found
 
     @cached_property

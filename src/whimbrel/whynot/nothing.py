@@ -38,7 +38,7 @@ def nothing_at_all(
 
 
 def roots_of(graph: Graph, name: str) -> list[Operator]:
-    """Give the operators whose events a stream selects from."""
+    """List the operators whose events a stream selects from."""
     operator = graph[name]
     while isinstance(operator, Filter):
         operator = graph[operator.input]

@@ -131,7 +131,7 @@ def _of_definition(graph: Graph, op: Derive, view: EngineView) -> list[Finding]:
 
 
 def _operators_of(graph: Graph, case: DeriveCase) -> list[Operator]:
-    """Give what makes a case, and the patterns and repetitions inside it that no definition makes."""
+    """List what makes a case, and the patterns and repetitions inside it that no definition makes."""
     found = {case.input: graph[case.input]}
     todo = [case.input] if not isinstance(graph[case.input], Derive) else []
     while todo:

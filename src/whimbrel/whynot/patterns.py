@@ -19,7 +19,7 @@ from whimbrel.engine.streams import RowsFrame
 from whimbrel.engine.values import Int64Array
 from whimbrel.graph.operators import JoinPattern
 from whimbrel.whynot.asking import EngineView, EventGroups, SearchBudget, same_value
-from whimbrel.whynot.candidates import NO_PLACES, Binding, BoundEvent, CandidateGroup, CandidateSet
+from whimbrel.whynot.candidates import NO_INDICES, Binding, BoundEvent, CandidateGroup, CandidateSet
 from whimbrel.whynot.events import values
 from whimbrel.whynot.explanation import Finding, Miss, Reason
 from whimbrel.whynot.finishing import Finish
@@ -56,8 +56,8 @@ class Search:
     def __init__(self, op: JoinPattern, view: EngineView) -> None:
         self.op = op
         self.view = view
-        self.scene = CandidateSet(op, view)
-        self.finish = Finish(self.scene)
+        self.candidates = CandidateSet(op, view)
+        self.finish = Finish(self.candidates)
         self.effort = SearchBudget(view.effort)
         self._sequences: dict[int, list[int]] = {}
         self._of_all_groups: dict[int, Int64Array] = {}
@@ -65,11 +65,11 @@ class Search:
     # -- all misses ------------------------------------------------------------------------------------------
 
     def drafts(self) -> Iterator[MissDraft]:
-        """Give the best miss of every first event that is in no detection, the newest events first."""
-        for group, place in self._anchors():
+        """Find the best miss of every first event that is in no detection, the newest events first."""
+        for group, index in self._anchors():
             part = self.sequence(group)[0]
             try:
-                found = self._follow(group, {part: BoundEvent(part, place)}, 1)
+                found = self._follow(group, {part: BoundEvent(part, index)}, 1)
             except Unfinished:
                 return
             if found is not None:
@@ -80,37 +80,37 @@ class Search:
     @cached_property
     def asked(self) -> list[CandidateGroup]:
         """The groups that were asked for."""
-        asked = [group for group in self.scene.groups if self.view.of_group(group.values)]
+        asked = [group for group in self.candidates.groups if self.view.of_group(group.values)]
         return sorted(asked, key=CandidateGroup.first)  # however they happen to be numbered
 
     def _anchors(self) -> list[tuple[CandidateGroup, int]]:
-        """Give the events with which a match can begin, the newest first."""
+        """Select the events with which a match can begin, the newest first."""
         found = []
         for group in self.asked:
             part = self.sequence(group)[0]
-            found += [(group, place) for place in self._beginning(group, part).tolist()]
+            found += [(group, index) for index in self._beginning(group, part).tolist()]
         return sorted(found, key=lambda item: -item[1])
 
     def _beginning(self, group: CandidateGroup, part: int) -> Int64Array:
-        """Give the events that were asked for and that fill the first part as all rules want it."""
-        places = self._asked_for(group.places[part], part)
-        return self._fitting({}, part, places)
+        """Mark the events that were asked for and that fill the first part as all rules want it."""
+        indices = self._asked_for(group.indices[part], part)
+        return self._fitting({}, part, indices)
 
-    def _asked_for(self, places: Int64Array, slot: int) -> Int64Array:
+    def _asked_for(self, indices: Int64Array, slot: int) -> Int64Array:
         """Leave out events that are not of the time or key that was asked for."""
-        scene = self.scene
-        places = places[self.view.in_time(scene.start[places], scene.end[places])]
+        candidates = self.candidates
+        indices = indices[self.view.in_time(candidates.start[indices], candidates.end[indices])]
         names = [key.name for key in self.op.partitioning.keys]
-        stream = scene.slots[slot].stream
+        stream = candidates.slots[slot].stream
         for name, wanted in self.view.key.items():
-            if name not in names and len(places):
-                column = RowsFrame(self.view.context, stream, scene.row[places]).column(None, name)
+            if name not in names and len(indices):
+                column = RowsFrame(self.view.context, stream, candidates.row[indices]).column(None, name)
                 if column.type is not None:
-                    places = places[np.array([same_value(v, wanted) for v in values(column)], np.bool_)]
-        return places
+                    indices = indices[np.array([same_value(v, wanted) for v in values(column)], np.bool_)]
+        return indices
 
     def _almost_begun(self) -> Iterator[MissDraft]:
-        """Give misses that begin with an event that does not fit, in groups without any detection."""
+        """Collect misses that begin with an event that does not fit, in groups without any detection."""
         for group in self.asked:
             if self.effort.is_spent:
                 return
@@ -119,21 +119,21 @@ class Search:
             part = self.sequence(group)[0]
             found = [
                 draft
-                for slot in (part, *self.scene.near(part))
-                for draft in self._nearly(group, {}, 0, slot, self._asked_for(group.places[slot], slot))
+                for slot in (part, *self.candidates.near(part))
+                for draft in self._nearly(group, {}, 0, slot, self._asked_for(group.indices[slot], slot))
             ]
             begun = len(self._beginning(group, part))
             # Where matches have begun properly, one that begins wrongly is told if all the rest of it fits.
             found = [draft for draft in found if not begun or len(draft.binding) == len(self.op.parts)]
             yield from sorted(found, key=lambda draft: draft.cost)
-            if not found and not len(group.places[part]) and self._is_around(group):
+            if not found and not len(group.indices[part]) and self._is_around(group):
                 yield self._lacking(group, {}, 0)
 
     def _is_around(self, group: CandidateGroup) -> bool:
-        scene = self.scene
+        candidates = self.candidates
         return any(
-            bool(self.view.in_time(scene.start[places], scene.end[places]).any())
-            for places in group.places.values()
+            bool(self.view.in_time(candidates.start[indices], candidates.end[indices]).any())
+            for indices in group.indices.values()
         )
 
     @cached_property
@@ -146,11 +146,11 @@ class Search:
     # -- one partial match -----------------------------------------------------------------------------------
 
     def sequence(self, group: CandidateGroup) -> list[int]:
-        """Give the order in which parts are filled: as written, those that nothing can fill last."""
+        """Choose the order in which parts are filled: as written, those that nothing can fill last."""
         known = self._sequences.get(group.code)
         if known is None:
             lacks = [
-                not any(len(group.places[slot]) for slot in (part, *self.scene.near(part)))
+                not any(len(group.indices[slot]) for slot in (part, *self.candidates.near(part)))
                 for part in range(len(self.op.parts))
             ]
             known = self._sequences[group.code] = sorted(
@@ -159,7 +159,7 @@ class Search:
         return known
 
     def _follow(self, group: CandidateGroup, binding: Binding, depth: int) -> MissDraft | None:
-        """Give the best miss that begins with a binding; None if it is part of a detection."""
+        """Find the best miss that begins with a binding; None if it is part of a detection."""
         if self.effort.is_spent:
             raise Unfinished
         self.effort.spend()
@@ -167,8 +167,8 @@ class Search:
             return self._completed(group, binding)
         part = self.sequence(group)[depth]
         best: MissDraft | None = None
-        for place in self.extensions(group, binding, part).tolist():
-            found = self._follow(group, {**binding, part: BoundEvent(part, place)}, depth + 1)
+        for index in self.extensions(group, binding, part).tolist():
+            found = self._follow(group, {**binding, part: BoundEvent(part, index)}, depth + 1)
             if found is None:
                 return None
             best = found if best is None or found.cost < best.cost else best
@@ -184,48 +184,52 @@ class Search:
         return MissDraft(sum(WEIGHTS[kind] for kind in kinds), binding, kinds, lambda: found, group)
 
     def extensions(self, group: CandidateGroup, binding: Binding, part: int) -> Int64Array:
-        """Give the events that fill the next part as all rules want it."""
-        return self._fitting(binding, part, self._in_reach(group.places[part], binding))
+        """Select the events that fill the next part as all rules want it."""
+        return self._fitting(binding, part, self._in_reach(group.indices[part], binding))
 
-    def _fitting(self, binding: Binding, part: int, places: Int64Array) -> Int64Array:
-        return RuleChecks(self.scene, binding, part, part, places).fitting() if len(places) else NO_PLACES
+    def _fitting(self, binding: Binding, part: int, indices: Int64Array) -> Int64Array:
+        return (
+            RuleChecks(self.candidates, binding, part, part, indices).fitting()
+            if len(indices)
+            else NO_INDICES
+        )
 
-    def _in_reach(self, places: Int64Array, binding: Binding) -> Int64Array:
+    def _in_reach(self, indices: Int64Array, binding: Binding) -> Int64Array:
         if not binding:
-            return places
-        low, high = self.scene.span([bound.place for bound in binding.values()])
-        ends = self.scene.end[places]  # in order, as places are
+            return indices
+        low, high = self.candidates.span([bound.index for bound in binding.values()])
+        ends = self.candidates.end[indices]  # in order, as indices are
         first = np.searchsorted(ends, high - self.op.within, side="left")
         last = np.searchsorted(ends, low + self.op.within, side="right")
-        return places[first:last]
+        return indices[first:last]
 
     # -- events that do not fit ------------------------------------------------------------------------------
 
     def _near_candidates(self, group: CandidateGroup, binding: Binding, depth: int) -> list[MissDraft]:
         part = self.sequence(group)[depth]
         found = []
-        for slot in (part, *self.scene.near(part)):
-            found += self._nearly(group, binding, depth, slot, self._nearby(group.places[slot], binding))
+        for slot in (part, *self.candidates.near(part)):
+            found += self._nearly(group, binding, depth, slot, self._nearby(group.indices[slot], binding))
         if not found and self.op.partitioning.keys:
             found = self._of_other_groups(group, binding, depth)
         return found
 
-    def _nearby(self, places: Int64Array, binding: Binding) -> Int64Array:
-        last = max(bound.place for bound in binding.values())
-        at = int(np.searchsorted(places, last))
-        return places[max(0, at - AROUND) : at + AROUND]
+    def _nearby(self, indices: Int64Array, binding: Binding) -> Int64Array:
+        last = max(bound.index for bound in binding.values())
+        at = int(np.searchsorted(indices, last))
+        return indices[max(0, at - AROUND) : at + AROUND]
 
     def _of_other_groups(self, group: CandidateGroup, binding: Binding, depth: int) -> list[MissDraft]:
         part = self.sequence(group)[depth]
         nearby = self._nearby(self._everyone(part), binding)
-        others = nearby[self.scene.group_of[nearby] != group.code]
+        others = nearby[self.candidates.group_of[nearby] != group.code]
         return self._nearly(group, binding, depth, part, others, with_group=True)
 
     def _everyone(self, part: int) -> Int64Array:
-        """Give the events of all groups that a part can take."""
+        """Select the events of all groups that a part can take."""
         if part not in self._of_all_groups:
-            every = np.arange(len(self.scene.row))
-            self._of_all_groups[part] = every[self.scene.has(every, part)]
+            every = np.arange(len(self.candidates.row))
+            self._of_all_groups[part] = every[self.candidates.has(every, part)]
         return self._of_all_groups[part]
 
     def _nearly(
@@ -234,43 +238,43 @@ class Search:
         binding: Binding,
         depth: int,
         slot: int,
-        places: Int64Array,
+        indices: Int64Array,
         *,
         with_group: bool = False,
     ) -> list[MissDraft]:
-        """Give misses with the nearest of some events that do not fit the next part."""
-        if not len(places):
+        """Collect misses with the nearest of some events that do not fit the next part."""
+        if not len(indices):
             return []
         self.effort.spend()
         part = self.sequence(group)[depth]
-        trials = RuleChecks(self.scene, binding, slot, part, places).every(
+        checks = RuleChecks(self.candidates, binding, slot, part, indices).every(
             group=group.code if with_group else None
         )
-        cost = np.sum([trial.cost for trial in trials], axis=0) if trials else np.zeros(len(places))
+        cost = np.sum([check.cost for check in checks], axis=0) if checks else np.zeros(len(indices))
         broken = np.flatnonzero(cost > 0)
         most = TRIED if binding else max(TRIED, self.view.limit)
         nearest = broken[np.argsort(cost[broken], kind="stable")][:most].tolist()
         return [
             self._as_if_it_fitted(
-                group, {**binding, part: BoundEvent(slot, int(places[at]))}, depth + 1, trials, at
+                group, {**binding, part: BoundEvent(slot, int(indices[at]))}, depth + 1, checks, at
             )
             for at in nearest
         ]
 
     def _as_if_it_fitted(
-        self, group: CandidateGroup, binding: Binding, depth: int, trials: list[RuleCheck], at: int
+        self, group: CandidateGroup, binding: Binding, depth: int, checks: list[RuleCheck], at: int
     ) -> MissDraft:
-        broken = [trial for trial in trials if not trial.holds[at]]
+        broken = [check for check in checks if not check.holds[at]]
         full = self._filled_further(group, binding, depth, [FOLLOWED])
         more = self.finish.absences(group, full) if len(full) == len(self.op.parts) else ()
         missing = len(self.op.parts) - len(full)
-        cost = float(sum(trial.cost[at] for trial in broken)) + WEIGHTS["nothing"] * missing
-        kinds = (*(trial.kind for trial in broken), *(reason.kind for reason in more))
+        cost = float(sum(check.cost[at] for check in broken)) + WEIGHTS["nothing"] * missing
+        kinds = (*(check.kind for check in broken), *(reason.kind for reason in more))
         return MissDraft(
             cost + sum(WEIGHTS[reason.kind] for reason in more),
             full,
             kinds,
-            lambda: (*(trial.say(at) for trial in broken), *more),
+            lambda: (*(check.say(at) for check in broken), *more),
             group,
         )
 
@@ -284,8 +288,8 @@ class Search:
         left[0] -= 1
         self.effort.spend()
         part = self.sequence(group)[depth]
-        for place in self.extensions(group, binding, part).tolist():
-            found = self._filled_further(group, {**binding, part: BoundEvent(part, place)}, depth + 1, left)
+        for index in self.extensions(group, binding, part).tolist():
+            found = self._filled_further(group, {**binding, part: BoundEvent(part, index)}, depth + 1, left)
             best = found if len(found) > len(best) else best
             if len(best) == len(self.op.parts) or left[0] <= 0:
                 break
@@ -296,7 +300,7 @@ class Search:
         missing = len(self.op.parts) - len(binding)
 
         def say() -> tuple[Reason, ...]:
-            name = self.scene.name(part)
+            name = self.candidates.name(part)
             return (nothing_came(self.view, self.op.parts[part].input, name, group.values),)
 
         return MissDraft(WEIGHTS["nothing"] * missing, binding, ("nothing",), say, group)
@@ -306,7 +310,7 @@ class Search:
     def miss(self, definition: str, draft: MissDraft) -> Miss:
         """Put a draft into words."""
         parts = tuple(
-            (self.scene.name(n), self.scene.seen(draft.binding[n]) if n in draft.binding else None)
+            (self.candidates.name(n), self.candidates.seen(draft.binding[n]) if n in draft.binding else None)
             for n in range(len(self.op.parts))
         )
         return Miss(definition, self.op.name, dict(draft.group.values), parts, draft.say(), draft.cost)
@@ -321,7 +325,7 @@ def explain_match(op: JoinPattern, view: EngineView, definition: str) -> Finding
     notes = []
     misses = [search.miss(definition, draft) for draft in shown]
     if not drafts and not len(rows) and not search.effort.is_spent:
-        parts = [(search.scene.name(number), part.input) for number, part in enumerate(op.parts)]
+        parts = [(search.candidates.name(number), part.input) for number, part in enumerate(op.parts)]
         misses = [nothing_at_all(view, definition, op.name, parts)]
     if search.effort.is_spent:
         tried = f"the search ended after {many(view.effort, 'step')}"

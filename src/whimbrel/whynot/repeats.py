@@ -42,11 +42,11 @@ class Stretches:
 
     def misses(self, definition: str) -> list[Miss]:
         """Give, for every event that begins no long enough stretch, what cut it short."""
-        return [miss for group, places in self.groups for miss in self._of_group(definition, group, places)]
+        return [miss for group, indices in self.groups for miss in self._of_group(definition, group, indices)]
 
-    def _of_group(self, definition: str, group: dict[str, Any], places: Int64Array) -> list[Miss]:
-        fitting = places[(self.events.mask[places] & np.uint64(1)) != 0]
-        enders = places[(self.events.mask[places] & np.uint64(2)) != 0]
+    def _of_group(self, definition: str, group: dict[str, Any], indices: Int64Array) -> list[Miss]:
+        fitting = indices[(self.events.mask[indices] & np.uint64(1)) != 0]
+        enders = indices[(self.events.mask[indices] & np.uint64(2)) != 0]
         found: list[Miss] = []
         covered = 0
         for first in range(len(fitting)):
@@ -58,20 +58,20 @@ class Stretches:
                 found.append(self._miss(definition, group, stretch, reason))
         return found
 
-    def _is_asked_for(self, places: Int64Array) -> bool:
-        return bool(self.view.in_time(self.events.start[places], self.events.end[places]).any())
+    def _is_asked_for(self, indices: Int64Array) -> bool:
+        return bool(self.view.in_time(self.events.start[indices], self.events.end[indices]).any())
 
     def _longest(
         self, fitting: Int64Array, enders: Int64Array, first: int
     ) -> tuple[int, tuple[Reason, float] | None]:
-        """Give the length of the longest stretch from an event on, and what ended it if it is too short."""
+        """Measure the longest stretch from an event on, and what ended it if it is too short."""
         op, name = self.op, self.op.alias or self.op.input
         low = high = None
         for length in range(1, len(fitting) - first + 1):
-            place = fitting[first + length - 1]
-            start, end = int(self.events.start[place]), int(self.events.end[place])
+            index = fitting[first + length - 1]
+            start, end = int(self.events.start[index]), int(self.events.end[index])
             low, high = (start, end) if low is None or high is None else (min(low, start), max(high, end))
-            blocker = enders[(enders > fitting[first]) & (enders < place)]
+            blocker = enders[(enders > fitting[first]) & (enders < index)]
             if len(blocker):
                 event = self._seen(int(blocker[0]), op.until or "")
                 text = f"{event} came before there were {op.at_least} of {name}"
@@ -87,18 +87,18 @@ class Stretches:
         return had, (Reason("few", text, name), 0.5)
 
     def _miss(
-        self, definition: str, group: dict[str, Any], places: Int64Array, reason: tuple[Reason, float]
+        self, definition: str, group: dict[str, Any], indices: Int64Array, reason: tuple[Reason, float]
     ) -> Miss:
         name = self.op.alias or self.op.input
-        lacking = self.op.at_least - len(places)
-        had = [self._seen(int(place), self.op.input) for place in places]
+        lacking = self.op.at_least - len(indices)
+        had = [self._seen(int(index), self.op.input) for index in indices]
         parts = tuple((f"{name} {n}", event) for n, event in enumerate((*had, *([None] * lacking)), start=1))
         cost = lacking + 0.5 * min(1.0, reason[1])
         return Miss(definition, self.op.name, group, parts, (reason[0],), cost)
 
-    def _seen(self, place: int, name: str) -> Seen:
-        root = self.roots[int(self.events.root[place])]
-        return seen(self.view.context, root, int(self.events.row[place]), name)
+    def _seen(self, index: int, name: str) -> Seen:
+        root = self.roots[int(self.events.root[index])]
+        return seen(self.view.context, root, int(self.events.row[index]), name)
 
 
 def explain_repeat(op: Repeat, view: EngineView, definition: str) -> Finding:

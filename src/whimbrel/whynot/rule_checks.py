@@ -48,19 +48,19 @@ class RuleChecks:
     """The rules that the events of one slot have to keep to fill a part, the events of others being given."""
 
     def __init__(
-        self, scene: CandidateSet, binding: Binding, slot: int, part: int, places: Int64Array
+        self, candidates: CandidateSet, binding: Binding, slot: int, part: int, indices: Int64Array
     ) -> None:
-        self.scene = scene
+        self.candidates = candidates
         self.binding = binding
         self.slot = slot
         self.part = part
-        self.places = places
-        self.frame = scene.frame(binding, {part: (slot, places)}, len(places))
-        self.name = scene.name(part)
+        self.indices = indices
+        self.frame = candidates.frame(binding, {part: (slot, indices)}, len(indices))
+        self.name = candidates.name(part)
 
     def every(self, *, group: int | None = None) -> list[RuleCheck]:
         """Try all rules; that of the group only where there is one."""
-        found = [self._own_condition(each) for each in self.scene.slots[self.slot].conditions]
+        found = [self._own_condition(each) for each in self.candidates.slots[self.slot].conditions]
         if group is not None:
             found.append(self._group(group))
         return [*found, *self.between()]
@@ -69,30 +69,30 @@ class RuleChecks:
         """Try the rules between this part and the others one by one, the cheap ones first."""
         if self.binding:
             yield self._distinct()
-            for order in self.scene.op.orders:
+            for order in self.candidates.op.orders:
                 yield from self._order(order)
         yield self._within()
         for condition in self._conditions():
             yield self._condition_between(condition)
 
     def fitting(self) -> Int64Array:
-        """Give the events that keep all rules between the parts."""
-        fits = np.ones(len(self.places), np.bool_)
-        for trial in self.between():
-            fits &= trial.holds
+        """Mark the events that keep all rules between the parts."""
+        fits = np.ones(len(self.indices), np.bool_)
+        for check in self.between():
+            fits &= check.holds
             if not fits.any():
                 break
-        return self.places[fits]
+        return self.indices[fits]
 
     # -- the rules -----------------------------------------------------------------------------------------
 
     def _group(self, group: int) -> RuleCheck:
-        scene = self.scene
-        same = scene.group_of[self.places] == group
+        candidates = self.candidates
+        same = candidates.group_of[self.indices] == group
 
         def say(at: int) -> Reason:
-            wanted = scene.groups[group].values
-            found = scene.groups[int(scene.group_of[self.places[at]])].values
+            wanted = candidates.groups[group].values
+            found = candidates.groups[int(candidates.group_of[self.indices[at]])].values
             differ = [name for name in wanted if wanted[name] != found[name]]
             pairs = [(name, value_text(found[name], None), value_text(wanted[name], None)) for name in differ]
             text = " and ".join(f"{name} was {other}, needed {own} as before" for name, other, own in pairs)
@@ -101,12 +101,12 @@ class RuleChecks:
         return RuleCheck("group", same, lambda: np.ones(len(same)), say)
 
     def _distinct(self) -> RuleCheck:
-        scene = self.scene
-        taken = {int(scene.ident[bound.place]): part for part, bound in self.binding.items()}
-        fresh = ~np.isin(scene.ident[self.places], list(taken))
+        candidates = self.candidates
+        taken = {int(candidates.ident[bound.index]): part for part, bound in self.binding.items()}
+        fresh = ~np.isin(candidates.ident[self.indices], list(taken))
 
         def say(at: int) -> Reason:
-            other = scene.name(taken[int(scene.ident[self.places[at]])])
+            other = candidates.name(taken[int(candidates.ident[self.indices[at]])])
             return Reason("same", f"the same event already is {other}", self.name)
 
         return RuleCheck("same", fresh, lambda: np.ones(len(fresh)), say)
@@ -122,17 +122,17 @@ class RuleChecks:
         return [self._stands_after(order, other), self._in_time(order, other)]
 
     def _ends(self, order: TimeOrder, other: int) -> tuple[Any, Any, Any, Any]:
-        """Give start and end of the first and of the second event of an order."""
-        scene, place = self.scene, self.binding[other].place
-        mine = (scene.start[self.places], scene.end[self.places])
-        theirs = (scene.start[place], scene.end[place])
+        """Read start and end of the first and of the second event of an order."""
+        candidates, index = self.candidates, self.binding[other].index
+        mine = (candidates.start[self.indices], candidates.end[self.indices])
+        theirs = (candidates.start[index], candidates.end[index])
         return (*mine, *theirs) if order.first == self.part else (*theirs, *mine)
 
     def _after(self, order: TimeOrder, other: int) -> RuleCheck:
         start1, end1, start2, end2 = self._ends(order, other)
-        early = np.maximum(end1 - start2, 0) / max(1, min(self.scene.op.within, END_OF_TIME))
+        early = np.maximum(end1 - start2, 0) / max(1, min(self.candidates.op.within, END_OF_TIME))
         ends = np.broadcast_arrays(start1, end1, start2, end2)
-        first, second = self.scene.name(order.first), self.scene.name(order.second)
+        first, second = self.candidates.name(order.first), self.candidates.name(order.second)
 
         def say(at: int) -> Reason:
             begun, ended, next_begun, next_ended = (int(values[at]) for values in ends)
@@ -144,9 +144,9 @@ class RuleChecks:
         return RuleCheck("order", np.asarray(end1 < start2), lambda: off, say)
 
     def _stands_after(self, order: TimeOrder, other: int) -> RuleCheck:
-        place = self.binding[other].place
-        kept = self.places < place if order.first == self.part else self.places > place
-        first, second = self.scene.name(order.first), self.scene.name(order.second)
+        index = self.binding[other].index
+        kept = self.indices < index if order.first == self.part else self.indices > index
+        first, second = self.candidates.name(order.first), self.candidates.name(order.second)
         distance = self._gap(order, other)
         late = np.clip(np.abs(distance) / max(1, order.gap or 1), 0, 1)
 
@@ -166,7 +166,7 @@ class RuleChecks:
     def _in_time(self, order: TimeOrder, other: int) -> RuleCheck:
         assert order.gap is not None
         distance, gap = self._gap(order, other), order.gap
-        first, second = self.scene.name(order.first), self.scene.name(order.second)
+        first, second = self.candidates.name(order.first), self.candidates.name(order.second)
 
         def say(at: int) -> Reason:
             took = format_duration(int(distance[at]))
@@ -177,55 +177,54 @@ class RuleChecks:
         return RuleCheck("time", distance <= gap, lambda: _excess(distance, gap), say)
 
     def _within(self) -> RuleCheck:
-        scene = self.scene
-        start, end = scene.start[self.places], scene.end[self.places]
+        candidates = self.candidates
+        start, end = candidates.start[self.indices], candidates.end[self.indices]
         took = end - start
         if self.binding:
-            low, high = scene.span([bound.place for bound in self.binding.values()])
+            low, high = candidates.span([bound.index for bound in self.binding.values()])
             took = np.maximum(end, high) - np.minimum(start, low)
-        within = scene.op.within
+        within = candidates.op.within
 
         def say(at: int) -> Reason:
-            everyone = {**self.binding, self.part: BoundEvent(self.slot, int(self.places[at]))}
-            first = min(everyone, key=lambda part: int(scene.start[everyone[part].place]))
-            last = max(everyone, key=lambda part: int(scene.end[everyone[part].place]))
-            text = (
-                f"{scene.name(last)} ended {format_duration(int(took[at]))} after {scene.name(first)} started"
-                if first != last
-                else f"{scene.name(first)} alone takes {format_duration(int(took[at]))}"
-            )
+            everyone = {**self.binding, self.part: BoundEvent(self.slot, int(self.indices[at]))}
+            first = min(everyone, key=lambda part: int(candidates.start[everyone[part].index]))
+            last = max(everyone, key=lambda part: int(candidates.end[everyone[part].index]))
+            text = f"{candidates.name(first)} alone takes {format_duration(int(took[at]))}"
+            if first != last:
+                lasted = format_duration(int(took[at]))
+                text = f"{candidates.name(last)} ended {lasted} after {candidates.name(first)} started"
             return Reason("time", f"{text}, needed within {format_duration(within)}", self.name)
 
         return RuleCheck("time", took <= within, lambda: _excess(took, within), say)
 
     def _conditions(self) -> list[Expr]:
-        """Give the conditions that can be tried now, and could not before."""
+        """List the conditions that can be tried now, and could not before."""
         there = {*self.binding, self.part}
         ready = [
             condition
-            for condition in self.scene.op.conditions
-            if (needs := self.scene.needs(condition)) <= there
+            for condition in self.candidates.op.conditions
+            if (needs := self.candidates.needs(condition)) <= there
             and (self.part in needs or (not needs and not self.binding))
         ]
         return [each for condition in ready for each in conjuncts(condition)]
 
     def _own_condition(self, condition: Expr) -> RuleCheck:
         """Try a condition on the event itself."""
-        frame = self.scene.own_frame(self.slot, self.places)
+        frame = self.candidates.own_frame(self.slot, self.indices)
         return self._condition(
-            condition, frame, lambda at: self.scene.own_frame(self.slot, self.places[[at]])
+            condition, frame, lambda at: self.candidates.own_frame(self.slot, self.indices[[at]])
         )
 
     def _condition_between(self, condition: Expr) -> RuleCheck:
         """Try a condition that reads several parts."""
 
         def frame_of(at: int) -> Frame:
-            return self.scene.frame(self.binding, {self.part: (self.slot, self.places[[at]])}, 1)
+            return self.candidates.frame(self.binding, {self.part: (self.slot, self.indices[[at]])}, 1)
 
         return self._condition(condition, self.frame, frame_of)
 
     def _condition(self, condition: Expr, frame: Frame, frame_of: Callable[[int], Frame]) -> RuleCheck:
-        size, name = len(self.places), self.name
+        size, name = len(self.indices), self.name
         try:
             kept = holds(condition, frame)
         except QueryError as error:  # a function that cannot take what the engine never gave it

@@ -55,7 +55,7 @@ def explain_selection(
 def _misses(
     op: Source | Filter | Merge | Derive, view: EngineView, partitioning: Partitioning
 ) -> list[tuple[float, CandidateStream, int]]:
-    """Give how far every event is from being selected, with its slot and row."""
+    """Measure how far every event is from being selected, with its slot and row."""
     found: list[tuple[float, CandidateStream, int]] = []
     for slot in near_slots(view, 0, op.name, None):
         rows = slot.stream.new

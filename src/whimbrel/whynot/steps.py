@@ -64,15 +64,15 @@ class Candidate:
         return 1
 
     def column(self, part: str | None, name: str) -> Column:
-        """Give an attribute of the event, or of its group."""
+        """Look up an attribute of the event, or of its group."""
         return self.event.column(part if part in (None, GROUP) else None, name)
 
     def attributes(self, part: str | None) -> dict[str, Column]:
-        """Give all attributes of the event."""
+        """Collect all attributes of the event."""
         return self.event.attributes(None if part != GROUP else part)
 
     def known(self, expr: Expr) -> Column:
-        """Give an aggregate over the events that a step took."""
+        """Compute an aggregate over the events that a step took."""
         assert isinstance(expr, Call)
         frame = self.taken.get(next(iter(parts_of(expr) - {GROUP}), None) or "")
         size = 0 if frame is None else len(frame)
@@ -191,7 +191,7 @@ class Walk:
         return sorted(found, key=lambda miss: miss.cost)
 
     def _asked_for(self) -> list[int]:
-        """Give the events of the key and around the time that were asked for."""
+        """Select the events of the key and around the time that were asked for."""
         wanted = self.view.in_time(self.events.start, self.events.end)
         known = np.array([self.view.of_group(group) for group in self.groups.values] or [True], np.bool_)
         return [int(place) for place in np.flatnonzero(wanted & known[self.group])]
@@ -234,7 +234,7 @@ class Walk:
         return found or self._none_came(positive[0], begun)
 
     def _ahead(self, begun: Begun) -> list[int]:
-        """Give the events of the partition that follow, as many as are looked at."""
+        """Select the events of the partition that follow, as many as are looked at."""
         last = begun.places[-1]
         behind = np.flatnonzero(self.group[last + 1 :] == self.group[last])[:AHEAD]
         return [int(place) + last + 1 for place in behind]
@@ -335,7 +335,7 @@ class Walk:
     def _undecided(self, begun: Begun, negative: Element) -> Stopped:
         """Say why a match that lacks nothing but an absence at its end was not detected."""
         due = int(self.events.end[begun.places[0]]) + (self.op.within or 0)
-        if self.op.within is not None and due > self.view.watched.watermark:
+        if self.op.within is not None and due > self.view.watched.session.watermark:
             text = f"everything is there; it is detected at {clock(due)} if nothing prevents it"
             return Stopped((Reason("waiting", text),), WEIGHTS["waiting"])
         if negative.contiguity is Contiguity.NOT_NEXT and not self._ahead(begun):
@@ -365,7 +365,7 @@ class Stopped:
 
 
 def entries(elements: tuple[Element, ...]) -> list[PatternStep]:
-    """Give the steps that some elements can begin with."""
+    """List the steps that some elements can begin with."""
     found: list[PatternStep] = []
     for element in elements:
         if isinstance(element, PatternStep):

@@ -1,4 +1,4 @@
-"""A session that keeps everything: the rows that every operator of one query made, in the order it made them.
+"""Watches a query run and keeps everything: the rows that every operator made, in the order it made them.
 
 Explaining reads what the real engine did. The query runs once more over the same events, with nothing
 forgotten, and with a few operators beside its own that say what the engine otherwise keeps to itself: the
@@ -7,17 +7,15 @@ group of every combination, the windows that were refused, and the beginnings of
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
-import pyarrow as pa
 
+from whimbrel.engine.observer import Observer
 from whimbrel.engine.pipeline import Pipeline
 from whimbrel.engine.session import Session
-from whimbrel.engine.sharing import alone
-from whimbrel.engine.streams import ExecutionContext, OperatorStream, SharedWatermark
+from whimbrel.engine.streams import OperatorStream, SharedWatermark
 from whimbrel.engine.values import Int64Array
 from whimbrel.graph.expressions import GROUP, Attribute, Call, PartRef
 from whimbrel.graph.operators import (
@@ -43,53 +41,41 @@ NAME = "why"
 """The name of the query in its session."""
 
 
-class _Watchable(Pipeline):
-    has_every_stream = True
+class Watched(Observer):
+    """Runs one query in a session of its own, forgets nothing, and takes note of the rows of every stream."""
 
-
-class Watched(Session):
-    """A session of one query that forgets nothing and takes note of the rows of every stream."""
-
-    shares_work = False
+    # Other rewrites change which operators there are, and with them what could be said of each.
+    passes: ClassVar = (find_joins,)
+    sees_every_stream: ClassVar = True
+    keeps_rows: ClassVar = True
+    steps_always: ClassVar = True
 
     def __init__(self, query: Query, **settings: Any) -> None:
         self.watched = drop_unused(query.graph)
         """The operators that make what the query reports, as they were written."""
-        super().__init__(replace(query, graph=_probing(self.watched)), name=NAME, **settings)
         self._rows: dict[str, list[Int64Array]] = {}
+        self._streams: dict[str, OperatorStream] = {}
+        probed = replace(query, graph=_probing(self.watched))
+        self.session = Session(probed, name=NAME, observer=self, **settings)
 
-    def _deployed(self, query: Query, name: str) -> Pipeline:
-        # Other rewrites change which operators there are, and with them what could be said of each.
-        return _Watchable(query, self._atoms, name, (find_joins,))
+    def started(self, pipeline: Pipeline) -> None:
+        """Take note of the streams there are."""
+        self._streams, self.context = pipeline.streams, pipeline.context
 
-    @property
-    def _pipeline(self) -> Pipeline:
-        (pipeline,) = alone(self._pipelines).values()
-        return pipeline
-
-    def _step(self, names: Iterable[str]) -> list[pa.Table]:  # noqa: ARG002 (there is one query)
-        pipeline = self._pipeline
-        pipeline.step()
+    def stepped(self, pipeline: Pipeline) -> None:
+        """Take note of the new rows of every stream."""
         for name, stream in pipeline.streams.items():
             if len(stream.new):
                 self._rows.setdefault(name, []).append(stream.new)
-        for runtime in pipeline.runtimes.values():
-            runtime.stream.new = np.zeros(0, np.int64)
-        return []
 
-    def _forget(self, watermark: int) -> None:
-        """Keep everything."""
-
-    @property
-    def context(self) -> ExecutionContext:
-        """What expressions over the rows need."""
-        return self._pipeline.context
+    def report(self, stream: OperatorStream, rows: Int64Array, pipeline: Pipeline) -> None:
+        """Report nothing: the rows are noted already."""
 
     def stream(self, name: str) -> OperatorStream:
-        """Give the stream of an operator with all its rows, in the order of their numbers."""
+        """Find the stream of an operator with all its rows, in the order of their numbers."""
         pieces = self._rows.get(name)
         rows = np.sort(np.concatenate(pieces)) if pieces else np.zeros(0, np.int64)
-        return replace(self._pipeline.streams[name], new=rows, clock=SharedWatermark(END_OF_TIME))
+        return replace(self._streams[name], new=rows, clock=SharedWatermark(END_OF_TIME))
 
 
 def windows_of(name: str) -> str:
@@ -127,7 +113,7 @@ def _group_reader(name: str, case: DeriveCase) -> Derive:
 
 
 def _every_window(graph: Graph, operator: Aggregate) -> Aggregate:
-    """Give all windows of an aggregate with their results, and how many events of each input they have."""
+    """Collect all windows of an aggregate with their results, and how many events of each input they have."""
     counts = [(count_in(n), _any_name(graph, part)) for n, part in enumerate(operator.parts)]
     assign = tuple(Assign(name, Call("count", (PartRef(alias),))) for name, alias in counts)
     post = tuple(Assign(name, Call("sum", (Attribute(None, name),))) for name, _ in counts)
@@ -146,7 +132,7 @@ def _any_name(graph: Graph, part: AggregateInput) -> str | None:
 
 
 def beginnings(op: StepPattern) -> list[Operator]:
-    """Give operators that find the beginnings of a sequence, and say which events each step took."""
+    """Make operators that find the beginnings of a sequence, and say which events each step took."""
     found: list[Operator] = []
     for length in range(1, len(op.steps) + 1):
         if not is_negative(op.steps[length - 1]):

@@ -42,7 +42,7 @@ class AllWindows:
         self.rows = view.rows_asked_for(self.name, op.partitioning)
 
     def frame(self, rows: Int64Array) -> ResultsFrame:
-        """Give results as `having` reads them."""
+        """Present results as `having` reads them."""
         store = self.stream.store
         named = {
             assign.name: store.column(Attribute(None, assign.name), rows)
@@ -54,7 +54,7 @@ class AllWindows:
         return ResultsFrame(self.view.context, len(rows), {}, groups, named)
 
     def refused(self) -> list[Refused]:
-        """Give the windows that had no result, the nearest to one first."""
+        """Select the windows that had no result, the nearest to one first."""
         if not len(self.rows):
             return []
         frame = self.frame(self.rows)
@@ -148,7 +148,7 @@ def _no_window(op: Aggregate, view: EngineView, definition: str) -> Miss:
 
 def _still_open(op: Aggregate, view: EngineView) -> list[str]:
     """Say that windows are still open, where time has not reached their end."""
-    watermark, every = view.watched.watermark, op.window.every or 1
+    watermark, every = view.watched.session.watermark, op.window.every or 1
     streams = [view.stream(part.input) for part in op.parts]
     newest = max(int(s.store.spans(s.new)[1].max(initial=BEGINNING_OF_TIME)) for s in streams)
     is_open = newest > BEGINNING_OF_TIME and (newest // every + 1) * every - 1 > watermark

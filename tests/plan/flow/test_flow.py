@@ -15,8 +15,10 @@ from whimbrel.errors import NetworkError, NoPlanError
 from whimbrel.plan.flow.baselines import centralised, hop_based
 from whimbrel.plan.flow.model import FlowAssignment, FlowModel
 from whimbrel.plan.flow.neighbourhood import plan_by_neighbourhoods
-from whimbrel.plan.flow.tabu import place_by_flow, replan
+from whimbrel.plan.flow.tabu import place_by_flow
 from whimbrel.plan.network import Broker, Link, Network
+from whimbrel.plan.planners import plan_flow
+from whimbrel.plan.settings import FlowSettings
 from whimbrel.plan.workload import Delivery, Feed, Task, Workload
 
 LINE = Network(tuple(Broker(name) for name in "abcd"), (Link("a", "b"), Link("b", "c"), Link("c", "d")))
@@ -162,10 +164,15 @@ def test_a_plan_is_kept_if_little_would_be_saved(caplog):
     caplog.set_level("INFO", "whimbrel.plan")
     workload = Workload((VIDEO,), (FACES,), (Delivery("Faces", "d"),))
     louder = Workload((Feed("Video", 10, 4.9, "a"),), (FACES,), (Delivery("Faces", "d"),))
-    assert replan(workload, LINE, {"Faces": "d"}) == {"Faces": "a"}
-    assert replan(louder, LINE, {"Faces": "a"}) == {"Faces": "a"}
-    assert replan(louder, LINE, {"Faces": "a"}, least_gain=0.0) == {"Faces": "d"}
-    assert replan(workload, LINE, {"Faces": "gone"}) == {"Faces": "a"}
+
+    def replan(workload: Workload, previous: dict[str, str], least_gain: float = 0.05) -> dict[str, str]:
+        settings = FlowSettings(previous=previous, least_gain=least_gain)
+        return dict(plan_flow(workload, LINE, settings=settings).hosts)
+
+    assert replan(workload, {"Faces": "d"}) == {"Faces": "a"}
+    assert replan(louder, {"Faces": "a"}) == {"Faces": "a"}
+    assert replan(louder, {"Faces": "a"}, least_gain=0.0) == {"Faces": "d"}
+    assert replan(workload, {"Faces": "gone"}) == {"Faces": "a"}
     logged = [record.getMessage() for record in caplog.records]
     assert [line.partition(" of ")[0] for line in logged] == [
         "planned again: 1",
@@ -173,3 +180,13 @@ def test_a_plan_is_kept_if_little_would_be_saved(caplog):
         "planned again: 1",
         "planned again: 1",
     ]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_grouped_tasks_that_are_made_of_each_other_run_on_one_broker(seed):
+    workload, network = draw(seed)
+    hosts = place_by_flow(workload, network, grouped=True)
+    for task in workload.tasks:
+        assert {hosts[name] for name in task.inputs if name in hosts} <= {hosts[task.name]}
+    apart = value_of(place_by_flow(workload, network), workload, network)
+    assert apart.volume_b_s <= value_of(hosts, workload, network).volume_b_s * (1 + 1e-9)

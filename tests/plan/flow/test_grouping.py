@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from experiments.fission import elect_header, spread
 from whimbrel.plan.flow.grouping import Forest
-from whimbrel.plan.flow.spreading import elect_header, spread
 from whimbrel.plan.network import Broker, Link, Network
 from whimbrel.plan.workload import Delivery, Feed, Task, Workload
 

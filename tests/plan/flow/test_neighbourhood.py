@@ -17,7 +17,9 @@ from whimbrel.errors import NetworkError
 from whimbrel.plan.flow.baselines import centralised, hop_based
 from whimbrel.plan.flow.model import FlowAssignment, FlowModel
 from whimbrel.plan.flow.neighbourhood import STEPS, flooded, plan_by_neighbourhoods
-from whimbrel.plan.flow.tabu import place_by_flow, replan
+from whimbrel.plan.flow.tabu import place_by_flow
+from whimbrel.plan.planners import plan_flow
+from whimbrel.plan.settings import FlowSettings
 
 
 @pytest.mark.slow
@@ -127,6 +129,8 @@ def test_replanning_is_valid_and_never_worse_than_staying_if_that_is_possible(se
         for n, feed in enumerate(workload.feeds)
     )
     changed = type(workload)(feeds, workload.tasks, workload.deliveries)
-    again = value_of(replan(changed, network, hosts), changed, network)
+    again = value_of(
+        plan_flow(changed, network, settings=FlowSettings(previous=hosts)).hosts, changed, network
+    )
     assert again.is_valid
     assert not value_of(hosts, changed, network).beats(again)

@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from experiments.migration_optimum import find_optimum
 from experiments.migration_problems import random_problem
-from whimbrel.plan.migration import Horizon, MigrationProblem, attached, brokers_within, find_optimum, stay
+from whimbrel.plan.migration import Horizon, MigrationProblem, attached, brokers_within, stay
 from whimbrel.plan.migration.local_search import fits
 from whimbrel.plan.migration.plan import NOWHERE, changes_of
 from whimbrel.plan.migration.policies import plan_adaptively

@@ -19,11 +19,11 @@ from whimbrel.errors import NetworkError, NoPlanError
 from whimbrel.plan.cost import Objective, evaluate, violations
 from whimbrel.plan.demand import workload_of
 from whimbrel.plan.files import read_network
-from whimbrel.plan.migration.itinerary import Itinerary
 from whimbrel.plan.migration.planner import plan_along_tracks
 from whimbrel.plan.network import Broker, Link, Mover, Network
-from whimbrel.plan.placement import Placement
+from whimbrel.plan.plan import Plan
 from whimbrel.plan.planners import plan_exact, planner_named
+from whimbrel.plan.settings import MigrationSettings, Movement
 from whimbrel.plan.workload import Delivery, Feed, Task, Workload
 
 GOLDEN = Path(__file__).parents[1] / "golden"
@@ -52,23 +52,23 @@ def bus(state_b: float = 0.0, latency_s: float = float("inf")) -> tuple[Workload
 
 def test_a_task_follows_its_mover_where_that_pays():
     plan = plan_along_tracks(*bus())
-    assert isinstance(plan, Itinerary)
+    assert plan.horizon is not None
     assert plan.hosts == {"Near": ((0.0, "west"), (30.0, "east"))}
     assert plan.costs.total.bdp_b == 0
-    assert plan.rivals[0].costs.total.bdp_b == pytest.approx(11 / 2)
+    assert plan.compared_plans[0].costs.total.bdp_b == pytest.approx(11 / 2)
 
 
 def test_a_task_stays_where_its_state_is_dearer_than_the_way():
     # Half a minute at 11 bytes a second, a second away, are 330 byte seconds: as much as 330 bytes of state.
-    assert plan_along_tracks(*bus(329)).moves == 1
+    assert plan_along_tracks(*bus(329)).moves() == [(30.0, "Near", "east")]
     plan = plan_along_tracks(*bus(331))
-    assert plan.moves == 0
+    assert plan.moves() == []
     assert "Nothing moves over 1 min" in plan.words()
 
 
 def test_state_is_on_its_way_before_the_task_starts():
     plan = plan_along_tracks(*bus(300))
-    sent = [(each.kind.name, each.time_s) for each in plan.schedule]
+    sent = [(each.kind.name, each.time_s) for each in plan.actions]
     assert sent == [
         ("SEND_FIXED", pytest.approx(30 - 1 - 0.3)),
         ("REDIRECT", pytest.approx(29)),
@@ -94,21 +94,21 @@ def test_where_no_host_that_stays_is_quick_enough_tasks_move():
 
 
 def test_what_lies_ahead_can_be_less_than_the_tracks():
-    plan = plan_along_tracks(*bus(), ahead_s=40)
+    plan = plan_along_tracks(*bus(), settings=MigrationSettings(ahead_s=40))
     assert plan.horizon.end_s == 40
-    assert plan.rivals[0].costs.total.bdp_b == pytest.approx(11 / 4)
-    longer = plan_along_tracks(*bus(), ahead_s=120)
-    assert longer.rivals[0].costs.total.bdp_b == pytest.approx(11 / 4)
+    assert plan.compared_plans[0].costs.total.bdp_b == pytest.approx(11 / 4)
+    longer = plan_along_tracks(*bus(), settings=MigrationSettings(ahead_s=120))
+    assert longer.compared_plans[0].costs.total.bdp_b == pytest.approx(11 / 4)
 
 
 def test_where_nothing_moves_hosts_stay():
     workload, network = bus()
     plan = plan_along_tracks(workload, replace(network, movers=(Mover("bus", ((0, 1, 0.5), (60, 2, 0.5))),)))
-    assert isinstance(plan, Placement)
+    assert plan.horizon is None
     assert plan.hosts == {"Near": "west"}
     assert "Note: nothing that sends or receives moves, so tasks stay where they are." in plan.words()
     # Also where the bus does not get far enough.
-    assert isinstance(plan_along_tracks(workload, network, ahead_s=20), Placement)
+    assert plan_along_tracks(workload, network, settings=MigrationSettings(ahead_s=20)).horizon is None
 
 
 @pytest.mark.parametrize(
@@ -121,7 +121,7 @@ def test_where_nothing_moves_hosts_stay():
 )
 def test_times_that_make_no_sense_are_told(settings, words):
     with pytest.raises(NetworkError, match=words):
-        plan_along_tracks(*bus(), **settings)
+        plan_along_tracks(*bus(), settings=MigrationSettings(**settings))
 
 
 def test_tracks_that_begin_late_are_told():
@@ -143,7 +143,7 @@ def test_plans_are_never_dearer_than_the_best_hosts_that_stay(seed, step_s):
     rng = random.Random(seed)
     network = random_network(rng, rng.randrange(2, 4), movers=2)
     workload = random_workload(rng, network, 2)
-    plan = plan_along_tracks(workload, network, step_s=step_s)
+    plan = plan_along_tracks(workload, network, settings=MigrationSettings(step_s=step_s))
     brokers = [broker.name for broker in network.brokers]
     stays = [
         evaluate(workload, network, dict(zip(workload.task, hosts, strict=True))).total.bdp_b
@@ -153,8 +153,8 @@ def test_plans_are_never_dearer_than_the_best_hosts_that_stay(seed, step_s):
     assert evaluate(workload, network, plan.hosts, until_s=_end(plan)) == plan.costs
 
 
-def _end(plan: Itinerary | Placement) -> float | None:
-    return plan.horizon.end_s if isinstance(plan, Itinerary) else None
+def _end(plan: Plan) -> float | None:
+    return None if plan.horizon is None else plan.horizon.end_s
 
 
 @FEWER
@@ -168,22 +168,22 @@ def test_plans_keep_capacities_and_latencies(seed):
         deliveries=tuple(replace(each, latency_s=rng.choice([3, 6, 12])) for each in workload.deliveries),
     )
     try:
-        plan = plan_along_tracks(workload, network, step_s=4)
+        plan = plan_along_tracks(workload, network, settings=MigrationSettings(step_s=4))
     except NoPlanError:
         with pytest.raises(NoPlanError):
             plan_exact(workload, network)
         return
     assert violations(workload, network, evaluate(workload, network, plan.hosts, until_s=_end(plan))) == ()
-    if isinstance(plan, Itinerary):
+    if plan.horizon is not None:
         _check_schedule(plan)
 
 
-def _check_schedule(plan: Itinerary) -> None:
+def _check_schedule(plan: Plan) -> None:
     """Every move starts once, where and when the hosts say, and all that it needs is sent before."""
-    starts = [(a.task, a.time_s, a.target) for a in plan.schedule if a.kind.name == "START"]
+    starts = [(a.task, a.time_s, a.target) for a in plan.actions if a.kind.name == "START"]
     moves = [(name, time, broker) for name, steps in plan.hosts.items() for time, broker in steps[1:]]
     assert sorted(starts) == sorted(moves)
-    assert all(0 <= action.time_s <= plan.horizon.end_s for action in plan.schedule)
+    assert all(0 <= action.time_s <= plan.horizon.end_s for action in plan.actions)
 
 
 def test_words_and_tables(ferry, update_golden):
@@ -219,3 +219,33 @@ def test_the_picture_shows_who_is_where(ferry, tmp_path):
     assert all(word in text for word in ("strait", "ferry (mover)", "Strain", "islet", "seconds"))
     with pytest.raises(NetworkError, match=r"ends with \.png or \.svg"):
         plan.draw("plan.jpeg")
+
+
+def test_tasks_that_agree_by_messages_follow_their_mover_too():
+    plan = plan_along_tracks(*bus(), settings=MigrationSettings(coordinated=True))
+    assert plan.hosts == {"Near": ((0.0, "west"), (30.0, "east"))}
+    assert "Note: tasks agreed by 6 messages." in plan.words()
+
+
+@pytest.mark.parametrize("movement", [Movement.NAVIGATION, Movement.LINEAR])
+def test_tasks_follow_movers_that_are_uncertain(movement):
+    plan = plan_along_tracks(*bus(), settings=MigrationSettings(movement=movement))
+    brokers = [broker for _, broker in plan.hosts["Near"]]
+    assert (brokers[0], brokers[-1]) == ("west", "east")
+    assert f"of movers only what '{movement.value}' tells was known ahead" in plan.words()
+    assert plan.costs.total.bdp_b < plan.compared_plans[0].costs.total.bdp_b
+
+
+def test_what_movers_do_is_learned_from_others():
+    workload, network = bus()
+    uncertain = MigrationSettings(movement=Movement.LEARNED, policy="weighted sum", range_m=100)
+    with pytest.raises(NetworkError, match="no other movers to learn from"):
+        plan_along_tracks(workload, network, settings=uncertain)
+    others = tuple(replace(network.movers[0], name=f"bus {n}") for n in range(3))
+    plan = plan_along_tracks(
+        workload, replace(network, movers=(*network.movers, *others)), settings=uncertain
+    )
+    assert plan.costs.total.bdp_b < plan.compared_plans[0].costs.total.bdp_b
+    misspelt = MigrationSettings(movement=Movement.LINEAR, policy="adaptiv")
+    with pytest.raises(NetworkError, match="no policy is named 'adaptiv'; did you mean 'adaptive'"):
+        plan_along_tracks(workload, network, settings=misspelt)

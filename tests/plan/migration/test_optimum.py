@@ -10,15 +10,14 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from tests.plan.migration.naive import all_plans
 
+from experiments.migration_optimum import find_optimum, solve_program
 from experiments.migration_problems import random_problem
 from whimbrel.errors import NoPlanError
 from whimbrel.plan.migration import (
     coordinate,
-    find_optimum,
     follow_greedily,
     plan_jointly,
     plan_migrations,
-    solve_program,
     stay,
 )
 from whimbrel.plan.migration.local_search import fits, improve

@@ -16,13 +16,13 @@ from experiments.push_pull_planners import plan_all_push, plan_centralised_greed
 from whimbrel.errors import NetworkError, NoPlanError
 from whimbrel.plan.contacts import PeriodicContacts
 from whimbrel.plan.network import Broker, Link, Network
+from whimbrel.plan.pushpull.baselines import plan_centralised, star
 from whimbrel.plan.pushpull.best import plan_pushpull
-from whimbrel.plan.pushpull.centralised import plan_centralised, star
 from whimbrel.plan.pushpull.comet import plan_comet
 from whimbrel.plan.pushpull.composite import Composite, PrimitiveEvent
-from whimbrel.plan.pushpull.fronts import Fronts
-from whimbrel.plan.pushpull.plans import Planned, all_pushed, estimate
-from whimbrel.plan.pushpull.several import load_of
+from whimbrel.plan.pushpull.multi_query import load_of
+from whimbrel.plan.pushpull.pareto import ParetoFronts
+from whimbrel.plan.pushpull.plan import JunctionPlan, all_pushed, estimate
 from whimbrel.plan.pushpull.tree import Junction, Leaf, Shortings, detection_tree
 
 # The sink is above mid, and mid above a, where much occurs, and above b, where little does.
@@ -168,7 +168,7 @@ def every_plan(junction):
         choices = [{**chosen, number: plan} for chosen in choices for plan in plans]
     for stages in ordered_partitions(tuple(range(len(junction.inputs)))):
         for chosen in choices:
-            yield Planned(junction, stages, chosen)
+            yield JunctionPlan(junction, stages, chosen)
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -177,7 +177,7 @@ def test_the_front_of_a_tree_is_that_of_all_its_plans(seed):
     network = draw_tree(rng, 6)
     composite = draw_composite(rng, network, 4)
     tree = detection_tree(network, composite)
-    found = [(point.cost_s, point.delay_s) for point in Fronts(composite).of(tree)]
+    found = [(point.cost_s, point.delay_s) for point in ParetoFronts(composite).of(tree)]
     every = sorted((e.cost_s, e.delay_s) for e in (estimate(composite, plan) for plan in every_plan(tree)))
     best = [every[0]]
     for cost, delay in every:

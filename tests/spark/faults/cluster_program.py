@@ -98,7 +98,7 @@ class _None:
 
 def run_stream(spark: SparkSession, cluster: Cluster, folder: Path) -> dict[str, Any]:
     """Kill a worker when some of the micro-batches are done."""
-    live = read_replay(spark, str(folder / "live.parquet"), rows_per_batch=800, cache=str(folder / "tape"))
+    live = read_replay(spark, str(folder / "live.parquet"), rows_per_batch=800, cache=str(folder / "replays"))
     found = wb.detect(wb.compile(QUERY), live, shards=6)
     query = start(
         found, f"folder:{folder}/found?format=parquet", checkpoint=folder / "checkpoint", available_now=True

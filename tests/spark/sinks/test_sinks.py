@@ -249,7 +249,7 @@ def test_a_query_that_failed_goes_on_with_the_same_micro_batch(spark, hook, tmp_
 
     def run() -> None:
         events = read_replay(
-            spark, str(tmp_path / "events.csv"), rows_per_batch=10, cache=str(tmp_path / "tapes")
+            spark, str(tmp_path / "events.csv"), rows_per_batch=10, cache=str(tmp_path / "replays")
         )
         found = events.selectExpr(
             "id",

@@ -60,7 +60,7 @@ def main(folder: Path, server: str, jars: str, stream: bool) -> None:
     report = {"events": rows(read_kafka(spark, server, "events", schema=SCHEMA, key="source", stream=False))}
 
     (folder / "events.csv").write_text("type,time,n\nA,2,0\nA,1,1\nB,3,2\n", encoding="utf-8")
-    events = read_replay(spark, str(folder / "events.csv"), rows_per_batch=2, cache=str(folder / "tapes"))
+    events = read_replay(spark, str(folder / "events.csv"), rows_per_batch=2, cache=str(folder / "replays"))
     sinks = [KafkaSink(server, "found"), FolderSink(str(folder / "found"), "json")]
     query = start(events.selectExpr(*DETECTIONS), sinks, checkpoint=folder / "checkpoint", available_now=True)
     query.awaitTermination(120)

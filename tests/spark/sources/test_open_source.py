@@ -126,7 +126,7 @@ def test_a_folder_takes_files_of_several_formats_and_passes_others_by(spark, tmp
 def test_the_data_sources_can_be_used_by_their_names(spark, tmp_path):
     register(spark)
     (tmp_path / "a.csv").write_text("type,time\nA,1\n", encoding="utf-8")
-    options = {"path": str(tmp_path / "a.csv"), "cache": str(tmp_path / "tapes")}
+    options = {"path": str(tmp_path / "a.csv"), "cache": str(tmp_path / "replays")}
     frame = spark.readStream.format("whimbrel-replay").options(**options).load()
     assert frame.isStreaming
     assert frame.columns == ["type", "time"]

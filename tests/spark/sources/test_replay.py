@@ -19,7 +19,7 @@ import whimbrel as wb
 from whimbrel.errors import DataError
 from whimbrel.model.reading import Reading
 from whimbrel.spark.sources import read_replay
-from whimbrel.spark.sources._replay_cache import PIECE_ROWS, ReplayFiles, open_tape
+from whimbrel.spark.sources._replay_cache import BATCH_ROWS, ReplayFiles, open_cache
 from whimbrel.spark.sources.replay import ReplayOptions, ReplayReader
 
 LIMIT = ReadMaxRows(10)
@@ -40,7 +40,7 @@ def recording(tmp_path):
             }
         )
         pq.write_table(table, tmp_path / "events.parquet")
-        return ReplayFiles(str(tmp_path / "events.parquet"), cache=str(tmp_path / "tapes"), **options)
+        return ReplayFiles(str(tmp_path / "events.parquet"), cache=str(tmp_path / "replays"), **options)
 
     return make
 
@@ -54,8 +54,8 @@ class Clock:
         return self.now
 
 
-def numbers(tape) -> list[int]:
-    return [number for batch in tape.batches(0, tape.rows) for number in batch.column("n").to_pylist()]
+def numbers(cache) -> list[int]:
+    return [number for batch in cache.batches(0, cache.rows) for number in batch.column("n").to_pylist()]
 
 
 def cuts(reader: ReplayReader) -> list[int]:
@@ -70,31 +70,31 @@ def cuts(reader: ReplayReader) -> list[int]:
 
 
 def test_rows_come_in_event_time_order(recording):
-    assert numbers(open_tape(recording())) == [0, 1, 2, 4, 3, 5, 6]
+    assert numbers(open_cache(recording())) == [0, 1, 2, 4, 3, 5, 6]
 
 
 def test_rows_come_in_file_order(recording):
-    tape = open_tape(recording(order="file"))
-    assert numbers(tape) == list(range(7))
+    cache = open_cache(recording(order="file"))
+    assert numbers(cache) == list(range(7))
     # A late row is due when the newest event before it was.
-    assert [due // 1_000_000 for due in tape.due.tolist()] == [0, 1, 2, 5, 5, 6, 9]
+    assert [due // 1_000_000 for due in cache.due.tolist()] == [0, 1, 2, 5, 5, 6, 9]
 
 
 def test_rows_come_in_the_order_of_receipt(recording):
-    tape = open_tape(recording(order="t_recv"))
-    assert numbers(tape) == list(range(6, -1, -1))
-    assert [due // 1_000_000 for due in tape.due.tolist()] == list(range(14, 21))
+    cache = open_cache(recording(order="t_recv"))
+    assert numbers(cache) == list(range(6, -1, -1))
+    assert [due // 1_000_000 for due in cache.due.tolist()] == list(range(14, 21))
 
 
 def test_an_unknown_column_to_order_by_is_named(recording):
     with pytest.raises(DataError, match="no column 't_rcv' to order by; did you mean 't_recv'"):
-        open_tape(recording(order="t_rcv"))
+        open_cache(recording(order="t_rcv"))
 
 
 def test_lines_that_cannot_be_read_are_kept_as_they_are(tmp_path):
     (tmp_path / "a.csv").write_text("type,time,n\nA,2,0\nB,oops,1\nA,1,2\nhalf a line\n", encoding="utf-8")
-    tape = open_tape(ReplayFiles(str(tmp_path / "a.csv"), cache=str(tmp_path / "tapes")))
-    rows = [row for batch in tape.batches(0, tape.rows) for row in batch.to_pylist()]
+    cache = open_cache(ReplayFiles(str(tmp_path / "a.csv"), cache=str(tmp_path / "replays")))
+    rows = [row for batch in cache.batches(0, cache.rows) for row in batch.to_pylist()]
     # A row without a readable time stays with the row before it.
     assert [row["n"] for row in rows] == [2, None, 0, 1]
     assert [row["time"] for row in rows] == ["1", None, "2", "oops"]
@@ -106,23 +106,23 @@ def test_files_of_a_folder_are_one_recording(tmp_path):
     folder.mkdir()
     (folder / "a.csv").write_text("type,time,n\nA,3,0\n", encoding="utf-8")
     (folder / "b.jsonl").write_text('{"type": "A", "time": 1, "n": 1, "extra": true}\n', encoding="utf-8")
-    tape = open_tape(ReplayFiles(str(folder), cache=str(tmp_path / "tapes")))
-    assert numbers(tape) == [1, 0]
-    assert tape.schema.field("time").type == pa.timestamp("us", "UTC")
+    cache = open_cache(ReplayFiles(str(folder), cache=str(tmp_path / "replays")))
+    assert numbers(cache) == [1, 0]
+    assert cache.schema.field("time").type == pa.timestamp("us", "UTC")
 
 
 def test_reading_by_row_number_crosses_the_pieces(tmp_path):
-    rows = 2 * PIECE_ROWS + 5
+    rows = 2 * BATCH_ROWS + 5
     table = pa.table({"type": ["A"] * rows, "time": range(rows), "n": range(rows)})
     pq.write_table(table, tmp_path / "many.parquet")
-    recording = ReplayFiles(str(tmp_path / "many.parquet"), cache=str(tmp_path / "tapes"))
-    tape = open_tape(recording)
-    found = [n for batch in tape.batches(PIECE_ROWS - 2, rows) for n in batch.column("n").to_pylist()]
-    assert found == list(range(PIECE_ROWS - 2, rows))
+    recording = ReplayFiles(str(tmp_path / "many.parquet"), cache=str(tmp_path / "replays"))
+    cache = open_cache(recording)
+    found = [n for batch in cache.batches(BATCH_ROWS - 2, rows) for n in batch.column("n").to_pylist()]
+    assert found == list(range(BATCH_ROWS - 2, rows))
     reader = ReplayReader(ReplayOptions(recording), ["n"])
     first, last = reader.initialOffset(), reader.latestOffset(reader.initialOffset(), ReadAllAvailable())
     spans = [partition.value for partition in reader.partitions(first, last)]
-    assert spans == [(0, PIECE_ROWS), (PIECE_ROWS, 2 * PIECE_ROWS), (2 * PIECE_ROWS, rows)]
+    assert spans == [(0, BATCH_ROWS), (BATCH_ROWS, 2 * BATCH_ROWS), (2 * BATCH_ROWS, rows)]
     assert reader.partitions(last, last) == []
 
 
@@ -168,9 +168,9 @@ def test_a_recording_that_has_changed_is_refused(recording):
 
 def test_old_tapes_are_forgotten(recording, tmp_path):
     first = recording()
-    open_tape(first)
+    open_cache(first)
     os.utime(first.place(), (0, 0))
-    open_tape(recording(order="file"))
+    open_cache(recording(order="file"))
     assert not first.place().exists()
 
 
@@ -198,7 +198,7 @@ def replayed(spark, path, folder, checkpoint, *, fail_at=None, **options) -> dic
             raise RuntimeError("as if the driver had died")
         batches[batch_id] = [row["n"] for row in frame.select("n").collect()]
 
-    frame = read_replay(spark, str(path), cache=str(folder / "tapes"), **options)
+    frame = read_replay(spark, str(path), cache=str(folder / "replays"), **options)
     query = (
         frame.writeStream.foreachBatch(keep)
         .option("checkpointLocation", str(folder / checkpoint))
@@ -229,7 +229,7 @@ def test_a_replay_keeps_to_its_speed(spark, tmp_path):
     (tmp_path / "a.csv").write_text(
         "\n".join(["type,time,n", *(f"A,{n},{n}" for n in range(40))]) + "\n", encoding="utf-8"
     )
-    frame = read_replay(spark, str(tmp_path / "a.csv"), speed=10, cache=str(tmp_path / "tapes"))
+    frame = read_replay(spark, str(tmp_path / "a.csv"), speed=10, cache=str(tmp_path / "replays"))
     arrivals = []
 
     def note(frame, _batch_id):
@@ -271,34 +271,36 @@ def test_times_without_a_zone_stay_without_one(tmp_path, name, kind):
     table = pq.read_table(path)
     made = table.column("time").cast(kind, safe=False)
     pq.write_table(table.set_column(1, name, made), path)
-    tape = open_tape(ReplayFiles(str(path), order=name, cache=str(tmp_path / "tapes")))
-    assert tape.schema.field(name).type == pa.timestamp("us")
+    cache = open_cache(ReplayFiles(str(path), order=name, cache=str(tmp_path / "replays")))
+    assert cache.schema.field(name).type == pa.timestamp("us")
 
 
 def test_how_times_are_read_decides_about_their_order(tmp_path):
     path = local_times(tmp_path)
     reading = Reading.of(time_zone="Europe/Berlin")
     utc, local = (
-        open_tape(ReplayFiles(str(path), cache=str(tmp_path / "tapes"), reading=each)).due.tolist()
+        open_cache(ReplayFiles(str(path), cache=str(tmp_path / "replays"), reading=each)).due.tolist()
         for each in (Reading(), reading)
     )
     assert [(one - other) // 3_600_000_000 for one, other in zip(utc, local, strict=True)] == [1, 2, 2]
     (tmp_path / "days.csv").write_text("type,day,clock,n\nA,02/05/2024,08:00,0\nA,01/06/2024,07:00,1\n")
     for order, found in ((True, [0, 1]), (False, [1, 0])):
         how = Reading.of(columns={"time": "day+clock"}, day_first=order)
-        tape = open_tape(ReplayFiles(str(tmp_path / "days.csv"), cache=str(tmp_path / "tapes"), reading=how))
-        assert numbers(tape) == found
+        cache = open_cache(
+            ReplayFiles(str(tmp_path / "days.csv"), cache=str(tmp_path / "replays"), reading=how)
+        )
+        assert numbers(cache) == found
     bad = Reading.of(columns={"time": "day+hour"})
-    recording = ReplayFiles(str(tmp_path / "days.csv"), cache=str(tmp_path / "tapes"), reading=bad)
+    recording = ReplayFiles(str(tmp_path / "days.csv"), cache=str(tmp_path / "replays"), reading=bad)
     with pytest.raises(DataError, match=r"days\.csv: no column is named 'hour', which with 'day' would be"):
-        open_tape(recording)
+        open_cache(recording)
 
 
 def test_what_a_query_says_of_columns_is_known(tmp_path):
     (tmp_path / "days.csv").write_text("type,day,clock,n\nA,2024-05-02,08:00,0\nA,2024-05-01,09:00,1\n")
     said = {"time": ("day", "clock")}
-    tape = open_tape(ReplayFiles(str(tmp_path / "days.csv"), cache=str(tmp_path / "tapes"), said=said))
-    assert numbers(tape) == [1, 0]
+    cache = open_cache(ReplayFiles(str(tmp_path / "days.csv"), cache=str(tmp_path / "replays"), said=said))
+    assert numbers(cache) == [1, 0]
 
 
 @pytest.mark.parametrize(
@@ -321,7 +323,7 @@ def test_a_replay_means_the_same_in_every_zone(spark, tmp_path, name):
     path, query = local_times(tmp_path, name), wb.compile(PAIR)
     how = {"columns": {"time": name}, "default_type": "A"}
     for zone, count in ((None, 0), ("UTC", 0), ("Europe/Berlin", 1)):
-        stream = read_replay(spark, str(path), cache=str(tmp_path / "tapes"), time_zone=zone, **how)
+        stream = read_replay(spark, str(path), cache=str(tmp_path / "replays"), time_zone=zone, **how)
         found, _ = run_to_end(
             wb.detect(query, stream, time_zone=zone, shards=1, **how), tmp_path / f"state-{zone}"
         )

@@ -18,7 +18,7 @@ from whimbrel.engine.streams import CASE, WINDOW, OperatorStream, RowsFrame
 from whimbrel.engine.values import Column
 from whimbrel.graph.expressions import Attribute, Expr
 from whimbrel.graph.operators import Derive, DeriveCase, Source
-from whimbrel.graph.scope import is_composite, selection
+from whimbrel.graph.scope import selection
 from whimbrel.model.schema import TYPE_NAMES, Type
 
 
@@ -102,7 +102,7 @@ class DeriveOperator(RunningOperator[Derive]):
     def _taken_over(self, case: DeriveCase, frame: RowsFrame) -> dict[str, Column]:
         """Without assignments: the attributes of the only part, or the group keys."""
         part = only_part(self.graph, case)
-        if part is None and is_composite(self.graph[case.input]) and case.alias is None:
+        if part is None and self.graph[case.input].is_composite and case.alias is None:
             return {key.name: frame.key(key) for key in case.partitioning.keys}
         attributes = frame.attributes(part)
         root, _ = selection(self.graph, case.input)

@@ -38,7 +38,6 @@ from whimbrel.graph.expressions import (
 )
 from whimbrel.graph.operators import Absent, Graph, JoinPattern, PatternPart
 from whimbrel.graph.policies import Context, Select
-from whimbrel.graph.reach import match_retention
 from whimbrel.graph.scope import scope
 from whimbrel.model.schema import Type
 from whimbrel.model.time import END_OF_TIME
@@ -84,7 +83,7 @@ class JoinPatternOperator(CorrelatingOperator[JoinPattern]):
             next(n for n, root in enumerate(self.arrivals.roots) if root.store is s.store)
             for s in self.inputs
         ]
-        self.retain = match_retention(op)
+        self.retain = op.retention
         self._names(setup.graph)
         # What one pattern of a query needs compiled, the others use too.
         patterns = [operator for operator in setup.graph.operators if isinstance(operator, JoinPattern)]
@@ -186,8 +185,8 @@ class JoinPatternOperator(CorrelatingOperator[JoinPattern]):
         parts = len(self.op.parts)
         if parts < 3 or not len(arrived):
             return
-        for part in range(parts):
-            self._seen[part] += int(((arrived.mask >> np.uint64(part)) & np.uint64(1)).sum())
+        fits = arrived.mask[:, None] >> np.arange(parts, dtype=np.uint64) & np.uint64(1)
+        self._seen += fits.sum(axis=0, dtype=np.int64)
         self._seen_from = int(arrived.end[0]) if self._seen_from is None else self._seen_from
         if self._seen.sum() < self._look_again:
             return

@@ -1,36 +1,432 @@
-"""What all operators of the graph have in common, and the graph that they make up."""
+"""The contract that every kind of operator fulfils, and the graph that operators make up.
+
+A kind of operator is one file in this folder: a frozen dataclass that declares what it reads and what it
+means. Reach, partitioning, memory, rewrites, columns and explanations are read off these declarations, by
+functions that do not know the kinds. What a kind does not declare has the value given here, which is the
+careful one. docs/operators.md shows how one is added.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import ClassVar
+from abc import ABC
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, fields, is_dataclass
+from typing import Any, ClassVar, Protocol, Self
 
 from whimbrel.errors import QueryError
-from whimbrel.model.schema import Coordinates
+from whimbrel.graph.costs import Observed, StateEstimate, events_over
+from whimbrel.graph.expressions import Attribute, Expr
+from whimbrel.graph.links import Link, links, relinked, streams_named
+from whimbrel.graph.policies import (
+    WHOLE,
+    Assign,
+    Consumption,
+    Key,
+    Partitioning,
+    ProcessWhen,
+    RestrictionWindow,
+    SelectionPolicy,
+    SelectionWindow,
+    Shift,
+)
+from whimbrel.model.schema import Coordinates, Type, common_type
 
 ANY = "*"
 """Stands for every type of atomic events."""
+EVENT_BY_EVENT = Shift("events", 1)
+ONE_INSTANT = RestrictionWindow(1, EVENT_BY_EVENT)
+"""The least stretch of time: an event is looked at alone."""
+
+Types = dict[str, Type | None]
+"""Attributes by name; None is a type that is not known before any event is seen."""
+ChangeConditions = Callable[[tuple[Expr, ...]], tuple[Expr, ...]]
 
 
 @dataclass(frozen=True, slots=True)
-class Operator:
-    """Base of all operators."""
+class Columns:
+    """The attributes of a stream's events."""
+
+    types: Types = field(default_factory=dict)
+    of: tuple[str, ...] = ()
+    """Undeclared event types, whose attributes it has too, whatever they are."""
+
+    @property
+    def listed(self) -> list[str] | None:
+        """All names, or None if the graph does not tell them."""
+        return None if self.of else list(self.types)
+
+    def joined(self, other: Columns) -> Columns:
+        """Put two sets of attributes together; where both have one, it gets the type that holds both."""
+        types = dict(self.types)
+        for name, kind in other.types.items():
+            types[name] = common_type((self.types.get(name), kind))
+        return Columns(types, tuple(dict.fromkeys((*self.of, *other.of))))
+
+
+class ColumnReader(Protocol):
+    """What an operator can ask about the columns below it while it says which it has itself."""
+
+    @property
+    def events(self) -> Types:
+        """The attributes of events of types that are not declared."""
+        ...
+
+    def of(self, stream: str) -> Columns:
+        """Give the columns that the rows of a stream have of their own."""
+        ...
+
+    def of_part(self, stream: str, part: str) -> Columns:
+        """Give the columns of the events behind a part name of a composite."""
+        ...
+
+    def only_part(self, stream: str) -> str | None:
+        """Name the only part of a composite, if it has just one that does not repeat."""
+        ...
+
+    def is_composite(self, stream: str) -> bool:
+        """Tell whether a stream is read through part names."""
+        ...
+
+    def key(self, stream: str, key: Key) -> Type | None:
+        """Give the type of a value by which a stream is parted."""
+        ...
+
+    def read(
+        self, stream: str, alias: str | None, partitioning: Partitioning, attribute: Attribute
+    ) -> Type | None:
+        """Give the type of what an expression reads of a stream."""
+        ...
+
+    def has_part(self, stream: str, part: str) -> bool:
+        """Tell whether a stream has a part of this name."""
+        ...
+
+    def assigned(self, assign: Assign, read: Callable[[Attribute], Type | None]) -> Type | None:
+        """Give the type of an assigned value."""
+        ...
+
+
+class KeyTracer(Protocol):
+    """What an operator can ask while it says which value of the atomic events one of its attributes is."""
+
+    def trace(self, stream: str, name: str) -> Key | None:
+        """Trace an attribute of the rows of a stream."""
+        ...
+
+    def trace_key(self, stream: str, key: Key) -> Key | None:
+        """Trace a key by which a reader parts a stream."""
+        ...
+
+    def trace_group(self, stream: str, name: str) -> Key | None:
+        """Trace a key by which the operator of a stream parts what it reads."""
+        ...
+
+    def trace_part(self, stream: str, part: str, name: str) -> Key | None:
+        """Trace `part.name` of a composite."""
+        ...
+
+    def trace_only_part(self, stream: str, name: str) -> Key | None:
+        """Trace an attribute that a definition takes over from what it is made from."""
+        ...
+
+    def separates(self, stream: str, key: Key) -> bool:
+        """Tell whether events that differ in a key never meet in a stream."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class SpatialReach:
+    """How far apart the events below one row can lie, and how far from them what decides on it, in metres."""
+
+    apart: float
+    total: float
+
+
+def widest(reaches: Iterable[SpatialReach | None]) -> SpatialReach | None:
+    """Give the reach of rows of any of several streams; None if one of them has no bound."""
+    found = list(reaches)
+    known = [reach for reach in found if reach is not None]
+    if len(known) < len(found):
+        return None
+    return SpatialReach(max(reach.apart for reach in known), max(reach.total for reach in known))
+
+
+@dataclass(frozen=True, slots=True)
+class Operator(ABC):
+    """Base of all operators: frozen data that says what is done, not how.
+
+    Fields that name streams are marked (`whimbrel.graph.links`): inputs and rewiring follow from the marks,
+    and fields that hold expressions are found by their type.
+    """
 
     word: ClassVar[str]
     """What explanations call it."""
+    brackets: ClassVar[tuple[str, str]] = ("[", "]")
+    """The shape of its box in a flowchart."""
+    is_composite: ClassVar[bool] = False
+    """Whether its stream is read through the names of its parts."""
+    repeats: ClassVar[bool] = False
+    """Whether a part of what it makes may stand for many events."""
+    looks_at_each: ClassVar[bool] = False
+    """Whether it looks at each event alone, so that no policy needs to be told."""
+    hands_on_groups: ClassVar[bool] = False
+    """Whether its rows belong to the groups of what it reads."""
+    depends_on_fields: ClassVar[bool] = True
+    """Whether what it does depends on nothing but its fields and inputs: equal ones make equal streams."""
+    may_be_merged: ClassVar[bool] = False
+    """Whether rewrites may let one of two equal ones do the work of both."""
+    may_be_relinked: ClassVar[bool] = True
+    """Whether rewrites may let it read another stream with the same events."""
 
     name: str
+
+    # -- what it reads -------------------------------------------------------------------------------------
+
+    @property
+    def links(self) -> tuple[Link, ...]:
+        """The streams that it reads, as often as it does."""
+        return tuple(links(self))
 
     @property
     def inputs(self) -> tuple[str, ...]:
         """Names of the operators whose streams this one reads, each once."""
+        return tuple(dict.fromkeys(streams_named(self)))
+
+    def reading(self, names: Mapping[str, str]) -> Self:
+        """Read other streams: for each the one that `names` has for it."""
+        return relinked(self, names) if names else self
+
+    def expressions(self) -> Iterator[Expr]:
+        """Yield every condition and every assigned value."""
+        for each in fields(self):
+            yield from _expressions(getattr(self, each.name))
+
+    @property
+    def passes_on(self) -> str | None:
+        """The stream whose events it hands on as they are, if it does nothing else."""
+        return None
+
+    # -- what it makes -------------------------------------------------------------------------------------
+
+    @property
+    def made_type(self) -> str | None:
+        """The type of the events that it makes; None if they have none of their own."""
+        return None
+
+    @property
+    def members(self) -> tuple[Link, ...]:
+        """What its composites are made of, and the part names that stand for it."""
+        return (
+            tuple(x for x in links(self) if x.role in ("input", "part", "branch"))
+            if self.is_composite
+            else ()
+        )
+
+    @property
+    def constituents(self) -> tuple[Link, ...]:
+        """The members of which every composite has exactly one."""
         return ()
+
+    @property
+    def own_parts(self) -> Mapping[str, Mapping[str, Type]]:
+        """Parts that no event stands for: what the operator found out, and the types."""
+        return {}
+
+    def columns(self, below: ColumnReader) -> Columns:
+        """Say which attributes its rows have of their own; composites are read through their parts."""
+        return Columns()
+
+    # -- time ----------------------------------------------------------------------------------------------
 
     @property
     def at(self) -> int | None:
         """When it happens, for a time point; None for all others."""
         return None
+
+    @property
+    def retention(self) -> int:
+        """For how long an event can still become part of a result, counted from its end (microseconds).
+
+        Raises
+        ------
+        UnboundedError
+            If it would have to remember events for ever.
+        """
+        return 0
+
+    @property
+    def anchor(self) -> str | None:
+        """Why what it finds depends on where the run began; None if it does not: it is *bounded*.
+
+        A bounded operator that starts empty at t - `retention` finds from t on what it would have found had
+        it always run. What `anchor` says completes the sentence "the operator ...".
+        """
+        return None
+
+    # -- where ---------------------------------------------------------------------------------------------
+
+    @property
+    def partitioning(self) -> Partitioning:
+        """The keys by which all its inputs are parted."""
+        return WHOLE
+
+    @property
+    def together(self) -> tuple[Key, ...] | None:
+        """Keys whose events belong together if all agree; (): all do; None: each is looked at alone."""
+        return self.partitioning.keys
+
+    def why_together(self, shown: str) -> str:
+        """Say why events cannot be parted by keys; `shown` is what the query calls the operator."""
+        if not self.together:
+            found = "compares events of all objects: it has no `group by`, and no distance that bounds it"
+        else:
+            keys = ", ".join(map(str, self.together))
+            found = f"groups by {keys}, which is not a value that all its events share from the beginning"
+        return f"{shown} {found}"
+
+    def traced(self, name: str, tracer: KeyTracer) -> Iterable[Key | None]:
+        """Say which values of the atomic events an attribute of its rows stands for; None: not always one."""
+        return (None,)
+
+    def spatial_reach(self, below: Callable[[str], SpatialReach | None]) -> SpatialReach | None:
+        """Say within which distances all lies that decides on a row; None if there is no bound."""
+        return None
+
+    @property
+    def is_monotone(self) -> bool:
+        """Whether it finds among more events whatever it finds among some: nothing can prevent it."""
+        return False
+
+    # -- cost ----------------------------------------------------------------------------------------------
+
+    def rate(self, below: Mapping[str, float], rates: Mapping[str, float]) -> float:
+        """Estimate the events a second it makes, from those of its inputs and those of event types."""
+        return min((below[name] for name in self.inputs), default=0.0)
+
+    def likely_rate(self, below: Mapping[str, float], observed: Observed) -> float:
+        """Estimate the same with how selective its conditions are likely to be."""
+        return self.rate(below, observed.rates)
+
+    @property
+    def remembered_for(self) -> int:
+        """For how long it keeps events, for the estimate of its memory."""
+        return self.retention
+
+    def state(self, rates: Mapping[str, float]) -> StateEstimate:
+        """Estimate what it remembers; `rates` are those of all streams."""
+        return events_over(self.remembered_for, sum(rates[name] for name in self.inputs))
+
+    @property
+    def exercise(self) -> str | None:
+        """What compiles the kernels that run it (`whimbrel.warming`); None: what all queries need will do."""
+        return None
+
+    # -- rewrites ------------------------------------------------------------------------------------------
+
+    @property
+    def conditions(self) -> tuple[Expr, ...]:
+        """Conditions all of which hold for whatever it makes."""
+        return ()
+
+    def with_conditions(self, change: ChangeConditions) -> Operator:
+        """Let a rewrite change conditions all of which have to hold."""
+        return self
+
+    def finds_nothing_without(self, streams: Collection[str]) -> bool:
+        """Tell whether it surely finds nothing if some streams never have an event."""
+        return False
+
+    def without(self, streams: Collection[str]) -> Operator:
+        """Leave out what streams that never have an event are asked for."""
+        return self
+
+    # -- in the terms of the operator model, and in words --------------------------------------------------
+
+    @property
+    def selection_policy(self) -> SelectionPolicy:
+        """Which events it looks at together. Kernels do the same faster; explanations read it."""
+        return event_by_event([(x.alias or x.stream, x.stream) for x in self.links], self.retention)
+
+    @property
+    def consumption(self) -> Consumption:
+        """Which events a detection uses up."""
+        return Consumption("none")
+
+    @property
+    def consumed(self) -> list[str]:
+        """Names of the windows whose events a detection uses up."""
+        return []
+
+    @property
+    def title(self) -> str:
+        """The first line of its explanation."""
+        return f"{self.word} {self.name}{' (one event at a time)' if self.looks_at_each else ''}"
+
+    def words(self) -> list[str]:
+        """Say what it asks for, condition by condition."""
+        return []
+
+    def remarks(self) -> Iterator[tuple[str, str]]:
+        """Yield what else is to be said, with a label each."""
+        yield from ()
+
+    @property
+    def assigned(self) -> list[tuple[str, tuple[Assign, ...]]]:
+        """The assignments of each step, with a label each."""
+        return []
+
+    @property
+    def having(self) -> Expr | None:
+        """What its results have to fulfil."""
+        return None
+
+    def box(self, columns: Columns) -> list[str] | None:
+        """Say what fits into a box of a flowchart; None: the same as everywhere."""
+        return None
+
+    def document(self) -> dict[str, Any]:
+        """Say for programs what only operators of this kind have."""
+        return {}
+
+
+def event_by_event(
+    inputs: Iterable[tuple[str, str]], retention: int = 0, *, process_all: bool | None = None
+) -> SelectionPolicy:
+    """Take one event at a time, of whichever input has one, given as name and stream."""
+    listed = list(inputs)
+    windows = tuple(
+        SelectionWindow(name, stream, "counting", 1, EVENT_BY_EVENT)
+        for name, (_, stream) in zip(distinct([name for name, _ in listed]), listed, strict=True)
+    )
+    return SelectionPolicy(
+        windows,
+        RestrictionWindow(max(retention, ONE_INSTANT.length), EVENT_BY_EVENT),
+        (),
+        tuple(ProcessWhen(window.name, "=", 1) for window in windows),
+        process_all=len(windows) == 1 if process_all is None else process_all,
+    )
+
+
+def distinct(names: Iterable[str]) -> list[str]:
+    """Give every name once, numbering those that come again."""
+    made: list[str] = []
+    for name in names:
+        number, free = 2, name
+        while free in made:
+            number, free = number + 1, f"{name}.{number}"
+        made.append(free)
+    return made
+
+
+def _expressions(value: object) -> Iterator[Expr]:
+    if isinstance(value, Expr):
+        yield value
+    elif isinstance(value, tuple):
+        for each in value:
+            yield from _expressions(each)
+    elif is_dataclass(value) and not isinstance(value, type):
+        for item in fields(value):
+            yield from _expressions(getattr(value, item.name))
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +462,3 @@ class Graph:
             if operator.name == name:
                 return operator
         raise KeyError(name)
-
-
-def unique(names: Iterable[str]) -> tuple[str, ...]:
-    """Keep the first of equal names."""
-    return tuple(dict.fromkeys(names))

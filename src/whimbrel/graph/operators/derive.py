@@ -2,11 +2,68 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import ClassVar
 
-from whimbrel.graph.operators.base import Operator, unique
-from whimbrel.graph.policies import WHOLE, Assign, Partitioning
+from whimbrel.graph.expressions import GROUP, Attribute
+from whimbrel.graph.links import MEMBERS, stream
+from whimbrel.graph.operators.base import (
+    ColumnReader,
+    Columns,
+    KeyTracer,
+    Operator,
+    SpatialReach,
+    widest,
+)
+from whimbrel.graph.operators.source import SOURCE
+from whimbrel.graph.policies import WHOLE, Assign, Key, Partitioning
+from whimbrel.model.schema import Type
+
+
+@dataclass(frozen=True, slots=True)
+class DeriveCase:
+    """One way of detecting a definition. `alias` is the part name where `input` carries plain events."""
+
+    input: str = field(metadata=stream("case"))
+    alias: str | None
+    assign: tuple[Assign, ...] = ()
+    partitioning: Partitioning = WHOLE
+    label: str = ""
+
+    def columns(self, below: ColumnReader) -> Columns:
+        """Say which attributes it gives: those assigned, or those of its only part, or its groups."""
+        if self.assign:
+            return Columns({each.name: below.assigned(each, self._reader(below)) for each in self.assign})
+        if not below.is_composite(self.input) or self.alias is not None:
+            return below.of(self.input)
+        part = below.only_part(self.input)
+        if part is not None:
+            return below.of_part(self.input, part)
+        return Columns({key.name: below.key(self.input, key) for key in self.partitioning.keys})
+
+    def _reader(self, below: ColumnReader) -> Callable[[Attribute], Type | None]:
+        return lambda attribute: below.read(self.input, self.alias, self.partitioning, attribute)
+
+    def traced(self, name: str, tracer: KeyTracer) -> Key | None:
+        """Say which value of the atomic events an attribute of its events stands for."""
+        assigned = next((assign for assign in self.assign if assign.name == name), None)
+        if assigned is not None:
+            if assigned.type is None and isinstance(assigned.value, Attribute):
+                return self._traced_value(assigned.value, tracer)
+            return None
+        if name == "source":
+            # The source of a derived event is the one that all its events share.
+            return SOURCE if tracer.separates(self.input, SOURCE) else None
+        return None if self.assign else tracer.trace_only_part(self.input, name)
+
+    def _traced_value(self, value: Attribute, tracer: KeyTracer) -> Key | None:
+        if value.part == GROUP:
+            key = next((key for key in self.partitioning.keys if key.name == value.name), None)
+            return None if key is None else tracer.trace_key(self.input, key)
+        if value.part is None or value.part == self.alias:
+            return tracer.trace(self.input, value.name)
+        return tracer.trace_part(self.input, value.part, value.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,21 +76,48 @@ class Derive(Operator):
     """
 
     word: ClassVar[str] = "derive"
+    brackets: ClassVar[tuple[str, str]] = ("[[", "]]")
+    looks_at_each: ClassVar[bool] = True
 
     event_type: str
-    cases: tuple[DeriveCase, ...]
+    cases: tuple[DeriveCase, ...] = field(metadata=MEMBERS)
 
     @property
-    def inputs(self) -> tuple[str, ...]:
-        return unique(case.input for case in self.cases)
+    def made_type(self) -> str | None:
+        return self.event_type
 
+    def columns(self, below: ColumnReader) -> Columns:
+        found = Columns()
+        for case in self.cases:
+            found = found.joined(case.columns(below))
+        return found
 
-@dataclass(frozen=True, slots=True)
-class DeriveCase:
-    """One way of detecting a definition. `alias` is the part name where `input` carries plain events."""
+    @property
+    def together(self) -> tuple[Key, ...] | None:
+        return None
 
-    input: str
-    alias: str | None
-    assign: tuple[Assign, ...] = ()
-    partitioning: Partitioning = WHOLE
-    label: str = ""
+    def traced(self, name: str, tracer: KeyTracer) -> Iterable[Key | None]:
+        return [case.traced(name, tracer) for case in self.cases]
+
+    def spatial_reach(self, below: Callable[[str], SpatialReach | None]) -> SpatialReach | None:
+        return widest(map(below, self.inputs))
+
+    @property
+    def is_monotone(self) -> bool:
+        return True
+
+    def rate(self, below: Mapping[str, float], rates: Mapping[str, float]) -> float:
+        return sum(below[name] for name in self.inputs)
+
+    def finds_nothing_without(self, streams: Collection[str]) -> bool:
+        # A definition without cases has its events from elsewhere.
+        return bool(self.cases) and all(name in streams for name in self.inputs)
+
+    @property
+    def assigned(self) -> list[tuple[str, tuple[Assign, ...]]]:
+        if len(self.cases) == 1:
+            return [("assigns", self.cases[0].assign)]
+        return [(f"case {case.label}".strip(), case.assign) for case in self.cases]
+
+    def box(self, columns: Columns) -> list[str] | None:
+        return [self.event_type, *([", ".join(columns.types)] if columns.types else [])]

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import ClassVar
 
-from whimbrel.graph.operators.base import Operator
-from whimbrel.graph.operators.motion import AT_ONCE, Settling, against_jitter
-from whimbrel.graph.policies import Key
+from whimbrel.graph.links import stream
+from whimbrel.graph.operators.base import Operator, event_by_event
+from whimbrel.graph.operators.motion import AT_ONCE, MOTION, Settling, against_jitter
+from whimbrel.graph.policies import Key, SelectionPolicy
 from whimbrel.model.schema import Type
 from whimbrel.model.time import format_duration
 
@@ -60,10 +62,11 @@ class Encounter(Operator):
     """
 
     word: ClassVar[str] = "encounter"
+    is_composite: ClassVar[bool] = True
 
-    input: str
+    input: str = field(metadata=stream())
     alias: str
-    other: str
+    other: str = field(metadata=stream(alias="other_alias"))
     other_alias: str
     verb: Meeting
     near_m: float
@@ -80,8 +83,8 @@ class Encounter(Operator):
     """Whether the straight ways between samples count, too."""
 
     @property
-    def inputs(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys((self.input, self.other)))
+    def own_parts(self) -> Mapping[str, Mapping[str, Type]]:
+        return {MOTION: self.verb.attributes}
 
     @property
     def is_among_one(self) -> bool:
@@ -90,8 +93,30 @@ class Encounter(Operator):
 
     @property
     def retention(self) -> int:
-        """For how long an event can still become part of a result, counted from its end."""
         return self.duration + self.fresh
+
+    @property
+    def anchor(self) -> str | None:
+        return "knows where movers were"
+
+    @property
+    def together(self) -> tuple[Key, ...] | None:
+        return ()
+
+    def why_together(self, shown: str) -> str:
+        return f"{shown} compares movers with each other, wherever they go"
+
+    @property
+    def exercise(self) -> str | None:
+        return "meeting"
+
+    @property
+    def selection_policy(self) -> SelectionPolicy:
+        members = dict.fromkeys([(self.alias, self.input), (self.other_alias, self.other)])
+        return event_by_event(members, self.retention, process_all=True)
+
+    def words(self) -> list[str]:
+        return [encounter_words(self)]
 
 
 def encounter_words(op: Encounter) -> str:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
 from typing import ClassVar
 
-from whimbrel.graph.operators.base import Operator, unique
+from whimbrel.graph.links import MEMBERS, stream
+from whimbrel.graph.operators.base import Operator, SpatialReach, widest
+from whimbrel.graph.policies import Key
 
 
 @dataclass(frozen=True, slots=True)
 class Branch:
     """One alternative of a `Merge`: a stream, and the part name it binds (None for composites)."""
 
-    input: str
+    input: str = field(metadata=stream("branch"))
     alias: str | None
 
 
@@ -21,9 +24,26 @@ class Merge(Operator):
     """Every event of any branch, each event once (disjunction). Parts of other branches are null."""
 
     word: ClassVar[str] = "merge"
+    is_composite: ClassVar[bool] = True
+    looks_at_each: ClassVar[bool] = True
+    hands_on_groups: ClassVar[bool] = True
+    may_be_merged: ClassVar[bool] = True
 
-    branches: tuple[Branch, ...]
+    branches: tuple[Branch, ...] = field(metadata=MEMBERS)
 
     @property
-    def inputs(self) -> tuple[str, ...]:
-        return unique(branch.input for branch in self.branches)
+    def together(self) -> tuple[Key, ...] | None:
+        return None
+
+    def spatial_reach(self, below: Callable[[str], SpatialReach | None]) -> SpatialReach | None:
+        return widest(map(below, self.inputs))
+
+    @property
+    def is_monotone(self) -> bool:
+        return True
+
+    def rate(self, below: Mapping[str, float], rates: Mapping[str, float]) -> float:
+        return sum(below[name] for name in self.inputs)
+
+    def finds_nothing_without(self, streams: Collection[str]) -> bool:
+        return all(name in streams for name in self.inputs)

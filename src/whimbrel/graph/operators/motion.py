@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import ClassVar
 
+from whimbrel.graph.links import stream
 from whimbrel.graph.operators.base import Operator
 from whimbrel.graph.policies import WHOLE, Partitioning
 from whimbrel.model.schema import Type
@@ -89,8 +91,9 @@ class Motion(Operator):
     """
 
     word: ClassVar[str] = "motion"
+    is_composite: ClassVar[bool] = True
 
-    input: str
+    input: str = field(metadata=stream())
     alias: str
     verb: Verb
     gap: int
@@ -108,12 +111,11 @@ class Motion(Operator):
     partitioning: Partitioning = WHOLE
 
     @property
-    def inputs(self) -> tuple[str, ...]:
-        return (self.input,)
+    def own_parts(self) -> Mapping[str, Mapping[str, Type]]:
+        return {MOTION: self.verb.attributes}
 
     @property
     def retention(self) -> int:
-        """For how long an event can still become part of a result, counted from its end."""
         if self.verb is Verb.IS_SILENT:
             return self.duration
         if self.verb.waits:
@@ -121,6 +123,17 @@ class Motion(Operator):
         settling = self.settling
         waiting = settling.duration + self.gap if settling.duration else 0
         return self.gap * settling.events + waiting
+
+    @property
+    def anchor(self) -> str | None:
+        return None if self.verb is Verb.IS_SILENT else "knows where movers were"
+
+    @property
+    def exercise(self) -> str | None:
+        return "motion"
+
+    def words(self) -> list[str]:
+        return [motion_words(self)]
 
 
 def motion_words(op: Motion) -> str:

@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
-from whimbrel.graph.operators.base import Operator, unique
-from whimbrel.graph.policies import WHOLE, Partitioning
+from whimbrel.graph.links import stream
+from whimbrel.graph.operators.base import EVENT_BY_EVENT, ONE_INSTANT, Operator, distinct
+from whimbrel.graph.policies import (
+    INFINITE,
+    WHOLE,
+    Kappa,
+    Partitioning,
+    ProcessWhen,
+    RestrictionWindow,
+    SelectionPolicy,
+    SelectionWindow,
+)
+from whimbrel.model.time import END_OF_TIME, format_duration
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,15 +31,49 @@ class Repeat(Operator):
     """
 
     word: ClassVar[str] = "repeat"
+    is_composite: ClassVar[bool] = True
+    repeats: ClassVar[bool] = True
+    may_be_merged: ClassVar[bool] = True
 
-    input: str
+    input: str = field(metadata=stream())
     alias: str | None
     at_least: int
     at_most: int | None
     within: int
-    until: str | None = None
+    until: str | None = field(default=None, metadata=stream("until", alias=""))
     partitioning: Partitioning = WHOLE
 
     @property
-    def inputs(self) -> tuple[str, ...]:
-        return unique(name for name in (self.input, self.until) if name is not None)
+    def retention(self) -> int:
+        return self.within
+
+    def rate(self, below: Mapping[str, float], rates: Mapping[str, float]) -> float:
+        return below[self.input]
+
+    @property
+    def exercise(self) -> str | None:
+        return "repeat"
+
+    def finds_nothing_without(self, streams: Collection[str]) -> bool:
+        return self.input in streams
+
+    def without(self, streams: Collection[str]) -> Operator:
+        return replace(self, until=None) if self.until in streams else self
+
+    @property
+    def selection_policy(self) -> SelectionPolicy:
+        """Grow a window without an end up to the next closing event; count and span say what counts."""
+        name, ending = distinct([self.alias or self.input, self.until or "until"])
+        windows = [SelectionWindow(name, self.input, "counting", INFINITE, EVENT_BY_EVENT)]
+        predicates = [ProcessWhen(name, ">=", self.at_least)]
+        predicates += [ProcessWhen(name, "<=", self.at_most)] if self.at_most is not None else []
+        dependencies: list[Kappa] = []
+        if self.until is not None:
+            windows.append(SelectionWindow(ending, self.until, "counting", 1, EVENT_BY_EVENT))
+            dependencies.append(Kappa(name, "end", "<=", ending, "start"))
+        restriction = RestrictionWindow(max(self.within, ONE_INSTANT.length), EVENT_BY_EVENT)
+        return SelectionPolicy(tuple(windows), restriction, tuple(dependencies), tuple(predicates))
+
+    def words(self) -> list[str]:
+        bounded = self.within < END_OF_TIME
+        return [f"end - start <= {format_duration(self.within)}"] if bounded else []

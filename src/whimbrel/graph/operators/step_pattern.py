@@ -7,17 +7,18 @@ what they mean there.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import ClassVar
 from typing import Literal as OneOf
 
 from whimbrel.errors import Span
 from whimbrel.graph.expressions import Expr, format_expr
-from whimbrel.graph.operators.base import Operator
-from whimbrel.graph.policies import WHOLE, Partitioning
-from whimbrel.model.time import format_duration
+from whimbrel.graph.links import MEMBERS, Link, stream
+from whimbrel.graph.operators.base import Operator, event_by_event
+from whimbrel.graph.policies import WHOLE, Key, Partitioning, SelectionPolicy
+from whimbrel.model.time import END_OF_TIME, format_duration
 
 RUNS = 100_000
 """How many matches in the making a partition may have, unless the query says otherwise."""
@@ -55,7 +56,7 @@ class Inner(StrEnum):
 class StepTest:
     """What an event has to fulfil: to be in `input`, and `condition`, which reads what was taken before."""
 
-    input: str
+    input: str = field(metadata=stream())
     condition: Expr | None = None
 
 
@@ -68,7 +69,7 @@ class Quantifier:
     optional: bool = False
     greedy: bool = False
     inner: Inner = Inner.RELAXED
-    until: StepTest | None = None
+    until: StepTest | None = field(default=None, metadata=MEMBERS)
     """What ends the loop; the event itself is not taken."""
     window: int | None = None
     """Less than how long after the one before each further event is taken; None: for ever."""
@@ -92,10 +93,10 @@ class PatternStep:
     """One step: a name for the events it takes, and what they have to fulfil."""
 
     name: str
-    test: StepTest
+    test: StepTest = field(metadata=MEMBERS)
     contiguity: Contiguity | None = None
     """Towards the step before; None for the first of all."""
-    quantifier: Quantifier = ONCE
+    quantifier: Quantifier = field(default=ONCE, metadata=MEMBERS)
     within_previous: int | None = None
     """At most so long after the event taken before, end excluded."""
     at: Span | None = field(default=None, compare=False)
@@ -105,9 +106,9 @@ class PatternStep:
 class StepGroup:
     """Steps that are repeated or left out together; with several branches, one of them is taken."""
 
-    branches: tuple[tuple[PatternStep | StepGroup, ...], ...]
+    branches: tuple[tuple[PatternStep | StepGroup, ...], ...] = field(metadata=MEMBERS)
     contiguity: Contiguity | None = None
-    quantifier: Quantifier = ONCE
+    quantifier: Quantifier = field(default=ONCE, metadata=MEMBERS)
     at: Span | None = field(default=None, compare=False)
 
 
@@ -147,9 +148,13 @@ class StepPattern(Operator):
     """
 
     word: ClassVar[str] = "sequence"
+    is_composite: ClassVar[bool] = True
+    repeats: ClassVar[bool] = True
+    depends_on_fields: ClassVar[bool] = False
+    may_be_relinked: ClassVar[bool] = False
 
-    streams: tuple[str, ...]
-    steps: tuple[Element, ...]
+    streams: tuple[str, ...] = field(metadata=stream())
+    steps: tuple[Element, ...] = field(metadata=MEMBERS)
     within: int | None = None
     """From the first event to the last, end excluded; None: for ever."""
     gap: int | None = None
@@ -159,10 +164,6 @@ class StepPattern(Operator):
     bound: StepBound = StepBound()
     counted: bool = False
     """Whether matches are counted and summed up where they end instead of being listed one by one."""
-
-    @property
-    def inputs(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys([*self.streams, *(test.input for test in self.tests())]))
 
     def tests(self) -> Iterator[StepTest]:
         """Give everything that an event is tested for."""
@@ -185,36 +186,47 @@ class StepPattern(Operator):
         """Whether it ends with an absence, which is certain only when time has passed."""
         return self.steps[-1].contiguity is Contiguity.NOT_FOLLOWED_BY
 
+    @property
+    def members(self) -> tuple[Link, ...]:
+        return tuple(Link(step.test.input, "part", step.name) for step in self.taken())
+
+    @property
+    def retention(self) -> int:
+        return END_OF_TIME if self.within is None else self.within
+
+    @property
+    def anchor(self) -> str | None:
+        if self.skip != NO_SKIP:
+            return "skips events that an earlier match has taken"
+        return None
+
+    @property
+    def exercise(self) -> str | None:
+        return "steps" if self.skip.strategy == "no_skip" else "skipping"
+
+    @property
+    def selection_policy(self) -> SelectionPolicy:
+        return event_by_event([(name, name) for name in self.streams], self.retention)
+
+    def words(self) -> list[str]:
+        return list(sequence_lines(self))
+
 
 @dataclass(frozen=True, slots=True)
 class TimedOut(Operator):
     """The matches in the making of a `StepPattern` that ran out of time."""
 
     word: ClassVar[str] = "timedout"
+    is_composite: ClassVar[bool] = True
+    hands_on_groups: ClassVar[bool] = True
+    depends_on_fields: ClassVar[bool] = False
+    may_be_relinked: ClassVar[bool] = False
 
-    input: str
+    input: str = field(metadata=stream(alias=""))
 
     @property
-    def inputs(self) -> tuple[str, ...]:
-        return (self.input,)
-
-
-def with_inputs(op: StepPattern, names: Mapping[str, str]) -> StepPattern:
-    """Give a sequence other streams to read: for each name the one that `names` has for it."""
-    streams = tuple(names.get(stream, stream) for stream in op.streams)
-    return replace(op, streams=streams, steps=tuple(_with_input(each, names) for each in op.steps))
-
-
-def _with_input(element: Element, names: Mapping[str, str]) -> Element:
-    until = element.quantifier.until
-    if until is not None:
-        until = replace(until, input=names.get(until.input, until.input))
-        element = replace(element, quantifier=replace(element.quantifier, until=until))
-    if isinstance(element, PatternStep):
-        test = replace(element.test, input=names.get(element.test.input, element.test.input))
-        return replace(element, test=test)
-    branches = tuple(tuple(_with_input(each, names) for each in branch) for branch in element.branches)
-    return replace(element, branches=branches)
+    def together(self) -> tuple[Key, ...] | None:
+        return None
 
 
 def walks(operators: Iterable[Operator]) -> bool:

@@ -12,21 +12,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from whimbrel.graph.clauses import Between, Comparison, IsNull, OneOf, read_clause
-from whimbrel.graph.expressions import Attribute, Expr, Literal, conjuncts
-from whimbrel.graph.operators import (
-    Aggregate,
-    Branch,
-    Derive,
-    Filter,
-    Graph,
-    JoinPattern,
-    Merge,
-    Operator,
-    Repeat,
-    Source,
-)
+from whimbrel.graph.expressions import FALSE, Attribute, Expr, Literal, conjuncts
+from whimbrel.graph.operators import Branch, Derive, Filter, Graph, Merge, Operator
 from whimbrel.graph.passes.drop_unused import drop_unused
-from whimbrel.graph.passes.fold_constants import FALSE
 from whimbrel.graph.scope import scope, selection
 from whimbrel.graph.wiring import free_name, sources_below
 
@@ -50,54 +38,27 @@ def drop_impossible(graph: Graph) -> Graph:
 
 
 def _is_impossible(graph: Graph, operator: Operator, impossible: set[str]) -> bool:
-    match operator:
-        case Filter():
-            _, condition = selection(graph, operator.name)
-            return operator.input in impossible or contradicts(conjuncts(condition))
-        case JoinPattern():
-            clauses = [clause for condition in operator.conditions for clause in conjuncts(condition)]
-            return any(part.input in impossible for part in operator.parts) or contradicts(clauses)
-        case Repeat():
-            return operator.input in impossible
-        case Merge() | Derive():
-            # A definition without cases has its events from elsewhere.
-            return bool(operator.inputs) and all(name in impossible for name in operator.inputs)
-        case Aggregate():
-            needed = [part for part in operator.parts if not part.outer]
-            one = any(part.input in impossible for part in needed)
-            return one or all(part.input in impossible for part in operator.parts)
-    return False
+    if operator.finds_nothing_without(impossible):
+        return True
+    _, selected = selection(graph, operator.name)
+    return contradicts(clause for each in (selected, *operator.conditions) for clause in conjuncts(each))
 
 
 def _left_of(graph: Graph, operator: Operator, impossible: set[str]) -> list[Operator]:
     """Give what takes the place of an operator."""
-    if operator.name in impossible:
-        return _nothing(graph, operator)
-    match operator:
-        case JoinPattern():
-            absent = tuple(
-                each for each in operator.absent if each.before is None or each.input not in impossible
-            )
-            return [replace(operator, absent=absent)]
-        case Repeat() if operator.until in impossible:
-            return [replace(operator, until=None)]
-    return [operator]
+    return _nothing(graph, operator) if operator.name in impossible else [operator.without(impossible)]
 
 
 def _nothing(graph: Graph, operator: Operator) -> list[Operator]:
     """Make a stream that is read as that of `operator` is, and never has an event."""
+    if isinstance(operator, Derive):
+        return [operator]
     first = sources_below(graph, operator.name)[0].name
-    match operator:
-        case Filter() if isinstance(selection(graph, operator.name)[0], Source):
-            return [replace(operator, input=first, condition=FALSE)]
-        case Filter() | Aggregate():
-            return [Filter(operator.name, first, FALSE)]
-        case JoinPattern() | Merge() | Repeat():
-            taken = {each.name for each in graph.operators}
-            never = Filter(free_name(f"{operator.name}.never", taken), first, FALSE)
-            branches = tuple(Branch(never.name, name) for name in scope(graph, operator.name))
-            return [never, Merge(operator.name, branches)]
-    return [operator]
+    if not operator.is_composite:
+        return [Filter(operator.name, first, FALSE)]
+    never = Filter(free_name(f"{operator.name}.never", {each.name for each in graph.operators}), first, FALSE)
+    branches = tuple(Branch(never.name, name) for name in scope(graph, operator.name))
+    return [never, Merge(operator.name, branches)]
 
 
 # -- contradictions ---------------------------------------------------------------------------------------

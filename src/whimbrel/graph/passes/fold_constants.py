@@ -13,14 +13,22 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
-from whimbrel.graph.expressions import Binary, Call, Expr, Literal, Unary, conjunction, conjuncts, transform
-from whimbrel.graph.operators import Absent, Filter, Graph, JoinPattern, Operator
+from whimbrel.graph.expressions import (
+    FALSE,
+    TRUE,
+    Binary,
+    Call,
+    Expr,
+    Literal,
+    Unary,
+    conjuncts,
+    transform,
+)
+from whimbrel.graph.operators import Filter, Graph, Operator
 from whimbrel.graph.passes.drop_unused import drop_unused
-from whimbrel.graph.wiring import fixed, reading
+from whimbrel.graph.wiring import fixed
 from whimbrel.model.schema import Type
 
-TRUE = Literal(True, Type.BOOL)
-FALSE = Literal(False, Type.BOOL)
 _NULL = Literal(None, None)
 
 _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
@@ -38,28 +46,13 @@ def fold_constants(graph: Graph) -> Graph:
     passed_on: dict[str, str] = {}
     stays = fixed(graph)
     for operator in graph.operators:
-        folded = _folded(reading(operator, passed_on))
+        folded = operator.reading(passed_on).with_conditions(only_if_true)
         if isinstance(folded, Filter) and folded.condition == TRUE and folded.name not in stays:
             passed_on[folded.name] = folded.input
         else:
             operators.append(folded)
     changed = tuple(operators)
     return graph if changed == graph.operators else drop_unused(replace(graph, operators=changed))
-
-
-def _folded(operator: Operator) -> Operator:
-    match operator:
-        case Filter():
-            condition = conjunction(only_if_true((operator.condition,))) or TRUE
-            return operator if condition is operator.condition else replace(operator, condition=condition)
-        case JoinPattern() if operator.conditions or operator.absent:
-            absent = tuple(_folded_absent(each) for each in operator.absent)
-            return replace(operator, conditions=only_if_true(operator.conditions), absent=absent)
-    return operator
-
-
-def _folded_absent(absent: Absent) -> Absent:
-    return replace(absent, conditions=only_if_true(absent.conditions))
 
 
 def only_if_true(conditions: Iterable[Expr]) -> tuple[Expr, ...]:

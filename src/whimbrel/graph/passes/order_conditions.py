@@ -10,34 +10,19 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from whimbrel.graph.costs import rank
-from whimbrel.graph.expressions import Binary, Expr, conjuncts, format_expr
-from whimbrel.graph.operators import Filter, Graph, JoinPattern, Operator
+from whimbrel.graph.expressions import Expr, conjuncts, format_expr
+from whimbrel.graph.operators import Graph
 
 
 def order_conditions(graph: Graph) -> Graph:
     """Put the conditions of filters and patterns into the order in which testing them costs the least."""
-    ordered = tuple(_ordered(operator) for operator in graph.operators)
+    ordered = tuple(operator.with_conditions(_sorted) for operator in graph.operators)
     unchanged = all(one is other for one, other in zip(ordered, graph.operators, strict=True))
     return graph if unchanged else replace(graph, operators=ordered)
 
 
-def _ordered(operator: Operator) -> Operator:
-    match operator:
-        case Filter() if len(conjuncts(operator.condition)) > 1:
-            return replace(operator, condition=_joined(operator.condition))
-        case JoinPattern() if operator.conditions or operator.absent:
-            absent = tuple(replace(each, conditions=_sorted(each.conditions)) for each in operator.absent)
-            return replace(operator, conditions=_sorted(operator.conditions), absent=absent)
-    return operator
-
-
 def _sorted(conditions: Iterable[Expr]) -> tuple[Expr, ...]:
     clauses = [clause for condition in conditions for clause in conjuncts(condition)]
+    if len(clauses) < 2:
+        return tuple(clauses)
     return tuple(sorted(dict.fromkeys(clauses), key=lambda clause: (rank(clause), format_expr(clause))))
-
-
-def _joined(condition: Expr) -> Expr:
-    first, *others = _sorted((condition,))
-    for other in others:
-        first = Binary("and", first, other, at=condition.at)
-    return first

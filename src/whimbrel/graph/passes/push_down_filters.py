@@ -41,9 +41,9 @@ from whimbrel.graph.operators import (
     Source,
 )
 from whimbrel.graph.passes.drop_unused import drop_unused
-from whimbrel.graph.policies import Context, Select
-from whimbrel.graph.scope import is_composite, scope
-from whimbrel.graph.wiring import filter_name, fixed, reading, renamed
+from whimbrel.graph.policies import Context
+from whimbrel.graph.scope import scope
+from whimbrel.graph.wiring import filter_name, fixed, renamed
 from whimbrel.model.schema import TYPE_NAMES, Type
 
 _EVERY_EVENT_HAS = frozenset(
@@ -80,7 +80,7 @@ class _Pushing:
     def finish(self) -> Graph:
         if not self.has_changed:
             return self.graph
-        every = {name: reading(operator, self.passed_on) for name, operator in self.operators.items()}
+        every = {name: operator.reading(self.passed_on) for name, operator in self.operators.items()}
         every |= {new.name: new for after in self.filters.values() for new in after}
         placed: dict[str, Operator] = {}
 
@@ -206,7 +206,7 @@ class _Pushing:
         (name,) = parts_of(condition)
         if (
             isinstance(operator, JoinPattern)
-            and _is_free(operator)
+            and operator.is_free
             and not scope(self._now(), stream)[name or ""]
         ):
             self._put(replace(operator, conditions=(*operator.conditions, condition)))
@@ -224,7 +224,7 @@ class _Pushing:
         added = [new for after in self.filters.values() for new in after]
         for operator in (*self.operators.values(), *added):
             if operator.name not in self.passed_on:
-                uses.update(_places(operator))
+                uses.update(link.stream for link in operator.links)
         return uses[stream] + sum(uses[name] for name, to in self.passed_on.items() if to == stream) == 1
 
     # -- through definitions -----------------------------------------------------------------------------
@@ -242,7 +242,7 @@ class _Pushing:
             return False
         cases = []
         for case, moved in zip(derive.cases, inner, strict=True):
-            if is_composite(self._at(case.input)):
+            if self._at(case.input).is_composite:
                 self._into_composite(case.input, moved)
                 cases.append(case)
             else:
@@ -258,7 +258,7 @@ class _Pushing:
         if len(found) < len(origins) or not found:
             return None
         moved = transform(condition, lambda node: found[node.name] if isinstance(node, Attribute) else node)
-        if is_composite(self._at(case.input)):
+        if self._at(case.input).is_composite:
             return moved if self._can_enter(case.input, moved) else None
         return moved
 
@@ -267,13 +267,13 @@ class _Pushing:
         if len(names) != 1 or not self._has_one_reader(stream) or not isinstance(operator, JoinPattern):
             return False
         repeated = scope(self._now(), stream)
-        return _is_free(operator) and all(not repeated.get(name or "", True) for name in names)
+        return operator.is_free and all(not repeated.get(name or "", True) for name in names)
 
     def _origin(self, case: DeriveCase, name: str) -> Attribute | None:
         """Find the attribute that an attribute of a derived event is a plain copy of."""
         if name in _EVERY_EVENT_HAS:
             return None
-        plain = not is_composite(self._at(case.input))
+        plain = not self._at(case.input).is_composite
         if not case.assign:
             return Attribute(None, name) if plain and self._takes_over(case.input, name) else None
         assigned = next((each for each in case.assign if each.name == name), None)
@@ -323,12 +323,6 @@ def _clauses(conditions: Iterable[Expr]) -> list[Expr]:
     return [clause for condition in conditions for clause in conjuncts(condition)]
 
 
-def _is_free(match: JoinPattern) -> bool:
-    """Tell whether every combination that holds is found, whatever becomes of the others."""
-    each = all(part.select is Select.EACH for part in match.parts)
-    return each and match.context is Context.EACH and not match.consuming
-
-
 def _relates(condition: Expr) -> bool:
     """Tell whether a condition relates whole parts with each other, if only one with itself."""
     calls = [node for node in walk(condition) if isinstance(node, Call) and not _is_of_one_place(node)]
@@ -347,15 +341,3 @@ def _is_harmless(condition: Expr) -> bool:
         if not known and not (isinstance(node, Call) and node.function in _HARMLESS):
             return False
     return True
-
-
-def _places(operator: Operator) -> list[str]:
-    """List the streams that an operator reads, as often as it reads them."""
-    match operator:
-        case JoinPattern():
-            return [p.input for p in operator.parts] + [a.input for a in operator.absent]
-        case Merge():
-            return [branch.input for branch in operator.branches]
-        case Derive():
-            return [case.input for case in operator.cases]
-    return list(operator.inputs)

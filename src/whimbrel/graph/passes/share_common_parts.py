@@ -12,7 +12,6 @@ from dataclasses import replace
 from typing import Any
 
 from whimbrel.graph.operators import (
-    Aggregate,
     Derive,
     DeriveCase,
     Filter,
@@ -20,18 +19,16 @@ from whimbrel.graph.operators import (
     JoinPattern,
     Merge,
     Operator,
-    Repeat,
     Source,
 )
 from whimbrel.graph.passes.drop_unused import drop_unused
-from whimbrel.graph.wiring import fixed, readers, reading, renamed
-
-_SHARED = (Source, Filter, Merge, Repeat, JoinPattern, Aggregate)
-"""Operators whose doing depends on nothing but their fields. Definitions have names of their own."""
+from whimbrel.graph.wiring import fixed, readers, renamed
 
 
 def share_common_parts(graph: Graph) -> Graph:
     """Let one of several equal operators do the work of all."""
+    if not _may_be_equal(graph):
+        return graph
     sharing = _Sharing(graph)
     operators: list[Operator] = []
     for operator in graph.operators:
@@ -40,6 +37,13 @@ def share_common_parts(graph: Graph) -> Graph:
             operators.append(kept)
     changed = tuple(operators)
     return graph if changed == graph.operators else drop_unused(replace(graph, operators=changed))
+
+
+def _may_be_equal(graph: Graph) -> bool:
+    """Tell whether any operators read the same in the same way: without such, none are equal."""
+    shared = [operator for operator in graph.operators if operator.may_be_merged]
+    kinds = {(type(each), each.event_type if isinstance(each, Source) else each.inputs) for each in shared}
+    return len(kinds) < len(shared)
 
 
 class _Sharing:
@@ -57,8 +61,8 @@ class _Sharing:
         """Give the operator as it is kept; None if another one does its work."""
         if isinstance(operator, Derive) and self.renamed:
             operator = replace(operator, cases=tuple(self._reading(case) for case in operator.cases))
-        operator = reading(operator, self.instead)
-        if not isinstance(operator, _SHARED) or operator.name in self.stays:
+        operator = operator.reading(self.instead)
+        if not operator.may_be_merged or operator.name in self.stays:
             return operator
         same = self.first.setdefault(_key(operator), [])
         equal = next((each for each in same if self._may_replace(operator, each)), None)

@@ -211,7 +211,7 @@ def _letters(taken: set[str]) -> Iterator[str]:
 
 
 def chain(level: Level) -> list[LevelPart] | None:
-    """Give the parts in their order in time, if each follows the one before; None if they do not."""
+    """List the parts in their order in time, if each follows the one before; None if they do not."""
     followers = {id(slot): [b for a, b in level.orders if a is slot] for slot in level.slots}
     ordered: list[LevelPart] = []
     left = list(level.slots)

@@ -350,7 +350,7 @@ class SubscriptionLowering:
 
 
 def _alternatives(sub: c.Sub) -> list[c.Sub]:
-    """Give the different branches of an alternative, those of alternatives inside it among them."""
+    """Collect the different branches of an alternative, those of alternatives inside it among them."""
     if not isinstance(sub, c.Any):
         return [sub]
     return list(dict.fromkeys(branch for part in sub.parts for branch in _alternatives(part)))

@@ -57,7 +57,7 @@ def of_part(part: str) -> Reader:
 
 
 def type_and_conditions(primitive: c.Primitive) -> tuple[str, tuple[t.Expression, ...]]:
-    """Give the type that a primitive subscription asks for, and its conditions without variables."""
+    """Determine the type that a primitive subscription asks for, and its conditions without variables."""
     chosen = next((text for each in primitive.predicates if (text := _type_text(each)) is not None), None)
     conditions: list[t.Expression] = []
     for predicate in primitive.predicates:
@@ -78,7 +78,7 @@ def occurrence_type(name: str | None, at: Span | None = None) -> tuple[str, tupl
 
 
 def uses(primitive: c.Primitive) -> list[Use]:
-    """Give the predicates that read a variable, in the order in which they are written."""
+    """List the predicates that read a variable, in the order in which they are written."""
     found = []
     for predicate in primitive.predicates:
         for test in predicate.alternatives[0]:

@@ -18,10 +18,10 @@ from whimbrel.lang.cpsl.raised_tests import (
     predicate,
     seconds,
 )
-from whimbrel.lang.types import BUILT_IN_ATTRIBUTES
 from whimbrel.lang.wbl import tree as t
 from whimbrel.lang.wbl.lower import Declarations
 from whimbrel.lang.wbl.regions import NamedRegions
+from whimbrel.model.schema import BUILT_IN_ATTRIBUTES
 from whimbrel.model.time import TIME_POINT, instant
 from whimbrel.space.geometry import as_circle
 

@@ -39,7 +39,7 @@ class Separators:
     always_accept = ("SEMICOLON", "COMMA")
 
     def process(self, stream: Iterator[Token]) -> Iterator[Token]:
-        """Give the tokens with every `;` and `,` told apart; those that only end a variable are left out."""
+        """Tell every `;` and `,` apart among the tokens; those that only end a variable are left out."""
         tokens = list(stream)
         roles = _Roles(tokens).tell()
         for place, token in enumerate(tokens):

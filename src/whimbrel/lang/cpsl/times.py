@@ -20,7 +20,7 @@ def instant(point: c.CpslInstant) -> t.InstantNode:
 
 
 def point_type(point: c.CpslInstant) -> str:
-    """Give the type of what happens at a time point."""
+    """Determine the type of what happens at a time point."""
     return time_point(moment(instant(point).text))
 
 

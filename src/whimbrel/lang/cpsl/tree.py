@@ -279,7 +279,7 @@ class CpslFile(CpslNode):
 
 
 def children(sub: Sub) -> tuple[Sub, ...]:
-    """Give the subscriptions directly inside one, in the order in which they are written."""
+    """List the subscriptions directly inside one, in the order in which they are written."""
     found: tuple[Sub | CpslInstant | Amount | CpslRegion | CpslPoint, ...]
     match sub:
         case Timed(_, first, second, of):

@@ -133,7 +133,7 @@ class Variables:
                 )
 
     def compared(self) -> Iterator[tuple[Key, Key]]:
-        """Give every use that compares, behind the one that binds its variable."""
+        """Collect every use that compares, behind the one that binds its variable."""
         for key, use in self.uses.items():
             binder = self.binders[use.variable]
             if key != binder:

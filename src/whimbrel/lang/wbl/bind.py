@@ -9,7 +9,6 @@ from whimbrel.errors import QueryError, Span, UnknownNameError
 from whimbrel.graph.expressions import GROUP, Attribute, Binary, Literal
 from whimbrel.graph.operators import ANY
 from whimbrel.graph.policies import Select
-from whimbrel.lang.types import common_type
 from whimbrel.lang.wbl import tree as t
 from whimbrel.lang.wbl.pattern import (
     AbsentSlot,
@@ -25,7 +24,7 @@ from whimbrel.lang.wbl.pattern import (
     Scope,
     TypeInfo,
 )
-from whimbrel.model.schema import Type
+from whimbrel.model.schema import Type, common_type
 from whimbrel.model.time import written_time_point
 
 _RESERVED = (GROUP, "this")

@@ -60,7 +60,7 @@ def place_where(bound: BoundPattern, condition: Expr, keys: dict[str, Key], *, p
 
 
 def top_match(bound: BoundPattern) -> Joined:
-    """Give the match at the top of a pattern, wrapped around it if it is something else."""
+    """Find the match at the top of a pattern, wrapped around it if it is something else."""
     if isinstance(bound.root, Joined):
         return bound.root
     root = Joined(Scope(), False, getattr(bound.root, "at", None), slots=[RequiredPart(bound.root)])
@@ -109,7 +109,7 @@ def _absent_slots(part: PartName) -> list[AbsentSlot]:
 
 
 def _own_absent(leaf: Occurring, others: list[PartName]) -> AbsentSlot | None:
-    """Give the absent slot that `leaf` lies directly in, if all others lie in the match around it."""
+    """Find the absent slot that `leaf` lies directly in, if all others lie in the match around it."""
     barrier = leaf.scope.barriers[-1] if leaf.scope.barriers else None
     if barrier is None or barrier.absent is None or barrier.owner is None:
         return None

@@ -11,7 +11,7 @@ from whimbrel.graph.operators import Aggregate, AggregateInput, Derive, DeriveCa
 from whimbrel.graph.operators.motion import MOTION
 from whimbrel.graph.operators.step_pattern import StepPattern, TimedOut
 from whimbrel.graph.policies import Assign, Context, Key, Partitioning, Window
-from whimbrel.lang.types import BUILT_IN_ATTRIBUTES, a_kind, common_type, fits
+from whimbrel.lang.types import a_kind, fits
 from whimbrel.lang.wbl import tree as t
 from whimbrel.lang.wbl.bind import Binder
 from whimbrel.lang.wbl.conditions import place_own, place_where, top_match
@@ -31,7 +31,7 @@ from whimbrel.lang.wbl.pattern import (
 from whimbrel.lang.wbl.resolve import ExpressionSite, QueryScope, VisibleNames, attribute_type
 from whimbrel.lang.wbl.sequences import SequenceLowering, is_walked
 from whimbrel.lang.wbl.values import quantity
-from whimbrel.model.schema import RESERVED_COLUMNS, TYPE_NAMES, Type
+from whimbrel.model.schema import BUILT_IN_ATTRIBUTES, RESERVED_COLUMNS, TYPE_NAMES, Type, common_type
 
 Typed = list[tuple[Assign, Type | None]]
 
@@ -151,7 +151,7 @@ class DefinitionLowering:
         return DeriveCase(stream, None, assign, label=case.label or ""), info
 
     def _movers_keys(self, case: t.CaseNode, bound: BoundPattern) -> dict[str, Key]:
-        """Give what tells one mover from another: its source, if nothing else is said."""
+        """Name what tells one mover from another: its source, if nothing else is said."""
         keys = self._keys(case, bound) or {"source": Key("source", "source")}
         cell = next((item for item in case.group_by if item.size is not None), None)
         if cell is not None:
@@ -163,7 +163,7 @@ class DefinitionLowering:
     def _motion_outcome(
         self, case: t.CaseNode, mover: MotionPhrase, names: VisibleNames, said: Typed
     ) -> Typed:
-        """Give the attributes of a motion; without assignments, who moved and what is known of it."""
+        """List the attributes of a motion; without assignments, who moved and what is known of it."""
         typed = self._assigned(case.assign, names)
         for item, _ in typed:
             mover.check_reads(item.value, names)
@@ -544,7 +544,7 @@ def _context(case: t.CaseNode) -> Context:
 
 
 def _only_part(bound: BoundPattern) -> PartName | None:
-    """Give the only part that occurs, if it is a single event."""
+    """Find the only part that occurs, if it is a single event."""
     occurring = [
         part for part in bound.parts.values() if not any(b.kind == "absent" for b in part.scope.barriers)
     ]

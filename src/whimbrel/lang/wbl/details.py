@@ -65,28 +65,28 @@ class Details:
         return word in self.given
 
     def get(self, word: str) -> t.Detail | None:
-        """Give a detail, if there is one."""
+        """Look up a detail, if there is one."""
         return self.given.get(word)
 
     def length(self, word: str) -> float:
-        """Give a length in metres, 0 if nothing is said."""
+        """Look up a length in metres, 0 if nothing is said."""
         amount = self.amount(word)
         return 0.0 if amount is None else self.params.length(amount)
 
     def duration(self, word: str) -> int:
-        """Give a time in microseconds, 0 if nothing is said."""
+        """Look up a time in microseconds, 0 if nothing is said."""
         amount = self.amount(word)
         return 0 if amount is None else self.params.duration(amount)
 
     def amount(self, word: str) -> t.Amount | None:
-        """Give how much is said behind a word."""
+        """Tell how much is said behind a word."""
         detail = self.given.get(word)
         return None if detail is None or isinstance(detail.value, t.Name) else detail.value
 
     # -- against jitter --------------------------------------------------------------------------------------
 
     def settling(self) -> Settling:
-        """Give how long a change must hold before it counts."""
+        """Tell how long a change must hold before it counts."""
         given = self.amount("settling")
         if given is None:
             return AT_ONCE
@@ -94,7 +94,7 @@ class Details:
         return Settling(events=amount) if kind == "counting" else Settling(duration=amount)
 
     def accuracy(self, *movers: TypeInfo) -> str | None:
-        """Give the attribute that says by how much a location may be wrong, of at least one of the movers."""
+        """Find the attribute that says by how much a location may be wrong, of at least one of the movers."""
         detail = self.get("accuracy")
         if detail is None or not isinstance(detail.value, t.Name):
             return None

@@ -44,14 +44,14 @@ class Operators:
         return operator.name
 
     def free_name(self, wanted: str) -> str:
-        """Give `wanted`, or a numbered form of it if another operator has it."""
+        """Choose `wanted`, or a numbered form of it if another operator has it."""
         name, number = wanted, 2
         while name in self.made:
             name, number = f"{wanted}#{number}", number + 1
         return name
 
     def filtered(self, stream: str, conditions: tuple[Expr, ...]) -> str:
-        """Give the stream of a filter, made once for equal conditions on one input."""
+        """Find the stream of a filter, made once for equal conditions on one input."""
         if not conditions:
             return stream
         condition = joined("and", conditions)

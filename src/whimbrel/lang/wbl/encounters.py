@@ -107,11 +107,11 @@ class EncounterLowering:
         return self.mover.chosen(made, WHOLE, self.names(keys))
 
     def names(self, keys: dict[str, Key]) -> VisibleNames:
-        """Give the names that conditions and assignments may use."""
+        """List the names that conditions and assignments may use."""
         return VisibleNames(self.mover.scope, self.parts, keys)
 
     def _near(self) -> tuple[float, float]:
-        """Give how near they have to be, and by how much more they are apart."""
+        """Tell how near they have to be, and by how much more they are apart."""
         details, motion = self.details, self.mover.motion
         margin = details.length("margin")
         match self.verb:

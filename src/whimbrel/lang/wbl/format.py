@@ -110,7 +110,7 @@ def _tidy(comment: str) -> str:
 
 
 def _attach(comments: list[Comment], rows: list[Row]) -> list[Comment]:
-    """Give each comment to a row; return those that come after everything."""
+    """Assign each comment to a row; return those that come after everything."""
     starts = sorted((start, index) for index, row in enumerate(rows) for start in row.starts)
     places = [start for start, _ in starts]
     loose = []

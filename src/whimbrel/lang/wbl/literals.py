@@ -52,7 +52,7 @@ def quantity(token: Token) -> tuple[int | float, str]:
 
 
 def short_unit(unit: str) -> str:
-    """Give the one spelling of a unit that the tree uses: `mins` is `min`."""
+    """Look up the one spelling of a unit that the tree uses: `mins` is `min`."""
     lowered = unit.lower()
     if lowered in UNITS:
         return SHORT_UNITS[UNITS[lowered]]

@@ -118,5 +118,5 @@ class MotionLowering:
         return self.details.length("within")
 
     def _gap(self) -> int:
-        """Give how far samples may lie apart; by default, at least as far as the phrase itself waits."""
+        """Tell how far samples may lie apart; by default, at least as far as the phrase itself waits."""
         return self.details.duration("gap") or max(DEFAULT_GAP, self.details.duration("for"))

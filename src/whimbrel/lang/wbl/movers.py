@@ -70,7 +70,7 @@ class MotionPhrase:
         return PartName(MOTION, info, Scope(), [], self.motion.at)
 
     def samples(self, leaf: Occurring, keys: dict[str, Key]) -> str:
-        """Give the stream of a mover's samples: its events that fit the conditions in parentheses."""
+        """Find the stream of a mover's samples: its events that fit the conditions in parentheses."""
         part = PartName(leaf.name, leaf.info, Scope(), [leaf], self.motion.at)
         names = VisibleNames(self.scope, {leaf.name: part}, keys, own=leaf)
         conditions: list[Expr] = []

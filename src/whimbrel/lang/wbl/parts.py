@@ -48,7 +48,7 @@ class Phrase:
 
 
 def words(token: Token) -> str:
-    """Give the words of a token with single blanks between them."""
+    """Join the words of a token with single blanks between them."""
     return " ".join(str(token).split())
 
 

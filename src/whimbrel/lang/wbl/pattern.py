@@ -126,7 +126,7 @@ class Scope:
         return _is_prefix(other.barriers, self.barriers)
 
     def hidden_by(self, other: Scope) -> tuple[Barrier, ...]:
-        """Give the barriers of `other` that this scope would have to look through."""
+        """List the barriers of `other` that this scope would have to look through."""
         shared = 0
         for mine, theirs in zip(self.barriers, other.barriers, strict=False):
             if mine is not theirs:

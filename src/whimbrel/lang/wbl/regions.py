@@ -74,7 +74,7 @@ class NamedRegions:
         return self.wkt(shape)
 
     def named_regions(self, shape: t.ShapeNode) -> tuple[NamedRegion, ...]:
-        """Give a region with its name, or all those of a layer, so that a detection can tell which one."""
+        """Build a region with its name, or all those of a layer, so that a detection can tell which one."""
         if shape.function == LAYER:
             return self._layer(shape)
         return self.layers.get(shape.name or "") or (NamedRegion(shape.name, self.wkt(shape)),)

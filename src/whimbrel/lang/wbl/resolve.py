@@ -23,12 +23,12 @@ from whimbrel.graph.expressions import (
 )
 from whimbrel.graph.functions import BUILT_IN, Function
 from whimbrel.graph.policies import Key
-from whimbrel.lang.types import BUILT_IN_ATTRIBUTES, a_kind, common_type, infer
+from whimbrel.lang.types import a_kind, infer
 from whimbrel.lang.wbl import tree as t
 from whimbrel.lang.wbl.pattern import Occurring, PartName, Scope, TypeInfo
 from whimbrel.lang.wbl.regions import NamedRegions
 from whimbrel.lang.wbl.values import Params, constant, instant_literal, joined, quantity
-from whimbrel.model.schema import RESERVED_COLUMNS, Type
+from whimbrel.model.schema import BUILT_IN_ATTRIBUTES, RESERVED_COLUMNS, Type, common_type
 
 _HIDDEN_FUNCTIONS = frozenset({"in", "between", "is_null", "lies_in", "within_region"})
 _OF_PLACES = PLACE_RELATIONS - _HIDDEN_FUNCTIONS
@@ -183,7 +183,7 @@ class VisibleNames:
         return _maybe_not(Call(function, (part, region), at=node.at), node.negated)
 
     def _part_named_like(self, shape: t.ShapeNode) -> PartRef | None:
-        """Give the part that a name stands for where no region has it."""
+        """Find the part that a name stands for where no region has it."""
         if shape.name is None or shape.name in self.scope.regions.named:
             return None
         return self._whole_part(t.Name(shape.name, at=shape.at))

@@ -128,7 +128,7 @@ class Params:
                 return _with_unit(self.value(name, amount.at), unit, amount.at)
 
     def value(self, name: str, at: Span | None) -> Literal:
-        """Give the value of a parameter, or say how to supply one."""
+        """Look up the value of a parameter, or say how to supply one."""
         if name not in self.literals:
             raise QueryError(
                 f"the parameter {name!r} has no value",

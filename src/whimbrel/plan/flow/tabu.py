@@ -10,7 +10,6 @@ not from all.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations
 
@@ -18,19 +17,19 @@ import numpy as np
 
 from whimbrel.errors import NoPlanError
 from whimbrel.plan.flow.baselines import centralised, hop_based, volume_based
+from whimbrel.plan.flow.grouping import Forest
 from whimbrel.plan.flow.model import FlowAssignment, FlowModel, FlowScore, Hosts
 from whimbrel.plan.network import Network
 from whimbrel.plan.routes import Ints
 from whimbrel.plan.workload import Workload
 
-_LOG = logging.getLogger(__name__)
 PATIENCE = 20
 """The search ends after so many moves without a better assignment."""
 
-KICKS, KICKED, KICK_PATIENCE = (10, 100, 800), (2, 8), 1
-"""The search begins again from the best assignment with a few tasks moved at random (from, to), until nothing
-better was found so many times in a row: at least, at most, and between them the third divided by the number
-of tasks, since small problems are packed tight."""
+RESTARTS, PERTURBED, RESTART_PATIENCE = (10, 100, 800), (2, 8), 1
+"""Iterated local search: it begins again from the best assignment with a few tasks moved at random (from,
+to), until nothing better was found so many times in a row: at least, at most, and between them the third
+divided by the number of tasks, since small problems are packed tight."""
 WIDTH, ENOUGH = 16, 2
 """Brokers that are tried for each group in a move: those where least would flow, until for so many of them
 nothing is overloaded."""
@@ -45,6 +44,7 @@ def place_by_flow(
     start: Hosts | None = None,
     allowed: Sequence[str] | None = None,
     patience: int = PATIENCE,
+    grouped: bool = False,
 ) -> dict[str, str]:
     """Assign every task to a broker so that little flows: tabu search with flow-based greedy moves.
 
@@ -57,6 +57,8 @@ def place_by_flow(
         Hosts to begin from, such as those of the last plan; else several are tried.
     allowed
         The brokers that may run tasks; else all.
+    grouped
+        Keep tasks that are made of each other on one broker (`whimbrel.plan.flow.grouping`).
 
     Raises
     ------
@@ -65,7 +67,8 @@ def place_by_flow(
     """
     model = FlowModel(workload, network)
     brokers = np.array([network.number[name] for name in (allowed or network.number)])
-    found = search_widely(model, brokers, start, patience)
+    units = _units(model, grouped=grouped)
+    found = search_widely(model, brokers, start, patience, units)
     if not found[1].is_valid:
         raise NoPlanError(
             f"no assignment of {len(workload.tasks)} tasks was found that overloads neither broker nor link "
@@ -75,41 +78,34 @@ def place_by_flow(
 
 
 def search_widely(
-    model: FlowModel, brokers: Ints, start: Hosts | None = None, patience: int = PATIENCE
+    model: FlowModel,
+    brokers: Ints,
+    start: Hosts | None = None,
+    patience: int = PATIENCE,
+    units: Sequence[Group] | None = None,
 ) -> tuple[dict[str, str], FlowScore]:
     """Search from one or several assignments, and again from near the best; give that and its value."""
+    units = _units(model) if units is None else units
     starts = [start] if start is not None else list(_starts(model, brokers))
-    found = min((search(model, hosts, brokers, patience) for hosts in starts), key=lambda pair: pair[1])
-    shaken = np.random.default_rng(len(model.tasks))
-    least, most, shared = KICKS
+    best = min(
+        (search(model, _together(model, hosts, units), brokers, patience, units) for hosts in starts),
+        key=lambda pair: pair[1],
+    )
+    generator = np.random.default_rng(len(model.tasks))
+    least, most, shared = RESTARTS
     failed, enough = 0, min(most, max(least, shared // len(model.tasks))) if model.tasks else 0
     while failed < enough:
-        tried = search(model, _kicked(found[0], model, brokers, shaken), brokers, KICK_PATIENCE)
-        failed = 0 if tried[1].beats(found[1]) else failed + 1
-        found = min(found, tried, key=lambda pair: pair[1])
-    return found
+        hosts = _perturbed(best[0], model, brokers, units, generator)
+        tried = search(model, hosts, brokers, RESTART_PATIENCE, units)
+        failed = 0 if tried[1].beats(best[1]) else failed + 1
+        best = min(best, tried, key=lambda pair: pair[1])
+    return best
 
 
-def replan(workload: Workload, network: Network, hosts: Hosts, *, least_gain: float = 0.05) -> dict[str, str]:
-    """Assign again after flows, tasks or brokers have changed, beginning from the hosts of the last plan.
-
-    Tasks that are new begin where they are made of most; those whose broker has gone move. The old hosts
-    stay if they are still possible and the new ones would save less than `least_gain` of the volume, since
-    moving has its price, too.
-    """
-    model = FlowModel(workload, network)
+def hosts_to_begin_with(workload: Workload, network: Network, previous: Hosts) -> dict[str, str]:
+    """Return the hosts of the last plan; what is new, or whose broker has gone, begins as volumes say."""
     fresh = volume_based(workload, network)
-    kept = {name: hosts[name] if hosts.get(name) in network.number else fresh[name] for name in fresh}
-    new = place_by_flow(workload, network, start=kept)
-    old, now = FlowAssignment(model, kept).value(), FlowAssignment(model, new).value()
-    stays = old.is_valid and now.volume_b_s > (1 - least_gain) * old.volume_b_s
-    chosen = kept if stays else new
-    _LOG.info(
-        "planned again: %d of %d tasks move, %.6g B/s before and %.6g B/s with the best hosts found",
-        sum(hosts.get(name) != host for name, host in chosen.items()), len(chosen),
-        old.volume_b_s, now.volume_b_s,
-    )  # fmt: skip
-    return chosen
+    return {name: previous[name] if previous.get(name) in network.number else fresh[name] for name in fresh}
 
 
 def search(
@@ -117,10 +113,18 @@ def search(
     start: Hosts,
     brokers: Ints,
     patience: int = PATIENCE,
+    units: Sequence[Group] | None = None,
 ) -> tuple[dict[str, str], FlowScore]:
-    """Search from one assignment; give the best one found and its value."""
+    """Search from one assignment; give the best one found and its value.
+
+    Parameters
+    ----------
+    units
+        The tasks that never part; else each by itself.
+    """
     flows = FlowAssignment(model, start)
-    groups = list(_groups(model))
+    units = _units(model) if units is None else units
+    groups = _groups(model) if len(units) == len(model.tasks) else [*units, tuple(range(len(model.tasks)))]
     tabu = {flows.numbers}
     best, best_hosts, since = flows.value(), flows.hosts, 0
     while True:
@@ -134,18 +138,18 @@ def search(
             if flows.value().beats(best):
                 best, best_hosts, since = flows.value(), flows.hosts, 0
         flows = FlowAssignment(model, best_hosts)
-        if not _swap(flows):
+        if not _swap(flows, units):
             return best_hosts, best
         tabu.add(flows.numbers)
         best, best_hosts, since = flows.value(), flows.hosts, 0
 
 
-def _swap(flows: FlowAssignment) -> bool:
-    """Let the two tasks change places that makes things best; tell whether anything got better."""
-    best: tuple[FlowScore, int, int] | None = None
+def _swap(flows: FlowAssignment, units: Sequence[Group]) -> bool:
+    """Let the two units change places that makes things best; tell whether anything got better."""
+    best: tuple[FlowScore, Group, Group] | None = None
     least = flows.value()
-    for one, other in combinations(range(len(flows.numbers)), 2):
-        if flows.at(one) != flows.at(other):
+    for one, other in combinations(units, 2):
+        if flows.at(one[0]) != flows.at(other[0]):
             _exchange(flows, one, other)
             tried = (flows.value(), one, other)
             if tried[0].beats(least) and (best is None or tried < best):
@@ -156,10 +160,23 @@ def _swap(flows: FlowAssignment) -> bool:
     return best is not None
 
 
-def _exchange(flows: FlowAssignment, one: int, other: int) -> None:
-    first, second = flows.at(one), flows.at(other)
-    flows.move(one, second)
-    flows.move(other, first)
+def _exchange(flows: FlowAssignment, one: Group, other: Group) -> None:
+    first, second = flows.at(one[0]), flows.at(other[0])
+    _apply(flows, one, second)
+    _apply(flows, other, first)
+
+
+def _units(model: FlowModel, *, grouped: bool = False) -> list[Group]:
+    """List what never parts: single tasks, or the groups of tasks that are made of each other."""
+    if not grouped:
+        return [(n,) for n in range(len(model.tasks))]
+    forest = Forest.of(model.workload)
+    return [tuple(sorted(model.task[name] for name in group)) for group in forest.left_over(forest.roots)]
+
+
+def _together(model: FlowModel, hosts: Hosts, units: Sequence[Group]) -> dict[str, str]:
+    """Put each unit where its last task is."""
+    return {model.tasks[n]: hosts[model.tasks[unit[-1]]] for unit in units for n in unit}
 
 
 def _starts(model: FlowModel, brokers: Ints) -> Iterator[Hosts]:
@@ -169,12 +186,15 @@ def _starts(model: FlowModel, brokers: Ints) -> Iterator[Hosts]:
     yield centralised(model.workload, model.network, allowed=names)
 
 
-def _kicked(hosts: Hosts, model: FlowModel, brokers: Ints, shaken: np.random.Generator) -> Hosts:
+def _perturbed(
+    hosts: Hosts, model: FlowModel, brokers: Ints, units: Sequence[Group], generator: np.random.Generator
+) -> dict[str, str]:
     """Move a few tasks anywhere: what is packed tightly does not get better by one move at a time."""
-    count = min(len(hosts), int(shaken.integers(KICKED[0], KICKED[1] + 1)))
-    some = shaken.choice(sorted(hosts), size=count, replace=False)
+    count = min(len(hosts), int(generator.integers(PERTURBED[0], PERTURBED[1] + 1)))
+    chosen = generator.choice(sorted(hosts), size=count, replace=False)
     names = model.network.brokers
-    return {**hosts, **{str(task): names[int(shaken.choice(brokers))].name for task in some}}
+    moved = {**hosts, **{str(task): names[int(generator.choice(brokers))].name for task in chosen}}
+    return _together(model, moved, units)
 
 
 def _groups(model: FlowModel) -> Iterable[Group]:

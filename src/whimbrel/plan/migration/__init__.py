@@ -13,11 +13,9 @@ from whimbrel.plan.migration.joint import plan_jointly
 from whimbrel.plan.migration.latency import split_latency
 from whimbrel.plan.migration.learned_mobility import LearnedMoves
 from whimbrel.plan.migration.local_search import plan_migrations
-from whimbrel.plan.migration.optimum import find_optimum
 from whimbrel.plan.migration.plan import NOWHERE, ExpectedPlacement, MigrationPlan, Move
 from whimbrel.plan.migration.prediction import dead_reckoning, navigation
 from whimbrel.plan.migration.problem import MigrationProblem, MigrationScore
-from whimbrel.plan.migration.program import solve_program
 from whimbrel.plan.migration.radius import brokers_within
 from whimbrel.plan.migration.schedule import Action, ActionKind, schedule
 from whimbrel.plan.migration.time_graph import TimeGraph
@@ -45,13 +43,11 @@ __all__ = [
     "coordinate",
     "cost_of",
     "dead_reckoning",
-    "find_optimum",
     "follow_greedily",
     "navigation",
     "plan_jointly",
     "plan_migrations",
     "schedule",
-    "solve_program",
     "split_latency",
     "stay",
 ]

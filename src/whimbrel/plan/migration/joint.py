@@ -79,7 +79,7 @@ def plan_jointly(
     owns = [_own(problem, hosts, task, block, brokers) for task in block]
     steps = problem.horizon.steps
     if prod(own.size for own in owns) * steps * len(owns) > most:
-        raise NoPlanError(f"{len(owns)} tasks have too many states to plan together: use `solve_program`")
+        raise NoPlanError(f"{len(owns)} tasks have too many states to plan together")
     stages = _Stages(problem, hosts, owns)
     cost = np.zeros(())
     for own in owns:

@@ -9,28 +9,33 @@ hosts that stay: whichever costs less and asks too much of nobody is the plan.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 import numpy as np
 
 from whimbrel.errors import NetworkError, NoPlanError
 from whimbrel.plan.cost import Costs, Objective, evaluate, violations
-from whimbrel.plan.migration.attachments import attached
+from whimbrel.plan.formatting import counted
+from whimbrel.plan.migration.attachments import LeafFinder, attached
 from whimbrel.plan.migration.baselines import follow_greedily
+from whimbrel.plan.migration.coordination import coordinate
 from whimbrel.plan.migration.horizon import Horizon
-from whimbrel.plan.migration.itinerary import Itinerary, Rival
+from whimbrel.plan.migration.learned_mobility import LearnedMoves
 from whimbrel.plan.migration.local_search import improve, plan_migrations
 from whimbrel.plan.migration.plan import Ints, MigrationPlan, changes_of
+from whimbrel.plan.migration.predictors import Predictors
 from whimbrel.plan.migration.problem import MigrationProblem
+from whimbrel.plan.migration.replanning import policy_named, replan_with_predictions
 from whimbrel.plan.migration.schedule import schedule
 from whimbrel.plan.network import Network
-from whimbrel.plan.placement import Placement
+from whimbrel.plan.plan import ComparedPlan, Plan
 from whimbrel.plan.planners import plan_exact, plan_greedy
+from whimbrel.plan.settings import MigrationSettings, Movement
 from whimbrel.plan.timeline import Timeline, at_time
 from whimbrel.plan.tracks import Track
 from whimbrel.plan.units import in_seconds
-from whimbrel.plan.workload import Workload
+from whimbrel.plan.workload import Delivery, Feed, Workload
 
 Steps = dict[str, tuple[tuple[float, str], ...]]
 """For every task its brokers, each with the time from which on it is there."""
@@ -53,21 +58,12 @@ def plan_along_tracks(
     workload: Workload,
     network: Network,
     objective: Objective = Objective.BDP,
-    *,
-    step_s: float | None = None,
-    ahead_s: float | None = None,
-) -> Itinerary | Placement:
+    settings: MigrationSettings = MigrationSettings(),  # noqa: B008 (frozen)
+) -> Plan:
     """Plan where each task is when, along the tracks of the movers; hosts that stay, if nothing moves.
 
-    It keeps the bandwidth-delay product small, whatever the objective.
-
-    Parameters
-    ----------
-    step_s
-        The longest time between two moments at which tasks may start on another broker; None: such that there
-        are at most 300 of them.
-    ahead_s
-        How far to look; None: to the end of the last track.
+    It keeps the bandwidth-delay product small, whatever the objective. One task is planned in O(steps x
+    brokers^2); all tasks are, again and again, until nothing gets better.
 
     Raises
     ------
@@ -78,26 +74,35 @@ def plan_along_tracks(
     """
     alone = "the planner migrate keeps the bandwidth-delay product small, and nothing else"
     notes = () if objective is Objective.BDP else (alone,)
-    if ahead_s is not None:
-        _check_time(ahead_s, ahead_s)
-        network = _until(network, ahead_s)
+    if settings.ahead_s is not None:
+        _check_time(settings.ahead_s, settings.ahead_s)
+        network = _until(network, settings.ahead_s)
     if not _moving(workload, network):
         found, _ = _staying(workload, network)
         if isinstance(found, NoPlanError):
             raise found
         nothing = "nothing that sends or receives moves, so tasks stay where they are"
-        return Placement(
-            workload, network, found.hosts, Objective.BDP, "migrate", found.costs, (nothing, *notes)
-        )
-    horizon = _horizon(workload, network, step_s)
-    return _Mover(workload, network, horizon).plan(notes)
+        return Plan(workload, network, found.hosts, Objective.BDP, "migrate", found.costs, (nothing, *notes))
+    horizon = _horizon(workload, network, settings.step_s)
+    return _Mover(workload, network, horizon, settings).plan(notes)
 
 
 def _moving(workload: Workload, network: Network) -> list[str]:
     """Name the movers that send or receive, and go anywhere."""
-    ends = [feed.at for feed in workload.feeds] + [delivery.at for delivery in workload.deliveries]
     line = Timeline(workload, network, {})
-    return [at for at in dict.fromkeys(ends) if at in network.mover and len(line.place(at)) > 1]
+    return [at for at in _ends(workload) if at in network.mover and len(line.place(at)) > 1]
+
+
+def _ends(workload: Workload) -> list[str]:
+    """Name where feeds come from and deliveries go to."""
+    ends: tuple[Feed | Delivery, ...] = (*workload.feeds, *workload.deliveries)
+    return list(dict.fromkeys(end.at for end in ends))
+
+
+def _placed(staying: Plan | NoPlanError) -> Plan:
+    if isinstance(staying, NoPlanError):
+        raise staying
+    return staying
 
 
 def _check_time(until_s: float, step_s: float) -> None:
@@ -151,7 +156,7 @@ def _cut(track: Track, end_s: float) -> Track:
     return (*(point for point in track if point[0] < end_s), last)
 
 
-def _staying(workload: Workload, network: Network) -> tuple[Placement | NoPlanError, str]:
+def _staying(workload: Workload, network: Network) -> tuple[Plan | NoPlanError, str]:
     """Find the best hosts that stay, and name who found them; an error if there are none."""
     is_small = len(workload.tasks) * len(network.brokers) <= FEW_CHOICES
     planner, name = (plan_exact, "exact") if is_small else (plan_greedy, "greedy")
@@ -164,55 +169,108 @@ def _staying(workload: Workload, network: Network) -> tuple[Placement | NoPlanEr
 class _Mover:
     """One workload on one network, over one horizon."""
 
-    def __init__(self, workload: Workload, network: Network, horizon: Horizon) -> None:
-        self.workload, self.network, self.horizon = workload, network, horizon
-        self.problem = MigrationProblem(network, workload, horizon, self._attachments())
+    def __init__(
+        self, workload: Workload, network: Network, horizon: Horizon, settings: MigrationSettings
+    ) -> None:
+        self.workload, self.network, self.horizon, self.settings = workload, network, horizon, settings
+        self.attachments = self._attachments(_ends(workload))
+        self.problem = MigrationProblem(network, workload, horizon, self.attachments)
 
-    def plan(self, notes: tuple[str, ...]) -> Itinerary:
+    def plan(self, notes: tuple[str, ...]) -> Plan:
         """Take the cheapest hosts that ask too much of nobody."""
         staying, stayer = _staying(self.workload, self.network)
-        found = self._candidates(staying)
-        judged = [(self._costs(hosts), hosts) for hosts in found]
+        candidates, how = self._candidates(staying)
+        judged = [(self._costs(hosts), hosts) for hosts in candidates]
         fitting = [
             (costs, hosts) for costs, hosts in judged if not violations(self.workload, self.network, costs)
         ]
         if not fitting:
             self._give_up(judged[0][0])
         costs, hosts = min(fitting, key=lambda each: each[0].total.bdp_b)
-        rivals = tuple(self._rivals(staying, stayer, hosts))
+        notes = (*how, *notes)
+        compared_plans = tuple(self._compared_plans(staying, stayer, hosts))
         steps = self._steps(hosts)
         actions = schedule(self.problem.plans(hosts).values(), self.workload, self.network)
-        return Itinerary(
-            self.workload, self.network, self.horizon, steps, costs, tuple(actions), rivals, notes
+        return Plan(
+            self.workload,
+            self.network,
+            steps,
+            Objective.BDP,
+            "migrate",
+            costs,
+            notes,
+            self.horizon,
+            tuple(actions),
+            compared_plans,
         )
 
-    def _attachments(self) -> dict[str, MigrationPlan]:
+    def _attachments(self, names: Iterable[str]) -> dict[str, MigrationPlan]:
         """Say to which broker each mover is connected in each step: as the cost model does."""
         line = Timeline(self.workload, self.network, {})
-        number, found = self.network.number, {}
-        ends = [feed.at for feed in self.workload.feeds]
-        ends += [delivery.at for delivery in self.workload.deliveries]
-        for name in dict.fromkeys(ends):
+        number, plans = self.network.number, {}
+        for name in names:
             if name in self.network.mover:
                 steps = line.place(name)
                 # Where a mover is for most of a step counts, which the middle tells.
                 middles = self.horizon.times_s + self.horizon.step_s / 2
                 hosts = np.array([number[at_time(steps, float(time))] for time in middles], np.int64)
-                found[name] = attached(name, self.horizon, hosts)
-        return found
+                plans[name] = attached(name, self.horizon, hosts)
+        return plans
 
-    def _candidates(self, staying: Placement | NoPlanError) -> list[dict[str, Ints]]:
-        """Return the plans to choose from: those of MigCEP, from several beginnings, and staying."""
-        found: list[dict[str, Ints]] = []
+    def _candidates(self, staying: Plan | NoPlanError) -> tuple[list[dict[str, Ints]], tuple[str, ...]]:
+        """Return the plans to choose from, and notes about how they came about."""
+        if self.settings.movement is not Movement.KNOWN:
+            return self._replanned(_placed(staying))
+        if self.settings.coordinated:
+            return self._agreed(_placed(staying))
+        plans: list[dict[str, Ints]] = []
         try:
-            found.append(plan_migrations(self.problem, pairs=self._is_small))
+            plans.append(plan_migrations(self.problem, pairs=self._is_small))
         except NoPlanError:
             if isinstance(staying, NoPlanError):
                 raise
-        if isinstance(staying, Placement):
-            fixed = self._fixed(staying.hosts)
-            found += [improve(self.problem, fixed, pairs=self._is_small), fixed]
-        return found
+        if isinstance(staying, Plan):
+            fixed = self._fixed(staying.first_hosts())
+            plans += [improve(self.problem, fixed, pairs=self._is_small), fixed]
+        return plans, ()
+
+    def _agreed(self, staying: Plan) -> tuple[list[dict[str, Ints]], tuple[str, ...]]:
+        """Let tasks agree by messages, from the best hosts that stay."""
+        fixed = self._fixed(staying.first_hosts())
+        agreed = coordinate(self.problem, fixed)
+        return [agreed.hosts, fixed], (f"tasks agreed by {counted(agreed.sent, 'message')}",)
+
+    def _replanned(self, staying: Plan) -> tuple[list[dict[str, Ints]], tuple[str, ...]]:
+        """Plan again and again with what is expected of movers, from the best hosts that stay."""
+        chosen, network = self.settings, self.network
+        others = [name for name in network.mover if name not in self.attachments]
+        if not others and chosen.movement in (Movement.LEARNED, Movement.LEARNED_TIMES):
+            raise NetworkError(
+                "there are no other movers to learn from",
+                "add tracks of movers that neither send nor receive",
+            )
+        learned = LearnedMoves()
+        learned.learn((plan.hosts for plan in self._attachments(others).values()), self.horizon)
+        known = Predictors(network, LeafFinder(network), self.attachments, learned, chosen.spread)
+        problem = MigrationProblem(
+            network,
+            self.workload,
+            self.horizon,
+            self.attachments,
+            staying.first_hosts(),
+            routes=self.problem.routes,
+        )
+        run = replan_with_predictions(
+            problem,
+            known.by(chosen.movement),
+            chosen.replan_s,
+            self.horizon.span(chosen.window_s),
+            policy_named(chosen.policy),
+            range_m=chosen.range_m,
+        )
+        known_ahead = f"of movers only what {chosen.movement.value!r} tells was known ahead"
+        plans = f"{counted(run.plans, 'plan')} came one after the other, by the policy {chosen.policy!r}"
+        return [run.hosts], (f"{known_ahead}; {plans}",)
 
     @property
     def _is_small(self) -> bool:
@@ -238,24 +296,26 @@ class _Mover:
     def _costs(self, hosts: Mapping[str, Ints]) -> Costs:
         return evaluate(self.workload, self.network, self._steps(hosts), until_s=self.horizon.end_s)
 
-    def _rivals(
-        self, staying: Placement | NoPlanError, stayer: str, hosts: Mapping[str, Ints]
-    ) -> list[Rival]:
+    def _compared_plans(
+        self, staying: Plan | NoPlanError, stayer: str, hosts: Mapping[str, Ints]
+    ) -> list[ComparedPlan]:
         """Tell what it costs to stay, and to go where it is best now."""
-        if isinstance(staying, Placement):
-            rivals = [
-                Rival("stay", f"the best hosts that stay ({stayer})", self._costs(self._fixed(staying.hosts)))
-            ]
-            start: Mapping[str, str] = staying.hosts
-        else:
-            rivals = []
-            start = {name: steps[0][1] for name, steps in self._steps(hosts).items()}
-        begun = MigrationProblem(
-            self.network, self.workload, self.horizon, self._attachments(), start, routes=self.problem.routes
-        )
+        compared_plans = []
+        start = {name: steps[0][1] for name, steps in self._steps(hosts).items()}
+        if isinstance(staying, Plan):
+            start = staying.first_hosts()
+            costs = self._costs(self._fixed(start))
+            compared_plans.append(ComparedPlan("stay", f"the best hosts that stay ({stayer})", costs))
+        begun = self._begun(start)
         every = max(FOLLOW_S, self.horizon.step_s)
         words = f"going to the best broker every {in_seconds(every)}"
-        return [*rivals, Rival("follow", words, self._costs(follow_greedily(begun, every)))]
+        return [*compared_plans, ComparedPlan("follow", words, self._costs(follow_greedily(begun, every)))]
+
+    def _begun(self, start: Mapping[str, str]) -> MigrationProblem:
+        """Return the problem for tasks that begin on given brokers."""
+        return MigrationProblem(
+            self.network, self.workload, self.horizon, self.attachments, start, routes=self.problem.routes
+        )
 
     def _give_up(self, costs: Costs) -> None:
         problems = violations(self.workload, self.network, costs)

@@ -13,6 +13,7 @@ from functools import partial
 
 import numpy as np
 
+from whimbrel.errors import NetworkError, did_you_mean
 from whimbrel.plan.migration.baselines import stay
 from whimbrel.plan.migration.horizon import Horizon
 from whimbrel.plan.migration.local_search import fits, slack
@@ -43,6 +44,18 @@ POLICIES: dict[str, Policy] = {
     "adaptive": plan_adaptively,
 }
 """Ways to plan next to uncertain neighbours, by name: those of the paper, and one of ours."""
+
+
+def policy_named(name: str) -> Policy:
+    """Return the policy of a name."""
+    if name not in POLICIES:
+        raise NetworkError(
+            f"no policy is named {name!r}",
+            did_you_mean(name, POLICIES) or f"take one of {', '.join(POLICIES)}",
+        )
+    return POLICIES[name]
+
+
 _LOG = logging.getLogger(__name__)
 ROUNDS = 3
 """How often tasks that tell each other uncertain plans plan anew: nothing says that they come to an end."""

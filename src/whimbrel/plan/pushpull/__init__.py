@@ -7,7 +7,7 @@ that still can complete it. Each junction has its inputs pushed to it, or pulls 
 several at once: pulling costs less and takes longer. The plan with the least cost that keeps the delay
 tolerance is wanted.
 
-`tree.py` finds the tree, `comet.py` plans as the paper does, `fronts.py` finds the best plan of a tree,
-`best.py` also chooses the junctions, `centralised.py` has what to compare with, `several.py` plans for many
+`tree.py` finds the tree, `comet.py` plans as the paper does, `pareto.py` finds the best plan of a tree,
+`best.py` also chooses the junctions, `baselines.py` has what to compare with, `multi_query.py` plans for many
 composite events at once.
 """

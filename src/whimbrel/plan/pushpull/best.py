@@ -1,7 +1,7 @@
 """Find the best plan: the best one of each tree, over several trees and choices of junctions.
 
 The paper turns pushes into pulls greedily and never takes one back, and shorts all junctions of a level or
-none. Here the stages of all junctions are chosen together (`fronts.py`), junctions are shorted one by one,
+none. Here the stages of all junctions are chosen together (`pareto.py`), junctions are shorted one by one,
 and ways are tried with several balances of cost and delay. The plan of a centre that pulls everything itself
 is among those tried, so that none is ever worse.
 """
@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from whimbrel.plan.network import Network
 from whimbrel.plan.pushpull.comet import best_of, convert
 from whimbrel.plan.pushpull.composite import Composite
-from whimbrel.plan.pushpull.fronts import Fronts, Point, planned
-from whimbrel.plan.pushpull.plans import PushPullPlan, all_pushed, make_plan
+from whimbrel.plan.pushpull.pareto import ParetoFronts, ParetoPoint, planned
+from whimbrel.plan.pushpull.plan import PushPullPlan, all_pushed, make_plan
 from whimbrel.plan.pushpull.tree import Junction, Shortings, detection_tree
 
 BALANCES = (0.5, 0.0, 1.0)
@@ -88,20 +88,20 @@ def plan_tree(composite: Composite, tree: Junction) -> PushPullPlan:
 
 def _centre(composite: Composite, tree: Junction) -> list[PushPullPlan]:
     shortings = Shortings(tree)
-    return [plan_of_front(composite, shortings.without(shortings.names), Fronts(composite))]
+    return [plan_of_front(composite, shortings.without(shortings.names), ParetoFronts(composite))]
 
 
 class _Search:
     """The plans of a tree for every choice of junctions that was tried.
 
     Only the junctions above one that is shorted, or no longer so, are worked out again: what the others can
-    do is known (`Fronts`, `Shortings`).
+    do is known (`ParetoFronts`, `Shortings`).
     """
 
     def __init__(self, composite: Composite, tree: Junction, effort: Effort) -> None:
         self.shortings = Shortings(tree)
         self._composite, self._effort = composite, effort
-        self._fronts = Fronts(composite, effort.most, effort.widest)
+        self._fronts = ParetoFronts(composite, effort.most, effort.widest)
         self._ranks: dict[frozenset[str], tuple[bool, float, float]] = {}
 
     def improved(self, away: frozenset[str]) -> frozenset[str]:
@@ -153,7 +153,7 @@ class _Search:
         return plan_of_front(self._composite, self.shortings.without(away), self._fronts)
 
 
-def plan_of_front(composite: Composite, tree: Junction, fronts: Fronts) -> PushPullPlan:
+def plan_of_front(composite: Composite, tree: Junction, fronts: ParetoFronts) -> PushPullPlan:
     """Give the cheapest plan of a tree that is quick enough, or one that pushes everything."""
     for point in fronts.of(tree):
         if _keeps(composite, point.delay_s):
@@ -161,7 +161,7 @@ def plan_of_front(composite: Composite, tree: Junction, fronts: Fronts) -> PushP
     return make_plan(composite, all_pushed(tree))
 
 
-def _is_beaten(point: Point, by: Point) -> bool:
+def _is_beaten(point: ParetoPoint, by: ParetoPoint) -> bool:
     return by.cost_s <= point.cost_s and by.delay_s <= point.delay_s
 
 

@@ -9,9 +9,9 @@ from dataclasses import replace
 from whimbrel.errors import NoPlanError
 from whimbrel.plan.network import Network
 from whimbrel.plan.pushpull.composite import Composite
-from whimbrel.plan.pushpull.plans import (
+from whimbrel.plan.pushpull.plan import (
     Estimate,
-    Planned,
+    JunctionPlan,
     PushPullPlan,
     Stages,
     all_pushed,
@@ -87,10 +87,10 @@ def convert(composite: Composite, tree: Junction, *, phases: int = 2, gain: Gain
     return plan
 
 
-def _singly(composite: Composite, planned: Planned) -> Iterator[Planned]:
+def _singly(composite: Composite, planned: JunctionPlan) -> Iterator[JunctionPlan]:
     """Give the plans in which one more input is pulled by itself; pulls go from rare to frequent."""
 
-    def stages(at: Planned) -> Iterator[Stages]:
+    def stages(at: JunctionPlan) -> Iterator[Stages]:
         pushed, *pulled = at.stages
         for number in _convertible(at):
             single = sorted(
@@ -103,10 +103,10 @@ def _singly(composite: Composite, planned: Planned) -> Iterator[Planned]:
     return changed(planned, stages)
 
 
-def _together(composite: Composite, planned: Planned) -> Iterator[Planned]:  # noqa: ARG001 (as the other phase)
+def _together(composite: Composite, planned: JunctionPlan) -> Iterator[JunctionPlan]:  # noqa: ARG001 (as the other phase)
     """Give the plans in which one more input is pulled together with others."""
 
-    def stages(at: Planned) -> Iterator[Stages]:
+    def stages(at: JunctionPlan) -> Iterator[Stages]:
         pushed, *pulled = at.stages
         for number in _convertible(at):
             rest = tuple(n for n in pushed if n != number)
@@ -117,14 +117,16 @@ def _together(composite: Composite, planned: Planned) -> Iterator[Planned]:  # n
     return changed(planned, stages)
 
 
-def _convertible(at: Planned) -> Iterator[int]:
+def _convertible(at: JunctionPlan) -> Iterator[int]:
     """Give the pushed inputs that could be pulled: something that has to occur stays pushed."""
     pushed = at.stages[0]
     wanted = [number for number in pushed if not is_negated(at.junction.inputs[number])]
     yield from (number for number in pushed if len(wanted) > 1 or number not in wanted)
 
 
-def changed(planned: Planned, stages: Callable[[Planned], Iterator[Stages]]) -> Iterator[Planned]:
+def changed(
+    planned: JunctionPlan, stages: Callable[[JunctionPlan], Iterator[Stages]]
+) -> Iterator[JunctionPlan]:
     """Give the plans that differ at one junction."""
     for some in stages(planned):
         yield replace(planned, stages=some)

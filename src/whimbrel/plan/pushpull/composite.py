@@ -10,7 +10,12 @@ from functools import cached_property
 import numpy as np
 
 from whimbrel.errors import NetworkError
-from whimbrel.plan.pushpull.chances import share_amid, share_between, shares_in_order, shares_together
+from whimbrel.plan.pushpull.match_probability import (
+    share_amid,
+    share_between,
+    shares_in_order,
+    shares_together,
+)
 
 OPERATORS = ("and", "seq", "or")
 REQUEST_B = 56.0

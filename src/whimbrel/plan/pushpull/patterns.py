@@ -61,17 +61,17 @@ _WHY_NOT: dict[type[Operator], str] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class DeliveredComposites:
     """A delivery, and the composite events that make it up: each detection is one of exactly one of them."""
 
     delivery: Delivery
     composites: tuple[Composite, ...]
-    sent: Mapping[str, Sent] = field(default_factory=dict)
+    sent: Mapping[str, EventOrigin] = field(default_factory=dict)
     """For every part of them, by name, which events it is."""
 
 
 @dataclass(frozen=True, slots=True)
-class Sent:
+class EventOrigin:
     """The events that a part is: those of a stream of the graph that one source sends."""
 
     stream: str
@@ -88,7 +88,7 @@ class _Pattern:
     window_s: float
 
 
-def composites_of(workload: Workload, network: Network) -> list[Wanted]:
+def composites_of(workload: Workload, network: Network) -> list[DeliveredComposites]:
     """Give the composite events of all deliveries of a workload.
 
     Raises
@@ -109,9 +109,9 @@ class _Extractor:
                 "make it of a query: whimbrel.plan.demand.workload_of",
             )
         self.workload, self.network, self.graph = workload, network, workload.graph
-        self._origin: dict[str, Sent] = {}
+        self._origin: dict[str, EventOrigin] = {}
 
-    def wanted(self) -> Iterator[Wanted]:
+    def wanted(self) -> Iterator[DeliveredComposites]:
         streams = [each.stream for each in self.workload.deliveries]
         for delivery in self.workload.deliveries:
             to = f" to {delivery.at}" if streams.count(delivery.stream) > 1 else ""
@@ -119,7 +119,7 @@ class _Extractor:
                 raise _refused(delivery.stream, f"it is wanted at the mover {delivery.at}", "migrate")
             composites = tuple(self._composites(delivery, f"{delivery.stream}{to}"))
             names = [part.name for composite in composites for part in composite.parts]
-            yield Wanted(delivery, composites, {name: self._origin[name] for name in names})
+            yield DeliveredComposites(delivery, composites, {name: self._origin[name] for name in names})
 
     def _composites(self, delivery: Delivery, name: str) -> list[Composite]:
         found = [
@@ -253,7 +253,7 @@ class _Extractor:
                 raise _refused(definition, f"{feed.name} sends from the mover {feed.at}", "migrate")
         names = [stream if len(carried) == 1 else f"{stream} at {feed.name}" for feed, _ in carried]
         self._origin |= {
-            name: Sent(stream, feed.name) for name, (feed, _) in zip(names, carried, strict=True)
+            name: EventOrigin(stream, feed.name) for name, (feed, _) in zip(names, carried, strict=True)
         }
         return [
             PrimitiveEvent(name, feed.at, made.rate_hz, made.size_b, is_negated)

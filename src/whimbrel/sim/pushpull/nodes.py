@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from whimbrel.plan.pushpull.plans import Planned
+from whimbrel.plan.pushpull.plan import JunctionPlan
 from whimbrel.plan.pushpull.tree import Input, Leaf, is_negated, leaves_of
 from whimbrel.sim.pushpull.matching import (
     Atom,
@@ -102,7 +102,7 @@ class JunctionNode(Node):
     """A junction at run time: it joins what comes, stage by stage, and asks for what may complete it."""
 
     def __init__(
-        self, run: PlanRun, planned: Planned, parent: JunctionNode | None = None, number: int = 0
+        self, run: PlanRun, planned: JunctionPlan, parent: JunctionNode | None = None, number: int = 0
     ) -> None:
         self.planned, self.inputs = planned, planned.junction.inputs
         super().__init__(run, planned.junction.at, parent, number)

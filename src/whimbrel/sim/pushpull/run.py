@@ -10,7 +10,7 @@ from functools import partial
 
 from whimbrel.errors import NetworkError
 from whimbrel.plan.network import Link, Network, unknown
-from whimbrel.plan.pushpull.plans import PushPullPlan
+from whimbrel.plan.pushpull.plan import PushPullPlan
 from whimbrel.plan.pushpull.tree import h_value
 from whimbrel.plan.routes import Weight
 from whimbrel.sim.clock import Action

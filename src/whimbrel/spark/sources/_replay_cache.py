@@ -1,8 +1,8 @@
-"""A recording on a tape: the events of files in the order of their replay, ready to be read by row number.
+"""A cache of a recording: its events in the order of their replay, ready to be read by row number.
 
 Files may be of any format and in any order, and the driver and the workers of a replay all need some rows
 of them. So the files are read and put in order once, and kept as an Arrow file that any process of the
-machine maps into memory. The same files give the same tape on every machine, after every restart.
+machine maps into memory. The same files give the same cache on every machine, after every restart.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ from whimbrel.model.reading import Reading
 from whimbrel.model.schema import Columns
 from whimbrel.model.times import NAIVE, TimeReading
 
-PIECE_ROWS = 65_536
-"""Rows in one batch of a tape: what a worker reads at a time."""
+BATCH_ROWS = 65_536
+"""Rows in one batch of a cache: what a worker reads at a time."""
 RAW = "_raw"
 """The column of a line that could not be read as an event; all other columns are null then."""
 
@@ -59,7 +59,7 @@ class ReplayFiles:
     order
         "time" for event time, "file" for the order of the rows, or the name of a column with times.
     cache
-        The folder for tapes; by default one of this user among the machine's temporary files.
+        The folder for caches; by default one of this user among the machine's temporary files.
     reading
         Which column is the time, and how times are written, for the order of the rows. Rows keep their
         columns as they are; how they are read as events is up to whoever reads the stream.
@@ -87,7 +87,7 @@ class ReplayFiles:
         return [_FORM, self.format or "", self.order, repr(self.reading.times), named]
 
     def place(self) -> Path:
-        """Return the folder of the tape, which changes whenever a file does."""
+        """Return the folder of the cache, which changes whenever a file does."""
         stats = [(path.resolve(), path.stat()) for path in self.files()]
         states = [f"{path}:{stat.st_size}:{stat.st_mtime_ns}" for path, stat in stats]
         return _cache_folder(self.cache) / _digest([*self._settings(), *states])
@@ -98,15 +98,15 @@ def _digest(parts: Sequence[str]) -> str:
 
 
 def _cache_folder(given: str | None) -> Path:
-    folder = Path(given) if given else Path(tempfile.gettempdir()) / f"whimbrel-tapes-{os.getuid()}"
+    folder = Path(given) if given else Path(tempfile.gettempdir()) / f"whimbrel-replays-{os.getuid()}"
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     if folder.stat().st_uid != os.getuid():
         raise DataError(f"{folder}: belongs to another user; name another folder with the option 'cache'")
     return folder
 
 
-class Tape:
-    """An opened tape; rows are numbered from 0 in the order of the replay."""
+class ReplayCache:
+    """An opened cache; rows are numbered from 0 in the order of the replay."""
 
     def __init__(self, folder: Path) -> None:
         self._file = pa.ipc.open_file(pa.memory_map(str(folder / "events.arrow")))
@@ -117,20 +117,20 @@ class Tape:
 
     def batches(self, first: int, last: int) -> Iterator[pa.RecordBatch]:
         """Yield the rows from `first` up to, and without, `last`."""
-        for number in range(first // PIECE_ROWS, -(-last // PIECE_ROWS)):
-            start = number * PIECE_ROWS
+        for number in range(first // BATCH_ROWS, -(-last // BATCH_ROWS)):
+            start = number * BATCH_ROWS
             begin = max(first, start)
-            yield self._file.get_batch(number).slice(begin - start, min(last, start + PIECE_ROWS) - begin)
+            yield self._file.get_batch(number).slice(begin - start, min(last, start + BATCH_ROWS) - begin)
 
 
-def open_tape(recording: ReplayFiles) -> Tape:
-    """Open the tape of a recording; it is made first if this machine has none."""
+def open_cache(recording: ReplayFiles) -> ReplayCache:
+    """Open the cache of a recording; it is made first if this machine has none."""
     folder = recording.place()
     if not folder.exists():
         _make(recording, folder)
     with contextlib.suppress(OSError):
         os.utime(folder)
-    return Tape(folder)
+    return ReplayCache(folder)
 
 
 def _make(recording: ReplayFiles, folder: Path) -> None:
@@ -138,7 +138,7 @@ def _make(recording: ReplayFiles, folder: Path) -> None:
     part = Path(tempfile.mkdtemp(prefix=".part-", dir=folder.parent))
     try:
         _write(recording, part)
-        # Another process may have made the same tape meanwhile; either will do.
+        # Another process may have made the same cache meanwhile; either will do.
         with contextlib.suppress(OSError):
             part.rename(folder)
     finally:
@@ -146,7 +146,7 @@ def _make(recording: ReplayFiles, folder: Path) -> None:
 
 
 def _forget_old(cache: Path) -> None:
-    """Remove tapes that nobody has opened for a day; a process that still reads one keeps its mapping."""
+    """Remove caches that nobody has opened for a day; a process that still reads one keeps its mapping."""
     oldest = time.time() - _KEPT_SECONDS
     for entry in cache.iterdir():
         with contextlib.suppress(OSError):
@@ -159,9 +159,9 @@ def _write(recording: ReplayFiles, folder: Path) -> None:
     chosen, due = _ordered(table, recording, units)
     np.save(folder / "due.npy", due, allow_pickle=False)
     with pa.ipc.new_file(str(folder / "events.arrow"), table.schema) as writer:
-        for start in range(0, table.num_rows, PIECE_ROWS):
-            rows = slice(start, start + PIECE_ROWS)
-            part = table.slice(start, PIECE_ROWS) if chosen is None else table.take(pa.array(chosen[rows]))
+        for start in range(0, table.num_rows, BATCH_ROWS):
+            rows = slice(start, start + BATCH_ROWS)
+            part = table.slice(start, BATCH_ROWS) if chosen is None else table.take(pa.array(chosen[rows]))
             writer.write_batch(_one_batch(part))
 
 
@@ -309,7 +309,7 @@ def _named(table: pa.Table, recording: ReplayFiles) -> NamedColumns:
 
 
 def _times_of(table: pa.Table, named: NamedColumns, role: str) -> pa.Array:
-    """Give the times of a role, which may stand in several columns."""
+    """Read the times of a role, which may stand in several columns."""
     parts = named.joined.get(role)
     return (
         _whole(table[named.columns[role]])

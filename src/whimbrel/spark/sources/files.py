@@ -82,7 +82,7 @@ def read_folder(
 
 
 def _declared(schema: sql.StructType) -> CommonColumns:
-    """Give the columns of a schema, in the types in which they travel."""
+    """List the columns of a schema, in the types in which they travel."""
     columns: dict[str, pa.DataType] = {}
     for field in schema.fields:
         kind = type_of(field.dataType)

@@ -73,7 +73,7 @@ def read_kafka(
 
 
 def missing_connector(error: Exception) -> Exception:
-    """Give the error that says how to get the connector, or `error` itself if it is about something else."""
+    """Make the error that says how to get the connector, or `error` itself if it is about something else."""
     if "kafka" not in str(error).lower() or "find" not in str(error).lower():
         return error
     return WhimbrelError(

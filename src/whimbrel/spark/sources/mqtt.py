@@ -200,7 +200,7 @@ class MqttSource(DataSource):
 
 
 class MqttReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Give out the messages of a spool, which a link to the broker fills meanwhile."""
+    """Read the messages of a spool, which a link to the broker fills meanwhile."""
 
     def __init__(self, settings: MqttOptions) -> None:
         # Spark also makes readers that it only sends to workers, so nothing is opened here.

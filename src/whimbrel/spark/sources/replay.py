@@ -31,7 +31,7 @@ from whimbrel.errors import DataError, did_you_mean
 from whimbrel.model.naming import carried
 from whimbrel.model.reading import Reading, ReadSettings
 from whimbrel.model.schema import EventSchema
-from whimbrel.spark.sources._replay_cache import PIECE_ROWS, Instants, ReplayFiles, Tape, open_tape
+from whimbrel.spark.sources._replay_cache import BATCH_ROWS, Instants, ReplayCache, ReplayFiles, open_cache
 
 NAME = "whimbrel-replay"
 OPTIONS = (
@@ -91,7 +91,7 @@ def read_replay(
     settings = ReplayOptions.of(options)
     if not is_remote():
         # Opened here too, because an error of a data source comes wrapped in one of Spark's.
-        open_tape(settings.recording)
+        open_cache(settings.recording)
     spark.dataSource.register(ReplaySource)
     return spark.readStream.format(NAME).options(**options).load()
 
@@ -181,14 +181,14 @@ class ReplaySource(DataSource):
         return NAME
 
     def schema(self) -> StructType:
-        return from_arrow_schema(open_tape(ReplayOptions.of(self.options).recording).schema)
+        return from_arrow_schema(open_cache(ReplayOptions.of(self.options).recording).schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
         return ReplayReader(ReplayOptions.of(self.options), schema.fieldNames())
 
 
 class ReplayReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Give out a recording; an offset is a row number, with the name of the recording that it counts in."""
+    """Read a recording; an offset is a row number, with the name of the recording that it counts in."""
 
     def __init__(
         self, settings: ReplayOptions, columns: Sequence[str], clock: Callable[[], float] = time.monotonic
@@ -197,7 +197,7 @@ class ReplayReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._settings = settings
         self._columns = list(columns)
         self._clock = clock
-        self._tape: Tape | None = None
+        self._cache: ReplayCache | None = None
         self._name = ""
         self._paced = settings.speed > 0
         self._began: tuple[float, int] | None = None
@@ -213,11 +213,11 @@ class ReplayReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._paced = False
 
     def latestOffset(self, start: dict[str, int | str], limit: ReadLimit) -> dict[str, int | str]:  # noqa: N802
-        tape, row = self._opened(), self._row(start)
-        cuts = self._cuts(tape)
-        end = tape.rows if isinstance(limit, ReadAllAvailable) else cuts.after(row)
-        if self._paced and row < tape.rows:
-            end = min(end, self._due_until(tape.due, row, cuts))
+        cache, row = self._opened(), self._row(start)
+        cuts = self._cuts(cache)
+        end = cache.rows if isinstance(limit, ReadAllAvailable) else cuts.after(row)
+        if self._paced and row < cache.rows:
+            end = min(end, self._due_until(cache.due, row, cuts))
         return self._offset(end)
 
     def reportLatestOffset(self) -> dict[str, int | str]:  # noqa: N802 - Spark's name
@@ -225,25 +225,25 @@ class ReplayReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def partitions(self, start: dict[str, int | str], end: dict[str, int | str]) -> Sequence[InputPartition]:
         first, last = self._row(start), self._row(end)
-        # Cut where the tape's batches are, so that no worker reads one for the sake of a few rows.
-        cuts = [first, *range(first // PIECE_ROWS * PIECE_ROWS + PIECE_ROWS, last, PIECE_ROWS), last]
+        # Cut where the cache's batches are, so that no worker reads one for the sake of a few rows.
+        cuts = [first, *range(first // BATCH_ROWS * BATCH_ROWS + BATCH_ROWS, last, BATCH_ROWS), last]
         return [InputPartition(pair) for pair in pairwise(cuts) if pair[0] < pair[1]]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         first, last = partition.value
-        for batch in open_tape(self._settings.recording).batches(first, last):
+        for batch in open_cache(self._settings.recording).batches(first, last):
             yield batch.select(self._columns)
 
-    def _opened(self) -> Tape:
-        if self._tape is None:
-            self._tape = open_tape(self._settings.recording)
+    def _opened(self) -> ReplayCache:
+        if self._cache is None:
+            self._cache = open_cache(self._settings.recording)
             self._name = self._settings.recording.name()
-        return self._tape
+        return self._cache
 
-    def _cuts(self, tape: Tape) -> Cuts:
+    def _cuts(self, cache: ReplayCache) -> Cuts:
         speed = self._settings.speed
         step = max(1, int(self._settings.tick * speed * 1e6)) if speed else None
-        return Cuts(tape.due, self._settings.rows_per_batch, step)
+        return Cuts(cache.due, self._settings.rows_per_batch, step)
 
     def _offset(self, row: int) -> dict[str, int | str]:
         return {"row": row, "of": self._opened().rows, "recording": self._name}

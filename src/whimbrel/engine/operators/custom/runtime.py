@@ -1,6 +1,6 @@
 """Runs a `Custom` operator: the execution environment of the mobile CEP thesis (Algorithms 3.1 and 3.2).
 
-Events are taken in total order and dealt out to partitions; each partition goes through its correlation
+Events are taken in total order and partitioned; each partition goes through its correlation
 steps by itself (`steps`), with windows of its own (`windows`). Where the thesis
 leaves freedom:
 

@@ -1,0 +1,279 @@
+"""Carry out a plan that `whimbrel plan` made: every task of it where it says, with the real engine.
+
+Tasks are those of the plan, not those of `run_query`: a condition on single events is a task of its own for
+each source, and is tested where the plan puts it, so that what it reads travels there whole. A stream goes
+once to each broker where it is read, whether tasks or consumers read it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+
+from whimbrel.errors import NetworkError
+from whimbrel.graph.fragments import Fragment, cut
+from whimbrel.graph.operators import Derive, Filter, Graph, Source
+from whimbrel.graph.query import Compilable, Query, compiled
+from whimbrel.graph.scope import selection
+from whimbrel.plan.cost import Costs, evaluate
+from whimbrel.plan.demand import graph_to_plan
+from whimbrel.plan.network import Consumer
+from whimbrel.plan.network_calculus import Sending
+from whimbrel.plan.plan import Plan
+from whimbrel.plan.workload import Task as PlannedTask
+from whimbrel.sim.outcome import PlanOutcome
+from whimbrel.sim.query_run import first_broker, outcome_of
+from whimbrel.sim.receivers import Receiver
+from whimbrel.sim.recordings import Recording, normalised, sender_numbers
+from whimbrel.sim.senders import EventSender
+from whimbrel.sim.settings import Settings
+from whimbrel.sim.single_process import one_process
+from whimbrel.sim.tasks import RunningTask
+from whimbrel.sim.work import EngineWork, SelectWork, Work
+from whimbrel.sim.world import World
+
+Progress = Callable[[int, int | None], None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlacementOutcome(PlanOutcome):
+    """What came of a plan that places tasks, with what it is estimated to cost."""
+
+    plan: Plan
+    costs: Costs
+    """With bounds for the headers and heartbeats of the run."""
+
+
+def run_placement(
+    query: Query | Compilable,
+    events: Any,
+    plan: Plan,
+    *,
+    settings: Settings = Settings(header_b=0.0),  # noqa: B008 (frozen)
+    weighs: bool = False,
+    progress: Progress = lambda done, total: None,
+    **reading: Any,
+) -> PlacementOutcome:
+    """Run a query on recorded events as a plan says.
+
+    Parameters
+    ----------
+    events
+        As for `whimbrel.detect`. An event comes from the source of the network that its `source` names;
+        events without ids get the ones that `whimbrel.detect` makes.
+    settings
+        How the run is done. Ways are chosen by what the plan keeps small, as the plan expects.
+    weighs
+        Whether packets are as large as Arrow makes them, with what detections were made of, and what a task
+        that moves remembers as large as its snapshot; else both are as large as the plan says.
+    progress
+        Called with the seconds that have passed and those that there are.
+    reading
+        `coordinates` and how events are read (`columns`, `time_unit`, ...), as for `whimbrel.run`.
+
+    Raises
+    ------
+    NetworkError
+        If the plan was made for another query or network.
+    """
+    planned = _Deployment(compiled(query), plan)
+    recording = normalised(planned.query, events, **reading)
+    how = replace(settings, weight=plan.objective.weight)
+    world = World(plan.network, how)
+    planned.add_tasks(world, recording, weighs=weighs)
+    feeds = planned.add_feeds(world, recording, how, weighs=weighs)
+    receivers = planned.add_receivers(world, recording)
+    for time_s, task, broker in plan.moves():
+        world.move_at(time_s, task, broker)
+    for feed in feeds:
+        feed.start()
+    seconds = (recording.until_us - recording.since_us) / 1e6
+    for done in range(1, _STEPS + 1):
+        world.clock.run(seconds * done / _STEPS)
+        progress(done, _STEPS + 1)
+    world.clock.run()
+    alone = planned.alone(recording)
+    outcome = outcome_of(world, receivers, recording)
+    sending = Sending(settings.header_b, settings.heartbeat_s)
+    named = list(zip([each.name for each in receivers], plan.workload.deliveries, strict=True))
+    return PlacementOutcome(
+        plan=plan,
+        outcome=outcome,
+        single_process={name: alone[delivery.stream] for name, delivery in named},
+        seconds=seconds,
+        costs=evaluate(plan.workload, plan.network, plan.hosts, plan.objective, sending=sending),
+        rejected=recording.reasons,
+    )
+
+
+_STEPS = 50
+"""How often a run tells how far it is."""
+
+
+class _Deployment:
+    """Puts the tasks, senders and receivers of a plan into a world."""
+
+    def __init__(self, query: Query, plan: Plan) -> None:
+        self.plan, self.workload = plan, plan.workload
+        graph = graph_to_plan(query)
+        wanted = tuple(dict.fromkeys(delivery.stream for delivery in self.workload.deliveries))
+        known = {operator.name for operator in graph.operators}
+        for name in [*wanted, *(name for task in self.workload.tasks for name in task.operators)]:
+            if name not in known:
+                raise NetworkError(f"the plan is for another query: it runs {name!r}, which this one has not")
+        self.graph = Graph(graph.operators, wanted, graph.coordinates)
+        self.query = replace(query, graph=self.graph, text="", subscriptions=())
+        self.pieces = {piece.name: piece for piece in cut(self.query)}
+        for name in self.pieces:
+            if name not in self.workload.task:
+                raise NetworkError(f"the plan is for another query: it has no task {name!r}")
+        self.hosts = plan.first_hosts()
+        sent = {source.name for source in plan.network.sources}
+        for feed in self.workload.feeds:
+            if feed.name not in sent:
+                raise NetworkError(f"the plan is for another network: this one has no source {feed.name!r}")
+
+    # -- tasks -----------------------------------------------------------------------------------------------
+
+    def add_tasks(self, world: World, recording: Recording, *, weighs: bool) -> None:
+        """Put tasks on their brokers; they are connected when all of them, and the feeds, are there."""
+        for task in self.workload.tasks:
+            if task.name not in self.hosts:
+                raise NetworkError(f"the plan has no host for the task {task.name!r}")
+            work = self._work(task, recording, weighs=weighs)
+            world.add(RunningTask(world, task.name, self.hosts[task.name], work))
+
+    def _work(self, task: PlannedTask, recording: Recording, *, weighs: bool) -> Work:
+        work_s = {self.stream(name): self.workload.work_on(task, name) for name in task.inputs}
+        operator = task.operators[-1]
+        root, condition = selection(self.graph, operator)
+        sizes = {} if weighs else {operator: task.size_b}
+        state_b = None if weighs else task.window_b
+        if isinstance(self.graph[operator], Derive):
+            takes = {name: self._definition(name) for name in task.inputs}
+            return EngineWork(
+                self.pieces[operator],
+                recording.coordinates,
+                task.fixed_b,
+                sizes,
+                takes,
+                True,
+                False,
+                work_s,
+                state_b,
+            )
+        assert condition is not None
+        if isinstance(root, Source):
+            size = None if weighs and self._given_size(task) is None else task.size_b
+            functions = self.query.functions
+            return SelectWork(
+                task.name, condition, functions, recording.coordinates, size, task.fixed_b, *work_s.values()
+            )
+        return EngineWork(
+            self._selecting(operator, root.name), recording.coordinates, task.fixed_b, sizes,
+            dict.fromkeys(task.inputs, root.name), True, True, work_s, state_b,
+        )  # fmt: skip
+
+    def _given_size(self, task: PlannedTask) -> float | None:
+        """Give the size that the network says the events of a condition's source have."""
+        sizes = {source.name: source.size_b for source in self.plan.network.sources}
+        while task.inputs[0] not in self.workload.feed:
+            task = self.workload.task[task.inputs[0]]
+        return sizes[task.inputs[0]]
+
+    def _definition(self, stream: str) -> str:
+        """Give the definition whose events a stream has; those of sources have none."""
+        if stream in self.workload.feed:
+            return stream
+        return selection(self.graph, self.workload.task[stream].operators[-1])[0].name
+
+    def _selecting(self, name: str, root: str) -> Fragment:
+        """Make a piece that selects among the events of a definition that another one finds."""
+        kept = []
+        below = {name}
+        for operator in reversed(self.graph.operators):
+            if operator.name in below:
+                is_root = operator.name == root
+                assert is_root or isinstance(operator, Filter)
+                kept.append(replace(operator, cases=()) if isinstance(operator, Derive) else operator)
+                below.update(() if is_root else operator.inputs)
+        graph = Graph(tuple(reversed(kept)), (name,), self.graph.coordinates)
+        return Fragment(name, replace(self.query, graph=graph), (), (root,), ())
+
+    # -- feeds and consumers ---------------------------------------------------------------------------------
+
+    def add_feeds(
+        self, world: World, recording: Recording, settings: Settings, *, weighs: bool
+    ) -> list[EventSender]:
+        """Let every source of the plan send its events, whole, and connect all tasks."""
+        sources = self.plan.network.sources
+        senders = sender_numbers(recording.events, sources)
+        feeds = []
+        for planned in self.workload.feeds:
+            number = next(n for n, source in enumerate(sources) if source.name == planned.name)
+            readers = tuple(task.name for task in self.workload.readers[planned.name])
+            batch = recording.events.filter(pa.array(senders == number))
+            feed = EventSender(
+                world,
+                planned.name,
+                first_broker(world, Consumer(planned.name, planned.at)),
+                planned.name,
+                {readers: batch},
+                since_us=recording.since_us,
+                until_us=recording.until_us,
+                step_us=round(settings.step_s * 1e6),
+                size_b=sources[number].size_b if weighs else planned.size_b,
+            )
+            world.add(feed)
+            feeds.append(feed)
+        for task in self.workload.tasks:
+            if not task.inputs:
+                feeds.append(self._time(world, task.name, recording))
+            for name in dict.fromkeys(task.inputs):
+                world.connect(name, self.stream(name), task.name)
+        return feeds
+
+    def _time(self, world: World, task: str, recording: Recording) -> EventSender:
+        """Let time pass for a task that reads nothing but time points."""
+        name = f"time for {task}"
+        feed = EventSender(
+            world,
+            name,
+            self.hosts[task],
+            name,
+            {(task,): recording.events.slice(0, 0)},
+            since_us=recording.since_us,
+            until_us=recording.until_us,
+        )
+        world.add(feed)
+        world.connect(name, name, task)
+        return feed
+
+    def stream(self, task: str) -> str:
+        """Give the name of the stream that a feed or a task sends."""
+        if task in self.workload.feed:
+            return task
+        operator = self.workload.task[task].operators[-1]
+        root, _ = selection(self.graph, operator)
+        return task if isinstance(root, Source) else operator
+
+    def add_receivers(self, world: World, recording: Recording) -> list[Receiver]:
+        """Let those who want detections have them, one for each delivery of the plan."""
+        found = []
+        for delivery in self.workload.deliveries:
+            name = f"{delivery.stream} to {delivery.at}"
+            place = first_broker(world, Consumer(name, delivery.at))
+            receiver = Receiver(world, name, place, since_us=recording.since_us)
+            world.add(receiver)
+            world.connect(delivery.stream, delivery.stream, name)
+            found.append(receiver)
+        return found
+
+    def alone(self, recording: Recording) -> dict[str, pa.Table]:
+        """Give what one process finds in the events that the network's sources send, by definition."""
+        senders = sender_numbers(recording.events, self.plan.network.sources)
+        events = recording.events.filter(pa.array(senders >= 0))
+        return one_process(self.query, events, recording.coordinates)

@@ -1,0 +1,177 @@
+"""Recorded events for a run: in the common form, each with the source and the broker that it comes from."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from whimbrel.engine.content_hashes import CONTENT
+from whimbrel.engine.ingest import with_ids
+from whimbrel.engine.session import Session
+from whimbrel.errors import DataError, NetworkError
+from whimbrel.graph.query import Query
+from whimbrel.io.files import read_events
+from whimbrel.model.frames import batches
+from whimbrel.model.schema import Coordinates
+from whimbrel.plan.areas import Areas, attachments
+from whimbrel.plan.network import EventSource, Mover, Network
+
+Ints = npt.NDArray[np.int64]
+ARRIVAL = "@arrival"
+
+
+@dataclass(frozen=True)
+class Recording:
+    """All events of a run, in order of their ends, numbered by their arrival."""
+
+    events: pa.RecordBatch
+    coordinates: Coordinates | None
+    since_us: int
+    until_us: int
+    rejected: int
+    reasons: Mapping[str, int] = field(default_factory=dict)
+    """Why rows are no events, and how many."""
+
+
+def normalised(query: Query, events: Any, **settings: Any) -> Recording:
+    """Bring all events into the common form.
+
+    Parameters
+    ----------
+    events
+        As for `whimbrel.detect`: paths, Arrow, pandas, polars or a list of dicts. Events without ids get the
+        ones that `whimbrel.detect` would make for them.
+    settings
+        `coordinates` and how events are read (`columns`, `time_unit`, ...), as for a session.
+    """
+    session = Session(query, lateness=None, **settings)
+    parts = list(_parts(session, events))
+    if not parts or not sum(part.num_rows for part in parts):
+        raise DataError("there are no events to run the query on")
+    whole = pa.concat_tables([pa.Table.from_batches([part]) for part in parts], promote_options="permissive")
+    batch = _with_ids(whole.combine_chunks().to_batches()[0])
+    batch = batch.append_column(ARRIVAL, pa.array(np.arange(batch.num_rows)))
+    ends = batch.column("end").to_numpy(zero_copy_only=False)
+    batch = batch.take(pa.array(np.argsort(ends, kind="stable")))
+    starts = batch.column("start").to_numpy(zero_copy_only=False)
+    counts = session.counts
+    return Recording(
+        batch,
+        session.coordinates,
+        int(starts.min()),
+        int(ends.max()) + 1,
+        counts.rejected,
+        dict(counts.reasons),
+    )
+
+
+def _parts(session: Session, events: Any) -> Iterator[pa.RecordBatch]:
+    is_paths = isinstance(events, Sequence) and all(isinstance(each, str | os.PathLike) for each in events)
+    if not is_paths or not len(events):
+        for batch in batches(events, rows=1_000_000):
+            yield session.normalise(batch).events
+        return
+    for piece in read_events(list(events), schemas=session.schemas, reading=session.reading).pieces():
+        if piece.rejected is not None and piece.rejected.num_rows:
+            session.count_rejected(piece.rejected)
+        yield session.normalise(piece.batch).events
+
+
+def _with_ids(batch: pa.RecordBatch) -> pa.RecordBatch:
+    batch = with_ids(batch)
+    ids = batch.column("id")
+    if len(ids.unique()) < len(ids):
+        raise DataError(
+            "events that are sent through a network need ids of their own, each once; "
+            "leave out those that are repeated, or the column `id`"
+        )
+    return batch.drop_columns([CONTENT]) if CONTENT in batch.schema.names else batch
+
+
+# -- where events come from -------------------------------------------------------------------------------
+
+
+def texts(column: pa.Array) -> list[str | None]:
+    """Give a column of texts, dictionaries or not, as a list."""
+    return list(column.cast(pa.string()).to_pylist())
+
+
+def sender_numbers(events: pa.RecordBatch, sources: Sequence[EventSource]) -> Ints:
+    """Give the number of the source that sends each event; -1 where none sends its type.
+
+    An event belongs to the source of its type that has the name of its `source`, or is at what has it.
+    Those of other names go to the sources that have none of their own, name by name in turn.
+    """
+    kinds = texts(events.column("type"))
+    names = texts(events.column("source")) if "source" in events.schema.names else [None] * len(kinds)
+    by_type: dict[str, list[int]] = {}
+    known: dict[tuple[str | None, str | None], int] = {}
+    for number, source in enumerate(sources):
+        by_type.setdefault(source.event_type, []).append(number)
+    for number, source in reversed([*enumerate(sources)]):
+        known.setdefault((source.event_type, source.at), number)
+    known |= {(source.event_type, source.name): number for number, source in enumerate(sources)}
+    pairs = list(zip(kinds, names, strict=True))
+    found: dict[tuple[str | None, str | None], int] = {pair: known[pair] for pair in pairs if pair in known}
+    own = set(found.values())
+    turns: dict[str | None, int] = {}
+    for kind, name in dict.fromkeys(pairs):
+        if (kind, name) in found:
+            continue
+        senders = by_type.get(str(kind), [])
+        free = [each for each in senders if each not in own] or senders
+        turn = turns[kind] = turns.get(kind, -1) + 1
+        found[kind, name] = free[turn % len(free)] if free else -1
+    return np.array([found[pair] for pair in pairs], np.int64)
+
+
+def first_brokers(network: Network, events: pa.RecordBatch, since_us: int) -> Ints:
+    """Give the number of the broker that each event reaches first: that of its source, or of its place."""
+    senders = sender_numbers(events, network.sources)
+    found = np.zeros(events.num_rows, np.int64)
+    for number in np.unique(senders).tolist():
+        at = np.flatnonzero(senders == number)
+        source = network.sources[number] if number >= 0 else None
+        found[at] = _brokers_of(network, source, events.take(pa.array(at)), since_us)
+    return found
+
+
+def _brokers_of(network: Network, source: EventSource | None, events: pa.RecordBatch, since_us: int) -> Ints:
+    if source is not None and source.at in network.number:
+        return np.full(events.num_rows, network.number[source.at])
+    if source is not None:
+        return _followed(network, network.mover[source.at], events, since_us)
+    if "x" not in events.schema.names:
+        raise NetworkError(
+            "events have neither a source in the network nor a place",
+            "name a source of their type, or give them x and y and brokers areas",
+        )
+    x, y = (events.column(axis).to_numpy(zero_copy_only=False) for axis in "xy")
+    return Areas(network).serving(x, y)
+
+
+def first_place(network: Network, kind: str) -> int:
+    """Give the broker that tells of the end of a type which has no events."""
+    places = (source.at for source in network.sources if source.event_type == kind)
+    return next((network.number[at] for at in places if at in network.number), 0)
+
+
+def _followed(network: Network, mover: Mover, events: pa.RecordBatch, since_us: int) -> Ints:
+    connected = attachments(mover, network)
+    times = np.array([each.time_s for each in connected])
+    hosts = np.array([network.number[each.broker] for each in connected])
+    seconds = (events.column("end").to_numpy(zero_copy_only=False) - since_us) / 1e6
+    return hosts[np.maximum(np.searchsorted(times, seconds, side="right") - 1, 0)]
+
+
+def of_types(events: pa.RecordBatch, kinds: Iterable[str]) -> pa.RecordBatch:
+    """Give the events of some types."""
+    types = events.column("type")
+    types = types.cast(pa.string()) if pa.types.is_dictionary(types.type) else types
+    return events.filter(pa.compute.is_in(types, pa.array(list(kinds), pa.string())))
