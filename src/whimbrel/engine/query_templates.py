@@ -9,12 +9,12 @@ from typing import Any
 
 from whimbrel.engine.pipeline import Pipeline, fingerprint
 from whimbrel.engine.query_template import QueryInstance, QueryTemplate
-from whimbrel.engine.required_columns import ColumnSet, all_read, read_by
 from whimbrel.engine.snapshot import Blocks
 from whimbrel.engine.source_events import SourceEvents
 from whimbrel.errors import StateError
 from whimbrel.graph.operators import Graph
 from whimbrel.graph.query import Query
+from whimbrel.graph.required_columns import ColumnSet, all_read, read_by
 from whimbrel.graph.template import GraphTemplate, template_of
 
 FEW = 16

@@ -15,12 +15,12 @@ from pyspark.sql import types as sql
 from whimbrel.engine.content_hashes import ATTRIBUTES
 from whimbrel.engine.ingest import ARRIVAL
 from whimbrel.engine.input_notes import InputNotes, types_named
-from whimbrel.engine.required_columns import RequiredColumns
 from whimbrel.errors import DataError
 from whimbrel.graph.operators import Graph
 from whimbrel.graph.operators.base import Types
 from whimbrel.graph.operators.step_pattern import walks
 from whimbrel.graph.query import Query
+from whimbrel.graph.required_columns import RequiredColumns
 from whimbrel.graph.sharding import ByMeetings, BySpace, Sharding, SinglePartition, sharding
 from whimbrel.lang.outputs import merged, output_types
 from whimbrel.model.batch import AS_NAMED, COORDINATES_KEY, Normaliser

@@ -18,10 +18,10 @@ import pyarrow.compute as pc
 
 from whimbrel.engine.bounded import run
 from whimbrel.engine.input_notes import InputNotes
-from whimbrel.engine.required_columns import RequiredColumns
 from whimbrel.engine.result import Detections
 from whimbrel.errors import DataError, WhimbrelError
 from whimbrel.graph.query import Query
+from whimbrel.graph.required_columns import RequiredColumns
 from whimbrel.io.atomic import writing
 from whimbrel.io.rejected import RejectedWriter
 from whimbrel.model.frames import EventPaths, EventTable
