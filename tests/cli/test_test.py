@@ -123,6 +123,8 @@ def test_wrong_usage_makes_status_2(tested, args, message):
 def test_tests_run_on_spark(tested, spark, monkeypatch):
     from contextlib import nullcontext
 
-    monkeypatch.setattr("whimbrel.cli.test.spark", lambda _log: nullcontext(spark))  # that of all tests
+    monkeypatch.setattr(
+        "whimbrel.cli.test.spark_session", lambda log: nullcontext(spark)
+    )  # that of all tests
     done = tested.run("test", "late.wbt", "--engine", "spark")
     assert (done.exit_code, done.stdout) == (0, "late.wbt .\n\n1 passed\n")

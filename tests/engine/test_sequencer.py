@@ -20,7 +20,7 @@ def sizes(session: wb.Session) -> tuple[int, int]:
         for each in pipeline.runtimes.values()
         if isinstance(each, step_pattern.StepPatternOperator)
     )
-    return len(runtime.keys), len(runtime.memory.texts)
+    return len(runtime.keys), len(runtime.memory.values.texts)
 
 
 @pytest.mark.parametrize("skip", ["", "skip past last event"])

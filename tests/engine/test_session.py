@@ -10,6 +10,7 @@ import pytest
 from tests.shared.backends import Found, expect, named
 
 import whimbrel as wb
+from whimbrel.engine.operators.buffered import BufferedOperator
 from whimbrel.errors import QueryError
 from whimbrel.testing import table
 
@@ -269,9 +270,9 @@ def sizes(session: wb.Session) -> dict[str, int]:
                     f"{at} waiting": pool.waiting,
                     f"{at} keys": len(pool.keys),
                 }
-                found[f"{at} texts"] = len(runtime._texts)
-            if hasattr(runtime, "buffer"):
-                found |= {f"{at} buffer": len(runtime.buffer), f"{at} groups": len(runtime.buffer.groups)}
+                found[f"{at} texts"] = len(runtime.values.texts)
+            if isinstance(runtime, BufferedOperator):
+                found |= {f"{at} buffer": len(runtime.group), f"{at} groups": len(runtime.keys)}
     return found
 
 

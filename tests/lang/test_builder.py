@@ -279,3 +279,10 @@ def test_wrong_details_of_a_motion_are_refused():
     ):
         with pytest.raises(QueryError, match=message):
             wb.define("A", detect=a.moves(*arguments, **details)).compile()
+
+
+def test_a_misspelt_clause_is_refused_with_the_name_that_was_meant():
+    with pytest.raises(TypeError, match=r"define\(\) has no setting 'wher'; did you mean 'where'\?"):
+        wb.define("D", detect=wb.event("A"), wher=None)
+    with pytest.raises(TypeError, match=r"subscription\(\) has no setting 'having'"):
+        wb.subscription("s", "a", detect=wb.event("A"), having=None)

@@ -13,7 +13,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from whimbrel.graph.expressions import Binary, Call, Expr, Literal, PartRef, transform
-from whimbrel.graph.operators import Absent, Filter, Graph, Operator
+from whimbrel.graph.operators import Absent, Filter, Graph, JoinPattern, Operator
 from whimbrel.model.schema import Coordinates
 from whimbrel.space.geometry import METRES_PER_DEGREE
 
@@ -53,7 +53,7 @@ class World:
         changed: dict[str, Any] = {}
         if isinstance(operator, Filter):
             changed["condition"] = self._expr(operator.condition)
-        if hasattr(operator, "conditions"):
+        if isinstance(operator, JoinPattern):
             changed["conditions"] = tuple(map(self._expr, operator.conditions))
         if hasattr(operator, "absent"):
             changed["absent"] = tuple(map(self._absent, operator.absent))

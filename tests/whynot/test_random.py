@@ -11,7 +11,6 @@ from tests.reference.tables import event_table
 from tests.whynot.checking import Checker
 
 import whimbrel as wb
-from whimbrel.graph.policies import WHOLE
 from whimbrel.graph.query import Query
 from whimbrel.model.time import SECOND
 
@@ -34,14 +33,14 @@ def test_what_is_not_detected_has_a_reason(graph, events):
 
 @given(graphs(), event_lists(min_size=2), st.sampled_from(["x", "y", None]))
 def test_a_key_leaves_out_what_is_not_of_it(graph, events, wanted):
-    if not any(getattr(op, "partitioning", WHOLE) == BY_K for op in graph.operators):
+    if not any(op.partitioning == BY_K for op in graph.operators):
         return
     query, table = Query(graph), event_table(events)
     explanation = wb.why(query, table, key={"k": wanted}, limit=50)
     checker = Checker(graph, events)
     for finding in explanation.findings:
         operator = graph[finding.operator]
-        if getattr(operator, "partitioning", WHOLE) == BY_K:
+        if operator.partitioning == BY_K:
             mine = [item for item in checker.streams[operator.name] if item.group == {"k": wanted}]
             assert finding.detections == len(mine), finding
             assert all(miss.key in ({"k": wanted}, {}) for miss in finding.misses), finding

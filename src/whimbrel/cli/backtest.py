@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import sys
 from contextlib import nullcontext
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ from whimbrel.cli.detect import (
     refuse_overwriting,
 )
 from whimbrel.cli.event_files import file_options
+from whimbrel.cli.gathering import Inputs, gathering
 from whimbrel.cli.kernels import compile_ahead
 from whimbrel.cli.options import (
     ManyEvents,
@@ -39,6 +41,74 @@ if TYPE_CHECKING:
 
 REPORTS = (".html", ".json")
 PLOTS = (".svg",)
+
+
+@dataclass(frozen=True)
+class Change:
+    """The new query, if there is one, and whether it may find anything else."""
+
+    against: str | None
+    new_params: tuple[tuple[str, str], ...]
+    fail_on_change: bool
+
+    def of(self, query: str) -> Change:
+        """Compare a query with itself if only parameters are new."""
+        return replace(self, against=self.against or (query if self.new_params else None))
+
+    def shown(self) -> str:
+        """Name the new query in results, with the values that make it differ."""
+        return ", ".join([shown(str(self.against)), *(f"{name}={value}" for name, value in self.new_params)])
+
+
+@dataclass(frozen=True)
+class BacktestOutput:
+    """Where the list of detections, the reports and the picture go."""
+
+    out: str | None
+    form: str | None
+    reports: tuple[str, ...]
+    plot: str | None
+    rejected: str | None
+
+    def rejected_file(self, events: tuple[str, ...]) -> Path:
+        """Name the file for rejected rows."""
+        return Path(self.rejected) if self.rejected else default_rejected(self.out or STDOUT, events)
+
+    def written(self, rejected: Path) -> dict[str, str | None]:
+        """Name the files that are written, each by its option."""
+        reports = {
+            f"--report ({number})" if number else "--report": path for number, path in enumerate(self.reports)
+        }
+        return {"--out": self.out, "--rejected": str(rejected), "--plot": self.plot, **reports}
+
+    def refuse_bad_endings(self) -> None:
+        """Stop before a report or picture that could not be written."""
+        asked: list[tuple[str, str, tuple[str, ...]]] = [("--report", path, REPORTS) for path in self.reports]
+        if self.plot:
+            asked.append(("--plot", self.plot, PLOTS))
+        for option, path, endings in asked:
+            if Path(path).suffix.lower() not in endings:
+                raise click.UsageError(f"{option} {path}: the name must end in {' or '.join(endings)}")
+            if not Path(path).parent.is_dir():
+                raise DataError(f"{path}: there is no folder {Path(path).parent}")
+
+    def write(self, result: Backtest) -> None:
+        """Write the list, the reports and the picture that were asked for."""
+        from whimbrel.io.atomic import writing
+        from whimbrel.io.detections import write_detections
+
+        if self.out is not None:
+            table = result.comparison if result.is_comparison else result.detections
+            write_detections(table, self.out, self.form)
+        texts = {
+            path: result.to_html if path.lower().endswith(".html") else result.to_json
+            for path in self.reports
+        }
+        if self.plot is not None:
+            texts[self.plot] = result.to_svg
+        for path, write_text in texts.items():
+            with writing(path) as file:
+                file.write(write_text().encode())
 
 
 @click.command(cls=ManyEvents, short_help="Tell what a query would have found, and what a changed one finds.")
@@ -87,24 +157,16 @@ PLOTS = (".svg",)
 @click.option("--fail-on-change", is_flag=True, help="End with exit status 1 if OTHER changes anything.")
 @quiet_option
 @click.pass_context
+@gathering(inputs=Inputs, change=Change, output=BacktestOutput)
 def backtest(
     ctx: click.Context,
     /,
     query: str,
-    events: tuple[str, ...],
-    against: str | None,
-    new_params: tuple[tuple[str, str], ...],
+    inputs: Inputs,
+    change: Change,
     by: tuple[str, ...],
     timezone: str,
-    out: str | None,
-    form: str | None,
-    reports: tuple[str, ...],
-    plot: str | None,
-    rejected: str | None,
-    reading: dict[str, Any],
-    coordinates: str | None,
-    lateness: str | None,
-    fail_on_change: bool,
+    output: BacktestOutput,
     quiet: bool,
     **compiling: Any,
 ) -> None:
@@ -125,115 +187,61 @@ def backtest(
     Findings are matched by type and events, so keep the names of definitions. The exit status is 0 even if
     there are differences, unless --fail-on-change is given.
     """
-    against = against or (query if new_params else None)
-    refuse_what_cannot_be(query, against, form=form, out=out, fail_on_change=fail_on_change)
-    refuse_bad_endings(reports, plot)
-    refused = Path(rejected) if rejected else default_rejected(out or STDOUT, events)
-    old, new = read_both(query, against, new_params, compiling)
-    written = {"--out": out, "--rejected": str(refused), "--plot": plot}
-    written |= {f"--report ({number})" if number else "--report": path for number, path in enumerate(reports)}
-    refuse_overwriting(query, events, written)
-    if against not in (None, STDIN):
-        refuse_overwriting(str(against), (), written)
+    change = change.of(query)
+    refuse_what_cannot_be(query, change, output)
+    output.refuse_bad_endings()
+    refused = output.rejected_file(inputs.events)
+    old, new = read_both(query, change, compiling)
+    written = output.written(refused)
+    refuse_overwriting(query, inputs.events, written)
+    if change.against not in (None, STDIN):
+        refuse_overwriting(str(change.against), (), written)
     if not quiet:
         show_warnings(old, query)
         if new is not None:
-            show_warnings(new, str(against))
-        compile_ahead(old, events)
-    result = _run(
-        old,
-        new,
-        events,
-        refused,
-        quiet=quiet,
-        by=[name.strip() for names in by for name in names.split(",") if name.strip()] or None,
-        timezone=timezone,
-        coordinates=coordinates,
-        lateness=lateness,
-        **reading,
-    )
-    result = result.called(shown(query), name_of_new(against, new_params))
-    write(result, out, form, reports, plot)
+            show_warnings(new, str(change.against))
+        compile_ahead(old, inputs.events)
+    refused.unlink(missing_ok=True)  # rejected rows of an earlier run are not kept
+    from whimbrel.backtesting.backtest import backtest as run
+
+    with nullcontext() if quiet else ProgressBar() as bar:
+        result = run(
+            old,
+            inputs.events,
+            against=new,
+            by=[name.strip() for names in by for name in names.split(",") if name.strip()] or None,
+            timezone=timezone,
+            rejected=refused,
+            progress=bar,
+            **inputs.settings,
+        )
+    result = result.called(shown(query), change.shown())
+    output.write(result)
     if not quiet:
-        tell(result, refused, to_error=out == STDOUT)
-    if fail_on_change and result.is_changed:
+        tell(result, refused, to_error=output.out == STDOUT)
+    if change.fail_on_change and result.is_changed:
         ctx.exit(1)
 
 
-def name_of_new(against: str | None, params: tuple[tuple[str, str], ...]) -> str:
-    """Name the new query in results, with the values that make it differ."""
-    return ", ".join([shown(str(against)), *(f"{name}={value}" for name, value in params)])
-
-
-def refuse_what_cannot_be(
-    query: str, against: str | None, *, form: str | None, out: str | None, fail_on_change: bool
-) -> None:
+def refuse_what_cannot_be(query: str, change: Change, output: BacktestOutput) -> None:
     """Stop at options that do not go together."""
-    if query == STDIN and against == STDIN:
+    if query == STDIN and change.against == STDIN:
         raise click.UsageError("only one query can come from standard input; name a file for the other")
-    if fail_on_change and against is None:
+    if change.fail_on_change and change.against is None:
         raise click.UsageError("--fail-on-change needs a query to compare with: --against OTHER")
-    if out is not None:
-        refuse_bad_output(out, form)
-    elif form is not None:
+    if output.out is not None:
+        refuse_bad_output(output.out, output.form)
+    elif output.form is not None:
         raise click.UsageError("--format is for the list of detections; say where it goes with --out")
 
 
-def refuse_bad_endings(reports: tuple[str, ...], plot: str | None) -> None:
-    """Stop before a report or picture that could not be written."""
-    asked: list[tuple[str, str, tuple[str, ...]]] = [("--report", path, REPORTS) for path in reports]
-    if plot:
-        asked.append(("--plot", plot, PLOTS))
-    for option, path, endings in asked:
-        if Path(path).suffix.lower() not in endings:
-            raise click.UsageError(f"{option} {path}: the name must end in {' or '.join(endings)}")
-        if not Path(path).parent.is_dir():
-            raise DataError(f"{path}: there is no folder {Path(path).parent}")
-
-
-def read_both(
-    query: str, against: str | None, new_params: tuple[tuple[str, str], ...], compiling: dict[str, Any]
-) -> tuple[Query, Query | None]:
+def read_both(query: str, change: Change, compiling: dict[str, Any]) -> tuple[Query, Query | None]:
     """Compile the old query, and the new one if there is one."""
     old = read_query(query, **compiling)
-    if against is None:
+    if change.against is None:
         return old, None
-    params = dict(compiling["params"]) | dict(new_params)
-    return old, read_query(against, **compiling | {"params": tuple(params.items())})
-
-
-def _run(
-    old: Query,
-    new: Query | None,
-    events: tuple[str, ...],
-    rejected: Path,
-    *,
-    quiet: bool,
-    **settings: Any,
-) -> Backtest:
-    """Run the queries; rejected rows of an earlier run are not kept."""
-    from whimbrel.backtesting.backtest import backtest as run
-
-    rejected.unlink(missing_ok=True)
-    with nullcontext() if quiet else ProgressBar() as bar:
-        return run(old, events, against=new, rejected=rejected, progress=bar, **settings)
-
-
-def write(
-    result: Backtest, out: str | None, form: str | None, reports: tuple[str, ...], plot: str | None
-) -> None:
-    """Write the list, the reports and the picture that were asked for."""
-    from whimbrel.io.atomic import writing
-    from whimbrel.io.detections import write_detections
-
-    if out is not None:
-        write_detections(result.comparison if result.is_comparison else result.detections, out, form)
-    texts = {path: result.to_html if path.lower().endswith(".html") else result.to_json for path in reports}
-    if plot is not None:
-        texts[plot] = result.to_svg
-    for path, write_text in texts.items():
-        with writing(path) as file:
-            file.write(write_text().encode())
+    params = dict(compiling["params"]) | dict(change.new_params)
+    return old, read_query(change.against, **compiling | {"params": tuple(params.items())})
 
 
 def tell(result: Backtest, rejected: Path, *, to_error: bool) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from contextlib import nullcontext
+from dataclasses import dataclass
 from os import fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from whimbrel.cli.event_files import file_options
+from whimbrel.cli.gathering import Inputs, gathering
 from whimbrel.cli.kernels import CompilingLine
 from whimbrel.cli.options import (
     ManyEvents,
@@ -32,6 +34,50 @@ if TYPE_CHECKING:
     from whimbrel.graph.query import Query
 
 STDOUT = "-"
+
+
+@dataclass(frozen=True)
+class Output:
+    """Where results go, and in which form."""
+
+    out: str
+    form: str | None
+    page: str | None
+    rejected: str | None
+
+    def rejected_file(self, events: tuple[str, ...]) -> Path:
+        """Name the file for rejected rows."""
+        return Path(self.rejected) if self.rejected else default_rejected(self.out, events)
+
+    def write(self, outcome: Outcome, query: Query, inputs: Inputs) -> None:
+        """Write the detections, and the map if one is wanted."""
+        from whimbrel.io.detections import format_of, write_detections
+        from whimbrel.io.frames import coordinates_of, positions, show
+        from whimbrel.model.schema import Coordinates
+
+        places = None
+        events, reading = list(inputs.events), inputs.reading
+        if (self.form or format_of(self.out)) == "mfjson":
+            # They are read again, as for a map: how the events of a detection moved is not in its hull.
+            coordinates = coordinates_of(outcome.detections) or Coordinates.PLANE
+            places = positions(events, coordinates, schemas=query.schemas, **reading)
+        write_detections(outcome.detections, self.out, self.form, positions=places)
+        if self.page is not None:
+            show(outcome.detections, events=events, schemas=query.schemas, **reading).save(self.page)
+
+
+@dataclass(frozen=True)
+class Running:
+    """What runs a query, and what it tells of it."""
+
+    engine: str
+    log: str | None
+    quiet: bool
+
+    @property
+    def on_spark(self) -> bool:
+        """Whether Spark runs the query."""
+        return self.engine == "spark"
 
 
 @click.command(cls=ManyEvents, short_help="Find the detections of a query in event files.")
@@ -63,21 +109,8 @@ STDOUT = "-"
 )  # fmt: skip
 @log_option
 @quiet_option
-def detect(
-    query: str,
-    events: tuple[str, ...],
-    out: str,
-    form: str | None,
-    page: str | None,
-    rejected: str | None,
-    reading: dict[str, Any],
-    coordinates: str | None,
-    lateness: str | None,
-    engine: str,
-    log: str | None,
-    quiet: bool,
-    **compiling: Any,
-) -> None:
+@gathering(inputs=Inputs, output=Output, running=Running)
+def detect(query: str, inputs: Inputs, output: Output, running: Running, **compiling: Any) -> None:
     """Find the detections of a query in event files.
 
       whimbrel detect late.wbl --events trips.csv
@@ -95,22 +128,19 @@ def detect(
       277,475 events read, 4 detections, 0 late, 0 duplicate, 0 rejected
       columns: time from 'BaseDateTime', lon from 'LON', lat from 'LAT', source from 'MMSI'
     """
-    if engine == "spark" and lateness is not None:
+    if running.on_spark and inputs.lateness is not None:
         raise click.UsageError("--lateness is for events in an order; on Spark, use `whimbrel stream`")
-    refused = Path(rejected) if rejected else default_rejected(out, events)
-    refuse_bad_output(out, form)
+    refused = output.rejected_file(inputs.events)
+    refuse_bad_output(output.out, output.form)
     compiled = read_query(query, **compiling)
-    refuse_overwriting(query, events, {"--out": out, "--rejected": str(refused), "--map": page})
-    if not quiet:
+    written = {"--out": output.out, "--rejected": str(refused), "--map": output.page}
+    refuse_overwriting(query, inputs.events, written)
+    if not running.quiet:
         show_warnings(compiled, query)
-    settings = {**reading, "coordinates": coordinates}
-    if engine == "spark":
-        outcome = find_on_spark(compiled, events, refused, quiet=quiet, settings=settings, log=log)
-    else:
-        settings["lateness"] = lateness
-        outcome = find(compiled, events, refused, quiet=quiet, settings=settings)
-    write(outcome, compiled, events, out, form, page, reading)
-    if not quiet:
+    refused.unlink(missing_ok=True)  # rejected rows of an earlier run are not kept
+    outcome = (find_on_spark if running.on_spark else find)(compiled, inputs, refused, running)
+    output.write(outcome, compiled, inputs)
+    if not running.quiet:
         click.echo(summary(outcome, refused), err=True)
 
 
@@ -164,65 +194,26 @@ def refuse_bad_output(out: str, form: str | None) -> None:
         raise DataError(f"{out}: the ending does not tell a format; known: {known}; or say --format")
 
 
-def find(
-    query: Query, events: tuple[str, ...], rejected: Path, *, quiet: bool, settings: dict[str, Any]
-) -> Outcome:
-    """Run the query; rejected rows of an earlier run are not kept."""
+def find(query: Query, inputs: Inputs, rejected: Path, running: Running) -> Outcome:
+    """Run the query in this process."""
     from whimbrel.engine.bounded import run
     from whimbrel.warming import compile_meanwhile
 
-    rejected.unlink(missing_ok=True)
-    if quiet:
-        ready = compile_meanwhile(query, events)
-        return run(query, events, rejected=rejected, ready=ready, **settings)
-    with ProgressBar() as bar:
-        ready = compile_meanwhile(query, events, bar.compiling)
-        return run(query, events, rejected=rejected, progress=bar, ready=ready, **settings)
+    with nullcontext() if running.quiet else ProgressBar() as bar:
+        ready = compile_meanwhile(query, inputs.events, None if bar is None else bar.compiling)
+        return run(query, inputs.events, rejected=rejected, progress=bar, ready=ready, **inputs.settings)
 
 
-def find_on_spark(
-    query: Query,
-    events: tuple[str, ...],
-    rejected: Path,
-    *,
-    quiet: bool,
-    settings: dict[str, Any],
-    log: str | None = None,
-) -> Outcome:
+def find_on_spark(query: Query, inputs: Inputs, rejected: Path, running: Running) -> Outcome:
     """Run the query on a local Spark."""
     from whimbrel.cli.spark import spark_session
-    from whimbrel.model.reading import Reading, ReadSettings
+    from whimbrel.model.reading import Reading
     from whimbrel.spark.reading import read_events
     from whimbrel.spark.running import run
     from whimbrel.warming import compile_meanwhile
 
-    rejected.unlink(missing_ok=True)
-    compile_meanwhile(query, events, None if quiet else CompilingLine())
-    with ProgressBar() if not quiet else nullcontext(), spark_session(log=log) as spark:
-        how = Reading.of(**{name: settings[name] for name in ReadSettings.__annotations__})
-        frame = read_events(spark, events, schemas=query.schemas, reading=how)
-        return run(query, frame, rejected=rejected, **settings)
-
-
-def write(
-    outcome: Outcome,
-    query: Query,
-    events: tuple[str, ...],
-    out: str,
-    form: str | None,
-    page: str | None,
-    reading: dict[str, Any],
-) -> None:
-    """Write the detections, and the map if one is wanted."""
-    from whimbrel.io.detections import format_of, write_detections
-    from whimbrel.io.frames import coordinates_of, positions, show
-    from whimbrel.model.schema import Coordinates
-
-    places = None
-    if (form or format_of(out)) == "mfjson":
-        # They are read again, as for a map: how the events of a detection moved is not in its hull.
-        coordinates = coordinates_of(outcome.detections) or Coordinates.PLANE
-        places = positions(list(events), coordinates, schemas=query.schemas, **reading)
-    write_detections(outcome.detections, out, form, positions=places)
-    if page is not None:
-        show(outcome.detections, events=list(events), schemas=query.schemas, **reading).save(page)
+    compile_meanwhile(query, inputs.events, None if running.quiet else CompilingLine())
+    with nullcontext() if running.quiet else ProgressBar(), spark_session(log=running.log) as spark:
+        reading = Reading.of(**inputs.reading)
+        frame = read_events(spark, inputs.events, schemas=query.schemas, reading=reading)
+        return run(query, frame, rejected=rejected, coordinates=inputs.coordinates, **inputs.reading)

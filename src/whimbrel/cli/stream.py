@@ -3,18 +3,63 @@
 from __future__ import annotations
 
 import time
-from typing import Any
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from whimbrel.cli.gathering import gathering
 from whimbrel.cli.kernels import CompilingLine
 from whimbrel.cli.options import Command, Duration, compile_options, reading_options
 from whimbrel.cli.queries import read_query, show_warnings
 from whimbrel.cli.spark import log_option, require_spark, spark_session
 from whimbrel.model.time import format_instant
 
+if TYPE_CHECKING:
+    from whimbrel.spark.sinks import Sink
+
 EVERY_S = 0.2
 """How often the progress is looked at."""
+
+
+@dataclass(frozen=True)
+class Places:
+    """Where events come from, and where detections, progress and what was set aside go."""
+
+    source: str
+    sinks: tuple[str, ...]
+    checkpoint: str
+    schema: str | None
+    set_aside: str | None
+
+    def routed(self) -> Sink:
+        """Open the sinks."""
+        from whimbrel.spark.routing import Routed, SideOutputFiles
+        from whimbrel.spark.sinks import open_sink
+
+        aside = SideOutputFiles(self.set_aside) if self.set_aside else None
+        return Routed([open_sink(sink) for sink in self.sinks], aside)
+
+
+@dataclass(frozen=True)
+class Timing:
+    """How events are ordered and partitioned: the settings of `whimbrel.spark.outcomes`."""
+
+    lateness: str
+    heartbeat: str | None
+    shards: int | None
+    coordinates: str | None
+
+
+@dataclass(frozen=True)
+class StreamRunning:
+    """When micro-batches run, and with what."""
+
+    trigger: str | None
+    once: bool
+    packages: tuple[str, ...]
+    log: str | None
+    quiet: bool
 
 
 @click.command(cls=Command, short_help="Find the detections of a query in events as they come.")
@@ -62,23 +107,13 @@ EVERY_S = 0.2
 )
 @log_option
 @click.option("--quiet", is_flag=True, help="Print errors only: no progress, no warnings.")
+@gathering(places=Places, timing=Timing, running=StreamRunning)
 def stream(
     query: str,
-    source: str,
-    sinks: tuple[str, ...],
-    checkpoint: str,
-    schema: str | None,
-    set_aside: str | None,
-    lateness: str,
-    heartbeat: str | None,
-    shards: int | None,
-    trigger: str | None,
-    once: bool,
+    places: Places,
+    timing: Timing,
+    running: StreamRunning,
     reading: dict[str, Any],
-    coordinates: str | None,
-    packages: tuple[str, ...],
-    log: str | None,
-    quiet: bool,
     **compiling: Any,
 ) -> None:
     """Find the detections of a query in events as they come, on Spark, until it is stopped (Ctrl-C).
@@ -91,41 +126,37 @@ def stream(
 
       #4  1,200 events, 3 detections, 0 late, 0 duplicate, 0 rejected; time 2024-05-01T09:00:00.000000Z
     """
-    if once and trigger:
+    if running.once and running.trigger:
         raise click.UsageError("--once and --trigger exclude each other")
     compiled = read_query(query, **compiling)
-    refuse_bad_places(source, sinks)
+    refuse_bad_places(places.source, places.sinks)
     from whimbrel.warming import compile_meanwhile
 
+    quiet = running.quiet
     if not quiet:
         show_warnings(compiled, query)
     compile_meanwhile(compiled, None, None if quiet else CompilingLine())
-    with spark_session(packages_for((source, *sinks), packages), log) as spark:
+    packages = packages_for((places.source, *places.sinks), running.packages)
+    with spark_session(packages, running.log) as spark:
         from whimbrel.spark import outcomes
         from whimbrel.spark.frames import notes_of
-        from whimbrel.spark.routing import Routed, SideOutputFiles
-        from whimbrel.spark.sinks import open_sink, start
+        from whimbrel.spark.sinks import start
         from whimbrel.spark.sources import open_source, register
 
         register(spark)
-        events = open_source(spark, source, schema=schema, schemas=compiled.schemas, **reading)
-        found = outcomes(
-            compiled,
-            events,
-            lateness=lateness,
-            heartbeat=heartbeat,
-            shards=shards,
-            coordinates=coordinates,
-            **reading,
-        )
+        events = open_source(spark, places.source, schema=places.schema, schemas=compiled.schemas, **reading)
+        found = outcomes(compiled, events, **asdict(timing), **reading)
         if not quiet:
             for note in notes_of(compiled, events, **reading):
                 click.echo(note, err=True)
-        routed = Routed(
-            [open_sink(sink) for sink in sinks], SideOutputFiles(set_aside) if set_aside else None
+        started = start(
+            found,
+            places.routed(),
+            checkpoint=places.checkpoint,
+            trigger=running.trigger,
+            available_now=running.once,
         )
-        running = start(found, routed, checkpoint=checkpoint, trigger=trigger, available_now=once)
-        watch(running, quiet=quiet)
+        watch(started, quiet=quiet)
 
 
 def refuse_bad_places(source: str, sinks: tuple[str, ...]) -> None:

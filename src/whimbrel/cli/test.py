@@ -3,17 +3,28 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
+from whimbrel.cli.gathering import gathering
 from whimbrel.cli.options import Command
 from whimbrel.cli.spark import log_option, spark_session
 from whimbrel.errors import DataError
 
 if TYPE_CHECKING:
     from whimbrel.testing.running import ScenarioResult, ScenarioResults
+
+
+@dataclass(frozen=True)
+class Reports:
+    """What is measured and written besides the results."""
+
+    junit: str | None
+    coverage: bool
+    fail_under: float | None
 
 
 @click.command("test", cls=Command, short_help="Run the tests of queries.")
@@ -32,14 +43,13 @@ if TYPE_CHECKING:
 @log_option
 @click.option("--quiet", is_flag=True, help="Print what failed and the numbers only; no warnings.")
 @click.pass_context
+@gathering(reports=Reports)
 def run(
     ctx: click.Context,
     /,
     paths: tuple[str, ...],
     select: str | None,
-    junit: str | None,
-    coverage: bool,
-    fail_under: float | None,
+    reports: Reports,
     engine: str,
     log: str | None,
     quiet: bool,
@@ -63,31 +73,26 @@ def run(
     """
     from whimbrel.testing.running import find_tests, run_tests
 
-    refuse_bad_report(junit)
+    refuse_bad_report(reports.junit)
     try:
         find_tests(paths)
     except DataError as error:
         raise click.UsageError(str(error), ctx) from error
     marks = Marks(quiet=quiet)
-    with spark(log) if engine == "spark" else nullcontext() as session:
+    with spark_session(log=log) if engine == "spark" else nullcontext() as session:
         try:
             results = run_tests(
                 paths,
                 select=select,
                 spark=session,
-                coverage=coverage or fail_under is not None,
+                coverage=reports.coverage or reports.fail_under is not None,
                 on_result=marks,
                 warn=None if quiet else lambda text: click.echo(text, err=True),
             )
         except DataError as error:
             raise click.UsageError(str(error), ctx) from error
     marks.end()
-    finish(ctx, results, junit, fail_under)
-
-
-def spark(log: str | None) -> Any:
-    """Start Spark, and stop it in the end."""
-    return spark_session(log=log)
+    finish(ctx, results, reports)
 
 
 def refuse_bad_report(junit: str | None) -> None:
@@ -122,17 +127,18 @@ class Marks:
         self.file = None
 
 
-def finish(ctx: click.Context, results: ScenarioResults, junit: str | None, fail_under: float | None) -> None:
+def finish(ctx: click.Context, results: ScenarioResults, reports: Reports) -> None:
     """Print what is to be said in the end, write the report, and set the exit status."""
     from whimbrel.testing.junit import write_junit
     from whimbrel.testing.reporting import after_marks
 
     click.echo("\n".join(after_marks(results)))
-    if junit is not None:
-        write_junit(results, junit)
+    if reports.junit is not None:
+        write_junit(results, reports.junit)
     percent = results.coverage.percent if results.coverage is not None else 100.0
-    is_too_little = fail_under is not None and percent < fail_under
+    least = reports.fail_under
+    is_too_little = least is not None and percent < least
     if is_too_little:
-        click.echo(f"coverage is {percent:.1f} %, less than the {fail_under:g} % asked for", err=True)
+        click.echo(f"coverage is {percent:.1f} %, less than the {least:g} % asked for", err=True)
     if is_too_little or not results.all_passed:
         ctx.exit(1)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from typing import Any
 
 import click
 
 from whimbrel.cli.event_files import file_options
+from whimbrel.cli.gathering import Inputs, gathering
 from whimbrel.cli.kernels import compile_ahead
 from whimbrel.cli.options import (
     Duration,
@@ -19,6 +21,16 @@ from whimbrel.cli.options import (
 from whimbrel.cli.queries import read_query, show_warnings
 from whimbrel.errors import DataError
 from whimbrel.model.time import instant
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is to be explained, and how much of it."""
+
+    keys: tuple[str, ...]
+    at: str | None
+    around: str | None
+    limit: int
 
 
 @click.command(cls=ManyEvents, short_help="Say why a query detected something, or did not.")
@@ -58,20 +70,8 @@ from whimbrel.model.time import instant
 )  # fmt: skip
 @compile_options
 @click.option("--quiet", is_flag=True, help="Print the explanation and errors only: no warnings.")
-def why(
-    query: str,
-    events: tuple[str, ...],
-    keys: tuple[str, ...],
-    at: str | None,
-    around: str | None,
-    form: str,
-    limit: int,
-    reading: dict[str, Any],
-    coordinates: str | None,
-    lateness: str | None,
-    quiet: bool,
-    **compiling: Any,
-) -> None:
+@gathering(inputs=Inputs, asked=Asked)
+def why(query: str, inputs: Inputs, asked: Asked, form: str, quiet: bool, **compiling: Any) -> None:
     """Say why a query detected something in event files, or did not.
 
       whimbrel why brake.wbl --events drive.csv --key vehicle=A
@@ -93,19 +93,17 @@ def why(
     compiled = read_query(query, **compiling)
     if not quiet:
         show_warnings(compiled, query)
-        compile_ahead(compiled, events)
+        compile_ahead(compiled, inputs.events)
     from whimbrel.whynot import why as explain_why
 
     found = explain_why(
         compiled,
-        list(events),
-        key=_key(keys),
-        at=None if at is None else _moment(at, reading["time_unit"]),
-        around=around,
-        lateness=lateness,
-        coordinates=coordinates,
-        limit=limit,
-        **reading,
+        list(inputs.events),
+        key=_key(asked.keys),
+        at=None if asked.at is None else _moment(asked.at, inputs.reading.get("time_unit")),
+        around=asked.around,
+        limit=asked.limit,
+        **inputs.settings,
     )
     click.echo(json.dumps(found.to_dict(), ensure_ascii=False, indent=2) if form == "json" else str(found))
 

@@ -12,7 +12,6 @@ from whimbrel.engine.arrays import NO_ROWS
 from whimbrel.engine.observer import Observer
 from whimbrel.engine.operators.base import OperatorSetup, RunningOperator
 from whimbrel.engine.operators.registry import KINDS, Kinds, looks_back, start
-from whimbrel.engine.required_columns import RequiredColumns
 from whimbrel.engine.row_store import RowStore
 from whimbrel.engine.snapshot import Blocks
 from whimbrel.engine.source_events import Selector, SourceEvents
@@ -25,6 +24,7 @@ from whimbrel.graph.operators import Graph, Operator, Source
 from whimbrel.graph.passes import PASSES, Pass, rewrite
 from whimbrel.graph.query import Query
 from whimbrel.graph.reach import reach
+from whimbrel.graph.required_columns import RequiredColumns
 from whimbrel.graph.scope import selection
 from whimbrel.graph.template import GraphTemplate
 from whimbrel.graph.wiring import readers

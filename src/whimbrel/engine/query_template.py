@@ -21,7 +21,6 @@ from whimbrel.engine.operators.base import OperatorSetup
 from whimbrel.engine.operators.derive import DeriveOperator
 from whimbrel.engine.operators.registry import KINDS
 from whimbrel.engine.pipeline import Pipeline
-from whimbrel.engine.required_columns import ColumnSet, RequiredColumns
 from whimbrel.engine.row_store import Lineage, RowStore
 from whimbrel.engine.source_events import Selector, SourceEvents
 from whimbrel.engine.streams import MEMBER, OperatorStream, RowsFrame, SharedWatermark, members_of
@@ -30,6 +29,7 @@ from whimbrel.graph.expressions import GROUP, Attribute, Expr
 from whimbrel.graph.operators import Derive, Graph, JoinPattern, Operator, Source
 from whimbrel.graph.policies import Partitioning
 from whimbrel.graph.query import Query
+from whimbrel.graph.required_columns import ColumnSet, RequiredColumns
 from whimbrel.graph.template import GraphTemplate
 from whimbrel.model.schema import Type
 

@@ -18,7 +18,6 @@ from whimbrel.engine.pipeline import Pipeline
 from whimbrel.engine.query_template import QueryInstance
 from whimbrel.engine.remembered_events import events_of
 from whimbrel.engine.report import report, together
-from whimbrel.engine.required_columns import ColumnSet, RequiredColumns
 from whimbrel.engine.retraction import Retraction, replayed
 from whimbrel.engine.row_store import RowStore
 from whimbrel.engine.sharing import Sharing, alone
@@ -31,6 +30,7 @@ from whimbrel.errors import QueryError, StateError, UnknownNameError, WhimbrelEr
 from whimbrel.graph.expressions import Attribute
 from whimbrel.graph.operators import Derive, Filter, JoinPattern, Source
 from whimbrel.graph.query import Compilable, Query, compiled
+from whimbrel.graph.required_columns import ColumnSet, RequiredColumns
 from whimbrel.model.batch import Normalised
 from whimbrel.model.frames import EventTable, batches
 from whimbrel.model.reading import Reading, ReadSettings

@@ -25,7 +25,6 @@ from whimbrel.engine.operators.registry import is_worth_sharing
 from whimbrel.engine.pipeline import Pipeline
 from whimbrel.engine.query_template import QueryInstance
 from whimbrel.engine.query_templates import QueryTemplates
-from whimbrel.engine.required_columns import RequiredColumns
 from whimbrel.engine.row_store import RowStore
 from whimbrel.engine.snapshot import Blocks
 from whimbrel.engine.source_events import SourceEvents
@@ -40,6 +39,7 @@ from whimbrel.graph.operators import Graph, JoinPattern, Operator
 from whimbrel.graph.passes.drop_unused import drop_unused
 from whimbrel.graph.passes.share_prefixes import Cut, Marked, find_cuts
 from whimbrel.graph.query import Query
+from whimbrel.graph.required_columns import RequiredColumns
 from whimbrel.graph.wiring import readers
 from whimbrel.model.time import END_OF_TIME, SECOND
 

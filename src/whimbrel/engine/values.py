@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from whimbrel.model.schema import Type
 
 Int64Array: TypeAlias = npt.NDArray[np.int64]
+UInt64Array: TypeAlias = npt.NDArray[np.uint64]
 FloatArray: TypeAlias = npt.NDArray[np.float64]
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from whimbrel.graph.expressions import GROUP, Attribute, Expr
 from whimbrel.graph.operators.base import Columns, Graph, Types
 from whimbrel.graph.policies import Assign, Key, Partitioning
-from whimbrel.graph.scope import scope
+from whimbrel.graph.scope import only_part, scope
 from whimbrel.model.schema import BUILT_IN_ATTRIBUTES, TYPE_NAMES, Type, common_type
 
 Infer = Callable[[Expr, Callable[[Attribute], Type | None]], Type | None]
@@ -48,8 +48,7 @@ class GraphColumns:
 
     def only_part(self, stream: str) -> str | None:
         """Name the only part of a composite, if it has just one that does not repeat."""
-        parts = scope(self.graph, stream)
-        return next(iter(parts)) if len(parts) == 1 and not any(parts.values()) else None
+        return only_part(self.graph, stream)
 
     def has_part(self, stream: str, part: str) -> bool:
         """Tell whether a stream has a part of this name."""

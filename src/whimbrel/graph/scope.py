@@ -20,6 +20,12 @@ def scope(graph: Graph, name: str) -> dict[str, bool]:
     )
 
 
+def only_part(graph: Graph, name: str) -> str | None:
+    """Name the only part of the composites of a stream, if there is just one that does not repeat."""
+    names = scope(graph, name)
+    return next(iter(names)) if len(names) == 1 and not any(names.values()) else None
+
+
 def selection(graph: Graph, name: str) -> tuple[Operator, Expr | None]:
     """Give the operator whose events stream `name` selects from, and the condition of the selection."""
     operator, conditions = graph[name], list[Expr]()

@@ -18,7 +18,7 @@ from whimbrel.graph.operators.base import SpatialReach
 from whimbrel.graph.operators.source import SOURCE, key_of
 from whimbrel.graph.passes.drop_unused import drop_unused
 from whimbrel.graph.policies import Key
-from whimbrel.graph.scope import scope, selection
+from whimbrel.graph.scope import only_part, scope, selection
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,10 +153,8 @@ class _Keys:
         """Trace an attribute that a definition takes over from what it is made from."""
         if not self.graph[stream].is_composite:
             return self.trace(stream, name)
-        parts = scope(self.graph, stream)
-        if len(parts) == 1 and not any(parts.values()):
-            return self.trace_part(stream, next(iter(parts)), name)
-        return self.trace_group(stream, name)
+        part = only_part(self.graph, stream)
+        return self.trace_group(stream, name) if part is None else self.trace_part(stream, part, name)
 
     def trace_group(self, stream: str, name: str) -> Key | None:
         """Trace a key by which the operator of a stream parts its inputs."""

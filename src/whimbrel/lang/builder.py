@@ -14,12 +14,12 @@ define Brake
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import TypedDict, Unpack
 
 from whimbrel.errors import QueryError, UnknownNameError
 from whimbrel.graph.expressions import RELATIONS
-from whimbrel.graph.functions import Function
 from whimbrel.graph.operators.encounter import Meeting
 from whimbrel.graph.operators.motion import Verb
 from whimbrel.graph.query import Query
@@ -35,12 +35,13 @@ from whimbrel.lang.values import (
     value,
 )
 from whimbrel.lang.wbl import tree as t
-from whimbrel.lang.wbl.compile import compile_text
+from whimbrel.lang.wbl.compile import CompileSettings, compile_text
 from whimbrel.lang.wbl.details import WORDS
 from whimbrel.lang.wbl.format import format_tree
 from whimbrel.lang.wbl.literals import LENGTHS
 from whimbrel.lang.wbl.parse import parse
 from whimbrel.lang.wbl.printer import print_motion, print_part, print_pattern
+from whimbrel.model.reading import check_settings
 from whimbrel.model.time import instant, time_point
 
 __all__ = [
@@ -557,22 +558,15 @@ class Program:
     def __str__(self) -> str:
         return format_tree(t.WblFile(self.statements)).rstrip("\n")
 
-    def compile(
-        self,
-        *,
-        params: Mapping[str, bool | int | float | str | timedelta] | None = None,
-        functions: Iterable[Function] = (),
-        horizon: timedelta | str | int | None = None,
-        emit: Sequence[str] | str | None = None,
-    ) -> Query:
-        """Compile what the program prints; errors show that text."""
+    def compile(self, **settings: Unpack[CompileSettings]) -> Query:
+        """Compile what the program prints, with the settings of `whimbrel.compile`; errors show that text."""
         text = f"{self}\n"
         # A name such as "A then B" would print as something else than it says here.
         if parse(text) != t.WblFile(self.statements):
             raise QueryError(
                 "a name in this query cannot be written in the language", hint=f"it prints as:\n{text}"
             )
-        return compile_text(text, params=params, functions=functions, horizon=horizon, emit=emit)
+        return compile_text(text, **settings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -584,16 +578,9 @@ class Statement:
     def __str__(self) -> str:
         return str(Program((self.node,)))
 
-    def compile(
-        self,
-        *,
-        params: Mapping[str, bool | int | float | str | timedelta] | None = None,
-        functions: Iterable[Function] = (),
-        horizon: timedelta | str | int | None = None,
-        emit: Sequence[str] | str | None = None,
-    ) -> Query:
+    def compile(self, **settings: Unpack[CompileSettings]) -> Query:
         """Compile this statement alone."""
-        return Program((self.node,)).compile(params=params, functions=functions, horizon=horizon, emit=emit)
+        return Program((self.node,)).compile(**settings)
 
 
 def program(*statements: Statement | ValueBuilder | RegionBuilder) -> Program:
@@ -641,17 +628,36 @@ def cell(size: str | float) -> t.GroupKey:
     )
 
 
+class ClauseSettings(TypedDict, total=False):
+    """The clauses of one way of detecting; each may be left out."""
+
+    where: ValueBuilder | None
+    assign: Mapping[str, ValueBuilder | Plain] | None
+    consuming: Sequence[PartBuilder | str]
+    group_by: Sequence[str | t.GroupKey]
+    context: str | None
+
+
+class DefinitionClauses(ClauseSettings, total=False):
+    """The clauses of a definition; each may be left out."""
+
+    post: Mapping[str, ValueBuilder | Plain] | None
+    """For aggregates: how partial results are put together."""
+    having: ValueBuilder | None
+    """For aggregates: which results count."""
+
+
 @dataclass(frozen=True, slots=True)
 class Clauses:
     """One way of detecting: a pattern and its clauses."""
 
     detect: PartBuilder | PatternBuilder | MotionBuilder
     where: ValueBuilder | None = None
-    assign: Mapping[str, ValueBuilder | Plain] = field(default_factory=dict)
+    assign: Mapping[str, ValueBuilder | Plain] | None = None
     consuming: Sequence[PartBuilder | str] = ()
     group_by: Sequence[str | t.GroupKey] = ()
     context: str | None = None
-    post: Mapping[str, ValueBuilder | Plain] = field(default_factory=dict)
+    post: Mapping[str, ValueBuilder | Plain] | None = None
     having: ValueBuilder | None = None
 
     def tree(self, label: str | None = None) -> t.CaseNode:
@@ -677,8 +683,8 @@ class Clauses:
 case = Clauses
 
 
-def _assignments(values: Mapping[str, ValueBuilder | Plain]) -> tuple[t.Assignment, ...]:
-    return tuple(t.Assignment(name, node_of(item)) for name, item in values.items())
+def _assignments(values: Mapping[str, ValueBuilder | Plain] | None) -> tuple[t.Assignment, ...]:
+    return tuple(t.Assignment(name, node_of(item)) for name, item in (values or {}).items())
 
 
 def define(
@@ -687,16 +693,10 @@ def define(
     detect: PartBuilder | PatternBuilder | MotionBuilder | None = None,
     cases: Sequence[Clauses] = (),
     attributes: Mapping[str, str | None] | None = None,
-    where: ValueBuilder | None = None,
-    assign: Mapping[str, ValueBuilder | Plain] | None = None,
-    consuming: Sequence[PartBuilder | str] = (),
-    group_by: Sequence[str | t.GroupKey] = (),
-    context: str | None = None,
     every: Duration | Events | None = None,
     over: Duration | Events | None = None,
     within: Duration | None = None,
-    post: Mapping[str, ValueBuilder | Plain] | None = None,
-    having: ValueBuilder | None = None,
+    **clauses: Unpack[DefinitionClauses],
 ) -> Statement:
     """Define a kind of event by what is detected.
 
@@ -709,14 +709,12 @@ def define(
     every, over, within
         A window: the definition aggregates, and `assign` uses `count`, `avg` and so on. Where it counts
         events, `within` says how old they may be.
-    post, having
-        For aggregates: how partial results are put together, and which results count.
+    where, assign, consuming, group_by, context, post, having
+        The clauses that go with `detect`; `post` and `having` are for aggregates: how partial results are put
+        together, and which results count.
     """
-    whole = (
-        Clauses(detect, where, assign or {}, consuming, group_by, context, post or {}, having)
-        if detect
-        else None
-    )
+    check_settings(clauses, DefinitionClauses, "define()")
+    whole = Clauses(detect, **clauses) if detect else None
     declared = None
     if attributes is not None:
         declared = tuple(t.Declared(key, kind.lower() if kind else None) for key, kind in attributes.items())
@@ -735,15 +733,16 @@ def subscription(
     detect: PartBuilder | PatternBuilder | MotionBuilder,
     sequence: int = 1,
     name: str | None = None,
-    where: ValueBuilder | None = None,
-    assign: Mapping[str, ValueBuilder | Plain] | None = None,
-    consuming: Sequence[PartBuilder | str] = (),
-    group_by: Sequence[str | t.GroupKey] = (),
-    context: str | None = None,
+    **clauses: Unpack[ClauseSettings],
 ) -> Statement:
-    """Ask for detections on behalf of a subscriber, to be sent to an actor."""
-    clauses = Clauses(detect, where, assign or {}, consuming, group_by, context)
-    return Statement(t.SubscriptionNode(name, sequence, subscriber, actor, (clauses.tree(),)))
+    """Ask for detections on behalf of a subscriber, to be sent to an actor.
+
+    The other settings are clauses: `where`, `assign`, `consuming`, `group_by`, `context`, as for `define`.
+    """
+    check_settings(clauses, ClauseSettings, "subscription()")
+    return Statement(
+        t.SubscriptionNode(name, sequence, subscriber, actor, (Clauses(detect, **clauses).tree(),))
+    )
 
 
 def _trees(whole: Clauses | None, cases: Sequence[Clauses]) -> tuple[t.CaseNode, ...]:

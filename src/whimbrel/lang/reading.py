@@ -3,26 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
-from datetime import timedelta
 from pathlib import Path
-from typing import TypedDict, Unpack
+from typing import Unpack
 
 from whimbrel.errors import DataError, QueryError, did_you_mean
-from whimbrel.graph.functions import Function
 from whimbrel.graph.query import Query
-from whimbrel.lang.wbl.values import ParamValue
+from whimbrel.lang.wbl.compile import CompileSettings
 
 LANGUAGES = {".wbl": "the Whimbrel language", ".cpsl": "CPSL", ".json": "a pattern of steps as JSON"}
-
-
-class CompileSettings(TypedDict, total=False):
-    """The settings of `compile`; each may be left out."""
-
-    params: Mapping[str, ParamValue] | None
-    functions: Iterable[Function]
-    horizon: timedelta | str | int | None
-    emit: Sequence[str] | str | None
 
 
 def read(path: str | os.PathLike[str], **settings: Unpack[CompileSettings]) -> Query:

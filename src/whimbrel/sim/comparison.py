@@ -204,6 +204,8 @@ def _notes(found: PlacementOutcome | PushPullOutcome) -> dict[str, Any]:
     }
     if isinstance(found, PushPullOutcome):
         notes["detections that were missed"] = _missed(found) or 0
+        if found.plan.plans.left_out:
+            notes["left out of the plan"] = dict(found.plan.plans.left_out)
         deliveries = [each.delivery for each in found.plan.wanted]
         of_the_kind = {
             "events that came to where they are wanted, of those that pass their conditions": {

@@ -21,11 +21,11 @@ from pyspark.sql import types as sql
 
 from whimbrel.backtesting.compare import difference_texts
 from whimbrel.backtesting.shadow import CANDIDATE, Shadow
-from whimbrel.engine.required_columns import RequiredColumns
 from whimbrel.engine.session import Session
 from whimbrel.errors import DataError
 from whimbrel.graph.operators.step_pattern import walks
 from whimbrel.graph.query import Query
+from whimbrel.graph.required_columns import RequiredColumns
 from whimbrel.graph.sharding import AnyPartition, ByKeys, ByMeetings, BySpace, Sharding, SinglePartition
 from whimbrel.model.schema import Coordinates
 from whimbrel.model.time import BEGINNING_OF_TIME

@@ -10,11 +10,11 @@ from typing import Any, Unpack
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 
-from whimbrel.engine.required_columns import RequiredColumns
 from whimbrel.graph.operators import ANY, Graph
 from whimbrel.graph.operators.step_pattern import walks
 from whimbrel.graph.policies import Key
 from whimbrel.graph.query import Query
+from whimbrel.graph.required_columns import RequiredColumns
 from whimbrel.graph.sharding import ByKeys, ByMeetings, BySpace, SinglePartition, sharding_words
 from whimbrel.model.schema import Coordinates
 from whimbrel.model.time import format_duration

@@ -10,10 +10,10 @@ from typing import Any
 import pyarrow as pa
 
 from whimbrel.engine.input_notes import types_named
-from whimbrel.engine.required_columns import RequiredColumns
 from whimbrel.errors import DataError
 from whimbrel.graph.operators import Source
 from whimbrel.graph.query import Query
+from whimbrel.graph.required_columns import RequiredColumns
 from whimbrel.io.files import read_events
 from whimbrel.model.batch import Normalised, Normaliser
 from whimbrel.model.columns import decoded

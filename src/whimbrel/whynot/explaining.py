@@ -19,7 +19,6 @@ from whimbrel.errors import QueryError, WhimbrelError, did_you_mean
 from whimbrel.graph.operators import ANY, Graph, Source, TimePoints
 from whimbrel.graph.passes.drop_unused import drop_unused
 from whimbrel.graph.passes.find_joins import find_joins
-from whimbrel.graph.policies import WHOLE
 from whimbrel.graph.query import Query
 from whimbrel.graph.reach import reach
 from whimbrel.io.rejected import RejectedWriter
@@ -111,7 +110,7 @@ def why(
         types = (
             Counter(collecting.types_of(query, frame, **how)) | types
         )  # to name those that there are instead
-    return _explained(watched, types, asked, at, span, limit, effort)
+    return _explained(_view(watched, asked, span, limit, effort, types), at)
 
 
 def why_of_session(
@@ -138,32 +137,31 @@ def why_of_session(
     watched.session.keep_time_points(session.time_points)
     watched.session.feed(None, session.watermark)
     notes = _forgotten(session)
-    return _explained(watched, types, asked, at, span, limit, effort, session=session, notes=notes)
+    return _explained(_view(watched, asked, span, limit, effort, types), at, session, notes)
+
+
+def _view(
+    watched: Watched, asked: dict[str, Any], span: Span, limit: int, effort: int, types: Counter[str]
+) -> EngineView:
+    if limit < 1 or effort < 1:
+        raise QueryError("limit and effort must be at least 1")
+    return EngineView(watched, asked, *span, limit, effort, types)
 
 
 def _explained(
-    watched: Watched,
-    types: Counter[str],
-    asked: dict[str, Any],
-    at: Moment | None,
-    span: Span,
-    limit: int,
-    effort: int,
-    *,
-    session: Session | None = None,
-    notes: tuple[str, ...] = (),
+    view: EngineView, at: Moment | None, session: Session | None = None, notes: tuple[str, ...] = ()
 ) -> Explanation:
-    if limit < 1 or effort < 1:
-        raise QueryError("limit and effort must be at least 1")
-    view = EngineView(watched, asked, *span, limit, effort, types)
-    owner = session or watched.session
+    """Explain what was watched; what was not processed is told by the live session, if there is one."""
+    watched, types = view.watched, view.types
     return Explanation(
         findings=explain_graph(view),
-        key=asked,
+        key=view.key,
         at=None if at is None else instant(at),
-        events=sum(types.values()) if session is not None else watched.session.counts.processed,
-        types=dict(types.most_common()),
-        unprocessed=unprocessed(owner, asked, _types_read(watched.watched), limit),
+        events=watched.session.counts.processed if session is None else sum(types.values()),
+        types=dict(Counter(types).most_common()),
+        unprocessed=unprocessed(
+            session or watched.session, view.key, _types_read(watched.watched), view.limit
+        ),
         notes=(*notes, *_unknown_key(view)),
         is_live=session is not None,
     )
@@ -248,7 +246,7 @@ def _unknown_key(view: EngineView) -> tuple[str, ...]:
 def _groups_read(view: EngineView) -> Iterator[dict[str, Any]]:
     """Collect the different groups of the events that any operator reads."""
     for operator in view.graph.operators:
-        partitioning = getattr(operator, "partitioning", WHOLE)
+        partitioning = operator.partitioning
         for input in operator.inputs if partitioning.keys else ():
             groups, stream = EventGroups(view.context, partitioning.keys), view.stream(input)
             groups.of(stream, stream.new)

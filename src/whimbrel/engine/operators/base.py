@@ -22,7 +22,7 @@ from whimbrel.engine.streams import ExecutionContext, OperatorStream
 from whimbrel.graph.custom import CustomOperator
 from whimbrel.graph.expressions import Expr, format_expr
 from whimbrel.graph.operators import Graph, Operator
-from whimbrel.graph.policies import WHOLE, Partitioning
+from whimbrel.graph.policies import Partitioning
 from whimbrel.model.time import END_OF_TIME
 
 Op = TypeVar("Op", bound=Operator)
@@ -128,8 +128,7 @@ class CorrelatingOperator(RunningOperator[Op]):
     @classmethod
     def parted_by(cls, op: Op) -> Partitioning:
         """Give the keys that part its events."""
-        found: Partitioning = getattr(op, "partitioning", WHOLE)
-        return found
+        return op.partitioning
 
     def step(self) -> None:
         """Process what is new in the inputs."""

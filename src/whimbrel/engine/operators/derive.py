@@ -12,13 +12,12 @@ from whimbrel.engine.evaluate import cast, evaluate
 from whimbrel.engine.identity import HashArray, hashes, named, row_hashes
 from whimbrel.engine.operators.base import OperatorSetup, RunningOperator
 from whimbrel.engine.operators.receive import ReceiveOperator
-from whimbrel.engine.required_columns import only_part
 from whimbrel.engine.row_store import RowStore
 from whimbrel.engine.streams import CASE, WINDOW, OperatorStream, RowsFrame
 from whimbrel.engine.values import Column
 from whimbrel.graph.expressions import Attribute, Expr
 from whimbrel.graph.operators import Derive, DeriveCase, Source
-from whimbrel.graph.scope import selection
+from whimbrel.graph.scope import only_part, selection
 from whimbrel.model.schema import TYPE_NAMES, Type
 
 
@@ -101,7 +100,7 @@ class DeriveOperator(RunningOperator[Derive]):
 
     def _taken_over(self, case: DeriveCase, frame: RowsFrame) -> dict[str, Column]:
         """Without assignments: the attributes of the only part, or the group keys."""
-        part = only_part(self.graph, case)
+        part = None if case.alias is not None else only_part(self.graph, case.input)
         if part is None and self.graph[case.input].is_composite and case.alias is None:
             return {key.name: frame.key(key) for key in case.partitioning.keys}
         attributes = frame.attributes(part)

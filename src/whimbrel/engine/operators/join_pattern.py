@@ -2,39 +2,36 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Iterator
 from typing import ClassVar
 
 import numpy as np
 
 from whimbrel.engine.evaluate import evaluate, true_rows
 from whimbrel.engine.identity import fold, fold_on, row_hashes
-from whimbrel.engine.interner import Texts
 from whimbrel.engine.kernels import match as k
 from whimbrel.engine.kernels import pattern as p
 from whimbrel.engine.key_codes import KeyCodes
 from whimbrel.engine.operators.base import CorrelatingOperator, OperatorSetup
-from whimbrel.engine.operators.join_state import MatchOutput, MatchScratch, MatchState, bits
+from whimbrel.engine.operators.join_state import MatchOutput, MatchScratch, MatchState
+from whimbrel.engine.operators.value_columns import ColumnKey, ValueColumns, ValueTable, own, remap_texts
 from whimbrel.engine.ordered_inputs import OrderedBatch, Places
 from whimbrel.engine.parts import PartsFrame
 from whimbrel.engine.programs import BeyondTheMachine, Operand, Programs, spell_out_relations
 from whimbrel.engine.row_store import Lineage
 from whimbrel.engine.shapes import ShapeLayout
-from whimbrel.engine.snapshot import Blocks, expr_from_json, expr_to_json
 from whimbrel.engine.streams import RowsFrame
-from whimbrel.engine.values import Column, Int64Array
-from whimbrel.errors import QueryError, QueryTypeError
+from whimbrel.engine.values import Column
+from whimbrel.errors import QueryError
 from whimbrel.graph.binding import IN_ORDER, Tie, binding_order, usual_order
 from whimbrel.graph.costs import passing
 from whimbrel.graph.expressions import (
     GROUP,
     Attribute,
     Expr,
-    PartRef,
     conjunction,
     format_expr,
     parts_of,
-    transform,
 )
 from whimbrel.graph.operators import Absent, Graph, JoinPattern, PatternPart
 from whimbrel.graph.policies import Context, Select
@@ -72,7 +69,7 @@ class JoinPatternOperator(CorrelatingOperator[JoinPattern]):
 
     is_composite: ClassVar = True
     is_worth_sharing: ClassVar = True
-    state: ClassVar = (*CorrelatingOperator.state, "_texts", "pool")
+    state: ClassVar = (*CorrelatingOperator.state, "values", "pool")
 
     def __init__(self, op: JoinPattern, setup: OperatorSetup) -> None:
         super().__init__(op, setup)
@@ -90,10 +87,7 @@ class JoinPatternOperator(CorrelatingOperator[JoinPattern]):
         self.chooses = any(map(_chooses, patterns))
         self.has_absences = any(pattern.absent for pattern in patterns)
         self._describe()
-        self._columns: dict[tuple[int, Expr, int], int] = {}
-        self._types: list[Type | None] = []
-        self._places: list[int] = []
-        self._texts = Texts()
+        self.values = ValueColumns(MOST_COLUMNS, repr(op.name))
         self._layout = ShapeLayout(self.context.coordinates)
         self.residual: tuple[Expr, ...] = ()
         self.pool = MatchState(len(op.parts), len(self.inputs), self.keys)
@@ -246,17 +240,16 @@ class JoinPatternOperator(CorrelatingOperator[JoinPattern]):
         self.absent_code = np.array(
             [self._absent_program(programs, absent.conditions) for absent in self.op.absent], np.int64
         ).reshape(-1, 2)
-        self._texts.in_order |= programs.orders_texts
+        self.values.texts.in_order |= programs.orders_texts
         self.code = np.array(programs.code, np.int64)
         self._programs = programs
         self._lay_out_constants()
-        self.pool.add_columns(self._free_place(False), self._free_place(True))
 
     def _lay_out_constants(self) -> None:
         """Give the kernel the constants of the programs, and the shapes that texts stand for."""
-        texts = self._texts.values() if self._programs.reads_shapes else []
+        texts = self.values.texts.values() if self._programs.reads_shapes else []
         self.int_constants, self.float_constants = self._programs.constants(self._layout, texts)
-        self._laid_out = len(self._texts)
+        self._laid_out = len(self.values.texts)
 
     def _absent_program(self, programs: Programs, conditions: tuple[Expr, ...]) -> tuple[int, int]:
         joined = conjunction(conditions)
@@ -285,96 +278,20 @@ class JoinPatternOperator(CorrelatingOperator[JoinPattern]):
 
     def _operand(self, slot: int, expr: Expr) -> Operand:
         """Give the pool column for an expression over one slot; -1 for the event's own start or end."""
-        own = self._own(slot, expr)
-        if isinstance(own, Attribute) and own.part is None and own.name in ("start", "end"):
+        value = self._own(slot, expr)
+        if isinstance(value, Attribute) and value.part is None and value.name in ("start", "end"):
             return Operand(Type.TIMESTAMP, -1)
         # Names of alternatives mean something in their own slot only.
-        key = (self.root_of[slot], own, slot if self.inputs[slot].branches else -1)
-        if key not in self._columns:
-            self._columns[key] = len(self._types)
-            self._types.append(None)
-            self._places.append(-1)
-        number = self._columns[key]
-        return Operand(self._types[number], self._places[number])
+        key = ColumnKey(value, self.root_of[slot], slot if self.inputs[slot].branches else -1)
+        return self.values.operand(key)
 
     def _own(self, slot: int, expr: Expr) -> Expr:
         """Rewrite an expression over a part as one over the event itself."""
         alias = self.alias[slot]
+        return expr if alias is None else own(expr, alias)
 
-        def rename(node: Expr) -> Expr:
-            if isinstance(node, Attribute) and node.part == alias:
-                return Attribute(None, node.name, at=node.at)
-            if isinstance(node, PartRef) and node.name == alias:
-                return PartRef(None, at=node.at)
-            return node
-
-        return transform(expr, rename)
-
-    def _learn(self, number: int, kind: Type | None) -> bool:
-        """Take note of a column's type; tell whether the programs have to be compiled anew."""
-        known = self._types[number]
-        if kind is None or kind is known or (known is Type.FLOAT and kind is Type.INT):
-            return False
-        if known is Type.INT and kind is Type.FLOAT:
-            self._widen(number)
-            return True
-        if known is not None:
-            name = next(format_expr(expr) for (_, expr, _), n in self._columns.items() if n == number)
-            raise QueryTypeError(f"{name!r} was a {known.value} before and is a {kind.value} now")
-        self._types[number] = kind
-        self._places[number] = self._new_place(kind is Type.FLOAT)
-        return True
-
-    def _free_place(self, is_float: bool) -> int:
-        taken = [
-            place
-            for place, kind in zip(self._places, self._types, strict=True)
-            if place >= 0 and (kind is Type.FLOAT) == is_float
-        ]
-        return max(taken, default=-1) + 1
-
-    def _new_place(self, is_float: bool) -> int:
-        """Take the next place for a column; each kind has as many as the null mask has bits for it."""
-        place = self._free_place(is_float)
-        if place >= MOST_COLUMNS:
-            raise QueryError(
-                f"the conditions of {self.op.name!r} read more than {MOST_COLUMNS} values an event"
-            )
-        return place
-
-    def _widen(self, number: int) -> None:
-        """Turn a column of whole numbers into floats, because the data did."""
-        old = self._places[number]
-        self._types[number] = Type.FLOAT
-        self._places[number] = -1
-        new = self._places[number] = self._new_place(True)
-        self.pool.add_columns(0, new + 1)
-        size = self.pool.entries
-        self.pool.floats[:size, new] = self.pool.ints[:size, old]
-        gone = (self.pool.nulls[:size] & bits(old, False)) != 0
-        self.pool.nulls[:size] = np.where(
-            gone, self.pool.nulls[:size] | bits(new, True), self.pool.nulls[:size] & ~bits(new, True)
-        )
-
-    # -- snapshots --------------------------------------------------------------------------------------
-
-    def save(self, blocks: Blocks, name: str) -> None:
-        """Write the state, and where the values lie in it."""
-        super().save(blocks, name)
-        columns = [[root, expr_to_json(expr), slot] for root, expr, slot in self._columns]
-        types = [kind.value if kind else None for kind in self._types]
-        blocks.put_json(f"{name}/columns", {"columns": columns, "types": types, "places": self._places})
-
-    def load(self, blocks: Blocks, name: str) -> None:
-        """Read what `save` wrote."""
-        super().load(blocks, name)
-        about = blocks.json(f"{name}/columns")
-        self._columns = {
-            (root, expr_from_json(expr), slot): number
-            for number, (root, expr, slot) in enumerate(about["columns"])
-        }
-        self._types = [Type(kind) if kind else None for kind in about["types"]]
-        self._places = about["places"]
+    def loaded(self) -> None:
+        """Compile the conditions for the types that columns have."""
         self._compile()
 
     # -- a step ----------------------------------------------------------------------------------------
@@ -399,12 +316,11 @@ class JoinPatternOperator(CorrelatingOperator[JoinPattern]):
 
     def _forget_texts(self) -> None:
         """Give the codes of texts back that no event in the pool has any more."""
-        if len(self._texts) < 4096 or len(self._texts) < 4 * self.pool.entries:
+        texts = self.values.texts
+        if len(texts) < 4096 or len(texts) < 4 * self.pool.entries:
             return
-        places = [p for p, kind in zip(self._places, self._types, strict=True) if kind is Type.STRING]
-        used = self.pool.ints[: self.pool.entries, places]
-        table = self._texts.keep(np.unique(used))
-        self.pool.ints[: self.pool.entries, places] = table[used]
+        places, used = self.values.places_of_texts(), self.pool.ints[: self.pool.entries]
+        remap_texts(used, places, texts.keep(np.unique(used[:, places])))
         self._layout = ShapeLayout(self.context.coordinates)
         self._lay_out_constants()
 
@@ -415,56 +331,35 @@ class JoinPatternOperator(CorrelatingOperator[JoinPattern]):
                 gone[at] |= frame.column(None, name).nulls
         return arrived.take(~gone) if gone.any() else arrived
 
-    def _values(self, arrived: OrderedBatch) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def _values(self, arrived: OrderedBatch) -> ValueTable:
         """Compute the columns that conditions read, for the arrived events."""
-        computed: list[tuple[Places, int, Column]] = []
-        changed = False
-        for at, frame in self.arrivals.frames(arrived.root, arrived.row):
-            root = next(n for n, r in enumerate(self.arrivals.roots) if r is frame.stream)
-            for (owner, expr, slot), number in self._columns.items():
-                if owner == root:
-                    stream = frame.stream if slot < 0 else self.inputs[slot]
-                    column = evaluate(expr, replace(frame, stream=stream))
-                    changed |= self._learn(number, column.type)
-                    computed.append((at, number, column))
-        if changed:
+        values, pool = self.values, self.pool
+        computed = list(self._computed(arrived))
+        before = values.places
+        if values.learn(computed):
+            pool.rearrange(before, values.places)
             self._compile()
-        coded = self._coded([(n, c) for _, n, c in computed if self._types[n] is Type.STRING])
-        size = len(arrived)
-        ints = np.zeros((size, self.pool.ints.shape[1]), np.int64)
-        floats = np.zeros((size, self.pool.floats.shape[1]), np.float64)
-        nulls = np.full(size, ~np.uint64(0))
-        for at, number, column in computed:
-            kind = self._types[number]
-            if kind is None or column.type is None:
-                continue
-            table = floats if kind is Type.FLOAT else ints
-            bit = bits(self._places[number], kind is Type.FLOAT)
-            table[at, self._places[number]] = coded.get(number, column.values)
-            cleared = nulls[at] & ~bit
-            nulls[at] = cleared if column.null is None else np.where(column.null, nulls[at], cleared)
-        return ints, floats, nulls
-
-    def _coded(self, columns: list[tuple[int, Column]]) -> dict[int, Int64Array]:
-        """Give the codes of texts, after all of them are known: a new text may move the others."""
-        present = [(number, column) for number, column in columns if column.type is Type.STRING]
-        moved = self._texts.learn([column for _, column in present])
+        moved = values.learn_texts(computed)
         if moved is not None:
-            places = [
-                p for p, kind in zip(self._places, self._types, strict=True) if kind is Type.STRING and p >= 0
-            ]
-            used = self.pool.ints[: self.pool.entries, places]
-            self.pool.ints[: self.pool.entries, places] = moved[np.minimum(used, len(moved) - 1)]
-        if self._programs.reads_shapes and (moved is not None or len(self._texts) != self._laid_out):
+            remap_texts(pool.ints[: pool.entries], values.places_of_texts(), moved)
+        if self._programs.reads_shapes and (moved is not None or len(values.texts) != self._laid_out):
             self._lay_out_constants()
-        return {number: self._texts.codes(column) for number, column in present}
+        return values.table(len(arrived), computed)
+
+    def _computed(self, arrived: OrderedBatch) -> Iterator[tuple[Places, int, Column]]:
+        for at, root, rows in self.arrivals.by_root(arrived.root, arrived.row):
+            for key, number in self.values.numbers.items():
+                if key.root == root:
+                    stream = self.arrivals.roots[root] if key.slot < 0 else self.inputs[key.slot]
+                    frame = RowsFrame(self.context, stream, rows, None, self.op.partitioning)
+                    yield at, number, evaluate(key.expr, frame)
 
     def _feed(
         self, arrived: OrderedBatch, watermark: int
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         pool = self.pool
         keys = self.keys.of_batch(self.arrivals, arrived)
-        ints, floats, nulls = self._values(arrived)
+        values = self._values(arrived)
         self._observe(arrived)
         pool.reserve(len(arrived))
         entry_of = np.full(len(arrived), -1, np.int64)
@@ -485,7 +380,7 @@ class JoinPatternOperator(CorrelatingOperator[JoinPattern]):
                 self.condition_code, self.condition_at, self.condition_list,
                 absents, self.absent_code, self.select, consume, self.triggers,
                 self.code, self.int_constants, self.float_constants,
-                start, end, keys, idents, mask, ints, floats, nulls,
+                start, end, keys, idents, mask, *values,
                 pool.hot, pool.key, pool.ident, pool.ints, pool.floats, pool.nulls, pool.consumed, pool.tail,
                 pool.deadline, pool.serial, pool.trigger, pool.fine, pool.bound, watermark, entry_of,
                 self.scratch.rows, self.scratch.fine, self.scratch.chosen,

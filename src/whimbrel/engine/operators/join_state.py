@@ -10,6 +10,7 @@ from whimbrel.engine.arrays import longer
 from whimbrel.engine.kernels.match import shift_pool
 from whimbrel.engine.kernels.pattern import COUNTS, END, ENTRIES, PREV, START, WAITING
 from whimbrel.engine.key_codes import KeyCodes
+from whimbrel.engine.operators.value_columns import Place, ValueTable, rearranged
 from whimbrel.engine.saved_state import SavedState
 from whimbrel.engine.values import Int64Array
 
@@ -77,17 +78,10 @@ class MatchState(SavedState):
         for name in _WAITS:
             setattr(self, name, longer(getattr(self, name), size))
 
-    def add_columns(self, int_columns: int, float_columns: int) -> None:
-        """Make room for columns; the new ones are null in all entries so far."""
-        for name, wanted in (("ints", int_columns), ("floats", float_columns)):
-            table = getattr(self, name)
-            first = table.shape[1]
-            if wanted > first:
-                grown = np.zeros((len(table), wanted), table.dtype)
-                grown[:, :first] = table
-                setattr(self, name, grown)
-                for column in range(first, wanted):
-                    self.nulls |= bits(column, name == "floats")
+    def rearrange(self, old: list[Place], new: list[Place]) -> None:
+        """Bring the values of all entries to new places; those that were not there before are null."""
+        values = ValueTable(self.ints, self.floats, self.nulls)
+        self.ints, self.floats, self.nulls = rearranged(values, old, new)
 
     def forget_before(self, time: int) -> None:
         """Drop entries that ended before `time`, once they are many."""
@@ -151,8 +145,3 @@ class MatchOutput:
         self.end = longer(self.end, size)
         self.offset = longer(self.offset, size + 1)
         self.member = longer(self.member, 2 * len(self.member) + more * self.bound.shape[1])
-
-
-def bits(column: int, is_float: bool) -> np.uint64:
-    """Give the null bit of a pool column."""
-    return np.uint64(1 << (column + (32 if is_float else 0)))

@@ -13,7 +13,7 @@ from whimbrel.engine.evaluate import evaluate
 from whimbrel.engine.identity import fold_on, row_hashes, row_ids
 from whimbrel.engine.kernels import runs as k
 from whimbrel.engine.kernels.match_listing import members
-from whimbrel.engine.operators.step_registers import own
+from whimbrel.engine.operators.value_columns import own
 from whimbrel.engine.ordered_inputs import OrderedInputs
 from whimbrel.engine.reduce import Segments, count_rows, reduce
 from whimbrel.engine.row_store import Lineage, different, offsets_of

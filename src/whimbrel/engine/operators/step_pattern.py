@@ -23,16 +23,16 @@ from whimbrel.engine.operators.step_automaton import (
     transitions,
 )
 from whimbrel.engine.operators.step_matches import ROOT, CountedMatches, ListedMatches, step_of, summed
-from whimbrel.engine.operators.step_registers import StepMemory, moved
-from whimbrel.engine.ordered_inputs import OrderedBatch, Places
+from whimbrel.engine.operators.step_registers import StepMemory
+from whimbrel.engine.operators.value_columns import NULLS, ValueTable, rearranged, remap_texts
+from whimbrel.engine.ordered_inputs import OrderedBatch
 from whimbrel.engine.row_store import RowStore, offsets_of
 from whimbrel.engine.snapshot import Blocks
 from whimbrel.engine.streams import ARRIVAL, OperatorStream
-from whimbrel.engine.values import Column, Int64Array
+from whimbrel.engine.values import Int64Array
 from whimbrel.errors import QueryError
 from whimbrel.graph.expressions import Call, Expr
 from whimbrel.graph.operators.step_pattern import StepPattern, TimedOut
-from whimbrel.model.schema import Type
 from whimbrel.model.time import BEGINNING_OF_TIME, END_OF_TIME
 from whimbrel.space.kernels.jit import Kernel
 
@@ -301,14 +301,17 @@ class StepPatternOperator(CorrelatingOperator[StepPattern]):
         if len(self.keys) > len(self.alive):
             size = max(2 * len(self.alive), len(self.keys), 16)
             self.head, self.alive = longer(self.head, size, -1), longer(self.alive, size)
-        ints, floats, nulls = self._values(arrived)
+        values = self._values(arrived)
         bits = self._bits(arrived)
         different, codes = np.unique(bits, return_inverse=True)
         rows = np.empty((len(keys), k.E_NULLS + 1), np.int64)
         rows[:, k.E_KEY], rows[:, k.E_BITS], rows[:, k.E_CODE] = keys, bits, codes
         rows[:, k.E_TIME], rows[:, k.E_START] = arrived.end, arrived.start
-        rows[:, k.E_IDENT], rows[:, k.E_NULLS] = (arrived.root << ROOT) | arrived.row, nulls.view(np.int64)
-        events = k.RunEvents(rows, ints, floats)
+        rows[:, k.E_IDENT], rows[:, k.E_NULLS] = (
+            (arrived.root << ROOT) | arrived.row,
+            values.nulls.view(np.int64),
+        )
+        events = k.RunEvents(rows, values.ints, values.floats)
         inert = self._table_of_inert(different)
         done = 0
         while (done := self._walk_on(events, done, inert)) < len(keys):
@@ -383,7 +386,7 @@ class StepPatternOperator(CorrelatingOperator[StepPattern]):
 
     def _forget_texts(self) -> None:
         """Give the codes of texts back that no run keeps any more."""
-        texts = self.memory.texts
+        texts = self.memory.values.texts
         if len(texts) < FORGET_FROM or len(texts) < 4 * self.count[k.LIVE]:
             return
         places = self.memory.places_of_texts()
@@ -429,60 +432,33 @@ class StepPatternOperator(CorrelatingOperator[StepPattern]):
             open_moves
         )
 
-    def _values(self, arrived: OrderedBatch) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def _values(self, arrived: OrderedBatch) -> ValueTable:
         """Compute what programs and registers read, for the arrived events."""
-        memory = self.memory
-        computed: list[tuple[Places, int, Column]] = []
-        if memory.is_needed:
-            changed = False
-            for at, frame in self.arrivals.frames(arrived.root, arrived.row):
-                for number, expr in enumerate(list(memory.columns)):
-                    column = evaluate(expr, frame)
-                    changed |= memory.learn(number, column.type)
-                    computed.append((at, number, column))
-            if changed:
-                self._recompile()
-        codes = self._coded([(n, c) for _, n, c in computed if c.type is Type.STRING])
-        widths = memory.column_widths()
-        ints = np.zeros((len(arrived), widths[0]), np.int64)
-        floats = np.zeros((len(arrived), widths[1]), np.float64)
-        nulls = np.full(len(arrived), ~np.uint64(0))
-        for at, number, column in computed:
-            is_float, column_place = memory.column_places[number]
-            if column.type is None or column_place < 0:
-                continue
-            values = codes.get(id(column), column.values)
-            (floats if is_float else ints)[at, column_place] = values
-            bit = np.uint64(1 << (column_place + 32 * is_float))
-            cleared = nulls[at] & ~bit
-            nulls[at] = cleared if column.null is None else np.where(column.null, nulls[at], cleared)
-        return ints, floats, nulls
+        values = self.memory.values
+        computed = [
+            (at, number, evaluate(key.expr, frame))
+            for at, frame in self.arrivals.frames(arrived.root, arrived.row)
+            for key, number in values.numbers.items()
+        ]
+        if values.learn(computed):
+            self._recompile()
+        moved = values.learn_texts(computed)
+        if moved is not None:
+            remap_texts(self.runs.ints, self.memory.places_of_texts(), moved)
+        if moved is not None or self.memory.is_behind:
+            self.memory.compile()
+        return values.table(len(arrived), computed)
 
     def _recompile(self) -> None:
-        memory = self.memory
-        old = list(memory.register_places)
+        """Compile the conditions for the types that are known now, and move what runs keep."""
+        memory, rows = self.memory, self.runs.rows
+        old = memory.register_places
         memory.compile()
-        rows = self.runs.rows
-        ints, floats, nulls = moved(
-            self.runs.ints, self.runs.floats, rows[:, k.R_NULLS], old, memory.register_places,
-            memory.widths(), memory.blank,
-        )  # fmt: skip
-        rows[:, k.R_NULLS] = nulls
+        kept = ValueTable(self.runs.ints, self.runs.floats, rows[:, k.R_NULLS].view(np.uint64))
+        ints, floats, nulls = rearranged(kept, old, memory.register_places, memory.blank & NULLS)
+        rows[:, k.R_NULLS] = nulls.view(np.int64)
         self.runs = k.Runs(rows, ints, floats)
         self.work = self._scratch(len(self.work.fresh))
-
-    def _coded(self, columns: list[tuple[int, Column]]) -> dict[int, Int64Array]:
-        """Give the codes of texts, after all of them are known: a new text may move the others."""
-        if not columns:
-            return {}
-        shifted = self.memory.texts.learn([column for _, column in columns])
-        if shifted is not None:
-            for place in self.memory.places_of_texts():
-                used = self.runs.ints[:, place]
-                self.runs.ints[:, place] = shifted[np.minimum(used, len(shifted) - 1)]
-        if shifted is not None or self.memory.is_behind:
-            self.memory.compile()
-        return {id(column): self.memory.texts.codes(column) for _, column in columns}
 
     # -- what was found ------------------------------------------------------------------------------------
 

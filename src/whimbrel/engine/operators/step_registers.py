@@ -13,9 +13,17 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
-from whimbrel.engine.interner import Texts
 from whimbrel.engine.kernels import runs as k
 from whimbrel.engine.operators.step_automaton import Lookahead
+from whimbrel.engine.operators.value_columns import (
+    ColumnKey,
+    Place,
+    ValueColumns,
+    own,
+    places_of,
+    places_of_texts,
+    widths,
+)
 from whimbrel.engine.programs import (
     BeyondTheMachine,
     Operand,
@@ -73,11 +81,8 @@ class StepMemory:
     totals: list[tuple[str, Expr | None]] = field(default_factory=list)
     """What is summed up over all matches where these are counted: steps and values (None: events)."""
     registers: list[Register] = field(default_factory=list)
-    columns: list[Expr] = field(default_factory=list)
+    values: ValueColumns = field(default_factory=lambda: ValueColumns(MOST_VALUES, "a pattern"))
     """Expressions over one event that programs or registers read."""
-    kinds: list[Type | None] = field(default_factory=list)
-    """What is known of the columns so far."""
-    texts: Texts = field(default_factory=Texts)
 
     def __post_init__(self) -> None:
         self._conditions = [
@@ -88,21 +93,18 @@ class StepMemory:
                 self._collect(condition)
         for _, values in self.totals:
             if values is not None:
-                self._column(values)
+                self._key(values)
         self.compile()
 
     # -- snapshots -----------------------------------------------------------------------------------------
 
     def save(self, blocks: Blocks, name: str) -> None:
-        """Write what is known of the values: their kinds, and the texts that have codes."""
-        kinds = [None if kind is None else kind.value for kind in self.kinds]
-        blocks.put_json(name, {"kinds": kinds, "texts": self.texts.values()})
+        """Write what is known of the values; where they lie follows from that."""
+        self.values.save(blocks, name)
 
     def load(self, blocks: Blocks, name: str) -> None:
         """Read what `save` wrote."""
-        about = blocks.json(name)
-        self.kinds = [None if kind is None else Type(kind) for kind in about["kinds"]]
-        self.texts.restore(about["texts"])
+        self.values.load(blocks, name)
         self.compile()
 
     # -- what there is -------------------------------------------------------------------------------------
@@ -127,7 +129,7 @@ class StepMemory:
                 if register not in self.registers:
                     self.registers.append(register)
                     if register.values is not None:
-                        self._column(register.values)
+                        self._key(register.values)
 
     def _registers_of(self, node: Expr) -> list[Register]:
         if isinstance(node, Call) and node.function in PLACE_RELATIONS:
@@ -158,39 +160,27 @@ class StepMemory:
                 return Register(step, "last", own(node, step))
         return None
 
-    def _column(self, expr: Expr) -> int:
-        if expr not in self.columns:
-            self.columns.append(expr)
-            self.kinds.append(None)
-        return self.columns.index(expr)
+    def _key(self, expr: Expr) -> ColumnKey:
+        key = ColumnKey(expr)
+        self.values.number(key)
+        return key
+
+    def _place(self, expr: Expr) -> Place:
+        """Give where the value of an expression over the event under test lies."""
+        return self.values.places[self.values.number(ColumnKey(expr))]
 
     @property
     def is_needed(self) -> bool:
         """Whether any condition reads more than the event itself."""
-        return bool(self.columns)
+        return bool(self.values.numbers)
 
     # -- where values lie ----------------------------------------------------------------------------------
-
-    def _places(self, kinds: list[Type | None]) -> list[tuple[bool, int]]:
-        """Give every value its place among whole numbers or floats; -1 where its kind is not known."""
-        used = [0, 0]
-        places = []
-        for kind in kinds:
-            if kind is None:
-                places.append((False, -1))
-                continue
-            is_float = kind is Type.FLOAT
-            places.append((is_float, used[is_float]))
-            used[is_float] += 1
-        if max(used) > MOST_VALUES:
-            raise QueryError(f"the conditions of a pattern read more than {MOST_VALUES} values")
-        return places
 
     def _register_kind(self, register: Register) -> Type | None:
         if register.function == "count":
             return Type.INT
         assert register.values is not None
-        kind = self.kinds[self._column(register.values)]
+        kind = self.values.type_of(self._key(register.values))
         if register.function != "sum":
             return kind
         if kind not in (None, Type.INT, Type.FLOAT, Type.DURATION):
@@ -200,25 +190,23 @@ class StepMemory:
     def compile(self) -> None:
         """Compile the conditions for the kinds of values known so far."""
         self.register_kinds = [self._register_kind(register) for register in self.registers]
-        self.register_places = self._places(self.register_kinds)
-        self._add_columns_of_programs()
-        self.column_places = self._places(self.kinds)
+        self.register_places = places_of(self.register_kinds, MOST_VALUES, "a pattern")
         for value in self._constant_texts():
-            self.texts.codes(Column(Type.STRING, pa.array([value])))
+            self.values.texts.codes(Column(Type.STRING, pa.array([value])))
         programs = self._programs()
         bounds = [
             (*self._program(programs, condition), test.window if isinstance(test, Lookahead) else -1)
             for test, condition in zip(self.tests, self._conditions, strict=True)
         ]
-        if programs.orders_texts and not self.texts.in_order:
-            self.texts.in_order = True
-            self.texts.learn([])
+        if programs.orders_texts and not self.values.texts.in_order:
+            self.values.texts.in_order = True
+            self.values.texts.learn([])
             return self.compile()
         table = [
             (
                 self.steps[register.step], register.kind, int(place[0]), place[1],
                 self._source(register),
-                0 if register.values is None else int(self.column_places[self._column(register.values)][0]),
+                0 if register.values is None else int(self._place(register.values)[0]),
             )
             for register, place in zip(self.registers, self.register_places, strict=True)
             if place[1] >= 0
@@ -238,25 +226,25 @@ class StepMemory:
         """Give the place of the event value that a register is made from; -1: none."""
         if register.values is None:
             return -1
-        place = self.column_places[self._column(register.values)][1]
+        place = self._place(register.values)[1]
         # Where no event had a value so far, none is counted: at that place all events are null.
         return MOST_VALUES if place < 0 and register.function == "count" else place
 
     def _constants(self, programs: Programs) -> tuple[Int64Array, FloatArray]:
         self._reads_shapes = programs.reads_shapes
-        self._laid_out = len(self.texts)
+        self._laid_out = len(self.values.texts)
         layout = ShapeLayout(self.coordinates)
-        return programs.constants(layout, self.texts.values() if programs.reads_shapes else [])
+        return programs.constants(layout, self.values.texts.values() if programs.reads_shapes else [])
 
     @property
     def is_behind(self) -> bool:
         """Whether there are shapes that the programs do not know yet."""
-        return self._reads_shapes and len(self.texts) != self._laid_out
+        return self._reads_shapes and len(self.values.texts) != self._laid_out
 
     def _total(self, step: str, values: Expr | None) -> tuple[int, int, int]:
         if values is None:
             return self.steps[step], 0, -1
-        is_float, place = self.column_places[self._column(values)]
+        is_float, place = self._place(values)
         # What has no value in any event so far counts nothing: at that place all events are null.
         return self.steps[step], int(is_float), place if place >= 0 else MOST_VALUES
 
@@ -267,13 +255,6 @@ class StepMemory:
             if register.function in ("count", "sum") and place >= 0:
                 bits &= ~(1 << (place + 32 * is_float))
         return bits
-
-    def _add_columns_of_programs(self) -> None:
-        """Find out which event values the programs ask for, by compiling them once."""
-        self.column_places = self._places(self.kinds)
-        programs = self._programs()
-        for condition in self._conditions:
-            self._program(programs, condition)
 
     def _programs(self) -> Programs:
         read = {}
@@ -298,19 +279,14 @@ class StepMemory:
         value = own(expr, EVENT)
         if isinstance(value, Attribute) and value.name in ("start", "end"):
             return Operand(Type.TIMESTAMP, -1)
-        number = self._column(value)
-        if number >= len(self.column_places):
-            return Operand(None, -1)
-        return Operand(self.kinds[number], self.column_places[number][1])
+        return self.values.operand(ColumnKey(value))
 
     def _text_code(self, text: str) -> int:
-        return int(self.texts.codes(Column(Type.STRING, pa.array([text])))[0])
+        return int(self.values.texts.codes(Column(Type.STRING, pa.array([text])))[0])
 
     def places_of_texts(self) -> Int64Array:
         """Give the places of the registers that hold codes of texts."""
-        pairs = zip(self.register_kinds, self.register_places, strict=True)
-        found = [place for kind, (_, place) in pairs if kind is Type.STRING and place >= 0]
-        return np.array(found, np.int64)
+        return places_of_texts(self.register_kinds, self.register_places)
 
     def codes_of_constants(self) -> Int64Array:
         """Give the codes of the texts that conditions name."""
@@ -339,48 +315,17 @@ class StepMemory:
 
     # -- values --------------------------------------------------------------------------------------------
 
-    def learn(self, number: int, kind: Type | None) -> bool:
-        """Take note of a column's kind; tell whether everything has to be compiled anew."""
-        known = self.kinds[number]
-        if kind is None or kind is known or (known is Type.FLOAT and kind is Type.INT):
-            return False
-        if known is not None and not (known is Type.INT and kind is Type.FLOAT):
-            raise QueryTypeError(
-                f"{format_expr(self.columns[number])!r} was a {known.value} before and is a {kind.value} now"
-            )
-        self.kinds[number] = kind
-        return True
-
     def kind_of(self, values: Expr | None) -> Type | None:
         """Give the kind of what is summed up, as far as it is known."""
-        return Type.INT if values is None else self.kinds[self._column(values)]
+        return Type.INT if values is None else self.values.type_of(self._key(values))
 
     def widths(self) -> tuple[int, int]:
         """Give how many whole numbers and floats a run keeps."""
-        return _widths(self.register_places)
+        return widths(self.register_places)
 
     def column_widths(self) -> tuple[int, int]:
         """Give how many whole numbers and floats of an event are read."""
-        return _widths(self.column_places)
-
-
-def _widths(places: list[tuple[bool, int]]) -> tuple[int, int]:
-    ints = max((place for is_float, place in places if not is_float), default=-1) + 1
-    floats = max((place for is_float, place in places if is_float), default=-1) + 1
-    return ints, floats
-
-
-def own(expr: Expr, part: str) -> Expr:
-    """Rewrite an expression over one part as one over the event itself."""
-
-    def change(node: Expr) -> Expr:
-        if isinstance(node, Attribute) and node.part == part:
-            return Attribute(None, node.name, at=node.at)
-        if isinstance(node, PartRef) and node.name == part:
-            return PartRef(None, at=node.at)
-        return node
-
-    return transform(expr, change)
+        return widths(self.values.places)
 
 
 def _of_step(expr: Expr, step: str) -> Expr:
@@ -394,23 +339,3 @@ def _of_step(expr: Expr, step: str) -> Expr:
         return node
 
     return transform(expr, change)
-
-
-def moved(
-    ints: np.ndarray, floats: np.ndarray, nulls: np.ndarray,
-    old: list[tuple[bool, int]], new: list[tuple[bool, int]], widths: tuple[int, int], blank: int,
-) -> tuple[Int64Array, np.ndarray, np.ndarray]:  # fmt: skip
-    """Bring the registers of all runs to new places; whole numbers may become floats."""
-    size = len(nulls)
-    made_ints = np.zeros((size, widths[0]), np.int64)
-    made_floats = np.zeros((size, widths[1]), np.float64)
-    made_nulls = np.full(size, blank, np.int64)
-    for (was_float, was), (is_float, place) in zip(old, new, strict=True):
-        if was < 0 or place < 0:
-            continue
-        values = (floats if was_float else ints)[:, was]
-        (made_floats if is_float else made_ints)[:, place] = values
-        old_bit, new_bit = np.int64(1 << (was + 32 * was_float)), np.int64(1 << (place + 32 * is_float))
-        gone = nulls & old_bit != 0
-        made_nulls = np.where(gone, made_nulls | new_bit, made_nulls & ~new_bit)
-    return made_ints, made_floats, made_nulls

@@ -8,11 +8,12 @@ from typing import ClassVar
 
 from whimbrel.errors import UnboundedError
 from whimbrel.graph.costs import StateEstimate, events_over
-from whimbrel.graph.expressions import GROUP, Attribute, Expr
+from whimbrel.graph.expressions import GROUP, Attribute, Call, Expr, PartRef, parts_of
 from whimbrel.graph.links import MEMBERS, stream
 from whimbrel.graph.operators.base import (
     ONE_INSTANT,
     ColumnReader,
+    ColumnRequests,
     Columns,
     KeyTracer,
     Operator,
@@ -62,6 +63,17 @@ class Aggregate(Operator):
     post: tuple[Assign, ...] = ()
     having: Expr | None = None
     partitioning: Partitioning = WHOLE
+
+    def request(self, columns: ColumnRequests) -> None:
+        for part in self.parts:
+            columns.want_keys(part.input, self.partitioning)
+            leaves = (leaf for assign in self.assign for leaf in columns.leaves(assign.value))
+            for call in (leaf for leaf in leaves if isinstance(leaf, Call)):
+                for argument in call.arguments:
+                    # An attribute without a part is of any of them.
+                    named = parts_of(argument) & {*columns.names(part.input, None), part.alias}
+                    if named and not isinstance(argument, PartRef):
+                        columns.want_expression(part.input, part.alias, argument, self.partitioning)
 
     def columns(self, below: ColumnReader) -> Columns:
         made: Types = {}

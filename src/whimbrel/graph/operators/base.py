@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Protocol, Self
 from whimbrel.errors import QueryError
 from whimbrel.graph.costs import Observed, StateEstimate, events_over
 from whimbrel.graph.expressions import Attribute, Expr
-from whimbrel.graph.links import Link, links, relinked
+from whimbrel.graph.links import Link, links, relinked, streams
 from whimbrel.graph.policies import (
     WHOLE,
     Assign,
@@ -33,6 +33,8 @@ from whimbrel.model.schema import Coordinates, Type, common_type
 
 ANY = "*"
 """Stands for every type of atomic events."""
+EVERYTHING = Attribute(None, "*")
+"""Stands for all attributes of an event."""
 EVENT_BY_EVENT = Shift("events", 1)
 ONE_INSTANT = RestrictionWindow(1, EVENT_BY_EVENT)
 """The least stretch of time: an event is looked at alone."""
@@ -103,6 +105,52 @@ class ColumnReader(Protocol):
 
     def assigned(self, assign: Assign, read: Callable[[Attribute], Type | None]) -> Type | None:
         """Give the type of an assigned value."""
+        ...
+
+
+class ColumnRequests(Protocol):
+    """How an operator asks the streams before it for the columns that it needs."""
+
+    def asked_of(self, stream: str) -> Collection[Expr]:
+        """Give what later operators ask of a stream."""
+        ...
+
+    def want(self, stream: str, column: Expr) -> None:
+        """Ask a stream for a column."""
+        ...
+
+    def want_keys(self, stream: str, partitioning: Partitioning) -> None:
+        """Ask a stream for the values that part it."""
+        ...
+
+    def want_expression(self, stream: str, alias: str | None, expr: Expr, partitioning: Partitioning) -> None:
+        """Ask `stream`, known as `alias`, for all that `expr` reads of it."""
+        ...
+
+    def want_read(
+        self, stream: str, alias: str | None, exprs: Iterable[Expr], partitioning: Partitioning
+    ) -> None:
+        """Ask `stream`, known as `alias`, for what some expressions read of its parts."""
+        ...
+
+    def leaves(self, expr: Expr) -> Iterable[Expr]:
+        """Yield the attributes, parts and aggregates that an expression is made of."""
+        ...
+
+    def names(self, stream: str, alias: str | None) -> set[str | None]:
+        """Name the parts that are read of a stream."""
+        ...
+
+    def is_composite(self, stream: str) -> bool:
+        """Tell whether a stream is read through part names."""
+        ...
+
+    def only_part(self, stream: str) -> str | None:
+        """Name the only part of a composite, if it has just one that does not repeat."""
+        ...
+
+    def has_group(self, stream: str, name: str) -> bool:
+        """Tell whether the rows of a composite stream know a value by the group they belong to."""
         ...
 
 
@@ -190,16 +238,22 @@ class Operator(ABC):
     @property
     def inputs(self) -> tuple[str, ...]:
         """Names of the operators whose streams this one reads, each once."""
-        return tuple(dict.fromkeys(link.stream for link in links(self)))
+        return tuple(streams(self))
 
     def reading(self, names: Mapping[str, str]) -> Self:
         """Read other streams: for each the one that `names` has for it."""
-        return relinked(self, names)
+        return relinked(self, names) if names else self
 
     def expressions(self) -> Iterator[Expr]:
         """Yield every condition and every assigned value."""
         for each in fields(self):
             yield from _expressions(getattr(self, each.name))
+
+    def request(self, columns: ColumnRequests) -> None:
+        """Ask the inputs for what it reads of them itself, and for what is asked of what it makes."""
+        for name in self.inputs:
+            columns.want(name, EVERYTHING)
+            columns.want_keys(name, self.partitioning)
 
     @property
     def passes_on(self) -> str | None:
@@ -231,6 +285,11 @@ class Operator(ABC):
     def own_parts(self) -> Mapping[str, Mapping[str, Type]]:
         """Parts that no event stands for: what the operator found out, and the types."""
         return {}
+
+    @property
+    def knows_groups(self) -> bool:
+        """Whether its rows know the keys of the group they belong to."""
+        return self.is_composite
 
     def columns(self, below: ColumnReader) -> Columns:
         """Say which attributes its rows have of their own; composites are read through their parts."""

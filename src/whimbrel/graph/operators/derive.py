@@ -9,7 +9,9 @@ from typing import ClassVar
 from whimbrel.graph.expressions import GROUP, Attribute
 from whimbrel.graph.links import MEMBERS, stream
 from whimbrel.graph.operators.base import (
+    EVERYTHING,
     ColumnReader,
+    ColumnRequests,
     Columns,
     KeyTracer,
     Operator,
@@ -41,6 +43,20 @@ class DeriveCase:
         if part is not None:
             return below.of_part(self.input, part)
         return Columns({key.name: below.key(self.input, key) for key in self.partitioning.keys})
+
+    def request(self, columns: ColumnRequests) -> None:
+        """Ask for what is assigned, or for all that it takes over."""
+        for assign in self.assign:
+            columns.want_expression(self.input, self.alias, assign.value, self.partitioning)
+        if self.assign:
+            return
+        part = None if self.alias is not None else columns.only_part(self.input)
+        if part is not None:
+            columns.want(self.input, Attribute(part, "*"))
+        elif columns.is_composite(self.input) and self.alias is None:
+            columns.want_keys(self.input, self.partitioning)
+        else:
+            columns.want(self.input, EVERYTHING)
 
     def _reader(self, below: ColumnReader) -> Callable[[Attribute], Type | None]:
         return lambda attribute: below.read(self.input, self.alias, self.partitioning, attribute)
@@ -85,6 +101,10 @@ class Derive(Operator):
     @property
     def made_type(self) -> str | None:
         return self.event_type
+
+    def request(self, columns: ColumnRequests) -> None:
+        for case in self.cases:
+            case.request(columns)
 
     def columns(self, below: ColumnReader) -> Columns:
         found = Columns()

@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import ClassVar
 
+from whimbrel.graph.expressions import SHAPE
 from whimbrel.graph.links import stream
-from whimbrel.graph.operators.base import Operator, event_by_event
-from whimbrel.graph.operators.motion import AT_ONCE, MOTION, Settling, against_jitter
-from whimbrel.graph.policies import Key, SelectionPolicy
+from whimbrel.graph.operators.base import ColumnRequests, Operator, event_by_event
+from whimbrel.graph.operators.motion import AT_ONCE, MOTION, Settling, against_jitter, request_samples
+from whimbrel.graph.policies import Key, Partitioning, SelectionPolicy
 from whimbrel.model.schema import Type
 from whimbrel.model.time import format_duration
 
@@ -81,6 +82,12 @@ class Encounter(Operator):
     """The attribute of both that says by how many metres a location may be wrong."""
     between: bool = False
     """Whether the straight ways between samples count, too."""
+
+    def request(self, columns: ColumnRequests) -> None:
+        for samples, alias in ((self.input, self.alias), (self.other, self.other_alias)):
+            request_samples(columns, self, samples, alias, Partitioning(self.keys))
+        if self.verb.reads_shapes:
+            columns.want(self.other, SHAPE)
 
     @property
     def own_parts(self) -> Mapping[str, Mapping[str, Type]]:

@@ -12,12 +12,13 @@ from whimbrel.graph.links import stream
 from whimbrel.graph.operators.base import (
     ChangeConditions,
     ColumnReader,
+    ColumnRequests,
     Columns,
     KeyTracer,
     Operator,
     SpatialReach,
 )
-from whimbrel.graph.policies import Key
+from whimbrel.graph.policies import WHOLE, Key
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +32,9 @@ class Filter(Operator):
 
     input: str = field(metadata=stream())
     condition: Expr
+
+    def request(self, columns: ColumnRequests) -> None:
+        columns.want_expression(self.input, None, self.condition, WHOLE)
 
     @property
     def passes_on(self) -> str | None:

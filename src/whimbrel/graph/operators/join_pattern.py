@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 
 from whimbrel.errors import UnboundedError
 from whimbrel.graph.costs import SAME_KEY, Observed, passing
-from whimbrel.graph.expressions import Expr, format_expr
+from whimbrel.graph.expressions import Attribute, Expr, format_expr
 from whimbrel.graph.links import MEMBERS, Link, stream
-from whimbrel.graph.operators.base import ChangeConditions, Operator, SpatialReach
+from whimbrel.graph.operators.base import ChangeConditions, ColumnRequests, Operator, SpatialReach
 from whimbrel.graph.operators.join_distances import pattern_reach
 from whimbrel.graph.operators.join_policy import orders_left, policy_of_pattern, window_names
 from whimbrel.graph.policies import (
@@ -93,6 +93,15 @@ class JoinPattern(Operator):
     continues: bool = False
     """Whether the first part is the beginning of this very pattern, found by another match: ids are then made
     of the parts of the beginning one by one, as if it had not been cut off."""
+
+    def request(self, columns: ColumnRequests) -> None:
+        absent = (condition for each in self.absent for condition in each.conditions)
+        read = [*self.conditions, *absent, *columns.asked_of(self.name)]
+        for link in self.links:
+            columns.want_keys(link.stream, self.partitioning)
+            for name in self.joins:
+                columns.want(link.stream, Attribute(None, name))
+            columns.want_read(link.stream, link.alias, read, self.partitioning)
 
     @property
     def constituents(self) -> tuple[Link, ...]:

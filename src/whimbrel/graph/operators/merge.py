@@ -6,9 +6,10 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
 
+from whimbrel.graph.expressions import GROUP, Attribute
 from whimbrel.graph.links import MEMBERS, stream
-from whimbrel.graph.operators.base import Operator, SpatialReach, widest
-from whimbrel.graph.policies import Key
+from whimbrel.graph.operators.base import ColumnRequests, Operator, SpatialReach, widest
+from whimbrel.graph.policies import WHOLE, Key
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +31,21 @@ class Merge(Operator):
     may_be_merged: ClassVar[bool] = True
 
     branches: tuple[Branch, ...] = field(metadata=MEMBERS)
+
+    def request(self, columns: ColumnRequests) -> None:
+        for need in columns.asked_of(self.name):
+            for branch in self.branches:
+                if not isinstance(need, Attribute):
+                    columns.want(branch.input, need)
+                elif need.part is None:
+                    grouped = columns.has_group(branch.input, need.name)
+                    columns.want(branch.input, Attribute(GROUP, need.name) if grouped else need)
+                elif need.part in columns.names(branch.input, branch.alias):
+                    columns.want_expression(branch.input, branch.alias, need, WHOLE)
+
+    @property
+    def knows_groups(self) -> bool:
+        return False
 
     @property
     def together(self) -> tuple[Key, ...] | None:

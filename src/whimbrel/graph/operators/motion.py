@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
+from whimbrel.graph.expressions import Attribute
 from whimbrel.graph.links import stream
-from whimbrel.graph.operators.base import Operator
+from whimbrel.graph.operators.base import ColumnRequests, Operator
 from whimbrel.graph.policies import WHOLE, Partitioning
 from whimbrel.model.schema import Type
 from whimbrel.model.time import format_duration
+
+if TYPE_CHECKING:
+    from whimbrel.graph.operators.encounter import Encounter
 
 MOTION = "motion"
 """The part name under which what is known of a motion is read, as in `motion.region`."""
@@ -110,6 +114,9 @@ class Motion(Operator):
     """Whether the straight line between two samples counts, too."""
     partitioning: Partitioning = WHOLE
 
+    def request(self, columns: ColumnRequests) -> None:
+        request_samples(columns, self, self.input, self.alias, self.partitioning)
+
     @property
     def own_parts(self) -> Mapping[str, Mapping[str, Type]]:
         return {MOTION: self.verb.attributes}
@@ -134,6 +141,22 @@ class Motion(Operator):
 
     def words(self) -> list[str]:
         return [motion_words(self)]
+
+
+def request_samples(
+    columns: ColumnRequests,
+    op: Motion | Encounter,
+    samples: str,
+    alias: str,
+    partitioning: Partitioning,
+) -> None:
+    """Ask a stream of samples for the places of a mover, and for what is read of it."""
+    columns.want_keys(samples, partitioning)
+    for name in ("@x", "@y", *([op.accuracy] if op.accuracy else [])):
+        columns.want(samples, Attribute(None, name))
+    for need in columns.asked_of(op.name):
+        if isinstance(need, Attribute) and need.part == alias:
+            columns.want(samples, Attribute(None, need.name))
 
 
 def motion_words(op: Motion) -> str:

@@ -6,8 +6,9 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
+from whimbrel.graph.expressions import Call, PartRef
 from whimbrel.graph.links import stream
-from whimbrel.graph.operators.base import EVENT_BY_EVENT, ONE_INSTANT, Operator, distinct
+from whimbrel.graph.operators.base import EVENT_BY_EVENT, ONE_INSTANT, ColumnRequests, Operator, distinct
 from whimbrel.graph.policies import (
     INFINITE,
     WHOLE,
@@ -42,6 +43,14 @@ class Repeat(Operator):
     within: int
     until: str | None = field(default=None, metadata=stream("until", alias=""))
     partitioning: Partitioning = WHOLE
+
+    def request(self, columns: ColumnRequests) -> None:
+        for name in self.inputs:
+            columns.want_keys(name, self.partitioning)
+        calls = [need for need in columns.asked_of(self.name) if isinstance(need, Call)]
+        for argument in (each for call in calls for each in call.arguments):
+            if not isinstance(argument, PartRef):
+                columns.want_expression(self.input, self.alias, argument, self.partitioning)
 
     @property
     def retention(self) -> int:

@@ -8,6 +8,7 @@ from typing import ClassVar
 
 from whimbrel.graph.operators.base import (
     ColumnReader,
+    ColumnRequests,
     Columns,
     KeyTracer,
     Operator,
@@ -49,6 +50,9 @@ class Source(Operator):
         if self.schema is None:
             return Columns(dict(below.events), (self.event_type,))
         return Columns(dict(self.schema.attributes))
+
+    def request(self, columns: ColumnRequests) -> None:
+        """Ask for nothing: there is no input."""
 
     @property
     def together(self) -> tuple[Key, ...] | None:

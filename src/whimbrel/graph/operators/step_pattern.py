@@ -14,9 +14,18 @@ from typing import ClassVar
 from typing import Literal as OneOf
 
 from whimbrel.errors import Span
-from whimbrel.graph.expressions import Expr, format_expr
+from whimbrel.graph.expressions import (
+    PLACE,
+    PLACE_RELATIONS,
+    Attribute,
+    Call,
+    Expr,
+    PartRef,
+    format_expr,
+    walk,
+)
 from whimbrel.graph.links import MEMBERS, Link, stream
-from whimbrel.graph.operators.base import Operator, event_by_event
+from whimbrel.graph.operators.base import ColumnRequests, Operator, event_by_event
 from whimbrel.graph.policies import WHOLE, Key, Partitioning, SelectionPolicy
 from whimbrel.model.time import END_OF_TIME, format_duration
 
@@ -186,6 +195,18 @@ class StepPattern(Operator):
         """Whether it ends with an absence, which is certain only when time has passed."""
         return self.steps[-1].contiguity is Contiguity.NOT_FOLLOWED_BY
 
+    def request(self, columns: ColumnRequests) -> None:
+        names = {step.name: step.test.input for step in self.taken()}
+        for stream_name in self.inputs:
+            columns.want_keys(stream_name, self.partitioning)
+        conditions = [test.condition for test in self.tests() if test.condition is not None]
+        for read in _attributes_read([*conditions, *columns.asked_of(self.name)]):
+            if read.part in names:
+                columns.want(names[str(read.part)], Attribute(None, read.name))
+            elif read.part is None:
+                for test in self.tests():
+                    columns.want(test.input, Attribute(None, read.name))
+
     @property
     def members(self) -> tuple[Link, ...]:
         return tuple(Link(step.test.input, "part", step.name) for step in self.taken())
@@ -224,9 +245,23 @@ class TimedOut(Operator):
 
     input: str = field(metadata=stream(alias=""))
 
+    def request(self, columns: ColumnRequests) -> None:
+        for need in columns.asked_of(self.name):
+            columns.want(self.input, need)
+
     @property
     def together(self) -> tuple[Key, ...] | None:
         return None
+
+
+def _attributes_read(exprs: Iterable[Expr]) -> Iterator[Attribute]:
+    """Yield the attributes that expressions read, those that make up a place among them."""
+    for node in (node for expr in exprs for node in walk(expr)):
+        if isinstance(node, Attribute):
+            yield node
+        elif isinstance(node, Call) and node.function in PLACE_RELATIONS:
+            parts = (part for part in node.arguments if isinstance(part, PartRef))
+            yield from (Attribute(part.name, each) for part in parts for each in PLACE)
 
 
 def walks(operators: Iterable[Operator]) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
+from typing import TypedDict
 
 from whimbrel.errors import DataError, QueryError
 from whimbrel.graph.functions import Function
@@ -15,6 +16,15 @@ from whimbrel.lang.wbl.parse import TOO_DEEP, parse
 from whimbrel.lang.wbl.tree import WblFile
 from whimbrel.lang.wbl.values import ParamValue
 from whimbrel.model.time import duration
+
+
+class CompileSettings(TypedDict, total=False):
+    """The settings of `compile`; each may be left out."""
+
+    params: Mapping[str, ParamValue] | None
+    functions: Iterable[Function]
+    horizon: timedelta | str | int | None
+    emit: Sequence[str] | str | None
 
 
 def compile_text(
