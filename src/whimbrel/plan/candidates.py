@@ -58,7 +58,7 @@ def candidate_brokers(
     if any(first.hops[place] < 0 for place in places):
         return None
     chosen = {place for start in _starts(routes, places) for place in _on_ways(start, places)}
-    above = {number for place in chosen for number in _above(network, place) if first.hops[number] >= 0}
+    above = {number for place in chosen for number in network.ancestors(place) if first.hops[number] >= 0}
     chosen |= set(_on_ways(first, sorted(above)))
     chosen |= _nearest(routes, chosen, more, _can_host(workload, network))
     return tuple(network.brokers[number].name for number in sorted(chosen))
@@ -80,16 +80,6 @@ def _on_ways(ways: ShortestPaths, places: Iterable[int]) -> set[int]:
         while at >= 0 and at not in found:
             found.add(at)
             at = int(ways.before[at])
-    return found
-
-
-def _above(network: Network, number: int) -> list[int]:
-    """Return the brokers above one in the hierarchy that the network names."""
-    found: list[int] = []
-    parent = network.brokers[number].parent
-    while parent is not None and network.number[parent] not in found:
-        found.append(network.number[parent])
-        parent = network.brokers[found[-1]].parent
     return found
 
 

@@ -212,7 +212,8 @@ def _moving(line: Timeline, routes: Routes) -> Totals:
 
 def _delay(line: Timeline, routes: Routes, delivery: Delivery) -> float:
     """Return the longest delay from a feed to a delivery, at any time."""
-    streams = _above(line.workload, delivery.stream)
+    needed = line.workload.made_from(delivery.stream)
+    streams = [name for name in (*line.workload.feed, *line.workload.task) if name in needed]
     end = line.place(delivery.at)
     spans = line.spans([end, *(line.origin(name) for name in streams)])
     return max(_delay_at(line, routes, streams, delivery.stream, at_time(end, t), t) for t, _ in spans)
@@ -240,15 +241,6 @@ def _delay_at(
             )
         )
     return ready[last] + routes.time_s(at[last], end, size[last])
-
-
-def _above(workload: Workload, stream: str) -> list[str]:
-    """Return the streams that a stream is made from, and itself, each after its inputs."""
-    needed = {stream}
-    for task in reversed(workload.tasks):
-        if task.name in needed:
-            needed.update(task.inputs)
-    return [name for name in (*workload.feed, *workload.task) if name in needed]
 
 
 # -- what is too much ---------------------------------------------------------------------------------------

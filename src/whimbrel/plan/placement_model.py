@@ -254,17 +254,9 @@ class PlacementModel:
             _over(float(quickest.from_broker(end).delay_s[number[origin]]), each.latency_s)
             for each in self.workload.deliveries
             for end in self.places(each.at)
-            for feed in self._feeds_of(each.stream)
-            for origin in self.places(feed.at)
+            for name in self.workload.made_from(each.stream) & self.workload.feed.keys()
+            for origin in self.places(self.workload.feed[name].at)
         )
-
-    def _feeds_of(self, stream: str) -> list[Feed]:
-        """Return the feeds that a stream is made from."""
-        needed = {stream}
-        for task in reversed(self.workload.tasks):
-            if task.name in needed:
-                needed.update(task.inputs)
-        return [feed for feed in self.workload.feeds if feed.name in needed]
 
     def broker_excess(self, hosts: FixedHosts) -> float:
         """Return by how much hosts ask too much of brokers: what is over each limit, as a share of it."""

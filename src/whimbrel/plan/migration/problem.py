@@ -70,9 +70,6 @@ class MigrationProblem:
         The broker that each task is on; a task that is not named may begin anywhere.
     brokers
         The numbers of the brokers that may host tasks: all, or those that `brokers_within` gives.
-    shares
-        What each stream may take of the latency restriction, by its ends: `split_latency`, if nothing is
-        said.
     routes
         Ways by delay, where they have been searched before.
     """
@@ -85,12 +82,11 @@ class MigrationProblem:
         attachments: Attachments | None = None,
         start: Mapping[str, str] | None = None,
         brokers: Ints | None = None,
-        shares: Mapping[tuple[str, str], float] | None = None,
         routes: Routes | None = None,
     ) -> None:
         self.network, self.workload, self.horizon = network, workload, horizon
         self.routes = routes or Routes(network, by_delay)
-        shares = split_latency(workload) if shares is None else shares
+        shares = split_latency(workload)
         self.streams = [replace(s, share_s=shares.get(s.key, np.inf)) for s in streams_of(workload)]
         self.attachments = _all_places(network, self.streams, horizon, attachments or {})
         hosting = np.arange(len(network.brokers)) if brokers is None else np.asarray(brokers, np.int64)
@@ -312,7 +308,6 @@ class MigrationProblem:
         task: str,
         hosts: Hosts,
         room: Bools | None = None,
-        first_discount: float = 1.0,
         missing: Iterable[str] = (),
     ) -> TimeGraph:
         """Make the time graph of one task, next to where the others are.
@@ -325,8 +320,6 @@ class MigrationProblem:
             Where its neighbours are.
         room
             Where and when there are resources for it; from the other tasks in `hosts`, if nothing is said.
-        first_discount
-            What is to be paid of the first migration away from where it starts (`initial_discount`).
         missing
             Tasks that have no plan yet.
         """
@@ -346,7 +339,6 @@ class MigrationProblem:
             spans=self.spans(task)[np.ix_(chosen, chosen)],
             penalty=self.penalty,
             start=int(np.searchsorted(chosen, self.start[task])) if task in self.start else None,
-            first_discount=first_discount,
         )
 
     def value(self, hosts: Hosts) -> MigrationScore:
