@@ -14,9 +14,10 @@ import pyarrow as pa
 
 from whimbrel.engine.condition_index import TypeIndex
 from whimbrel.engine.identity import NUMBER
-from whimbrel.engine.ingest import Released, of_types
+from whimbrel.engine.ingest import of_types
 from whimbrel.engine.shapes import SHAPE, shape_texts
 from whimbrel.engine.streams import ARRIVAL, ExecutionContext, OperatorStream, Subscriber
+from whimbrel.engine.total_order import Released
 from whimbrel.engine.values import Column, Int64Array, decoded, from_arrow, nothing
 from whimbrel.graph.expressions import Attribute, Expr
 from whimbrel.graph.operators import ANY
