@@ -20,8 +20,9 @@ from whimbrel.graph.policies import Key
 from whimbrel.graph.query import Query
 from whimbrel.graph.sharding import AnyPartition, ByKeys, ByMeetings, BySpace, SinglePartition
 from whimbrel.model.batch import normalise
-from whimbrel.model.reading import Reading, ReadSettings, check_settings
+from whimbrel.model.reading import Reading, ReadSettings
 from whimbrel.model.schema import Coordinates, Type
+from whimbrel.model.settings import check_settings
 from whimbrel.space.geometry import METRES_PER_DEGREE
 from whimbrel.space.partitioning import place_copies
 from whimbrel.spark.contents import columns_of_equals

@@ -25,8 +25,9 @@ from whimbrel.graph.required_columns import RequiredColumns
 from whimbrel.io.atomic import writing
 from whimbrel.io.rejected import RejectedWriter
 from whimbrel.model.frames import EventPaths, EventTable
-from whimbrel.model.reading import Reading, ReadSettings, check_settings
+from whimbrel.model.reading import Reading, ReadSettings
 from whimbrel.model.schema import Coordinates
+from whimbrel.model.settings import check_settings
 from whimbrel.model.time import BEGINNING_OF_TIME, END_OF_TIME, duration, instant
 from whimbrel.space.geometry import invalid_reason
 from whimbrel.store import compact as compaction
