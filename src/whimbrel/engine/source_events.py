@@ -48,7 +48,9 @@ class SourceEvents:
     def select(self, atom: Selector, user: str) -> OperatorStream:
         """Give a query the stream of the events that pass a test; equal tests share one."""
         event_type, condition = atom
-        index = self._types.setdefault(event_type, TypeIndex())
+        if event_type not in self._types:
+            self._types[event_type] = TypeIndex()
+        index = self._types[event_type]
         if condition not in index.streams:
             known = None if event_type == ANY else event_type
             selection = OperatorStream(
