@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pyarrow as pa
 from pyspark.sql import types as sql
 
-from whimbrel.engine.content_hashes import ATTRIBUTES
+from whimbrel.engine.identity import ATTRIBUTES
 from whimbrel.graph.operators.base import Types
 from whimbrel.model.schema import RESERVED_COLUMNS, Type
 
