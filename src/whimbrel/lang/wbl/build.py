@@ -247,6 +247,9 @@ class WblTreeBuilder(Transformer[Token, Any]):
         named = t.Name(str(items[1]), at=token_span(items[1]))
         return t.Detail(words(items[0]), named, at=meta_span(meta))
 
+    def valued_detail(self, meta: Meta, items: list[Any]) -> t.Detail:
+        return t.Detail(words(items[0]), items[1], at=meta_span(meta))
+
     def bare_detail(self, meta: Meta, items: list[Any]) -> t.Detail:
         return t.Detail(words(items[0]), at=meta_span(meta))
 

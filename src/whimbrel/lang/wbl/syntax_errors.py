@@ -4,94 +4,39 @@ from __future__ import annotations
 
 import re
 from difflib import get_close_matches
+from pathlib import Path
 from typing import cast
 
 from lark import Token
 from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken
 
 from whimbrel.errors import QuerySyntaxError, Span
-from whimbrel.graph.expressions import RELATIONS
 from whimbrel.lang.wbl.literals import LENGTHS, token_span
 from whimbrel.model.schema import TYPE_NAMES
 from whimbrel.model.time import UNITS
 
-KEYWORDS: dict[str, tuple[str, ...]] = {
-    "_COORDINATES": ("coordinates",),
-    "_PARAM": ("param",),
-    "_EVENT": ("event",),
-    "_REGION": ("region",),
-    "_DEFINE": ("define",),
-    "_SUBSCRIPTION": ("Subscription",),
-    "_SEQ": ("seq",),
-    "_FROM_COLUMNS": ("from columns",),
-    "_FROM": ("from",),
-    "_TO": ("to",),
-    "AGGR": ("aggr",),
-    "_EVERY": ("every",),
-    "_OVER": ("over",),
-    "_RANGE": ("range",),
-    "CASE": ("case",),
+_IRREGULAR: dict[str, tuple[str, ...]] = {
     "PRE": ("<pre>",),
     "POST": ("<post>",),
-    "DETECT": ("detect",),
-    "WHERE": ("where",),
-    "ASSIGN": ("assign",),
-    "CONSUMING": ("consuming",),
+    "_SUBSCRIPTION": ("Subscription",),
     "GROUP": ("group by",),
-    "_BY": ("by",),
-    "CONTEXT": ("context",),
-    "HAVING": ("having",),
-    "AMONG": ("among",),
     "SKIP_PAST": ("skip past last event",),
     "SKIP_NEXT": ("skip to next",),
     "SKIP_TO": ("skip to first", "skip to last"),
-    "OR_FAIL": ("or fail",),
-    "COUNTING": ("counting matches",),
-    "LIMIT": ("limit",),
-    "_RUNS": ("runs",),
-    "_DROPPING": ("dropping",),
-    "TIMING_OUT": ("timing out as",),
-    "THEN": ("then",),
     "FOLLOWS": ("next", "followed by", "followed by any", "not next", "not followed by"),
-    "MARK": ("optional", "greedy", "reluctant", "consecutive", "combinations"),
-    "BETWEEN_EVENTS": ("between events",),
-    "PREFIX": ("not", "first", "last", "each", "outer"),
-    "MOVES": (
-        "enters",
-        "leaves",
-        "crosses",
-        "reaches",
-        "approaches",
-        "travels with",
-        "stays in",
-        "stays outside",
-    ),
-    "COMES": ("comes within", "stays beyond"),
-    "RESTS": ("stops", "is silent"),
-    "_OF": ("of",),
-    "BEYOND": ("beyond",),
-    "MARGIN": ("margin",),
-    "SETTLING": ("settling",),
-    "GAP": ("gap",),
-    "FRESH": ("fresh",),
-    "ACCURACY": ("accuracy",),
-    "BETWEEN_SAMPLES": ("between samples",),
-    "_UNTIL": ("until",),
-    "_AS": ("as",),
-    "WITHIN": ("within",),
-    "FOR": ("for",),
-    "OR": ("or",),
-    "AND": ("and",),
-    "NOT": ("not",),
-    "_IN": ("in",),
-    "_BETWEEN": ("between",),
-    "_IS": ("is",),
-    "NULL": ("null",),
-    "TRUE": ("true",),
-    "FALSE": ("false",),
-    "MEETS": ("meets",),
-    "RELATION": tuple(name for name in RELATIONS if name != "meets"),
 }
+"""What is written for terminals that accept more than what is best written."""
+_TERMINAL = re.compile(r"^(\w+)\.\d: /\(?((?:[a-z_|]|\\s\+)+)\)?\\b/$", re.MULTILINE)
+
+
+def _keywords() -> dict[str, tuple[str, ...]]:
+    """Read the words of each keyword off the grammar."""
+    grammar = Path(__file__).with_name("grammar.lark").read_text(encoding="utf-8")
+    read = {name: tuple(words.replace("\\s+", " ").split("|")) for name, words in _TERMINAL.findall(grammar)}
+    return read | _IRREGULAR
+
+
+KEYWORDS = _keywords()
 """The words behind each keyword terminal."""
 
 _KINDS = {
