@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import argparse
 
+from experiments.migration_policies import POLICIES
 from experiments.scenarios.driving import TIERS, Town
 from experiments.scenarios.migcep import LINES, best_of_all, greedily, predictors_of, problems
 from whimbrel.plan.migration import coordinate, stay
-from whimbrel.plan.migration.replanning import POLICIES, replan_with_predictions
+from whimbrel.plan.migration.replanning import replan_with_predictions
 
 SETTING = {"mobility": "streets", "vehicles": 1000, "seconds": 1000.0, "seed": 1}
 

@@ -15,7 +15,8 @@ from experiments.networks import MIGCEP_AREA, hierarchy
 from experiments.sumo import drive_grid
 from experiments.workloads import Factors, run_workload
 from whimbrel.errors import SimulationError, did_you_mean
-from whimbrel.plan.migration import Horizon, LeafFinder, LearnedMoves, attach
+from whimbrel.plan.areas import Areas
+from whimbrel.plan.migration import Horizon, LearnedMoves, attach
 from whimbrel.plan.migration.attachments import positions
 from whimbrel.plan.migration.predictors import Predictors
 from whimbrel.plan.migration.problem import MigrationProblem
@@ -172,7 +173,7 @@ class Town:
         left_out = set(without)
         learned = LearnedMoves()
         learned.learn((p.hosts for name, p in self.truth.items() if name not in left_out), self.horizon)
-        return Predictors(self.network, LeafFinder(self.network), self.truth, learned)
+        return Predictors(self.network, Areas(self.network), self.truth, learned)
 
     def run(self, problem: MigrationProblem, hosts: Hosts, factors: Factors | None = None) -> Outcome:
         """Carry hosts out in the simulator: state is sent in time for each to be where it should be."""

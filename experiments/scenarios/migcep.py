@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from experiments.migration_policies import POLICIES
 from experiments.scenarios.driving import Hosts, Town
 from experiments.scenarios.registry import Progress, Value, scenario
 from experiments.workloads import Factors
@@ -21,7 +22,7 @@ from whimbrel.plan.migration import (
     stay,
 )
 from whimbrel.plan.migration.predictors import Predictors
-from whimbrel.plan.migration.replanning import POLICIES, Predict, replan_with_predictions
+from whimbrel.plan.migration.replanning import Predict, replan_with_predictions
 from whimbrel.plan.workload import Delivery, Feed, Task, Workload
 from whimbrel.sim.results import Plot, Published, Results
 

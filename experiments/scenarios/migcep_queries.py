@@ -14,7 +14,8 @@ from experiments.scenarios.migcep import COMMON, Way, carry_out, greedily, town_
 from experiments.scenarios.registry import Progress, Value, scenario
 from whimbrel.errors import SimulationError
 from whimbrel.plan.migration import MigrationProblem
-from whimbrel.plan.migration.replanning import POLICIES, replan_with_predictions
+from whimbrel.plan.migration.policies import POLICIES
+from whimbrel.plan.migration.replanning import replan_with_predictions
 from whimbrel.plan.workload import Delivery, Feed, Task, Workload
 from whimbrel.sim.results import Plot, Results
 

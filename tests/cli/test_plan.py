@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -207,7 +208,7 @@ def test_events_are_pushed_and_pulled(examples):
 @pytest.mark.parametrize(
     ("args", "status", "words"),
     [
-        (["ferry", "strait", "--step", "5s"], 2, "--step and --ahead are for --planner migrate"),
+        (["ferry", "strait", "--step", "5s"], 2, "--step is for --planner migrate"),
         (["ferry", "strait", "--planner", "migrate", "--step", "soon"], 2, "soon"),
         (["ferry", "strait", "--planner", "migrate", "--step", "1ms"], 1, "take longer steps (--step)"),
         (["ferry", "strait", "--planner", "pushpull"], 1, "the mover ferry; use --planner migrate"),
@@ -223,6 +224,117 @@ def test_what_new_planners_cannot_do_is_told(examples, args, status, words):
     done = examples.run("plan", f"{query}.wbl", "--network", f"{network}.yaml", *others)
     assert (done.exit_code, done.stdout) == (status, "")
     assert words in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (["yard", "site", "--planner", "flow", "--grouped"], "The plan (flow)"),
+        (["yard", "site", "--planner", "exact", "--time-limit", "1min"], "The plan (exact)"),
+        (["ferry", "strait", "--planner", "migrate", "--coordinated"], "Note: tasks agreed by "),
+        (
+            [
+                "ferry",
+                "strait",
+                "--planner",
+                "migrate",
+                "--movement",
+                "linear",
+                "--policy",
+                "weighted-sum",
+                "--replan-every",
+                "1min",
+                "--window",
+                "2min",
+                "--range",
+                "5000",
+                "--step",
+                "20s",
+            ],
+            "plans came one after the other, by the policy 'weighted sum'.",
+        ),
+        (
+            [
+                "ferry",
+                "strait",
+                "--planner",
+                "migrate",
+                "--movement",
+                "navigation",
+                "--spread",
+                "0.3",
+                "--step",
+                "20s",
+            ],
+            "by the policy 'adaptive'.",
+        ),
+        (["river", "valley", "--planner", "pushpull", "--priority", "Flood=2"], "Flood is known at base"),
+    ],
+)
+def test_each_planner_takes_settings_of_its_own(examples, args, words):
+    query, network, *others = args
+    done = examples.run("plan", f"{query}.wbl", "--network", f"{network}.yaml", *others)
+    assert (done.exit_code, done.stderr) == (0, "")
+    assert words in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("query", "network", "planner"), [("yard", "site", "greedy"), ("river", "valley", "pushpull")]
+)
+def test_a_previous_plan_stays_if_another_saves_little(examples, query, network, planner):
+    args = ["plan", f"{query}.wbl", "--network", f"{network}.yaml", "--planner", planner]
+    assert examples.run(*args, "--out", "first.json").exit_code == 0
+    done = examples.run(*args, "--previous", "first.json", "--least-gain", "0.1")
+    assert done.exit_code == 0
+    assert re.search(r"Note: the previous (hosts|plan) stays?: .* would save 0 %", done.stdout)
+
+
+def test_a_previous_plan_that_is_no_longer_possible_is_told(examples):
+    args = ["plan", "river.wbl", "--network", "valley.yaml", "--planner", "pushpull"]
+    assert examples.run(*args, "--out", "first.json").exit_code == 0
+    site = examples.path / "valley.yaml"
+    site.write_text(site.read_text().replace("ridge", "hill"))
+    done = examples.run(*args, "--previous", "first.json")
+    assert done.exit_code == 0
+    assert done.stderr.startswith("warning: the previous plan cannot stay: ")
+
+
+@pytest.mark.parametrize(
+    ("args", "status", "words"),
+    [
+        (["yard", "site", "--grouped"], 2, "--grouped is for --planner flow"),
+        (["yard", "site", "--planner", "migrate", "--previous", "x"], 2,
+         "--previous is for --planner centralised, greedy, exact, flow or pushpull"),
+        (["yard", "site", "--priority", "Danger=1"], 2, "--priority is for --planner pushpull"),
+        (["river", "valley", "--planner", "pushpull", "--priority", "Flood=much"], 2, "for example Flood=2"),
+        (["river", "valley", "--planner", "pushpull", "--priority", "Fire=2"], 1, "is named 'Fire'"),
+        (["ferry", "strait", "--planner", "migrate", "--policy", "naive"], 2, "give --movement, too"),
+        (["ferry", "strait", "--planner", "migrate", "--movement", "known", "--window", "9s"], 2,
+         "--movement"),
+        (["ferry", "strait", "--planner", "migrate", "--coordinated", "--movement", "linear"], 2,
+         "leave out one of coordinated and movement"),
+        (["ferry", "strait", "--planner", "migrate", "--movement", "learned"], 1, "no other movers to learn"),
+        (["yard", "site", "--planner", "flow", "--radius", "1", "--grouped"], 2, "leave out the radius"),
+        (["yard", "site", "--previous", "yard.wbl"], 1, "yard.wbl is not JSON"),
+        (["yard", "site", "--previous", "gone.json"], 1, "the plan gone.json cannot be read"),
+    ],
+)  # fmt: skip
+def test_settings_that_do_not_go_together_are_refused(examples, args, status, words):
+    query, network, *others = args
+    done = examples.run("plan", f"{query}.wbl", "--network", f"{network}.yaml", *others)
+    assert (done.exit_code, done.stdout) == (status, "")
+    assert words in done.stderr
+
+
+def test_plans_of_another_kind_are_no_previous_ones(examples):
+    for query, network, planner in (("yard", "site", "greedy"), ("river", "valley", "pushpull")):
+        args = ["plan", f"{query}.wbl", "--network", f"{network}.yaml", "--planner", planner]
+        assert examples.run(*args, "--out", f"{planner}.json").exit_code == 0
+    args = ["plan", "river.wbl", "--network", "valley.yaml", "--planner", "pushpull"]
+    done = examples.run(*args, "--previous", "greedy.json")
+    assert (done.exit_code, "a plan that says where tasks run" in done.stderr) == (2, True)
+    done = examples.run("plan", "yard.wbl", "--network", "site.yaml", "--previous", "pushpull.json")
+    assert (done.exit_code, "a plan that pushes and pulls" in done.stderr) == (2, True)
 
 
 def test_without_movers_nothing_moves(examples):

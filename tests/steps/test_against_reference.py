@@ -101,7 +101,7 @@ def test_keys_are_walked_along_apart(pattern, events):
 @given(patterns(), event_lists())
 def test_the_optimiser_changes_nothing(pattern, events):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("whimbrel.engine.query_templates.rewrite", lambda graph, *_: rewrite(graph, ()))
+        patch.setattr("whimbrel.graph.query.rewrite", lambda graph, *_: rewrite(graph, ()))
         plain = whole(pattern, events)
     assert plain.rows == whole(pattern, events).rows
 

@@ -129,9 +129,9 @@ def test_chains_that_grow_and_shrink_lose_nothing(kind):
         rows, numbers = np.nonzero((low <= v[:, None]) & (v[:, None] <= high) & there)
         expected = set(zip(rows.tolist(), numbers.tolist(), strict=True))
         assert found(subs, pa.table({"type": ["A"] * len(v), "v": v})) == expected
-    assert (subs._paths._keys[:count] & 1 == 0).sum() > 500, "no range led to anybody"
+    assert (subs._index._keys[:count] & 1 == 0).sum() > 500, "no range led to anybody"
     subs.remove(np.flatnonzero(there))
-    assert subs._paths._ranges.sum() == subs._paths._listed == 0
+    assert subs._index._ranges.sum() == subs._index._listed == 0
 
 
 def test_the_range_that_selects_most_leads_to_a_subscription():
@@ -141,7 +141,7 @@ def test_the_range_that_selects_most_leads_to_a_subscription():
     subs.match(events)
     subs.add(1, where="v > 0.9 and w > 0.9")
     subs.add(2, where="v > 0.1 and w > 900")
-    by_column = dict(zip(subs._paths.conditions.wanted.names, subs._paths._ranges.sum(axis=1), strict=True))
+    by_column = dict(zip(subs._index._packed.wanted.names, subs._index._ranges.sum(axis=1), strict=True))
     assert by_column == {"v": 2, "w": 1}
     table = subs.match(events).group_by("subscription").aggregate([([], "count_all")]).sort_by("subscription")
     assert table["subscription"].to_pylist() == [1, 2]

@@ -258,7 +258,7 @@ def test_a_value_that_few_ask_for_is_a_better_way_than_a_place_that_all_share():
     table = pa.table({"id": np.arange(count), "car": [f"car {n}" for n in range(count)]})
     subs.add_many(table.append_column("x", pa.array([0.0] * count)).append_column(
         "y", pa.array([0.0] * count)).append_column("radius_m", pa.array([9.0] * count)))  # fmt: skip
-    assert len(subs._grid) == 0, "all of them should be found by their car"
+    assert len(subs._index._grid) == 0, "all of them should be found by their car"
     cars = [{"type": "P", "car": "car 17", "x": x, "y": 0.0} for x in (0.0, 9.0, 9.25)]
     assert found(subs, cars) == {(0, 17), (1, 17)}
     subs.remove(17)
@@ -334,14 +334,14 @@ def test_shared_conditions_and_numbers_are_used_again():
         subs.add_circles(
             range(500), np.zeros(500), np.zeros(500), 1.0, type="Taxi", where="contains(name, 'abc')"
         )
-        words = subs._paths._lists.counters[0]
+        words = subs._index._lists.counters[0]
         subs.remove(range(500))
         assert len(subs) == 0
-        assert subs._paths.conditions._shared == {}
+        assert subs._index._packed._shared == {}
         subs.add(1, where="contains(name, 'abcd')")
         subs.remove(1)
-    assert subs._paths._lists.counters[0] == words, "blocks were not used again"
-    assert subs._next == 500
+    assert subs._index._lists.counters[0] == words, "blocks were not used again"
+    assert subs._index._numbers.next == 500
 
 
 # What is wrong is refused, and changes nothing.
@@ -465,11 +465,11 @@ def test_a_value_that_many_ask_for_leads_to_nobody_who_has_a_place():
     subs = wb.Subscriptions()
     for number in range(10):
         subs.add(number, type="Taxi", where={"state": "free"}, place=wb.circle(number, 0, 0.5))
-    assert len(subs._grid) == 10
-    assert subs._paths._listed == 0
+    assert len(subs._index._grid) == 10
+    assert subs._index._listed == 0
     subs.add(10, type="Taxi", where={"state": "free"})
     assert found(subs, [TAXI | {"x": 3.0}, TAXI]) == {(0, 3), (0, 10), (1, 10)}
     subs.remove([3, 10])
     assert found(subs, [TAXI | {"x": 3.0}, TAXI]) == set()
     subs.remove([0, 1, 2, *range(4, 10)])
-    assert len(subs._grid) == len(subs) == 0
+    assert len(subs._index._grid) == len(subs) == 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,17 +12,18 @@ import click
 
 from whimbrel.cli.detect import refuse_overwriting
 from whimbrel.cli.event_files import file_options
+from whimbrel.cli.gathering import gathering
 from whimbrel.cli.kernels import compile_ahead
 from whimbrel.cli.options import (
-    Duration,
-    ManyEvents,
     Rate,
     compile_options,
     coordinates_option,
     quiet_option,
     reading_options,
 )
+from whimbrel.cli.planner_options import check_given, planner_options, settings_of
 from whimbrel.cli.queries import read_query, show_warnings
+from whimbrel.cli.sections import SectionCommand
 from whimbrel.cli.summary import refusals
 
 if TYPE_CHECKING:
@@ -30,7 +32,29 @@ if TYPE_CHECKING:
     from whimbrel.plan.statistics import Statistics
 
 
-@click.command(cls=ManyEvents, short_help="Say where in a network each part of a query should run.")
+@dataclass(frozen=True)
+class Recording:
+    """What the recording is, and what is made of it."""
+
+    events: tuple[str, ...]
+    rates: tuple[tuple[str, float], ...]
+    timed: bool
+    rejected: str | None
+    reading: dict[str, Any]
+    coordinates: str | None
+
+
+@dataclass(frozen=True)
+class Shown:
+    """Where the plan goes, and in which form."""
+
+    out: str | None
+    picture: str | None
+    table: bool
+    quiet: bool
+
+
+@click.command(cls=SectionCommand, short_help="Say where in a network each part of a query should run.")
 @click.argument("query", metavar="QUERY")
 @click.option(
     "--network", "network_file", required=True, metavar="FILE",
@@ -38,14 +62,15 @@ if TYPE_CHECKING:
 )  # fmt: skip
 @click.option(
     "--planner", "planner_name", default="greedy", show_default=True, metavar="NAME",
-    help="centralised: all on one broker, the best; greedy (or static): each task where it costs the least; "
-    "exact: the best there is, for small networks; flow: tabu search for the least flow; migrate: tasks move "
-    "along with movers; pushpull: events are sent at once or when asked for, where links come and go.",
+    help="centralised: all on one broker, the best; greedy (or static): each task where it costs the "
+    "least; exact: the best there is, for small networks; flow: tabu search for the least flow; "
+    "migrate: tasks move along with movers; pushpull: events are sent at once or when asked for, "
+    "where links come and go.",
 )  # fmt: skip
 @click.option(
     "--objective", type=click.Choice(["bdp", "flow", "cost"]), default="bdp", show_default=True,
-    help="What to keep small: bytes on their way (bandwidth-delay product), bytes times links, or what the "
-    "links cost.",
+    help="What to keep small: bytes on their way (bandwidth-delay product), bytes times links, or what the"
+    " links cost.",
 )  # fmt: skip
 @click.option(
     "--events", multiple=True, metavar="FILE...",
@@ -64,48 +89,27 @@ if TYPE_CHECKING:
     "their work.",
 )  # fmt: skip
 @click.option(
-    "--step", type=Duration(), metavar="DURATION",
-    help="For the planner migrate: how long a time step is, at whose beginning tasks may move, such as 5s. "
-    "By default there are at most 300.",
-)  # fmt: skip
-@click.option(
-    "--ahead", type=Duration(), metavar="DURATION",
-    help="For the planner migrate: how far to look ahead. By default to the end of the last track.",
-)  # fmt: skip
-@click.option(
-    "--radius", type=click.IntRange(1), metavar="HOPS",
-    help="For the planner flow: every broker knows only those so many hops around it, and hands tasks on.",
-)  # fmt: skip
-@click.option("--out", metavar="PLAN", help="Where the plan goes, as JSON; - is standard output.")
-@click.option("--picture", metavar="FILE", help="Draw the plan: a .png or .svg file.")
-@click.option(
     "--rejected", metavar="FILE",
     help="Where rows of the recording go that are no events, as JSON with the reason. The first of them, and "
     "how many there are, is told in any case.",
 )  # fmt: skip
-@click.option("--table", is_flag=True, help="Print tables of tasks, deliveries and links instead of words.")
 @reading_options
 @coordinates_option
-@compile_options
+@click.option("--out", metavar="PLAN", help="Where the plan goes, as JSON; - is standard output.")
+@click.option("--picture", metavar="FILE", help="Draw the plan: a .png or .svg file.")
+@click.option("--table", is_flag=True, help="Print tables of tasks, deliveries and links instead of words.")
 @quiet_option
+@planner_options
+@compile_options
+@gathering(recording=Recording, shown=Shown)
 def plan(
     query: str,
     network_file: str,
     planner_name: str,
     objective: str,
-    events: tuple[str, ...],
-    rates: tuple[tuple[str, float], ...],
-    timed: bool,
-    step: str | None,
-    ahead: str | None,
-    radius: int | None,
-    out: str | None,
-    picture: str | None,
-    rejected: str | None,
-    table: bool,
-    reading: dict[str, Any],
-    coordinates: str | None,
-    quiet: bool,
+    recording: Recording,
+    shown: Shown,
+    given: dict[str, Any],
     **compiling: Any,
 ) -> None:
     """Say where in a network each part of a query should run, what that costs, and why.
@@ -131,69 +135,51 @@ def plan(
 
     QUERY is a .wbl or .cpsl file, or - for standard input.
     """
-    if timed and not events:
+    if recording.timed and not recording.events:
         raise click.UsageError("--timed times the operators on a recording; give one with --events")
     chosen = _planner(planner_name)
-    own = _own_settings(planner_name, step, ahead, radius)
+    check_given(planner_name, given)
     compiled = read_query(query, **compiling)
-    written = {"--out": out, "--picture": picture, "--rejected": rejected}
-    refuse_overwriting(query, events, written, network_file)
-    if not quiet:
+    written = {"--out": shown.out, "--picture": shown.picture, "--rejected": recording.rejected}
+    refuse_overwriting(query, recording.events, written, network_file)
+    if not shown.quiet:
         show_warnings(compiled, query)
     from whimbrel.plan.cost import Objective
     from whimbrel.plan.demand import workload_of
     from whimbrel.plan.files import read_network
-    from whimbrel.plan.statistics import NO_STATISTICS
 
     network = read_network(network_file)
-    statistics = NO_STATISTICS
-    if events:
-        if not quiet:
-            compile_ahead(compiled, events)
-        settings = {"coordinates": coordinates, **reading}
-        statistics = _measured(compiled, events, rejected, timed=timed, quiet=quiet, settings=settings)
-    workload = workload_of(compiled, network, statistics, dict(rates))
-    found = chosen(workload, network, Objective(objective), chosen.settings(**own))
-    if picture is not None:
-        found.draw(picture)
-    if out is not None:
-        _write(found.to_dict(), out)
-    if out != "-":
-        click.echo(found.table() if table else found.words(), nl=False)
+    settings, warning = settings_of(chosen, given, compiled, network)
+    if warning and not shown.quiet:
+        click.echo(f"warning: {warning}", err=True)
+    statistics = _measured(compiled, recording, quiet=shown.quiet)
+    workload = workload_of(compiled, network, statistics, dict(recording.rates))
+    found = chosen(workload, network, Objective(objective), settings)
+    if shown.picture is not None:
+        found.draw(shown.picture)
+    if shown.out is not None:
+        _write(found.to_dict(), shown.out)
+    if shown.out != "-":
+        click.echo(found.table() if shown.table else found.words(), nl=False)
 
 
-def _own_settings(planner: str, step: str | None, ahead: str | None, radius: int | None) -> dict[str, float]:
-    """Give the settings that only one planner has; times in seconds."""
-    from whimbrel.model.time import SECOND, duration
-
-    given = {"step_s": step, "ahead_s": ahead}
-    found = {name: duration(text) / SECOND for name, text in given.items() if text is not None}
-    if found and planner != "migrate":
-        raise click.UsageError("--step and --ahead are for --planner migrate")
-    if radius is not None and planner != "flow":
-        raise click.UsageError("--radius is for --planner flow")
-    return found if radius is None else {"radius": radius}
-
-
-def _measured(
-    query: Query,
-    events: tuple[str, ...],
-    rejected: str | None,
-    *,
-    timed: bool,
-    quiet: bool,
-    settings: dict[str, Any],
-) -> Statistics:
+def _measured(query: Query, recording: Recording, *, quiet: bool) -> Statistics:
     """Count the events of a recording, and say which rows of it are none, also where too few are left."""
     from whimbrel.backtesting.measure import measure
     from whimbrel.io.rejected import RejectedWriter
+    from whimbrel.plan.statistics import NO_STATISTICS
 
-    if rejected is not None:
-        Path(rejected).unlink(missing_ok=True)
-    with RejectedWriter(rejected) as writer:
+    if not recording.events:
+        return NO_STATISTICS
+    if not quiet:
+        compile_ahead(query, recording.events)
+    if recording.rejected is not None:
+        Path(recording.rejected).unlink(missing_ok=True)
+    with RejectedWriter(recording.rejected) as writer:
         try:
-            clock = time.process_time if timed else None
-            return measure(query, list(events), clock=clock, rejected=writer, **settings)
+            clock = time.process_time if recording.timed else None
+            settings = {"coordinates": recording.coordinates, **recording.reading}
+            return measure(query, list(recording.events), clock=clock, rejected=writer, **settings)
         finally:
             if writer.total and not quiet:
                 click.echo(refusals(writer), err=True)

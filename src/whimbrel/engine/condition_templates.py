@@ -95,6 +95,7 @@ class ConditionTemplate:
     """Conditions of one form."""
 
     clauses: tuple[Expr, ...]
+    kinds: tuple[str, ...]
     holes: dict[str, ConstantTable | RegionTable]
     _free: list[int] = field(default_factory=list)
     _size: int = 0
@@ -103,9 +104,8 @@ class ConditionTemplate:
     def of(hollowed: HollowCondition) -> ConditionTemplate:
         """Make a form that no condition has yet."""
         tables = [RegionTable() if kind in _REGIONS else ConstantTable(Type(kind)) for kind in hollowed.kinds]
-        return ConditionTemplate(
-            hollowed.clauses, {_hole_name(number): each for number, each in enumerate(tables)}
-        )
+        holes = {_hole_name(number): table for number, table in enumerate(tables)}
+        return ConditionTemplate(hollowed.clauses, hollowed.kinds, holes)
 
     def add(self, condition: Expr, constants: Sequence[Any]) -> TemplateInstance:
         """Take in a condition."""
@@ -118,6 +118,16 @@ class ConditionTemplate:
     def remove(self, condition: TemplateInstance) -> None:
         """Forget a condition; another may have its number."""
         self._free.append(condition.number)
+
+    @property
+    def key(self) -> tuple[tuple[Expr, ...], tuple[str, ...]]:
+        """What tells it from other forms."""
+        return self.clauses, self.kinds
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no condition is left."""
+        return len(self._free) == self._size
 
     def sift(
         self, asked: list[tuple[TemplateInstance, Int64Array]], context: ExecutionContext

@@ -13,7 +13,6 @@ from whimbrel.engine.snapshot import Blocks
 from whimbrel.engine.source_events import SourceEvents
 from whimbrel.errors import StateError
 from whimbrel.graph.operators import Graph
-from whimbrel.graph.passes import rewrite
 from whimbrel.graph.query import Query
 from whimbrel.graph.required_columns import ColumnSet, all_read, read_by
 from whimbrel.graph.template import GraphTemplate, template_of
@@ -46,7 +45,7 @@ class QueryTemplates:
 
     def deploy(self, query: Query, name: str) -> Pipeline | QueryInstance:
         """Get a query ready to run: by itself, or, if there was one like it before, perhaps in a family."""
-        graph = rewrite(query.graph)
+        graph = query.rewritten
         drawn = None if query.functions else template_of(graph)
         line = None if drawn is None else self._lines.get(drawn.key)
         if drawn is not None and line is not None:

@@ -12,11 +12,11 @@ from collections.abc import Collection, Iterable
 import numpy as np
 import pyarrow as pa
 
-from whimbrel.engine.condition_index import TypeIndex
 from whimbrel.engine.identity import NUMBER
-from whimbrel.engine.ingest import Released, of_types
 from whimbrel.engine.shapes import SHAPE, shape_texts
 from whimbrel.engine.streams import ARRIVAL, ExecutionContext, OperatorStream, Subscriber
+from whimbrel.engine.total_order import Released
+from whimbrel.engine.type_index import TypeIndex
 from whimbrel.engine.values import Column, Int64Array, decoded, from_arrow, nothing
 from whimbrel.graph.expressions import Attribute, Expr
 from whimbrel.graph.operators import ANY
@@ -48,7 +48,9 @@ class SourceEvents:
     def select(self, atom: Selector, user: str) -> OperatorStream:
         """Give a query the stream of the events that pass a test; equal tests share one."""
         event_type, condition = atom
-        index = self._types.setdefault(event_type, TypeIndex())
+        if event_type not in self._types:
+            self._types[event_type] = TypeIndex()
+        index = self._types[event_type]
         if condition not in index.streams:
             known = None if event_type == ANY else event_type
             selection = OperatorStream(
@@ -85,22 +87,21 @@ class SourceEvents:
     def feed(self, released: Released, columns: Iterable[str] | None) -> list[OperatorStream]:
         """Append released events and find out which tests they pass; give the selections that have any."""
         self.clear()
-        released = self._of_types_read(released)
-        if not len(released.end):
+        codes, names = _types(released.batch)
+        if ANY not in self._types:
+            # Events of types that no query reads need not be remembered.
+            read = np.array([name in self._types for name in names], np.bool_)
+            if not read.all():
+                kept = np.flatnonzero(read[codes])
+                if len(kept) <= MOST * len(codes):  # else copying would cost more than remembering
+                    released, codes = released.filtered(kept), codes[kept]
+        if not len(codes):
             return []
         held = columns_of(released, columns, self.context.coordinates)
         rows = self.stream.store.append(released.start, released.end, held, None)
-        for event_type, of_type in self._by_type(released.batch, rows):
+        for event_type, of_type in self._by_type(codes, names, rows):
             self._touched += self._types[event_type].feed(of_type, self.context)
         return self._touched
-
-    def _of_types_read(self, released: Released) -> Released:
-        """Leave out events of types that no query reads, so that they need not be remembered."""
-        types = released.batch.column("type")
-        kept = np.flatnonzero(of_types(types, self._types))
-        if len(kept) > MOST * len(types):
-            return released  # copying would cost more than remembering
-        return released.filtered(kept)
 
     def advance(self, watermark: int) -> None:
         """Let time pass for all selections: they have one clock."""
@@ -112,24 +113,32 @@ class SourceEvents:
             selection.new = _NONE
         self._touched = []
 
-    def _by_type(self, batch: pa.RecordBatch, rows: Int64Array) -> Iterable[tuple[str, Int64Array]]:
-        types = batch.column("type")
-        if not pa.types.is_dictionary(types.type):
-            types = types.dictionary_encode()
-        if len(rows) == 1 and ANY not in self._types:
-            if (name := types[0].as_py()) in self._types:
-                yield name, rows
-            return
-        codes = types.indices.to_numpy(zero_copy_only=False)
-        names = decoded(types.dictionary).to_pylist()
+    def _by_type(
+        self, codes: Int64Array, names: list[str], rows: Int64Array
+    ) -> Iterable[tuple[str, Int64Array]]:
+        """Part new rows by their types; all of them are of any type, time points aside."""
         if ANY in self._types and len(rows):
             points = [code for code, name in enumerate(names) if name.startswith(TIME_POINT)]
             yield ANY, rows[~np.isin(codes, points)] if points else rows
-        for code, name in enumerate(names):
-            if name in self._types:
-                of_type = rows[codes == code]
-                if len(of_type):
-                    yield name, of_type
+        counts = np.bincount(codes, minlength=len(names))
+        if len(rows) == counts.max(initial=0):  # as single events always are
+            present = [(int(counts.argmax()), rows)] if len(rows) else []
+        else:
+            order = np.argsort(codes.astype(np.min_scalar_type(len(names))), kind="stable")
+            present = list(enumerate(np.split(rows[order], np.cumsum(counts)[:-1])))
+        for code, of_type in present:
+            if len(of_type) and names[code] in self._types:
+                yield names[code], of_type
+
+
+def _types(batch: pa.RecordBatch) -> tuple[Int64Array, list[str]]:
+    """Give the type of each event as a number, and the types by number."""
+    types = batch.column("type")
+    if len(types) == 1:
+        return np.zeros(1, np.int64), [types[0].as_py()]
+    if not pa.types.is_dictionary(types.type):
+        types = types.dictionary_encode()
+    return types.indices.to_numpy(zero_copy_only=False), decoded(types.dictionary).to_pylist()
 
 
 def columns_of(

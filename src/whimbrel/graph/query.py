@@ -10,6 +10,7 @@ from whimbrel.errors import QueryError
 from whimbrel.graph.custom import CustomOperator
 from whimbrel.graph.functions import Function
 from whimbrel.graph.operators import Derive, Graph, JoinPattern, Operator, Source
+from whimbrel.graph.passes import rewrite
 from whimbrel.graph.policies import Context
 from whimbrel.graph.scope import selection
 from whimbrel.model.schema import EventSchema
@@ -37,6 +38,15 @@ class Query:
     warnings: tuple[str, ...] = ()
     operators: Mapping[str, type[CustomOperator]] = field(default_factory=dict)
     """The classes behind its `Custom` operators, by the name of their function."""
+    _rewritten: Graph | None = field(default=None, init=False, compare=False, repr=False)
+
+    @property
+    def rewritten(self) -> Graph:
+        """The graph after all rewrites: what the engine runs. It is worked out once."""
+        if self._rewritten is None:
+            object.__setattr__(self, "_rewritten", rewrite(self.graph))
+        assert self._rewritten is not None
+        return self._rewritten
 
     @property
     def types(self) -> tuple[str, ...]:

@@ -41,7 +41,7 @@ from whimbrel.lang.wbl.format import format_tree
 from whimbrel.lang.wbl.literals import LENGTHS
 from whimbrel.lang.wbl.parse import parse
 from whimbrel.lang.wbl.printer import print_motion, print_part, print_pattern
-from whimbrel.model.reading import check_settings
+from whimbrel.model.settings import check_settings
 from whimbrel.model.time import instant, time_point
 
 __all__ = [

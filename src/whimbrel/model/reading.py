@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypedDict
 
-from whimbrel.errors import DataError, did_you_mean
+from whimbrel.errors import DataError
 from whimbrel.model.naming import NamedColumns, carried, parts_of, resolve, usual_role
 from whimbrel.model.schema import RESERVED_COLUMNS, Columns, EventSchema
 from whimbrel.model.times import TimeReading
@@ -28,22 +28,6 @@ class ReadSettings(TypedDict, total=False):
     """The zone of times that do not say theirs, such as "Europe/Berlin"; None is UTC."""
     default_type: str | None
     """The type of all events, for an input without the column `type`."""
-
-
-def check_settings(settings: Mapping[str, object], known: type, function: str) -> None:
-    """Refuse settings that a function does not know; `known` is the `TypedDict` of those that it does.
-
-    Type checkers see a misspelt setting before; this is for those who call without one.
-
-    >>> check_settings({"time_unt": "s"}, ReadSettings, "read_events()")
-    Traceback (most recent call last):
-    TypeError: read_events() has no setting 'time_unt'; did you mean 'time_unit'?
-    """
-    names = list(known.__annotations__)
-    for name in settings:
-        if name not in names:
-            hint = did_you_mean(name, names)
-            raise TypeError(f"{function} has no setting {name!r}; {hint}")
 
 
 @dataclass(frozen=True, slots=True)

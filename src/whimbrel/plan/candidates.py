@@ -58,7 +58,7 @@ def candidate_brokers(
     if any(first.hops[place] < 0 for place in places):
         return None
     chosen = {place for start in _starts(routes, places) for place in _on_ways(start, places)}
-    above = {number for place in chosen for number in _above(network, place) if first.hops[number] >= 0}
+    above = {number for place in chosen for number in network.ancestors(place) if first.hops[number] >= 0}
     chosen |= set(_on_ways(first, sorted(above)))
     chosen |= _nearest(routes, chosen, more, _can_host(workload, network))
     return tuple(network.brokers[number].name for number in sorted(chosen))
@@ -83,19 +83,9 @@ def _on_ways(ways: ShortestPaths, places: Iterable[int]) -> set[int]:
     return found
 
 
-def _above(network: Network, number: int) -> list[int]:
-    """Return the brokers above one in the hierarchy that the network names."""
-    found: list[int] = []
-    parent = network.brokers[number].parent
-    while parent is not None and network.number[parent] not in found:
-        found.append(network.number[parent])
-        parent = network.brokers[found[-1]].parent
-    return found
-
-
 def _can_host(workload: Workload, network: Network) -> list[bool]:
     """Tell of each broker whether it could run any of the tasks, if it were alone there."""
-    needs = [(task.work, task.fixed_b + task.window_b) for task in workload.tasks] or [(0.0, 0.0)]
+    needs = [(task.work, task.state_b) for task in workload.tasks] or [(0.0, 0.0)]
     capacity = np.array([broker.capacity for broker in network.brokers])
     storage = np.array([broker.storage_b for broker in network.brokers])
     fits = np.zeros(len(capacity), np.bool_)

@@ -34,7 +34,6 @@ from whimbrel.graph.operators import (
     Source,
     TimePoints,
 )
-from whimbrel.graph.passes import rewrite
 from whimbrel.graph.query import Compilable, Query, compiled
 from whimbrel.graph.scope import selection
 from whimbrel.graph.wiring import readers
@@ -67,7 +66,7 @@ ENDLESS_S = DAY / SECOND
 
 def graph_to_plan(query: Query | Compilable) -> Graph:
     """Return the graph that is cut into tasks: the one that the engine runs."""
-    return rewrite(compiled(query).graph)
+    return compiled(query).rewritten
 
 
 def workload_of(

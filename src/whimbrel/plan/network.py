@@ -153,6 +153,15 @@ class Network:
         """The movers by name."""
         return {mover.name: mover for mover in self.movers}
 
+    def ancestors(self, number: int) -> list[int]:
+        """Return the brokers above one in the hierarchy that the network names, the nearest first."""
+        above: list[int] = []
+        parent = self.brokers[number].parent
+        while parent is not None and self.number[parent] not in (number, *above):
+            above.append(self.number[parent])
+            parent = self.brokers[above[-1]].parent
+        return above
+
     def __getitem__(self, name: str) -> Broker:
         """Return the broker of a name."""
         try:

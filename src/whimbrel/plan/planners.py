@@ -19,6 +19,7 @@ from whimbrel.plan.greedy import all_on_one, place_greedily
 from whimbrel.plan.network import Network
 from whimbrel.plan.placement_model import PlacementModel
 from whimbrel.plan.plan import Plan
+from whimbrel.plan.pushpull.settings import PushPullSettings
 from whimbrel.plan.queueing_slack import plan_with_slack
 from whimbrel.plan.routes import Routes
 from whimbrel.plan.settings import ExactSettings, FlowSettings, MigrationSettings, PlacementSettings
@@ -50,11 +51,6 @@ class PlanReport(Protocol):
     def draw(self, path: str) -> None:
         """Draw it to a file: PNG or SVG."""
         ...
-
-
-@dataclass(frozen=True, slots=True)
-class NoSettings:
-    """Settings of a planner that has none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,12 +228,12 @@ def plan_pushes_and_pulls(
     workload: Workload,
     network: Network,
     objective: Objective = Objective.COST,
-    settings: NoSettings = NoSettings(),  # noqa: ARG001, B008 (frozen)
+    settings: PushPullSettings = PushPullSettings(),  # noqa: B008 (frozen)
 ) -> PlanReport:
     """Send some events at once and others when asked for; see `whimbrel.plan.pushpull.planner`."""
     from whimbrel.plan.pushpull.planner import plan_push_pull
 
-    return plan_push_pull(workload, network, objective)
+    return plan_push_pull(workload, network, objective, settings)
 
 
 def _checked(
@@ -285,7 +281,7 @@ PLANNERS: dict[str, Planner[Any]] = {
     "exact": Planner(plan_exact, ExactSettings),
     "flow": Planner(plan_flow, FlowSettings),
     "migrate": Planner(plan_migrate, MigrationSettings),
-    "pushpull": Planner(plan_pushes_and_pulls, NoSettings),
+    "pushpull": Planner(plan_pushes_and_pulls, PushPullSettings),
 }
 """`static` is another name of `greedy`: hosts that stay."""
 

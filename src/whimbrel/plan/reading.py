@@ -41,6 +41,14 @@ def content_of(file: str | Path) -> Any:
         raise NetworkError(f"{file} is not JSON: {error}", WANTED) from error
 
 
+def previous_hosts(content: Any) -> dict[str, str]:
+    """Return the hosts that tasks have at last in a plan as plain data, to plan again from there."""
+    hosts = content.get("hosts") if isinstance(content, Mapping) else None
+    if not isinstance(hosts, Mapping):
+        raise NetworkError("there are no hosts in it, as a plan has", WANTED)
+    return {str(task): str(host if isinstance(host, str) else host[-1][1]) for task, host in hosts.items()}
+
+
 @contextmanager
 def naming(file: str | Path) -> Iterator[None]:
     """Name the file in errors about what is in it."""

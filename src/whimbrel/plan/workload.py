@@ -132,6 +132,14 @@ class Workload:
             for name in (*self.feed, *self.task)
         }
 
+    def made_from(self, stream: str) -> set[str]:
+        """Return the streams that a stream is made from, in any number of steps, and itself."""
+        needed = {stream}
+        for task in reversed(self.tasks):
+            if task.name in needed:
+                needed.update(task.inputs)
+        return needed
+
     def work_on(self, task: Task, name: str) -> float:
         """Share out the work of a task to one event of an input, if each byte that it reads is as much."""
         comes = sum(self.stream(each).bytes_s for each in task.inputs)

@@ -13,15 +13,16 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
 from pyspark.sql import types as sql
 
-from whimbrel.engine.ingest import ARRIVAL
+from whimbrel.engine.total_order import ARRIVAL
 from whimbrel.errors import WhimbrelError
 from whimbrel.graph.operators import Graph, Source
 from whimbrel.graph.policies import Key
 from whimbrel.graph.query import Query
 from whimbrel.graph.sharding import AnyPartition, ByKeys, ByMeetings, BySpace, SinglePartition
 from whimbrel.model.batch import normalise
-from whimbrel.model.reading import Reading, ReadSettings, check_settings
+from whimbrel.model.reading import Reading, ReadSettings
 from whimbrel.model.schema import Coordinates, Type
+from whimbrel.model.settings import check_settings
 from whimbrel.space.geometry import METRES_PER_DEGREE
 from whimbrel.space.partitioning import place_copies
 from whimbrel.spark.contents import columns_of_equals

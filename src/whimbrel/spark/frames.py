@@ -13,13 +13,12 @@ from pyspark.sql import functions as fn
 from pyspark.sql import types as sql
 
 from whimbrel.engine.content_hashes import ATTRIBUTES
-from whimbrel.engine.ingest import ARRIVAL
 from whimbrel.engine.input_notes import InputNotes, types_named
+from whimbrel.engine.total_order import ARRIVAL
 from whimbrel.errors import DataError
 from whimbrel.graph.operators import Graph
 from whimbrel.graph.operators.base import Types
 from whimbrel.graph.operators.step_pattern import walks
-from whimbrel.graph.passes import rewrite
 from whimbrel.graph.query import Query
 from whimbrel.graph.required_columns import RequiredColumns
 from whimbrel.graph.sharding import ByMeetings, BySpace, Sharding, SinglePartition, sharding
@@ -78,7 +77,7 @@ def prepare(
     `filtered` also leaves out the rows that no part of the query reads. With a `reading`, the columns have
     their names already.
     """
-    graph = rewrite(query.graph)
+    graph = query.rewritten
     noticed = InputNotes()
     if reading is None:
         with _naming_file(frame):
@@ -179,7 +178,7 @@ def notes_of(query: Query, frame: DataFrame, **how: Unpack[ReadSettings]) -> tup
 
 def _named_by(query: Query) -> frozenset[str]:
     """Name the attributes that a query reads."""
-    return frozenset(RequiredColumns(rewrite(query.graph), query.functions).atoms)
+    return frozenset(RequiredColumns(query.rewritten, query.functions).atoms)
 
 
 def _with_type(reading: Reading, query: Query, noticed: InputNotes) -> Reading:

@@ -20,7 +20,6 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle
 
 from whimbrel.engine.session import Session
 from whimbrel.errors import DataError, QueryError, WhimbrelError
-from whimbrel.graph.passes import rewrite
 from whimbrel.graph.policies import Key
 from whimbrel.graph.query import Query
 from whimbrel.graph.sharding import AnyPartition, ByKeys, SinglePartition, sharding, sharding_words
@@ -187,13 +186,13 @@ class LiveJob(StreamJob):
     def session(self) -> Session:
         """Open the session of a shard, without queries."""
         session = super().session()
-        session.names_queries = True
+        session.name_queries()
         return session
 
     def compiled(self, order: QueryChange) -> Query:
         """Compile a query, and refuse it if its events are not partitioned as it needs them."""
         query = compile_text(order.query or "")
-        needed = sharding(rewrite(query.graph))
+        needed = sharding(query.rewritten)
         if not self.keys or isinstance(needed, AnyPartition):
             return query
         shared = needed.keys if isinstance(needed, ByKeys) else ()

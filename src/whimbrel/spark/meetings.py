@@ -18,7 +18,6 @@ from pyspark.sql import functions as fn
 from pyspark.sql import types as sql
 
 from whimbrel.graph.functions import Function
-from whimbrel.graph.passes import rewrite
 from whimbrel.graph.query import Query
 from whimbrel.graph.sharding import ByMeetings, among
 from whimbrel.model.schema import Type
@@ -32,7 +31,7 @@ MINE = "@mine"
 
 def first_query(query: Query, plan: ByMeetings) -> Query:
     """Make the query that finds the meetings."""
-    return replace(query, graph=replace(rewrite(query.graph), outputs=plan.streams))
+    return replace(query, graph=replace(query.rewritten, outputs=plan.streams))
 
 
 def query_of_shard(query: Query, plan: ByMeetings, shard: int, shards: int) -> Query:
@@ -42,7 +41,7 @@ def query_of_shard(query: Query, plan: ByMeetings, shard: int, shards: int) -> Q
         return shard_of_keys([pa.array(key, from_pandas=True) for key in keys], shards) == shard
 
     mine = Function(MINE, is_mine, Type.BOOL, vectorised=True)
-    graph = among(rewrite(query.graph), plan.streams, MINE, plan.keys)
+    graph = among(query.rewritten, plan.streams, MINE, plan.keys)
     return replace(query, graph=graph, functions={**query.functions, MINE: mine})
 
 

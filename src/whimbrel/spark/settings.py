@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 from whimbrel.errors import WhimbrelError
-from whimbrel.model.reading import Reading, ReadSettings, check_settings
+from whimbrel.model.reading import Reading, ReadSettings
 from whimbrel.model.schema import Coordinates
+from whimbrel.model.settings import check_settings
 from whimbrel.model.time import duration
 
 

@@ -17,7 +17,6 @@ import pyarrow.compute as pc
 from whimbrel.graph.clauses import Comparison, InRegion, read_clause
 from whimbrel.graph.expressions import Binary, Call, Expr, Literal, Unary
 from whimbrel.graph.operators import ANY, Filter, Graph, Source
-from whimbrel.graph.passes import rewrite
 from whimbrel.graph.query import Query
 from whimbrel.graph.scope import selection
 from whimbrel.model.columns import INSTANT
@@ -181,7 +180,7 @@ def bounds_of(query: Query, attributes: Collection[str] = ()) -> tuple[Bounds, .
     attributes
         The attributes that events have. One of the name `timestamp` hides the time of the event.
     """
-    graph = rewrite(query.graph)
+    graph = query.rewritten
     hidden = {*attributes, *(name for schema in query.schemas.values() for name in schema.attributes)}
     reader = _Reader(frozenset(hidden & {"timestamp"}), graph.coordinates)
     found = []

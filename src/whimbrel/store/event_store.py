@@ -20,14 +20,14 @@ from whimbrel.engine.bounded import run
 from whimbrel.engine.input_notes import InputNotes
 from whimbrel.engine.result import Detections
 from whimbrel.errors import DataError, WhimbrelError
-from whimbrel.graph.passes import rewrite
 from whimbrel.graph.query import Query
 from whimbrel.graph.required_columns import RequiredColumns
 from whimbrel.io.atomic import writing
 from whimbrel.io.rejected import RejectedWriter
 from whimbrel.model.frames import EventPaths, EventTable
-from whimbrel.model.reading import Reading, ReadSettings, check_settings
+from whimbrel.model.reading import Reading, ReadSettings
 from whimbrel.model.schema import Coordinates
+from whimbrel.model.settings import check_settings
 from whimbrel.model.time import BEGINNING_OF_TIME, END_OF_TIME, duration, instant
 from whimbrel.space.geometry import invalid_reason
 from whimbrel.store import compact as compaction
@@ -659,7 +659,7 @@ def _free_name(state: StoreState) -> str:
 
 def _needed(query: Query, attributes: Iterable[str]) -> set[str] | None:
     """Name the attributes of atomic events that a query reads, as the store calls them; None: all."""
-    needs = RequiredColumns(rewrite(query.graph), query.functions)
+    needs = RequiredColumns(query.rewritten, query.functions)
     if needs.all_atoms:
         return None
     named = Reading(is_settled=True).named(attributes, query.schemas, needs.atoms)

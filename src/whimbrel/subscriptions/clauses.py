@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
 
+from whimbrel.engine.index_clauses import IndexClause, Value, ValueClause, index_clause, narrowed
 from whimbrel.errors import DataError, QueryError
-from whimbrel.graph.clauses import Between, Comparison, InRegion, IsTrue, OneOf, TextTest, read_clause
-from whimbrel.graph.expressions import Attribute, Expr, Literal, conjuncts, format_expr
+from whimbrel.graph.clauses import InRegion, read_clause
+from whimbrel.graph.expressions import Expr, conjuncts, format_expr
 from whimbrel.graph.operators import Derive, Filter, Source, TimePoints
 from whimbrel.lang.wbl.compile import compile_text
 from whimbrel.model.schema import Coordinates, Type
 
-Value = bool | int | float | str
 ALIASES = {"srcid": "source", "lon": "x", "lat": "y"}
 TIMES = frozenset({"start", "end", "timestamp", "duration"})
 _SUPPORTED = (
@@ -27,64 +27,22 @@ _SUPPORTED = (
 
 
 @dataclass(frozen=True, slots=True)
-class Equals:
-    """The attribute has one of some values; with `negated` it has another value than these."""
-
-    attribute: str
-    values: tuple[Value, ...]
-    type: Type
-    negated: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class BetweenClause:
-    """The attribute is a number (or a time) from `low` to `high`, both included."""
-
-    attribute: str
-    low: float
-    high: float
-
-
-@dataclass(frozen=True, slots=True)
-class HasText:
-    """The attribute begins with, ends with or contains a text; `how` is the function of the language."""
-
-    attribute: str
-    how: str
-    text: str
-
-
-Clause = Equals | BetweenClause | HasText
-
-
-@dataclass(frozen=True, slots=True)
 class SubscriptionClauses:
     """All that a subscription asks: clauses, and perhaps a region (WKT)."""
 
-    clauses: tuple[Clause, ...] = ()
+    clauses: tuple[IndexClause, ...] = ()
     region: str | None = None
 
     def and_also(self, other: SubscriptionClauses) -> SubscriptionClauses:
         """Ask both."""
         if self.region is not None and other.region is not None:
             raise DataError("a subscription has one place; join the two into one polygon")
-        return SubscriptionClauses(_narrowed(self.clauses + other.clauses), self.region or other.region)
-
-
-def _narrowed(clauses: tuple[Clause, ...]) -> tuple[Clause, ...]:
-    """Join the ranges of one attribute: `speed > 10 and speed <= 20` is one range."""
-    ranges: dict[str, BetweenClause] = {}
-    for clause in clauses:
-        if isinstance(clause, BetweenClause):
-            known = ranges.get(clause.attribute, clause)
-            low, high = max(known.low, clause.low), min(known.high, clause.high)
-            ranges[clause.attribute] = BetweenClause(clause.attribute, low, high)
-    return (*(clause for clause in clauses if not isinstance(clause, BetweenClause)), *ranges.values())
+        return SubscriptionClauses(narrowed(self.clauses + other.clauses), self.region or other.region)
 
 
 def of_type(event_type: str) -> SubscriptionClauses:
     """Ask for events of one type."""
-    return SubscriptionClauses((Equals("type", (event_type,), Type.STRING),))
+    return SubscriptionClauses((ValueClause("type", (event_type,), Type.STRING),))
 
 
 def of_values(values: Mapping[str, object]) -> SubscriptionClauses:
@@ -98,7 +56,7 @@ def of_values(values: Mapping[str, object]) -> SubscriptionClauses:
         plain = value.item() if isinstance(value, np.generic) else value
         if isinstance(plain, float) and not math.isfinite(plain):
             raise DataError(f"attribute {name!r} cannot equal {plain}; give a finite number")
-        clauses.append(Equals(_name(name), (plain,), _type_of(plain)))
+        clauses.append(ValueClause(_name(name), (plain,), _type_of(plain)))
     return SubscriptionClauses(tuple(clauses))
 
 
@@ -152,33 +110,14 @@ def _conditions(filters: tuple[Source | Filter, ...]) -> SubscriptionClauses:
     return asked
 
 
-def _asked(clause: Expr) -> SubscriptionClauses:
-    match read_clause(clause):
+def _asked(expr: Expr) -> SubscriptionClauses:
+    match read_clause(expr):
         case InRegion(region, "within_region"):
             return SubscriptionClauses(region=region)
-        case Between(Attribute(None, name), low, high):
-            return _between(name, low.value, high.value, low.type, clause)
-        case OneOf(Attribute(None, name), choices):
-            return _equals(name, choices, clause)
-        case TextTest(Attribute(None, name), function, text):
-            return SubscriptionClauses((HasText(_name(name), function, text),))
-        case IsTrue(Attribute(None, name), wanted):
-            return SubscriptionClauses((Equals(_name(name), (wanted,), Type.BOOL),))
-        case Comparison(Attribute(None, name), operator, constant):
-            return _compared(name, operator, constant, clause)
-    raise _unsupported(clause)
-
-
-def _compared(name: str, operator: str, constant: Literal, clause: Expr) -> SubscriptionClauses:
-    if operator in ("=", "!="):
-        return _equals(name, [constant], clause, negated=operator == "!=")
-    if operator in ("<", "<="):
-        return _between(name, -math.inf, _closed(constant.value, operator, -math.inf), constant.type, clause)
-    return _between(name, _closed(constant.value, operator, math.inf), math.inf, constant.type, clause)
-
-
-def _unsupported(clause: Expr) -> QueryError:
-    return QueryError(f"{format_expr(clause)!r} cannot be part of a subscription", hint=_SUPPORTED)
+    clause = index_clause(expr)
+    if clause is None:
+        raise QueryError(f"{format_expr(expr)!r} cannot be part of a subscription", hint=_SUPPORTED)
+    return SubscriptionClauses((replace(clause, attribute=_name(clause.attribute)),))
 
 
 def _name(name: str) -> str:
@@ -192,28 +131,3 @@ def _type_of(value: Value) -> Type:
     if isinstance(value, bool):
         return Type.BOOL
     return Type.STRING if isinstance(value, str) else Type.FLOAT
-
-
-def _equals(
-    name: str, choices: Sequence[Literal], clause: Expr, *, negated: bool = False
-) -> SubscriptionClauses:
-    values = tuple(choice.value for choice in choices if choice.value is not None)
-    kinds = {Type.FLOAT if choice.type is Type.INT else choice.type for choice in choices}
-    if len(values) < len(choices) or len(kinds) > 1 or Type.DURATION in kinds:
-        raise _unsupported(clause)
-    kind = kinds.pop() or _type_of(values[0])
-    return SubscriptionClauses((Equals(_name(name), values, kind, negated),))
-
-
-def _closed(bound: Value | None, operator: str, towards: float) -> float | None:
-    """Turn a bound that does not count itself into the next number, which does."""
-    if not isinstance(bound, int | float) or isinstance(bound, bool):
-        return None
-    return float(bound) if operator in ("<=", ">=") else math.nextafter(float(bound), towards)
-
-
-def _between(name: str, low: object, high: object, kind: Type | None, clause: Expr) -> SubscriptionClauses:
-    bounds = [float(b) for b in (low, high) if isinstance(b, int | float) and not isinstance(b, bool)]
-    if len(bounds) < 2 or kind is Type.DURATION:
-        raise _unsupported(clause)
-    return SubscriptionClauses((BetweenClause(_name(name), bounds[0], bounds[1]),))

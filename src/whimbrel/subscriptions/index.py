@@ -8,18 +8,17 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from whimbrel.engine.condition_index import ConditionIndex, Pairs
+from whimbrel.engine.packed_conditions import ClauseRows
 from whimbrel.errors import DataError
 from whimbrel.model.frames import EventTable, batches
 from whimbrel.model.schema import Coordinates
 from whimbrel.space.geometry import Floats
-from whimbrel.space.grid import ShapeGrid
-from whimbrel.space.lists import Ints, lengthen
 from whimbrel.space.places import Boxes, Circles, Place, PlaceSet, Polygons, one_place, polygons_of
 from whimbrel.subscriptions.clauses import SubscriptionClauses, of_condition, of_text, of_type, of_values
-from whimbrel.subscriptions.columns import read_columns, read_points
+from whimbrel.subscriptions.columns import read_batch, read_points
 from whimbrel.subscriptions.names import GivenNames, Names, SubscriptionNames
-from whimbrel.subscriptions.paths import Pairs, Paths, joined
-from whimbrel.subscriptions.tables import NO_ROWS, SubscriptionRows, read_rows
+from whimbrel.subscriptions.tables import read_rows
 
 Where = str | Mapping[str, object]
 """Conditions in the Whimbrel language, or the values that attributes must have."""
@@ -56,15 +55,10 @@ class Subscriptions:
         except ValueError:
             raise DataError(f"{coordinates!r} are no coordinates; use 'plane' or 'lonlat'") from None
         self._names = SubscriptionNames()
-        self._paths = Paths()
-        self._grid = ShapeGrid(self.coordinates)
-        self._has_place = np.zeros(0, np.bool_)
-        self._free: Ints = np.zeros(0, np.int64)
-        self._freed = 0
-        self._next = 0
+        self._index = ConditionIndex(self.coordinates)
 
     def __len__(self) -> int:
-        return self._next - self._freed
+        return len(self._index)
 
     def __contains__(self, subscription: object) -> bool:
         if not isinstance(subscription, str | int):
@@ -77,8 +71,7 @@ class Subscriptions:
     @property
     def nbytes(self) -> int:
         """The memory that all subscriptions take."""
-        own = self._has_place.nbytes + self._free.nbytes
-        return own + self._names.nbytes + self._paths.nbytes + self._grid.nbytes
+        return self._names.nbytes + self._index.nbytes
 
     def add(
         self,
@@ -177,7 +170,7 @@ class Subscriptions:
             if rows.places is not None:
                 rows.places.check(self.coordinates, names.shown)
         for names, rows in zip(given, read, strict=True):
-            self._add(names, asked, rows.places, rows)
+            self._add(names, asked, rows.places, rows.clauses)
 
     def remove(self, ids: Names) -> None:
         """Remove subscriptions, one or many.
@@ -194,13 +187,8 @@ class Subscriptions:
             raise DataError(f"there is no {given.shown(int(unknown[0]))}; nothing was removed")
         if len(given) > 1 and len(np.unique(numbers)) < len(numbers):
             raise DataError("a subscription is named twice; nothing was removed")
-        by_place = self._paths.leave(numbers)
-        self._grid.take_out(numbers[by_place])
-        self._grid.forget(numbers[self._has_place[numbers]])
+        self._index.remove(numbers)
         self._names.forget(numbers, given)
-        lengthen(self._free, self._freed + len(numbers))
-        self._free[self._freed : self._freed + len(numbers)] = numbers
-        self._freed += len(numbers)
 
     def match(self, events: EventTable) -> pa.Table:
         """Find which events meet which subscriptions.
@@ -230,28 +218,7 @@ class Subscriptions:
 
     def _match(self, batch: pa.RecordBatch) -> Pairs:
         x, y = read_points(batch, self.coordinates)
-        columns = read_columns(batch, self._paths.conditions.wanted, x, y)
-        listed = self._in_place(self._paths.find(batch.num_rows, columns), x, y)
-        ranged = self._paths.find_ranged(batch.num_rows, columns)
-        found = [pairs for pairs in (listed, ranged) if len(pairs[0])]
-        if len(x) and len(self._grid):
-            found.append(self._paths.find_placed(x, y, self._grid, columns))
-        rows, numbers = joined(found)
-        if len(found) < 2:
-            return rows, numbers
-        order = np.argsort(rows, kind="stable")
-        return rows[order], numbers[order]
-
-    def _in_place(self, pairs: Pairs, x: Floats, y: Floats) -> Pairs:
-        """Keep the pairs of listed subscriptions whose place, if they have one, the event lies in."""
-        rows, numbers = pairs
-        placed = self._has_place[numbers]
-        if not placed.any():
-            return pairs
-        kept = ~placed
-        if len(x):
-            kept[placed] = self._grid.hold(x[rows[placed]], y[rows[placed]], numbers[placed])
-        return rows[kept], numbers[kept]
+        return self._index.match(read_batch(batch, self._index.wanted, x, y), x, y)
 
     def _asked(self, where: Where | None, event_type: str | None) -> SubscriptionClauses:
         asked = SubscriptionClauses() if event_type is None else of_type(event_type)
@@ -270,30 +237,13 @@ class Subscriptions:
         given: GivenNames,
         asked: SubscriptionClauses,
         places: PlaceSet | None,
-        rows: SubscriptionRows = NO_ROWS,
+        own: ClauseRows | None = None,
     ) -> None:
         """Check everything, then add."""
         self._names.check_new(given)
         if places is not None:
             places.check(self.coordinates, given.shown)
-        numbers = self._new_numbers(len(given))
-        self._names.enter(numbers, given)
-        self._has_place[numbers] = places is not None
-        if places is not None:
-            places.keep(self._grid, numbers)
-        self._paths.conditions.give(numbers, asked.clauses, rows.names, rows.highs, rows.lows)
-        self._grid.put_in(self._paths.enter(numbers, self._has_place))
-
-    def _new_numbers(self, count: int) -> Ints:
-        """Give numbers that nobody has: those that were given back first."""
-        again = min(count, self._freed)
-        numbers = np.empty(count, np.int64)
-        numbers[:again] = self._free[self._freed - again : self._freed]
-        numbers[again:] = np.arange(self._next, self._next + count - again)
-        self._freed -= again
-        self._next += count - again
-        lengthen(self._has_place, self._next)
-        return numbers
+        self._names.enter(self._index.add(len(given), asked.clauses, own, places), given)
 
 
 def _floats(what: str, values: npt.ArrayLike, count: int) -> Floats:

@@ -7,16 +7,16 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from whimbrel.engine.condition_columns import column_hashes
+from whimbrel.engine.packed_conditions import ClauseRows
 from whimbrel.engine.values import from_arrow
 from whimbrel.errors import DataError, did_you_mean
 from whimbrel.model.columns import as_numbers, decoded, natural
 from whimbrel.model.faults import Faults
 from whimbrel.model.schema import Coordinates
 from whimbrel.space.geometry import Floats
-from whimbrel.space.lists import Ints
 from whimbrel.space.places import Circles, PlaceSet, Polygons, polygons_of
 from whimbrel.subscriptions.clauses import ALIASES, TIMES
-from whimbrel.subscriptions.columns import column_hashes
 
 _POINTS = {Coordinates.PLANE: ("x", "y"), Coordinates.LONLAT: ("lon", "lat")}
 _PLACES = frozenset({"geometry", "x", "y", "lon", "lat", "radius_m"})
@@ -24,15 +24,10 @@ _PLACES = frozenset({"geometry", "x", "y", "lon", "lat", "radius_m"})
 
 @dataclass(frozen=True, slots=True)
 class SubscriptionRows:
-    """What the rows of a table ask for: places, and hashes of the values of some attributes."""
+    """What the rows of a table ask for: places, and values of some attributes."""
 
     places: PlaceSet | None = None
-    names: tuple[str, ...] = ()
-    highs: Ints | None = None
-    lows: Ints | None = None
-
-
-NO_ROWS = SubscriptionRows()
+    clauses: ClauseRows | None = None
 
 
 def read_rows(batch: pa.RecordBatch, coordinates: Coordinates) -> SubscriptionRows:
@@ -52,7 +47,7 @@ def read_rows(batch: pa.RecordBatch, coordinates: Coordinates) -> SubscriptionRo
     highs, lows = np.empty((2, len(names), batch.num_rows), np.int64)
     for place, column in enumerate(columns):
         column_hashes(column, highs[place], lows[place])
-    return SubscriptionRows(places, tuple(names), highs, lows)
+    return SubscriptionRows(places, ClauseRows.of_hashes(tuple(names), highs, lows))
 
 
 def _places(batch: pa.RecordBatch, found: set[str], coordinates: Coordinates) -> PlaceSet | None:

@@ -33,7 +33,7 @@ def found(graph: Graph, events: Sequence[Event], passes: Sequence[Pass]) -> Any:
         return rewrite(graph, passes)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("whimbrel.engine.query_templates.rewrite", only_some)
+        patch.setattr("whimbrel.graph.query.rewrite", only_some)
         detections = detect(Query(graph), event_table(events))
     assert rewritten  # or the engine had its rewrites from elsewhere, and this would prove nothing
     return detections

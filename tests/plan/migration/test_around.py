@@ -10,31 +10,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from experiments.migration_policies import StepsAhead, initial_discount, keep_small_changes, weight_threshold
 from experiments.migration_problems import random_problem
 from experiments.mobility import street_trips
 from experiments.networks import hierarchy
 from experiments.scenarios.migcep import friends_nearby
 from whimbrel.errors import NetworkError, NoPlanError
+from whimbrel.plan import areas
 from whimbrel.plan.areas import Areas
 from whimbrel.plan.migration import (
     NOWHERE,
     ActionKind,
     Horizon,
-    LeafFinder,
     MigrationProblem,
     attach,
     brokers_within,
     schedule,
     stay,
 )
-from whimbrel.plan.migration import attachments as attaching
 from whimbrel.plan.migration.local_search import improve
-from whimbrel.plan.migration.stability import (
-    StepsAhead,
-    initial_discount,
-    keep_small_changes,
-    weight_threshold,
-)
 from whimbrel.plan.network import Mover
 
 AREA = (0.0, 0.0, 400.0, 400.0)
@@ -51,27 +45,23 @@ def names(numbers):
 
 def test_movers_are_attached_to_leaves():
     car = Mover("car", ((1.0, 50.0, 50.0), (3.0, 250.0, 50.0)))
-    plan = attach(replace(QUAD, movers=(car,)), Horizon(5), {"car": 7.0}, handover_s=0.25)["car"]
+    plan = attach(replace(QUAD, movers=(car,)), Horizon(5))["car"]
     # A border belongs to the area whose smallest x it is; it is nowhere before and after its track.
     assert [QUAD.brokers[n].name if n != NOWHERE else None for n in plan.hosts] == [
         None, "fog-2-0-0", "fog-2-1-0", "fog-2-2-0", None,
     ]  # fmt: skip
-    assert plan.at(2).fixed_send_s == 1.75
-    assert plan.at(2).bandwidth_b_s == 7.0
     assert attach(QUAD, Horizon(5)) == {}
 
 
 def test_both_ways_to_find_leaves_agree(monkeypatch):
-    finder = LeafFinder(QUAD)
+    finder = Areas(QUAD)
     draw = np.random.default_rng(1)
     x, y = draw.choice(np.arange(-50.0, 460.0, 25.0), (2, 500))
     x[0] = np.nan
-    by_table = finder.find(x, y)
-    monkeypatch.setattr(attaching, "_MOST_CELLS", 0)
-    assert by_table.tolist() == finder.find(x, y).tolist()
+    by_table = finder.serving(x, y)
+    monkeypatch.setattr(areas, "_MOST_CELLS", 0)
+    assert by_table.tolist() == finder.serving(x, y).tolist()
     assert by_table[0] == NOWHERE
-    # Outside of all areas, and on their outer borders, the nearest one serves, as in simulations.
-    assert by_table[1:].tolist() == Areas(QUAD).serving(x[1:], y[1:]).tolist()
 
 
 def test_nearby_brokers_and_those_above_them():

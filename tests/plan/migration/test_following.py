@@ -8,13 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from experiments.migration_optimum import find_optimum
+from experiments.migration_policies import POLICIES
 from experiments.migration_problems import random_problem
 from whimbrel.plan.migration import Horizon, MigrationProblem, attached, brokers_within, stay
 from whimbrel.plan.migration.local_search import fits
 from whimbrel.plan.migration.plan import NOWHERE, changes_of
 from whimbrel.plan.migration.policies import plan_adaptively
 from whimbrel.plan.migration.policies.adaptive import _expected_ahead
-from whimbrel.plan.migration.replanning import POLICIES, plan_together, replan_with_predictions
+from whimbrel.plan.migration.replanning import plan_together, replan_with_predictions
 from whimbrel.plan.migration.uncertain import Course, UncertainPlan, from_courses
 from whimbrel.plan.network import Broker, Link, Mover, Network
 from whimbrel.plan.workload import Delivery, Feed, Task, Workload

@@ -28,14 +28,6 @@ def test_a_short_path_has_more_for_each_stream():
     assert shares["@bus", "f"] == pytest.approx(6)
 
 
-def test_processing_comes_first_and_weights_decide():
-    shares = split_latency(CHAIN, {"d": 2.0, "f": 1.0}, {("@car", "d"): 4.0})
-    assert shares["@car", "d"] == pytest.approx(4)
-    assert shares["d", "f"] == pytest.approx(1)
-    assert shares["f", "@user"] == pytest.approx(1)
-    assert shares["@bus", "f"] == pytest.approx(7)
-
-
 def test_without_a_restriction_shares_are_endless():
     free = Workload(CHAIN.feeds, CHAIN.tasks, (Delivery("f", "user"),))
     assert set(split_latency(free).values()) == {math.inf}

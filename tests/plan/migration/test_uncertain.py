@@ -10,13 +10,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from experiments.migration_policies import (
+    chances_to_be_cheapest,
+    k_shortest,
+    plan_k_shortest,
+    plan_skewed,
+    ways_apart,
+)
 from experiments.migration_problems import random_problem
 from experiments.networks import hierarchy
 from whimbrel.errors import NetworkError
+from whimbrel.plan.areas import Areas
 from whimbrel.plan.migration import (
     NOWHERE,
     Horizon,
-    LeafFinder,
     LearnedMoves,
     MigrationProblem,
     UncertainPlan,
@@ -24,15 +31,7 @@ from whimbrel.plan.migration import (
     navigation,
     stay,
 )
-from whimbrel.plan.migration.policies import (
-    chances_to_be_cheapest,
-    plan_by_weighted_sum,
-    plan_k_shortest,
-    plan_naively,
-    plan_skewed,
-    plan_with_shifts,
-    ways_apart,
-)
+from whimbrel.plan.migration.policies import plan_by_weighted_sum, plan_naively, plan_with_shifts
 from whimbrel.plan.migration.policies.naive import combinations_of
 from whimbrel.plan.migration.prediction import _erf
 from whimbrel.plan.migration.schedule import choose_course
@@ -95,7 +94,6 @@ def test_courses_come_by_chance_and_are_all_of_the_chain(seed):
         assert {b: p[brokers == b].sum() for b in (3, 7)} == pytest.approx(
             {b: q[others == b].sum() for b in (3, 7)}
         )
-    assert plan.draw(draw).shape == (4,)
 
 
 def test_naive_follows_each_course():
@@ -163,14 +161,12 @@ def test_the_course_that_is_cheapest_now_is_carried_out():
     plan = plan_naively(problem, "t", {})
     seen = problem.attached_as({"car": from_courses("car", THREE, [Course(np.array([0, 1, 1]), 1.0)])})
     assert choose_course(plan, seen, {}).hosts.tolist() == [0, 1, 1]
-    drawn = choose_course(plan, seen, {}, np.random.default_rng(1)).hosts.tolist()
-    assert drawn in ([0, 1, 1], [0, 0, 1])
 
 
 def test_dead_reckoning_goes_on_and_gets_less_certain():
     horizon = Horizon(20, 1.0, start_s=10.0)
     recent = [(0.0, 50.0, 50.0), (10.0, 150.0, 50.0)]
-    plan = dead_reckoning("car", horizon, recent, LeafFinder(FOUR), error_m=5, error_m_s=2)
+    plan = dead_reckoning("car", horizon, recent, Areas(FOUR), error_m=5, error_m_s=2)
     rows = [dict(zip(brokers.tolist(), p.tolist(), strict=True)) for brokers, p in plan.marginals()]
     second, third = FOUR.number["fog-1-1-0"], FOUR.number["fog-1-2-0"]
     assert rows[0][second] == pytest.approx(1)
@@ -207,7 +203,7 @@ def test_learned_moves_know_where_a_mover_came_from():
     assert {int(course.hosts[-1]) for course in either.courses(99)} == {1, 2, 4}
     assert chances_of(either)[7][1] == pytest.approx(chances_of(either)[7][4])
     unseen = learned.plan("car", Horizon(3), at=9)
-    assert unseen.most_probable().tolist() == [9, 9, 9]
+    assert unseen.courses(1)[0].hosts.tolist() == [9, 9, 9]
 
 
 def test_the_error_function():
@@ -279,7 +275,7 @@ def test_combinations_of_several_movers_are_dealt_out():
 
 def test_dead_reckoning_knows_where_a_mover_is_attached():
     second, third = FOUR.number["fog-1-1-0"], FOUR.number["fog-1-2-0"]
-    finder = LeafFinder(FOUR)
+    finder = Areas(FOUR)
     for at in (second, third):
         plan = dead_reckoning("car", Horizon(20), [(0.0, 200.0, 50.0)], finder, at=at)
         rows = chances_of(plan)
@@ -301,7 +297,7 @@ def test_ways_apart_are_ways_and_the_first_is_the_shortest(seed, k):
     assert 1 <= len(found) <= k
     assert len({way.hosts.tobytes() for way in found}) == len(found)
     assert found[0].score == pytest.approx(graph.shortest().score)
-    cheapest = graph.k_shortest(k)
+    cheapest = k_shortest(graph, k)
     for n, way in enumerate(found):
         assert way.score == pytest.approx(graph.score_of(way.hosts))
         # None is better than the k cheapest ones, which are found in another way.

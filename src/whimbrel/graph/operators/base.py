@@ -242,7 +242,7 @@ class Operator(ABC):
 
     def reading(self, names: Mapping[str, str]) -> Self:
         """Read other streams: for each the one that `names` has for it."""
-        return relinked(self, names)
+        return relinked(self, names) if names else self
 
     def expressions(self) -> Iterator[Expr]:
         """Yield every condition and every assigned value."""

@@ -23,4 +23,6 @@ def order_conditions(graph: Graph) -> Graph:
 
 def _sorted(conditions: Iterable[Expr]) -> tuple[Expr, ...]:
     clauses = [clause for condition in conditions for clause in conjuncts(condition)]
+    if len(clauses) < 2:
+        return tuple(clauses)
     return tuple(sorted(dict.fromkeys(clauses), key=lambda clause: (rank(clause), format_expr(clause))))

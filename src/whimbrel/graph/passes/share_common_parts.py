@@ -27,6 +27,8 @@ from whimbrel.graph.wiring import fixed, readers, renamed
 
 def share_common_parts(graph: Graph) -> Graph:
     """Let one of several equal operators do the work of all."""
+    if not _may_be_equal(graph):
+        return graph
     sharing = _Sharing(graph)
     operators: list[Operator] = []
     for operator in graph.operators:
@@ -35,6 +37,13 @@ def share_common_parts(graph: Graph) -> Graph:
             operators.append(kept)
     changed = tuple(operators)
     return graph if changed == graph.operators else drop_unused(replace(graph, operators=changed))
+
+
+def _may_be_equal(graph: Graph) -> bool:
+    """Tell whether any operators read the same in the same way: without such, none are equal."""
+    shared = [operator for operator in graph.operators if operator.may_be_merged]
+    kinds = {(type(each), each.event_type if isinstance(each, Source) else each.inputs) for each in shared}
+    return len(kinds) < len(shared)
 
 
 class _Sharing:

@@ -4,16 +4,15 @@ B. Ottenwälder, B. Koldehofe, K. Rothermel, U. Ramachandran: MigCEP: Operator M
 Distributed Complex Event Processing, DEBS 2013; and chapter 4 of B. Ottenwälder's thesis on mobile CEP.
 """
 
-from whimbrel.plan.migration.attachments import LeafFinder, attach, attached
+from whimbrel.plan.migration.attachments import attach, attached
 from whimbrel.plan.migration.baselines import follow_greedily, stay
 from whimbrel.plan.migration.coordination import Coordination, coordinate
-from whimbrel.plan.migration.cost import Cost, cost_of
 from whimbrel.plan.migration.horizon import Horizon
 from whimbrel.plan.migration.joint import plan_jointly
 from whimbrel.plan.migration.latency import split_latency
 from whimbrel.plan.migration.learned_mobility import LearnedMoves
 from whimbrel.plan.migration.local_search import plan_migrations
-from whimbrel.plan.migration.plan import NOWHERE, ExpectedPlacement, MigrationPlan, Move
+from whimbrel.plan.migration.plan import NOWHERE, MigrationPlan, Move
 from whimbrel.plan.migration.prediction import dead_reckoning, navigation
 from whimbrel.plan.migration.problem import MigrationProblem, MigrationScore
 from whimbrel.plan.migration.radius import brokers_within
@@ -26,10 +25,7 @@ __all__ = [
     "Action",
     "ActionKind",
     "Coordination",
-    "Cost",
-    "ExpectedPlacement",
     "Horizon",
-    "LeafFinder",
     "LearnedMoves",
     "MigrationPlan",
     "MigrationProblem",
@@ -41,7 +37,6 @@ __all__ = [
     "attached",
     "brokers_within",
     "coordinate",
-    "cost_of",
     "dead_reckoning",
     "follow_greedily",
     "navigation",

@@ -49,93 +49,61 @@ def streams_of(workload: Workload) -> list[Stream]:
     return found
 
 
-def split_latency(
-    workload: Workload,
-    processing_s: Mapping[str, float] | None = None,
-    weights: Mapping[tuple[str, str], float] | None = None,
-) -> dict[tuple[str, str], float]:
-    """Return each stream its share of the latency restrictions; infinite where there is none.
+def split_latency(workload: Workload) -> dict[tuple[str, str], float]:
+    """Return the share of each stream in the latency restrictions; infinite where there is none.
 
-    First each stream gets its part of the longest path through it, by weight. What is then left over on all
-    paths through a stream is dealt out in the same way, until each stream lies on a path that is used up.
-
-    Parameters
-    ----------
-    workload
-        Tasks and deliveries, with restrictions.
-    processing_s
-        How long each task takes for an event; 0 where nothing is said.
-    weights
-        What a stream should get in comparison with others on its path, by its ends: alike where nothing is
-        said.
+    First each stream gets its part of the longest path through it. What is then left over on all paths
+    through a stream is dealt out in the same way, until each stream lies on a path that is used up.
+    O(deliveries x streams).
     """
     shares: dict[tuple[str, str], float] = {}
     for delivery in workload.deliveries:
-        if math.isinf(delivery.latency_s):
-            continue
-        for key, share in _split(workload, delivery, processing_s or {}, weights or {}).items():
-            shares[key] = min(share, shares.get(key, math.inf))
+        if math.isfinite(delivery.latency_s):
+            for key, share in _split(workload, delivery).items():
+                shares[key] = min(share, shares.get(key, math.inf))
     return {stream.key: shares.get(stream.key, math.inf) for stream in streams_of(workload)}
 
 
-def _split(
-    workload: Workload,
-    delivery: Delivery,
-    processing_s: Mapping[str, float],
-    weights: Mapping[tuple[str, str], float],
-) -> dict[tuple[str, str], float]:
-    paths = _Paths(workload, delivery, processing_s)
-    weight = {key: weights.get(key, 1.0) for key in paths.keys}
+def _split(workload: Workload, delivery: Delivery) -> dict[tuple[str, str], float]:
+    paths = _Paths(workload, delivery)
+    whole = paths.longest(dict.fromkeys(paths.keys, 1.0))
     share = dict.fromkeys(paths.keys, 0.0)
     for _ in range(_ROUNDS):
-        taken = paths.longest(share, with_processing=True)
-        whole = paths.longest(weight, with_processing=False)
+        taken = paths.longest(share)
         for key in paths.keys:
             left = max(0.0, delivery.latency_s - taken[key])
-            share[key] += left * weight[key] / whole[key] if whole[key] > 0 else 0.0
+            share[key] += left / whole[key] if whole[key] > 0 else 0.0
     return share
 
 
 class _Paths:
     """The streams on the paths to one delivery."""
 
-    def __init__(self, workload: Workload, delivery: Delivery, processing_s: Mapping[str, float]) -> None:
+    def __init__(self, workload: Workload, delivery: Delivery) -> None:
         self._workload = workload
-        self._processing = processing_s
         self._last = (_end(workload, delivery.stream), place(delivery.at))
-        needed = {delivery.stream}
-        for task in reversed(workload.tasks):
-            if task.name in needed:
-                needed.update(task.inputs)
+        needed = workload.made_from(delivery.stream)
         self._tasks = [task for task in workload.tasks if task.name in needed]
         self.keys = [(_end(workload, name), task.name) for task in self._tasks for name in task.inputs]
         self.keys.append(self._last)
 
-    def longest(
-        self, length: Mapping[tuple[str, str], float], *, with_processing: bool
-    ) -> dict[tuple[str, str], float]:
+    def longest(self, length: Mapping[tuple[str, str], float]) -> dict[tuple[str, str], float]:
         """Return the length of the longest path through each stream."""
-        spent = self._processing if with_processing else {}
         before: dict[str, float] = {}
         for task in self._tasks:
             ends = [_end(self._workload, name) for name in task.inputs]
-            before[task.name] = spent.get(task.name, 0.0) + max(
+            before[task.name] = max(
                 (before.get(end, 0.0) + length[end, task.name] for end in ends), default=0.0
             )
         after = {self._last[0]: length[self._last]}
         for task in reversed(self._tasks):
-            rest = spent.get(task.name, 0.0) + after[task.name]
             for end in (_end(self._workload, name) for name in task.inputs):
-                after[end] = max(after.get(end, 0.0), length[end, task.name] + rest)
-        found = {
-            (source, target): before.get(source, 0.0)
-            + length[source, target]
-            + spent.get(target, 0.0)
-            + after.get(target, 0.0)
+                after[end] = max(after.get(end, 0.0), length[end, task.name] + after[task.name])
+        through = {
+            (source, target): before.get(source, 0.0) + length[source, target] + after.get(target, 0.0)
             for source, target in self.keys[:-1]
         }
-        found[self._last] = before.get(self._last[0], 0.0) + length[self._last]
-        return found
+        return {**through, self._last: before.get(self._last[0], 0.0) + length[self._last]}
 
 
 def _end(workload: Workload, name: str) -> str:

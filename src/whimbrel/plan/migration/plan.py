@@ -1,7 +1,7 @@
 """What a migration plan says: where something will be in each time step, and when its state must be sent.
 
-MigCEP (Ottenwälder et al., DEBS 2013), section 4.1: an expected placement is (H, B, t_im, T_Q, R_L). Movers
-have plans, too: those cannot be carried out, they only tell to which leaf broker a mover will be attached.
+MigCEP (Ottenwälder et al., DEBS 2013), section 4.1: H, B, t_im, T_Q and R_L of each step. Movers have plans,
+too: those cannot be carried out, they only tell to which leaf broker a mover will be attached.
 """
 
 from __future__ import annotations
@@ -38,22 +38,6 @@ class Move:
     """For each input, the time of the first event that the target needs: T_Q."""
 
 
-@dataclass(frozen=True, slots=True)
-class ExpectedPlacement:
-    """What a plan says of one time step."""
-
-    host: int
-    """The number of the broker, or `NOWHERE`: H."""
-    bandwidth_b_s: float
-    """Bytes a second that go out: B."""
-    fixed_send_s: float | None
-    """When the fixed state has to be on its way, if the host is new in this step: t_im."""
-    window_since_s: Mapping[str, float]
-    """From when on the events of each input have to be transferred: T_Q."""
-    latency_s: Mapping[str, float]
-    """What each stream, in and out, may take of the latency restriction: R_L."""
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class MigrationPlan:
     """Where an operator, or a mover, is expected to be in each time step."""
@@ -66,21 +50,6 @@ class MigrationPlan:
     moves: tuple[Move, ...] = ()
     latency_s: Mapping[str, float] = field(default_factory=dict)
     """What each stream may take of the latency restriction, by the name of the other end."""
-
-    def at(self, step: int) -> ExpectedPlacement:
-        """Tell what is expected of one step."""
-        move = next((move for move in self.moves if move.step == step), None)
-        return ExpectedPlacement(
-            int(self.hosts[step]),
-            self.bandwidth_b_s,
-            None if move is None else move.fixed_send_s,
-            {} if move is None else move.window_since_s,
-            self.latency_s,
-        )
-
-    def deviates_from(self, other: MigrationPlan) -> bool:
-        """Tell whether any step has another host."""
-        return self.horizon != other.horizon or not np.array_equal(self.hosts, other.hosts)
 
 
 def changes_of(hosts: Ints) -> Ints:

@@ -15,18 +15,20 @@ from dataclasses import replace
 import numpy as np
 
 from whimbrel.errors import NetworkError, NoPlanError
+from whimbrel.plan.areas import Areas
 from whimbrel.plan.cost import Costs, Objective, evaluate, violations
 from whimbrel.plan.formatting import counted
-from whimbrel.plan.migration.attachments import LeafFinder, attached
+from whimbrel.plan.migration.attachments import attached
 from whimbrel.plan.migration.baselines import follow_greedily
 from whimbrel.plan.migration.coordination import coordinate
 from whimbrel.plan.migration.horizon import Horizon
 from whimbrel.plan.migration.learned_mobility import LearnedMoves
 from whimbrel.plan.migration.local_search import improve, plan_migrations
 from whimbrel.plan.migration.plan import Ints, MigrationPlan, changes_of
+from whimbrel.plan.migration.policies import policy_named
 from whimbrel.plan.migration.predictors import Predictors
 from whimbrel.plan.migration.problem import MigrationProblem
-from whimbrel.plan.migration.replanning import policy_named, replan_with_predictions
+from whimbrel.plan.migration.replanning import replan_with_predictions
 from whimbrel.plan.migration.schedule import schedule
 from whimbrel.plan.network import Network
 from whimbrel.plan.plan import ComparedPlan, Plan
@@ -251,7 +253,7 @@ class _Mover:
             )
         learned = LearnedMoves()
         learned.learn((plan.hosts for plan in self._attachments(others).values()), self.horizon)
-        known = Predictors(network, LeafFinder(network), self.attachments, learned, chosen.spread)
+        known = Predictors(network, Areas(network), self.attachments, learned, chosen.spread)
         problem = MigrationProblem(
             network,
             self.workload,

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from whimbrel.plan.migration.attachments import LeafFinder
+from whimbrel.plan.areas import Areas
 from whimbrel.plan.migration.horizon import Horizon
 from whimbrel.plan.migration.plan import NOWHERE, Ints
 from whimbrel.plan.migration.uncertain import UncertainPlan, only_forward, stay_if_possible
@@ -27,7 +27,7 @@ def dead_reckoning(
     name: str,
     horizon: Horizon,
     recent: Sequence[tuple[float, float, float]],
-    leaves: LeafFinder,
+    leaves: Areas,
     error_m: float = 10.0,
     error_m_s: float = 3.0,
     bytes_s: float = 0.0,
@@ -62,10 +62,10 @@ def dead_reckoning(
     if len(reports) > 1 and reports[-1, 0] > reports[0, 0]:
         speed = (reports[-1, 1:] - reports[0, 1:]) / (reports[-1, 0] - reports[0, 0])
     ahead = np.maximum(horizon.times_s - last[0], 0.0)
-    here = leaves.leaves == at
+    here = leaves.number == at
     chances = np.ones((horizon.steps, len(here)))
     for axis in (0, 1):
-        low, high = leaves.areas[:, axis], leaves.areas[:, axis + 2]
+        low, high = leaves.boxes[:, axis], leaves.boxes[:, axis + 2]
         place, error = float(last[1 + axis]), error_m
         if here.any():
             place, error = _within(place, error_m, float(low[here][0]), float(high[here][0]))
@@ -73,7 +73,7 @@ def dead_reckoning(
     chances[chances < 1e-3] = 0.0
     if here.any():
         chances[ahead == 0] = here
-    return chain_of(name, horizon, leaves.leaves, chances, bytes_s)
+    return chain_of(name, horizon, leaves.number, chances, bytes_s)
 
 
 def chain_of(name: str, horizon: Horizon, brokers: Ints, chances: Floats, bytes_s: float) -> UncertainPlan:

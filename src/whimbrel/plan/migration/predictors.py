@@ -8,7 +8,8 @@ from zlib import crc32
 
 import numpy as np
 
-from whimbrel.plan.migration.attachments import LeafFinder, attached, positions
+from whimbrel.plan.areas import Areas
+from whimbrel.plan.migration.attachments import attached, positions
 from whimbrel.plan.migration.horizon import Horizon
 from whimbrel.plan.migration.learned_mobility import LearnedMoves
 from whimbrel.plan.migration.plan import NOWHERE, Ints, MigrationPlan
@@ -41,7 +42,7 @@ class Predictors:
     """
 
     network: Network
-    leaves: LeafFinder
+    leaves: Areas
     truth: Mapping[str, MigrationPlan]
     learned: LearnedMoves
     spread: float = 0.1

@@ -70,9 +70,6 @@ class MigrationProblem:
         The broker that each task is on; a task that is not named may begin anywhere.
     brokers
         The numbers of the brokers that may host tasks: all, or those that `brokers_within` gives.
-    shares
-        What each stream may take of the latency restriction, by its ends: `split_latency`, if nothing is
-        said.
     routes
         Ways by delay, where they have been searched before.
     """
@@ -85,12 +82,11 @@ class MigrationProblem:
         attachments: Attachments | None = None,
         start: Mapping[str, str] | None = None,
         brokers: Ints | None = None,
-        shares: Mapping[tuple[str, str], float] | None = None,
         routes: Routes | None = None,
     ) -> None:
         self.network, self.workload, self.horizon = network, workload, horizon
         self.routes = routes or Routes(network, by_delay)
-        shares = split_latency(workload) if shares is None else shares
+        shares = split_latency(workload)
         self.streams = [replace(s, share_s=shares.get(s.key, np.inf)) for s in streams_of(workload)]
         self.attachments = _all_places(network, self.streams, horizon, attachments or {})
         hosting = np.arange(len(network.brokers)) if brokers is None else np.asarray(brokers, np.int64)
@@ -117,7 +113,7 @@ class MigrationProblem:
         finite = self.delay_s[np.isfinite(self.delay_s)]
         farthest = float(finite.max(initial=0.0))
         sent = sum(stream.bytes_s for stream in self.streams) * self.horizon.step_s
-        state = sum(task.fixed_b + task.window_b for task in self.workload.tasks)
+        state = sum(task.state_b for task in self.workload.tasks)
         return 1.0 + farthest * self.horizon.steps * (sent + state)
 
     def position(self, number: int) -> int:
@@ -168,8 +164,7 @@ class MigrationProblem:
 
     def state_b(self, task: str) -> float:
         """Return the bytes of a task's state."""
-        made = self.workload.task[task]
-        return made.fixed_b + made.window_b
+        return self.workload.task[task].state_b
 
     def transfer_s(self, size_b: float) -> Floats:
         """Return how long it takes to send so many bytes between brokers: t_mig."""
@@ -312,7 +307,6 @@ class MigrationProblem:
         task: str,
         hosts: Hosts,
         room: Bools | None = None,
-        first_discount: float = 1.0,
         missing: Iterable[str] = (),
     ) -> TimeGraph:
         """Make the time graph of one task, next to where the others are.
@@ -325,8 +319,6 @@ class MigrationProblem:
             Where its neighbours are.
         room
             Where and when there are resources for it; from the other tasks in `hosts`, if nothing is said.
-        first_discount
-            What is to be paid of the first migration away from where it starts (`initial_discount`).
         missing
             Tasks that have no plan yet.
         """
@@ -346,7 +338,6 @@ class MigrationProblem:
             spans=self.spans(task)[np.ix_(chosen, chosen)],
             penalty=self.penalty,
             start=int(np.searchsorted(chosen, self.start[task])) if task in self.start else None,
-            first_discount=first_discount,
         )
 
     def value(self, hosts: Hosts) -> MigrationScore:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import numpy as np
+import numpy.typing as npt
 
-from whimbrel.plan.migration.attachments import areas_of
 from whimbrel.plan.migration.plan import NOWHERE, Ints
 from whimbrel.plan.network import Network
+
+Floats = npt.NDArray[np.float64]
 
 
 def brokers_within(network: Network, present: Iterable[int], range_m: float) -> Ints:
@@ -28,31 +30,20 @@ def brokers_within(network: Network, present: Iterable[int], range_m: float) -> 
     """
     here = np.unique([n for n in present if n != NOWHERE])
     with_area = np.array([n for n, b in enumerate(network.brokers) if b.area is not None], np.int64)
-    areas = areas_of(network, with_area)
+    areas = _areas_of(network, with_area)
     # An operator in the cloud is near to everything: only the areas of the lowest present brokers count.
-    lowest = _without_ancestors(network, here)
+    above = {ancestor for number in here for ancestor in network.ancestors(int(number))}
+    lowest = np.array([number for number in here if number not in above], np.int64)
     chosen = set(here.tolist())
-    for x0, y0, x1, y1 in areas_of(network, np.intersect1d(lowest, with_area)):
+    for x0, y0, x1, y1 in _areas_of(network, np.intersect1d(lowest, with_area)):
         close = (areas[:, 0] < x1 + range_m) & (areas[:, 2] > x0 - range_m)
         close &= (areas[:, 1] < y1 + range_m) & (areas[:, 3] > y0 - range_m)
         chosen.update(with_area[close].tolist())
     for number in tuple(chosen):
-        chosen.update(_above(network, number))
+        chosen.update(network.ancestors(number))
     return np.array(sorted(chosen), np.int64)
 
 
-def _without_ancestors(network: Network, numbers: Ints) -> Ints:
-    above = {a for number in numbers for a in _above(network, int(number))}
-    return np.array([n for n in numbers if n not in above], np.int64)
-
-
-def _above(network: Network, number: int) -> list[int]:
-    found: list[int] = []
-    parent = network.brokers[number].parent
-    while parent is not None:
-        at = network.number[parent]
-        if at in found or at == number:
-            break
-        found.append(at)
-        parent = network.brokers[at].parent
-    return found
+def _areas_of(network: Network, numbers: Ints) -> Floats:
+    """Return the areas of brokers as rows of smallest x and y, largest x and y."""
+    return np.array([network.brokers[n].area for n in numbers], float).reshape(len(numbers), 4)

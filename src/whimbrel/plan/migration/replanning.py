@@ -9,53 +9,21 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
-from functools import partial
 
 import numpy as np
 
-from whimbrel.errors import NetworkError, did_you_mean
 from whimbrel.plan.migration.baselines import stay
 from whimbrel.plan.migration.horizon import Horizon
 from whimbrel.plan.migration.local_search import fits, slack
 from whimbrel.plan.migration.plan import NOWHERE, Ints, MigrationPlan, changes_of
-from whimbrel.plan.migration.policies import (
-    plan_adaptively,
-    plan_k_shortest,
-    plan_naively,
-    plan_skewed,
-    plan_with_shifts,
-)
-from whimbrel.plan.migration.problem import Hosts, MigrationProblem
+from whimbrel.plan.migration.policies import POLICIES, Policy
+from whimbrel.plan.migration.problem import MigrationProblem
 from whimbrel.plan.migration.radius import brokers_within
 from whimbrel.plan.migration.schedule import choose_course
 from whimbrel.plan.migration.uncertain import UncertainPlan
 
 Predict = Callable[[str, Horizon], MigrationPlan | UncertainPlan]
 """Where a mover is expected to be in the steps ahead, told at the first of them."""
-Policy = Callable[[MigrationProblem, str, Hosts], Ints | UncertainPlan]
-"""How one task plans next to the others: the positions of its hosts, or an uncertain plan."""
-
-POLICIES: dict[str, Policy] = {
-    "weighted sum": lambda problem, task, hosts: problem.time_graph(task, hosts).shortest().hosts,
-    "naive": partial(plan_naively, most=8),
-    "temporal adjustment": plan_with_shifts,
-    "temporally skewed": partial(plan_skewed, most=8),
-    "k shortest": plan_k_shortest,
-    "adaptive": plan_adaptively,
-}
-"""Ways to plan next to uncertain neighbours, by name: those of the paper, and one of ours."""
-
-
-def policy_named(name: str) -> Policy:
-    """Return the policy of a name."""
-    if name not in POLICIES:
-        raise NetworkError(
-            f"no policy is named {name!r}",
-            did_you_mean(name, POLICIES) or f"take one of {', '.join(POLICIES)}",
-        )
-    return POLICIES[name]
-
-
 _LOG = logging.getLogger(__name__)
 ROUNDS = 3
 """How often tasks that tell each other uncertain plans plan anew: nothing says that they come to an end."""

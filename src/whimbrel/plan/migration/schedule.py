@@ -6,8 +6,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import IntEnum
 
-import numpy as np
-
 from whimbrel.plan.migration.plan import MigrationPlan, Move
 from whimbrel.plan.migration.problem import Hosts, MigrationProblem
 from whimbrel.plan.migration.uncertain import UncertainPlan
@@ -79,13 +77,11 @@ def choose_course(
     plan: UncertainPlan,
     problem: MigrationProblem,
     hosts: Hosts,
-    generator: np.random.Generator | None = None,
     most: int = 16,
 ) -> MigrationPlan:
     """Choose the one course of an uncertain plan that is carried out.
 
-    Operators with little state take the course that is now expected to cost least. With a generator, one is
-    drawn by its chance, as the thesis proposes for operators with much state.
+    It is the course that is now expected to cost least.
 
     Parameters
     ----------
@@ -95,13 +91,9 @@ def choose_course(
         What is known now.
     hosts
         Where its neighbours are.
-    generator
-        To draw a course by chance.
     most
         How many courses to compare, the most probable ones.
     """
-    if generator is not None:
-        return problem.plan(plan.name, problem.positions(plan.draw(generator)))
     graph = problem.time_graph(plan.name, hosts)
     rows = [problem.positions(course.hosts) for course in plan.courses(most)]
     return problem.plan(plan.name, min(rows, key=graph.score_of))

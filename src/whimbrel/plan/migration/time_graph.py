@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from whimbrel.plan.migration.kernels.shortest import shortest_path, shortest_paths
+from whimbrel.plan.migration.kernels.shortest import shortest_path
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -56,23 +56,11 @@ class TimeGraph:
     penalty: float
     start: int | None = None
     """The column of the present host; None: it may begin anywhere."""
-    first_discount: float = 1.0
 
     def shortest(self) -> Path:
         """Find the cheapest way."""
-        weights = self._arrays()
-        hosts, score, added = shortest_path(*weights)
-        return Path(self._positions(hosts), float(score), added)
-
-    def k_shortest(self, k: int) -> list[Path]:
-        """Find the k cheapest ways with resources, cheapest first; fewer, if there are not so many."""
-        hosts, scores = shortest_paths(*self._arrays(), k)
-        none = np.zeros(len(self.placement), dtype=bool)
-        return [
-            Path(self._positions(row), float(score), none)
-            for row, score in zip(hosts, scores, strict=True)
-            if np.isfinite(score)
-        ]
+        hosts, score, added = shortest_path(*self.arrays())
+        return Path(self.positions[hosts], float(score), added)
 
     def score_of(self, hosts: Ints) -> float:
         """Add up the weights along a way."""
@@ -80,8 +68,6 @@ class TimeGraph:
         every = np.arange(len(hosts))
         moves = np.flatnonzero(np.diff(columns)) + 1
         prices = self.migration[columns[moves - 1], columns[moves]]
-        if len(prices) and self.start is not None:
-            prices = np.concatenate([[self.first_discount * prices[0]], prices[1:]])
         return float(self._weights()[every, columns].sum() + prices.sum())
 
     def without(self, rejected: Bools) -> TimeGraph:
@@ -91,33 +77,19 @@ class TimeGraph:
     def _weights(self) -> Floats:
         return self.placement + self.penalty * self.broken
 
-    def _positions(self, columns: Ints) -> Ints:
-        # The column after the last stands for the present host before it was left.
-        own = self.positions if self.start is None else np.append(self.positions, self.positions[self.start])
-        return own[columns]
-
-    def _arrays(self) -> tuple[Floats, Bools, Floats, Ints, Floats]:
+    def arrays(self) -> tuple[Floats, Bools, Floats, Ints, Floats]:
         """Return what the kernels take: migrations by target, so that they read along rows."""
-        weights, allowed, migration, spans = self._weights(), self.allowed, self.migration.copy(), self.spans
+        migration = self.migration.copy()
         np.fill_diagonal(migration, np.inf)
         if self.start is None:
-            initial = np.where(allowed[0] if allowed[0].any() else True, 0.0, np.inf)
-        elif self.first_discount == 1.0:
+            initial = np.where(self.allowed[0] if self.allowed[0].any() else True, 0.0, np.inf)
+        else:
             initial = np.full(len(self.positions), np.inf)
             initial[self.start] = 0.0
-        else:
-            at = self.start
-            weights = np.column_stack([weights, weights[:, at]])
-            allowed = np.column_stack([allowed, allowed[:, at]])
-            # No way leads back to "not left yet", nor from it to where it is.
-            away = np.append(self.first_discount * migration[at], np.inf)
-            migration = np.column_stack([np.vstack([migration, away[:-1]]), np.full(len(away), np.inf)])
-            spans = np.column_stack([np.vstack([spans, spans[at]]), np.ones(len(away), np.int64)])
-            initial = np.append(np.full(len(self.positions), np.inf), 0.0)
         return (
-            np.ascontiguousarray(weights),
-            np.ascontiguousarray(allowed),
+            np.ascontiguousarray(self._weights()),
+            np.ascontiguousarray(self.allowed),
             np.ascontiguousarray(migration.T),
-            np.ascontiguousarray(spans.T),
+            np.ascontiguousarray(self.spans.T),
             initial,
         )

@@ -104,19 +104,6 @@ class UncertainPlan:
         rest.reverse()
         return rest
 
-    def most_probable(self) -> Ints:
-        """Return the hosts of the most probable sequence."""
-        return self.courses(1)[0].hosts
-
-    def draw(self, generator: np.random.Generator) -> Ints:
-        """Draw one sequence of hosts by chance."""
-        at = int(generator.choice(len(self.first), p=self.first))
-        hosts = [self.states[0][at]]
-        for brokers, turn in zip(self.states[1:], self.transitions, strict=True):
-            at = int(generator.choice(turn.shape[1], p=turn[at]))
-            hosts.append(brokers[at])
-        return np.array(hosts)
-
     def _by_chance(self) -> Iterator[Course]:
         # The best chance from each state to the end guides the search, so that it goes straight to the best
         # ones.

@@ -106,6 +106,7 @@ class PushPullDeployment:
             *(self._told(self.plan_of(each)) for wanted in self.wanted for each in wanted.composites),
             [self._arrives(each) for each in self.wanted],
             self._fullest(),
+            [f"{name} is left out: {why}." for name, why in self.plans.left_out.items()],
             [f"Note: {note}." for note in self.notes],
         ]
         return "\n\n".join("\n".join(lines) for lines in parts if lines) + "\n"
@@ -228,7 +229,7 @@ class PushPullDeployment:
                 for link, load in self.traffic_b_s.items()
             ],
             "notes": list(self.notes),
-        }
+        } | ({"left_out": dict(self.plans.left_out)} if self.plans.left_out else {})
 
     def _composite_data(self, wanted: DeliveredComposites, composite: Composite) -> dict[str, Any]:
         plan = self.plan_of(composite)

@@ -6,7 +6,7 @@ are, and who is sent or asks for what. So a plan that was made for something els
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -49,6 +49,9 @@ def deployment_of(content: Any, query: Query | Compilable, network: Network) -> 
         raise NetworkError(f"the plan is for another query or network: {error}") from error
     try:
         said = {str(each["name"]): each for each in content["composites"]}
+        left_out = {str(name): str(why) for name, why in content.get("left_out", {}).items()}
+        planned = {each.name for each in _composites(wanted)} - left_out.keys()
+        wanted = [each for each in (each.of(planned) for each in wanted) if each.composites]
         plans = dict(_plans(wanted, said, network))
     except NetworkError:
         raise
@@ -62,16 +65,20 @@ def deployment_of(content: Any, query: Query | Compilable, network: Network) -> 
         workload,
         network,
         tuple(made),
-        MultiQueryPlan(network, plans),
+        MultiQueryPlan(network, plans, left_out),
         planner=str(content.get("planner", "")),
     )
+
+
+def _composites(wanted: Iterable[DeliveredComposites]) -> Iterator[Composite]:
+    return (composite for each in wanted for composite in each.composites)
 
 
 def _plans(
     wanted: list[DeliveredComposites], said: Mapping[str, Mapping[str, Any]], network: Network
 ) -> Iterator[tuple[str, PushPullPlan]]:
     """Read the plan of each composite event that the query has on the network."""
-    known = {composite.name: composite for each in wanted for composite in each.composites}
+    known = {composite.name: composite for composite in _composites(wanted)}
     for name in said:
         if name not in known:
             raise unknown("composite event of the query", name, known, "the plan detects it")

@@ -18,7 +18,7 @@ from whimbrel.plan.network import Link, Network
 from whimbrel.plan.pushpull.best import BALANCES, plan_pushpull
 from whimbrel.plan.pushpull.composite import Composite
 from whimbrel.plan.pushpull.plan import JunctionPlan, PushPullPlan, crossing, estimate, make_plan
-from whimbrel.plan.pushpull.tree import Input, Junction, delay_on, detection_tree
+from whimbrel.plan.pushpull.tree import Input, Junction, Leaf, delay_on, detection_tree
 
 Hop = tuple[str, str]
 Load = dict[tuple[Hop, str], float]
@@ -240,8 +240,10 @@ def priced(plan: PushPullPlan, network: Network) -> PushPullPlan:
             if (a, b) not in links:
                 raise NetworkError(f"{plan.composite.name!r} needs the link {a}-{b}, which is gone")
         hops = [links[hop] for hop in pairwise(each.path)]
-        cost = sum(link.cost for link in hops)
-        return replace(each, cost=cost, delay_s=sum(delay_on(link, plan.composite) for link in hops))
+        cost, delay_s = sum(link.cost for link in hops), sum(delay_on(link, plan.composite) for link in hops)
+        if isinstance(each, Leaf):
+            each = replace(each, part=plan.composite.part[each.part.name])
+        return replace(each, cost=cost, delay_s=delay_s)
 
     def rebuilt(planned: JunctionPlan) -> JunctionPlan:
         below = {number: rebuilt(under) for number, under in planned.below.items()}

@@ -14,7 +14,7 @@ of those back, as only who knows all of them can tell whether it lies between th
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import pairwise, product
 
@@ -68,6 +68,13 @@ class DeliveredComposites:
     composites: tuple[Composite, ...]
     sent: Mapping[str, EventOrigin] = field(default_factory=dict)
     """For every part of them, by name, which events it is."""
+
+    def of(self, names: Collection[str]) -> DeliveredComposites:
+        """Leave out the composite events without these names."""
+        composites = tuple(each for each in self.composites if each.name in names)
+        parts = {part.name for each in composites for part in each.parts}
+        sent = {name: origin for name, origin in self.sent.items() if name in parts}
+        return replace(self, composites=composites, sent=sent)
 
 
 @dataclass(frozen=True, slots=True)

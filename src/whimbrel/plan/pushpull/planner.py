@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 
-from whimbrel.errors import NoPlanError
+from whimbrel.errors import NetworkError, NoPlanError
 from whimbrel.plan.cost import Objective
-from whimbrel.plan.network import Network
+from whimbrel.plan.formatting import percent
+from whimbrel.plan.network import Network, unknown
 from whimbrel.plan.pushpull.baselines import plan_centralised, star
 from whimbrel.plan.pushpull.comet import plan_comet
 from whimbrel.plan.pushpull.composite import Composite
 from whimbrel.plan.pushpull.deployment import Alternative, PushPullDeployment
-from whimbrel.plan.pushpull.multi_query import MultiQueryPlan, overloaded, plan_multi_query
-from whimbrel.plan.pushpull.patterns import composites_of
+from whimbrel.plan.pushpull.multi_query import MultiQueryPlan, overloaded, plan_multi_query, priced
+from whimbrel.plan.pushpull.patterns import DeliveredComposites, composites_of
 from whimbrel.plan.pushpull.plan import PushPullPlan, all_pushed, make_plan
+from whimbrel.plan.pushpull.settings import PushPullSettings
 from whimbrel.plan.workload import Workload
 
 FEW_PARTS = 9
@@ -21,9 +24,15 @@ FEW_PARTS = 9
 
 
 def plan_push_pull(
-    workload: Workload, network: Network, objective: Objective = Objective.COST
+    workload: Workload,
+    network: Network,
+    objective: Objective = Objective.COST,
+    settings: PushPullSettings = PushPullSettings(),  # noqa: B008 (frozen)
 ) -> PushPullDeployment:
     """Plan all that is wanted of a query by pushing and pulling; what events cost on links is kept small.
+
+    Each composite event is planned by itself, in O(3^inputs) for a junction, and again with what the others
+    send anyway (`multi_query`).
 
     Raises
     ------
@@ -33,16 +42,19 @@ def plan_push_pull(
     """
     wanted = composites_of(workload, network)
     composites = [composite for each in wanted for composite in each.composites]
-    plans = plan_multi_query(composites, network)
-    if plans.left_out:
+    plans = plan_multi_query(composites, network, priority=_by_composite(wanted, settings.priorities))
+    if plans.left_out and not (settings.priorities and plans.plans):
         lines = "".join(f"\n  - {name}: {why}" for name, why in plans.left_out.items())
         raise NoPlanError(f"not everything can be had (planner pushpull):{lines}")
-    ways = _other_ways(composites, network)
+    wanted = [each for each in (each.of(plans.plans) for each in wanted) if each.composites]
+    ways = _other_ways([plan.composite for plan in plans.plans.values()], network)
     # Each composite event has its best plan, but what they share may make other plans cheaper together.
     for _, _, other in ways:
         if other is not None and _is_valid(other) and other.cost_s < plans.cost_s * (1 - 1e-9):
-            plans = other
-    notes = ("the planner pushpull keeps the cost small, and nothing else",)
+            plans = replace(plans, plans=other.plans)
+    alone = "the planner pushpull keeps the cost small, and nothing else"
+    notes = (alone,) if objective is Objective.FLOW else ()
+    plans, kept = _keep_previous(plans, settings)
     return PushPullDeployment(
         workload,
         network,
@@ -51,8 +63,43 @@ def plan_push_pull(
         tuple(
             Alternative(name, words, None if other is None else other.cost_s) for name, words, other in ways
         ),
-        notes if objective is Objective.FLOW else (),
+        (*kept, *notes),
     )
+
+
+def _by_composite(wanted: Iterable[DeliveredComposites], priorities: Mapping[str, float]) -> dict[str, float]:
+    """Give the priority of a definition to the composite events that make it up."""
+    streams = [each.delivery.stream for each in wanted]
+    for name in priorities:
+        if name not in streams:
+            raise unknown("definition that is delivered", name, streams, "it is to have a priority")
+    return {
+        composite.name: priorities.get(each.delivery.stream, 0.0)
+        for each in wanted
+        for composite in each.composites
+    }
+
+
+def _keep_previous(
+    plans: MultiQueryPlan, settings: PushPullSettings
+) -> tuple[MultiQueryPlan, tuple[str, ...]]:
+    """Keep the previous plans if they are still possible and quick enough, and the new ones save little."""
+    if settings.previous is None:
+        return plans, ()
+    kept = dict(plans.plans)
+    for name, plan in plans.plans.items():
+        before = settings.previous.plans.get(name)
+        if before is not None:
+            try:
+                now = priced(replace(before, composite=plan.composite), plans.network)
+            except NetworkError:
+                continue
+            kept[name] = now if now.keeps_tolerance else plan
+    stay = replace(plans, plans=kept)
+    if overloaded(stay) or plans.cost_s <= (1 - settings.least_gain) * stay.cost_s:
+        return plans, ()
+    saved = 1 - plans.cost_s / stay.cost_s if stay.cost_s else 0.0
+    return stay, (f"the previous plan stays: another would save {percent(saved)}",)
 
 
 def _other_ways(

@@ -12,7 +12,6 @@ import numpy as np
 from whimbrel.plan.migration.plan import changes_of
 from whimbrel.plan.migration.policies.naive import certain_problems
 from whimbrel.plan.migration.problem import Hosts, Ints, MigrationProblem
-from whimbrel.plan.migration.uncertain import Course, UncertainPlan, from_courses
 
 
 def plan_with_shifts(
@@ -41,25 +40,6 @@ def plan_with_shifts(
             if found < score:
                 best, score = variant, found
     return best
-
-
-def plan_skewed(
-    problem: MigrationProblem, task: str, hosts: Hosts, before: int = 5, after: int = 5, most: int = 16
-) -> UncertainPlan:
-    """Plan for the most probable course, and tell the chance of each shift to turn out the best."""
-    certain = list(certain_problems(problem, task, most))
-    base = certain[0][0].time_graph(task, hosts).shortest().hosts
-    variants = [base]
-    for n in range(len(changes_of(base))):
-        variants += shifted(problem, task, base, n, before, after)
-    chances = np.zeros(len(variants))
-    for own, chance in certain:
-        graph = own.time_graph(task, hosts)
-        chances[int(np.argmin([graph.score_of(variant) for variant in variants]))] += chance
-    courses = [
-        Course(problem.numbers[row], float(p)) for row, p in zip(variants, chances, strict=True) if p > 0
-    ]
-    return from_courses(task, problem.horizon, courses, problem.workload.task[task].bytes_s)
 
 
 def shifted(

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from whimbrel.engine.kernels.ordering import mix
 from whimbrel.space.kernels.jit import inlined, kernel
 from whimbrel.space.kernels.lists import allocate, exponent_for, release, scramble
 
@@ -100,13 +101,13 @@ _POSITIVE = (1 << 62) - 1
 
 @kernel
 def key_of_value(column, high):
-    """Give the key of the list of subscriptions that ask a column for one value; `high` is its hash."""
+    """Give the key of the list of conditions that ask a column for one value; `high` is its hash."""
     return np.int64(scramble(high ^ (column << 48)) & np.uint64(_POSITIVE)) | 1
 
 
 @kernel
 def key_of_text(what, column, data, begin, size):
-    """Give the key of the list of subscriptions that ask for a text at the beginning, the end or anywhere."""
+    """Give the key of the list of conditions that ask for a text at the beginning, the end or anywhere."""
     h = np.uint64(0xCBF29CE484222325) + np.uint64(what)
     for n in range(begin, begin + size):
         h = (h ^ np.uint64(data[n])) * np.uint64(0x100000001B3)
@@ -115,18 +116,18 @@ def key_of_text(what, column, data, begin, size):
 
 
 @kernel
-def write_own(numbers, at, shared, columns, highs, lows, conditions, words, free, counters):
-    """Write conditions that demand a value of each column, from the `at`-th on, before a shared one.
+def write_own(numbers, at, shared, clauses, ones, twos, present, starts, words, free, counters):
+    """Write conditions, from the `at`-th on, before a shared one: of every row of clauses those present.
 
-    A value whose hashes are both 0 is not demanded. Gives the first number for which there is no room.
+    `clauses` says what each row asks of which column, `ones` and `twos` hold its operands, one for each
+    condition. Gives the first number for which there is no room.
     """
     while at < numbers.size:
         count = 0
-        for n in range(columns.size):
-            if highs[n, at] != 0 or lows[n, at] != 0:
-                count += 1
+        for n in range(clauses.size):
+            count += present[n, at]
         if count == 0:
-            conditions[numbers[at]] = -shared
+            starts[numbers[at]] = -shared
             at += 1
             continue
         start = allocate(words, free, counters, exponent_for(2 + 3 * count))
@@ -135,13 +136,13 @@ def write_own(numbers, at, shared, columns, highs, lows, conditions, words, free
         words[start] = count
         words[start + 1] = shared
         place = start + 2
-        for n in range(columns.size):
-            if highs[n, at] != 0 or lows[n, at] != 0:
-                words[place] = clause_of(EQUAL, columns[n])
-                words[place + 1] = highs[n, at]
-                words[place + 2] = lows[n, at]
+        for n in range(clauses.size):
+            if present[n, at]:
+                words[place] = clauses[n]
+                words[place + 1] = ones[n, at]
+                words[place + 2] = twos[n, at]
                 place += 3
-        conditions[numbers[at]] = start
+        starts[numbers[at]] = start
         at += 1
     return at
 
@@ -154,3 +155,12 @@ def release_own(starts, words, free):
         shared[n] = words[starts[n] + 1]
         release(words, free, starts[n], exponent_for(2 + 3 * words[starts[n]]))
     return shared
+
+
+@kernel
+def hash_numbers(numbers, kinds, high, low):
+    """Hash 64-bit numbers, each with its kind, into two independent ones."""
+    for n in range(numbers.size):
+        number, kind = np.uint64(numbers[n]), np.uint64(kinds[n])
+        high[n] = np.int64(mix(number * np.uint64(31) + kind))
+        low[n] = np.int64(mix(number * np.uint64(37) + mix(kind + np.uint64(1))))

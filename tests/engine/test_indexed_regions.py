@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import whimbrel as wb
-from whimbrel.engine.region_index import FEW
+from whimbrel.engine.type_index import FEW
 
 PLACES = st.one_of(
     st.builds(lambda x, y, w, h: f"this in box({x}, {y}, {x + w}, {y + h})",

@@ -7,7 +7,7 @@ a number below the middle lies in the ranges that begin at or before it, and any
 after it: a node keeps its ranges in two chains, by where they begin and by where they end (the end negated).
 
 A chain is sorted. Its list holds blocks; a block is the number of its entries, then two words for each, the
-bound and the subscription. Blocks that are full are split, so that no change moves more than one block and
+bound and the condition. Blocks that are full are split, so that no change moves more than one block and
 the list of them.
 """
 
@@ -120,7 +120,7 @@ def leave_range(column, low, high, number, slots, old, words, free, counters):
 
 @inlined
 def _is_after(at, bound, number, words, bounds):
-    """Tell whether the entry at a place comes after a bound and a subscription."""
+    """Tell whether the entry at a place comes after a bound and a condition."""
     return bounds[at] > bound or (bounds[at] == bound and words[at + 1] > number)
 
 

@@ -1,4 +1,4 @@
-"""How subscriptions are found: each in one way, chosen when it is added.
+"""How conditions are found: each in one way, chosen when it is added.
 
 That is its place, or a range that a number must lie in, or a list. A list belongs to a value that a column
 must have, to a text that it must begin or end with or contain, or to nothing in particular. Whoever is in the
@@ -9,6 +9,23 @@ from __future__ import annotations
 
 import numpy as np
 
+from whimbrel.engine.kernels.conditions import (
+    BETWEEN,
+    EQUAL,
+    PREFIX,
+    SUBSTRING,
+    SUFFIX,
+    asked,
+    column_of,
+    key_of_text,
+    key_of_value,
+)
+from whimbrel.engine.kernels.interval_tree import (
+    enter_range,
+    has_room_for_range,
+    key_of_range,
+    leave_range,
+)
 from whimbrel.space.kernels.jit import kernel
 from whimbrel.space.kernels.lists import (
     append,
@@ -21,32 +38,14 @@ from whimbrel.space.kernels.lists import (
     settle,
     start_of,
 )
-from whimbrel.subscriptions.kernels.conditions import (
-    BETWEEN,
-    EQUAL,
-    PREFIX,
-    SUBSTRING,
-    SUFFIX,
-    asked,
-    column_of,
-    key_of_text,
-    key_of_value,
-    meets,
-)
-from whimbrel.subscriptions.kernels.ranges import (
-    enter_range,
-    has_room_for_range,
-    key_of_range,
-    leave_range,
-)
 
 PLACE = 0
-"""Instead of a key: the subscription is found through its place."""
+"""Instead of a key: the condition is found through its place."""
 ALWAYS = 1
 """The key of the list of those that every event is tried against."""
 FEW = 4
-"""A list shorter than this is a better way to a subscription than its place. A list that did not stay so
-short is marked, and then it is no way to subscriptions that have a place."""
+"""A list shorter than this is a better way to a condition than its place. A list that did not stay so
+short is marked, and then it is no way to conditions that have a place."""
 HALF = 16
 """A list so long is thought to concern half of all events; one that is longer, more of them."""
 LONGEST = 16
@@ -77,7 +76,7 @@ def choose(
     numbers, at, has_place, conditions, keys, uses, sizes, ranges, seen, evicted,
     slots, old, words, free, counters,
 ):  # fmt: skip
-    """Choose a way to subscriptions, from the `at`-th on, and enter them there.
+    """Choose a way to conditions, from the `at`-th on, and enter them there.
 
     Gives the first that is not done for lack of room, and how many of others were evicted: the list that led
     to them has become popular, and now their place does. `uses` counts, for each column and kind of clause,
@@ -190,7 +189,7 @@ def _uncount(start, chosen, words, uses, sizes):
 
 @kernel
 def leave(numbers, conditions, keys, uses, sizes, ranges, slots, old, words, free, counters):
-    """Take subscriptions out of their lists and ranges."""
+    """Take conditions out of their lists and ranges."""
     for number in numbers:
         if keys[number] == PLACE:
             continue
@@ -220,68 +219,3 @@ def _leave_range(number, start, chosen, ranges, slots, old, words, free, counter
                     ranges[column, level] -= 1
                     return
         start = words[start + 1]
-
-
-@kernel
-def find(
-    count, first, uses, sizes, conditions, highs, lows, values, begins, ends, data,
-    slots, old, words, rows, numbers,
-):  # fmt: skip
-    """Find the subscriptions that events meet through the lists, from the `first` event on.
-
-    Gives the first event that is not done for lack of room in `rows` and `numbers`, and the number of pairs.
-    """
-    found = 0
-    keys = np.empty(64, np.int64)
-    for event in range(first, count):
-        began = found
-        used = _keys_of(event, keys, uses, sizes, highs, begins, ends, data, slots, old)
-        while used > keys.size:
-            keys = np.empty(2 * used, np.int64)
-            used = _keys_of(event, keys, uses, sizes, highs, begins, ends, data, slots, old)
-        for n in range(used):
-            value = look(slots, old, keys[n])
-            start = start_of(value)
-            for place in range(start, start + count_of(value)):
-                number = words[place]
-                if meets(abs(conditions[number]), event, words, highs, lows, values, begins, ends, data):
-                    if found == rows.size:
-                        return event, began
-                    rows[found] = event
-                    numbers[found] = number
-                    found += 1
-    return count, found
-
-
-@kernel
-def _keys_of(event, keys, uses, sizes, highs, begins, ends, data, slots, old):
-    """Collect the keys of all lists that may concern an event; give how many there are."""
-    used = _note(np.int64(ALWAYS), 0, keys, slots, old)
-    for column in range(min(uses.shape[0], highs.shape[0])):
-        if uses[column, EQUAL] and highs[column, event]:
-            used = _note(key_of_value(column, highs[column, event]), used, keys, slots, old)
-        if uses[column, PREFIX] + uses[column, SUFFIX] + uses[column, SUBSTRING] == 0:
-            continue
-        begin, end = begins[column, event], ends[column, event]
-        for size in range(1, min(LONGEST, end - begin) + 1):  # none of a null, which ends before it begins
-            if sizes[column, PREFIX, size]:
-                used = _note(key_of_text(PREFIX, column, data, begin, size), used, keys, slots, old)
-            if sizes[column, SUFFIX, size]:
-                used = _note(key_of_text(SUFFIX, column, data, end - size, size), used, keys, slots, old)
-            if sizes[column, SUBSTRING, size]:
-                for place in range(begin, end - size + 1):
-                    used = _note(key_of_text(SUBSTRING, column, data, place, size), used, keys, slots, old)
-    return used
-
-
-@kernel
-def _note(key, used, keys, slots, old):
-    """Note the key of a list that holds anything, once; keys that do not fit are only counted."""
-    if count_of(look(slots, old, key)) == 0:
-        return used
-    for n in range(min(used, keys.size)):
-        if keys[n] == key:
-            return used
-    if used < keys.size:
-        keys[used] = key
-    return used + 1
