@@ -21,7 +21,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from types import MappingProxyType
-from typing import Any, TypedDict
+from typing import Any, TypedDict, cast
 
 import pyarrow as pa
 
@@ -479,6 +479,12 @@ class ReadSettings(TypedDict, total=False):
     """The zone of times that do not say theirs, such as "Europe/Berlin"; None is UTC."""
     default_type: str | None
     """The type of all events, for an input without the column `type`."""
+
+
+def read_settings(settings: Mapping[str, Any]) -> ReadSettings:
+    """Pick those settings that say how events are read."""
+    names = settings.keys() & ReadSettings.__annotations__.keys()
+    return cast("ReadSettings", {name: settings[name] for name in names})
 
 
 @dataclass(frozen=True, slots=True)
