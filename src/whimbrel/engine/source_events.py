@@ -72,7 +72,7 @@ class SourceEvents:
         self._drop_unread(index, atom, selection)
 
     def unsubscribe(self, atom: Selector, subscriber: Subscriber) -> None:
-        """Say that a member of a family no longer needs a test."""
+        """Say that an instance of a template no longer needs a test."""
         index = self._types[atom[0]]
         selection = index.streams[atom[1]]
         del selection.subscribers[subscriber]
