@@ -49,7 +49,7 @@ def candidate_brokers(
     if len(network.brokers) <= max(small, more):
         return None
     line = Timeline(workload, network, {})
-    ends = [*(feed.at for feed in workload.feeds), *(each.at for each in workload.deliveries)]
+    ends = [*(feed.at for feed in workload.feeds), *(delivery.at for delivery in workload.deliveries)]
     named = [*(broker for at in ends for _, broker in line.place(at)), *also]
     places = list(dict.fromkeys(network.number[name] for name in named))
     if not places:
@@ -74,13 +74,13 @@ def _starts(routes: Routes, places: list[int]) -> list[ShortestPaths]:
 
 
 def _on_ways(ways: ShortestPaths, places: Iterable[int]) -> set[int]:
-    found: set[int] = set()
+    passed: set[int] = set()
     for place in places:
         at = place
-        while at >= 0 and at not in found:
-            found.add(at)
+        while at >= 0 and at not in passed:
+            passed.add(at)
             at = int(ways.before[at])
-    return found
+    return passed
 
 
 def _can_host(workload: Workload, network: Network) -> list[bool]:
@@ -96,7 +96,7 @@ def _can_host(workload: Workload, network: Network) -> list[bool]:
 
 def _nearest(routes: Routes, inside: set[int], more: int, can_host: list[bool]) -> set[int]:
     """Return the brokers that are nearest to some: as many that could run a task, and those on the ways."""
-    found: set[int] = set()
+    nearest: set[int] = set()
     waiting = [(0.0, 0, number) for number in inside]
     heapify(waiting)
     count, done = 0, set()
@@ -106,9 +106,9 @@ def _nearest(routes: Routes, inside: set[int], more: int, can_host: list[bool]) 
             continue
         done.add(at)
         if at not in inside:
-            found.add(at)
+            nearest.add(at)
             count += can_host[at]
         for to, added in routes.steps(at):
             if to not in done:
                 heappush(waiting, (weight + added, hops + 1, to))
-    return found
+    return nearest

@@ -72,10 +72,10 @@ class Totals:
 
 def carried(links: Iterable[Link], bytes_s: float) -> Totals:
     """Return what so many bytes a second on these links add up to."""
-    found = Totals()
+    total = Totals()
     for link in links:
-        found += Totals(bytes_s * link.mean_delay_s, bytes_s, bytes_s * link.cost)
-    return found
+        total += Totals(bytes_s * link.mean_delay_s, bytes_s, bytes_s * link.cost)
+    return total
 
 
 @dataclass(frozen=True)

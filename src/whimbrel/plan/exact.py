@@ -62,12 +62,12 @@ def solve(
 
 def _hosts(model: PlacementModel, task: Task, is_strict: bool) -> Iterable[str]:
     """Return the brokers that could run a task if it were alone there."""
-    found = [
+    able = [
         name
         for name in model.candidates
         if model.network[name].capacity >= task.work and model.network[name].storage_b >= task.state_b
     ]
-    return found if is_strict and found else model.candidates
+    return able if is_strict and able else model.candidates
 
 
 class _Writer:

@@ -74,12 +74,12 @@ def _parsed(file: Path) -> Any:
 
 
 def _without_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    mapping = dict(pairs)
+    if len(mapping) < len(pairs):
         names = [name for name, _ in pairs]
         twin = next(name for name in names if names.count(name) > 1)
         raise NetworkError(f"the key {twin!r} is given twice in one place", "leave one of them out")
-    return found
+    return mapping
 
 
 def _yaml() -> Any:
@@ -158,12 +158,12 @@ class _Item:
         if value is None:
             return default
         try:
-            found = quantity(value, kind)
+            number = quantity(value, kind)
         except NetworkError as error:
             raise NetworkError(f"{self.at(key)}: {error.message}", error.hint) from error
-        if found < least:
+        if number < least:
             raise NetworkError(f"{self.at(key)}: {value!r} is below {least:g}", f"give {kind.value}")
-        return found
+        return number
 
     def optional(self, key: str, kind: Kind) -> float | None:
         return self.number(key, kind, 0.0) if self.has(key) else None
@@ -297,11 +297,11 @@ def _met(item: _Item, folder: Path) -> Iterator[Link]:
     from whimbrel.plan.traces import read_contacts
 
     try:
-        found = read_contacts(folder / item.text("file", "contacts.csv"))
+        contacts_by_pair = read_contacts(folder / item.text("file", "contacts.csv"))
     except (NetworkError, OSError) as error:
         raise NetworkError(f"{item.at('file')}: {error}") from error
     bandwidth, latency, cost, loss = _measures(item)
-    for (a, b), contacts in found.items():
+    for (a, b), contacts in contacts_by_pair.items():
         yield Link(a, b, bandwidth, latency, cost, contacts, loss)
 
 
@@ -396,17 +396,17 @@ def _movers(item: _Item, folder: Path) -> Iterator[Mover]:
     from whimbrel.plan.tracks import read_tracks
 
     try:
-        found = read_tracks(folder / item.text("file", "cars.csv"))
+        tracks = read_tracks(folder / item.text("file", "cars.csv"))
     except (NetworkError, OSError) as error:
         raise NetworkError(f"{item.at('file')}: {error}") from error
     if item.has("object") or item.has("name"):
         name = item.text("object" if item.has("object") else "name", "car-7")
-        if name not in found:
-            missing = unknown("object", name, found, "in the file of positions")
+        if name not in tracks:
+            missing = unknown("object", name, tracks, "in the file of positions")
             raise NetworkError(f"{item.where}: {missing.message}", missing.hint)
-        yield Mover(item.text("name", "car-7") if item.has("name") else name, found[name])
+        yield Mover(item.text("name", "car-7") if item.has("name") else name, tracks[name])
         return
-    yield from (Mover(name, track) for name, track in found.items())
+    yield from (Mover(name, track) for name, track in tracks.items())
 
 
 def _track(item: _Item) -> tuple[tuple[float, float, float], ...]:

@@ -81,7 +81,10 @@ def _wanted_at(model: PlacementModel, stream: str) -> frozenset[str]:
         if above & {*task.inputs}:
             above.add(task.name)
     return frozenset(
-        place for each in model.workload.deliveries if each.stream in above for place in model.places(each.at)
+        place
+        for delivery in model.workload.deliveries
+        if delivery.stream in above
+        for place in model.places(delivery.at)
     )
 
 
@@ -105,26 +108,26 @@ def _best(
 def _groups(model: PlacementModel) -> Iterable[Group]:
     """Return the tasks that move together, besides single ones."""
     workload = model.workload
-    found: dict[frozenset[str], None] = {}
+    groups: dict[frozenset[str], None] = {}
     for task in workload.tasks:
-        found[frozenset(_cone(model, task))] = None
+        groups[frozenset(_cone(model, task))] = None
         for name in task.inputs:
             if name in workload.task:
-                found[frozenset((task.name, name))] = None
+                groups[frozenset((task.name, name))] = None
     for readers in workload.readers.values():
-        found[frozenset(task.name for task in readers)] = None
-    return [tuple(t for t in workload.tasks if t.name in names) for names in found if len(names) > 1]
+        groups[frozenset(task.name for task in readers)] = None
+    return [tuple(t for t in workload.tasks if t.name in names) for names in groups if len(names) > 1]
 
 
 def _cone(model: PlacementModel, task: Task) -> set[str]:
     """Return a task and the tasks below it that nobody else reads."""
-    found, waiting = {task.name}, list(task.inputs)
+    cone, waiting = {task.name}, list(task.inputs)
     while waiting:
         name = waiting.pop()
-        if name in model.workload.task and {each.name for each in model.workload.readers[name]} <= found:
-            found.add(name)
+        if name in model.workload.task and {reader.name for reader in model.workload.readers[name]} <= cone:
+            cone.add(name)
             waiting += model.workload.task[name].inputs
-    return found
+    return cone
 
 
 def _improved(model: PlacementModel, hosts: dict[str, str], groups: list[Group]) -> dict[str, str]:

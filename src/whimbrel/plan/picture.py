@@ -95,9 +95,9 @@ def shown(plan: Plan) -> Network:
     inside = set(names)
     return Network(
         tuple(
-            each if each.parent in inside else replace(each, parent=None)
-            for each in network.brokers
-            if each.name in inside
+            broker if broker.parent in inside else replace(broker, parent=None)
+            for broker in network.brokers
+            if broker.name in inside
         ),
         tuple(link for link in network.links if link.a in inside and link.b in inside),
     )
@@ -135,8 +135,8 @@ def _roots(network: Network) -> list[str]:
     """Return the brokers to begin with: those without a parent that others have, then the best connected."""
     parents = {broker.parent for broker in network.brokers}
     by_links = sorted(network.brokers, key=lambda each: -len(network.neighbours[each.name]))
-    tops = [each.name for each in by_links if each.parent is None and each.name in parents]
-    return [*tops, *(each.name for each in by_links)]
+    tops = [link.name for link in by_links if link.parent is None and link.name in parents]
+    return [*tops, *(link.name for link in by_links)]
 
 
 def _lay_out(network: Network, root: str, spots: Spots, column: float) -> float:
@@ -247,16 +247,16 @@ def _draw_links(axes: Any, plan: Plan, network: Network, spots: Spots) -> None:
 
 def _texts_at_brokers(plan: Plan) -> dict[str, list[tuple[str, str]]]:
     """Return what is to be said at each broker, with its colour: tasks, sources, who wants something."""
-    found: dict[str, list[tuple[str, str]]] = {}
+    texts: dict[str, list[tuple[str, str]]] = {}
     hosts = plan.first_hosts()
     for host in dict.fromkeys(hosts.values()):
-        found[host] = [(TASK, text) for text in _tasks_on(plan, hosts, host)]
+        texts[host] = [(TASK, text) for text in _tasks_on(plan, hosts, host)]
     ends: list[tuple[str, str, str]] = [(SOURCE, feed.at, feed.name) for feed in plan.workload.feeds]
     ends += [(WANTED, each.at, f"→ {each.stream}") for each in plan.workload.deliveries]
     for colour, at, text in ends:
         if at in plan.network.number:
-            found.setdefault(at, []).append((colour, _short(text)))
-    return {name: _at_most(said, 6) for name, said in found.items()}
+            texts.setdefault(at, []).append((colour, _short(text)))
+    return {name: _at_most(said, 6) for name, said in texts.items()}
 
 
 def _tasks_on(plan: Plan, hosts: Mapping[str, str], host: str) -> list[str]:
@@ -303,17 +303,17 @@ def _draw_over_time(plan: Plan, path: str, end_s: float) -> None:
 
 
 def _bars(plan: Plan, end_s: float) -> list[Bar]:
-    ends = [feed.at for feed in plan.workload.feeds] + [each.at for each in plan.workload.deliveries]
-    found: list[Bar] = []
+    ends = [feed.at for feed in plan.workload.feeds] + [delivery.at for delivery in plan.workload.deliveries]
+    bars: list[Bar] = []
     for name in dict.fromkeys(at for at in ends if at in plan.network.mover):
         steps = [*plan.line.place(name), (end_s, "")]
         for (start, broker), (end, _) in pairwise(steps):
             if max(start, 0.0) < end:
-                found.append((f"{name} (mover)", QUIET, broker, max(start, 0.0), min(end, end_s)))
+                bars.append((f"{name} (mover)", QUIET, broker, max(start, 0.0), min(end, end_s)))
     for number, task in enumerate(plan.workload.tasks):
         colour = COLOURS[number % len(COLOURS)]
-        found += [(task.name, colour, s.broker, s.start_s, s.end_s) for s in plan.stays[task.name]]
-    return found
+        bars += [(task.name, colour, s.broker, s.start_s, s.end_s) for s in plan.stays[task.name]]
+    return bars
 
 
 def _draw_bars(axes: Any, bars: list[Bar], brokers: list[str], names: list[str]) -> None:

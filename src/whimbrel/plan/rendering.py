@@ -62,13 +62,13 @@ class _Reasons:
 
     def read_from(self, task: Task, stay: BrokerInterval) -> dict[str, float]:
         """Return the share of what a task reads during a stay that comes from each broker."""
-        found: dict[str, float] = {}
+        bytes_from: dict[str, float] = {}
         for name in task.inputs:
             bytes_s = self.workload.stream(name).bytes_s
             for broker, share in _time_at(self.plan.line.origin(name), stay).items():
-                found[broker] = found.get(broker, 0.0) + share * bytes_s
-        total = sum(found.values())
-        return {name: bytes_s / total for name, bytes_s in found.items()} if total else {}
+                bytes_from[broker] = bytes_from.get(broker, 0.0) + share * bytes_s
+        total = sum(bytes_from.values())
+        return {name: bytes_s / total for name, bytes_s in bytes_from.items()} if total else {}
 
     def reason(self, task: Task, stay: BrokerInterval, words: tuple[str, str]) -> str:
         """Say why a task is on a broker: its input, who wants it, who reads it, or what it lies between."""
@@ -337,11 +337,11 @@ def _time_at(steps: Steps, stay: BrokerInterval) -> dict[str, float]:
     if stay.end_s <= stay.start_s:
         return {at_time(steps, stay.start_s): 1.0}
     inner = [time for time, _ in steps if stay.start_s < time < stay.end_s]
-    found: dict[str, float] = {}
+    shares: dict[str, float] = {}
     for start, end in pairwise([stay.start_s, *inner, stay.end_s]):
         broker = at_time(steps, start)
-        found[broker] = found.get(broker, 0.0) + (end - start) / (stay.end_s - stay.start_s)
-    return found
+        shares[broker] = shares.get(broker, 0.0) + (end - start) / (stay.end_s - stay.start_s)
+    return shares
 
 
 def arrivals(workload: Workload, costs: Costs) -> list[str]:
@@ -430,9 +430,9 @@ def plain_data(plan: Plan) -> dict[str, Any]:
         "horizon": fields(plan.horizon, "steps", "step_s", "end_s"),
         "hosts": {name: [[time, broker] for time, broker in steps] for name, steps in plan.steps.items()},
         "schedule": [
-            {"time_s": each.time_s, "do": each.kind.name.lower()}
-            | fields(each, "task", "source", "target", "size_b", "stream", "since_s")
-            for each in plan.actions
+            {"time_s": action.time_s, "do": action.kind.name.lower()}
+            | fields(action, "task", "source", "target", "size_b", "stream", "since_s")
+            for action in plan.actions
         ],
         "costs": {**costs, "moving_bdp_b": plan.costs.moving.bdp_b},
         "compared": {other.name: {"bdp_b": other.costs.total.bdp_b} for other in plan.compared_plans},

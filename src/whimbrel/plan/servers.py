@@ -66,8 +66,8 @@ class Server:
 
     def settle(self) -> None:
         """Find what may come together, once all flows are known."""
-        moments = {start for each in self.flows.values() for start, _, _ in each.stays}
-        found = {
+        moments = {start for flow in self.flows.values() for start, _, _ in flow.stays}
+        combinations = {
             tuple(
                 (key, most)
                 for key, flow in self.flows.items()
@@ -75,7 +75,7 @@ class Server:
             )
             for moment in moments
         }
-        self.together = [[(self.flows[key], most) for key, most in each] for each in found]
+        self.together = [[(self.flows[key], most) for key, most in each] for each in combinations]
 
     @property
     def blocked(self) -> float:

@@ -59,8 +59,8 @@ class Timeline:
             return ((0.0, at),)
         if at not in self._movers:
             self._areas = self._areas or Areas(self.network)
-            found = attachments(self.network.mover[at], self._areas)
-            self._movers[at] = tuple((each.time_s, each.broker) for each in found)
+            changes = attachments(self.network.mover[at], self._areas)
+            self._movers[at] = tuple((each.time_s, each.broker) for each in changes)
         return self._movers[at]
 
     def origin(self, stream: str) -> Steps:
@@ -77,10 +77,10 @@ class Timeline:
 
     @cached_property
     def _deliveries(self) -> dict[str, list[Delivery]]:
-        found: dict[str, list[Delivery]] = {}
+        by_stream: dict[str, list[Delivery]] = {}
         for delivery in self.workload.deliveries:
-            found.setdefault(delivery.stream, []).append(delivery)
-        return found
+            by_stream.setdefault(delivery.stream, []).append(delivery)
+        return by_stream
 
     def ends(self, stream: str) -> list[Steps]:
         """Return where a stream is wanted: by tasks, and by those it is delivered to."""
@@ -109,9 +109,9 @@ def steps_of(host: str | Sequence[tuple[float, str]]) -> Steps:
 
 def at_time(steps: Steps, time_s: float) -> str:
     """Return what holds at a time."""
-    found = steps[0][1]
+    broker = steps[0][1]
     for time, value in steps:
         if time > time_s:
             break
-        found = value
-    return found
+        broker = value
+    return broker

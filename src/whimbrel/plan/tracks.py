@@ -98,9 +98,9 @@ def floats(column: Any, name: str, what: str = "positions") -> Any:
     import pyarrow as pa
 
     try:
-        found = column.cast(pa.float64()).to_numpy()
+        numbers = column.cast(pa.float64()).to_numpy()
     except pa.ArrowException as error:
         raise NetworkError(f"the column {name!r} of the file of {what} holds no numbers") from error
-    if not np.isfinite(found).all():
+    if not np.isfinite(numbers).all():
         raise NetworkError(f"the column {name!r} of the file of {what} has gaps", "leave such rows out")
-    return found
+    return numbers

@@ -149,14 +149,14 @@ def _moves(
         known = _known(model, hands, broker, seen, around)
         now = {model.tasks[task]: names[hands.at[task]].name for task in seen}
         wanted, _ = search(known, now, near, patience)
-    found = {}
+    moves = {}
     for task in mine:
         target = model.network.number[wanted[model.tasks[task]]]
         if target != broker:
             onward = model.network.number[model.routes.path(names[broker].name, names[target].name)[1]]
             if hands.given_by.get(task) != onward:
-                found[task] = onward
-    return found
+                moves[task] = onward
+    return moves
 
 
 def _known(model: FlowModel, hands: _Hands, broker: int, seen: list[int], near: set[int]) -> FlowModel:
@@ -193,9 +193,9 @@ def _known(model: FlowModel, hands: _Hands, broker: int, seen: list[int], near: 
 def _readers(
     model: FlowModel, stream: str, inside: set[str], made_at: Mapping[str, int], near: set[int]
 ) -> set[int]:
-    found = set(model.targets[stream])
+    brokers = set(model.targets[stream])
     for reader in model.readers[stream]:
         name = model.tasks[reader]
         if name not in inside:
-            found |= {made_at[name]} if made_at[name] in near else ends(model, name)
-    return found
+            brokers |= {made_at[name]} if made_at[name] in near else ends(model, name)
+    return brokers

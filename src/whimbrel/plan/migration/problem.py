@@ -213,13 +213,13 @@ class MigrationProblem:
 
     @cached_property
     def _streams_with_places(self) -> dict[str, list[Stream]]:
-        found: dict[str, list[Stream]] = {name: [] for name in self.tasks}
+        by_task: dict[str, list[Stream]] = {name: [] for name in self.tasks}
         for stream in self.streams:
-            if stream.source.startswith("@") and stream.target in found:
-                found[stream.target].append(stream)
-            elif stream.target.startswith("@") and stream.source in found:
-                found[stream.source].append(stream)
-        return found
+            if stream.source.startswith("@") and stream.target in by_task:
+                by_task[stream.target].append(stream)
+            elif stream.target.startswith("@") and stream.source in by_task:
+                by_task[stream.source].append(stream)
+        return by_task
 
     @cached_property
     def streams_between(self) -> list[Stream]:
@@ -233,16 +233,16 @@ class MigrationProblem:
 
     def chances(self, plan: MigrationPlan | UncertainPlan) -> Floats:
         """Return the chance of each broker (column) in each step (row)."""
-        found = np.zeros((self.horizon.steps, len(self.numbers)))
+        table = np.zeros((self.horizon.steps, len(self.numbers)))
         if isinstance(plan, UncertainPlan):
             for step, (brokers, chances) in enumerate(plan.marginals()):
                 there = brokers != NOWHERE
-                found[step] = np.bincount(self.positions(brokers[there]), chances[there], len(self.numbers))
+                table[step] = np.bincount(self.positions(brokers[there]), chances[there], len(self.numbers))
         else:
             at = self.positions(plan.hosts)
             there = np.flatnonzero(at != NOWHERE)
-            found[there, at[there]] = 1.0
-        return found
+            table[there, at[there]] = 1.0
+        return table
 
     def coupling(self, stream: Stream) -> tuple[Floats, Bools]:
         """Return what a stream between tasks costs in a step, by its hosts, and where it is too long."""
@@ -408,27 +408,27 @@ class MigrationProblem:
 def _all_places(
     network: Network, streams: list[Stream], horizon: Horizon, given: Attachments
 ) -> dict[str, MigrationPlan | UncertainPlan]:
-    found = dict(given)
+    places = dict(given)
     for end in (end for stream in streams for end in stream.key if end.startswith("@")):
         name = end[1:]
         if name in network.number:
-            found[name] = attached(name, horizon, np.full(horizon.steps, network.number[name]))
-        elif name not in found:
-            raise unknown("attachment", name, found, "give the plan of each mover that sends or receives")
-        elif found[name].horizon != horizon:
+            places[name] = attached(name, horizon, np.full(horizon.steps, network.number[name]))
+        elif name not in places:
+            raise unknown("attachment", name, places, "give the plan of each mover that sends or receives")
+        elif places[name].horizon != horizon:
             raise NetworkError(
                 f"the plan of {name!r} is for other time steps than those to plan for",
                 "make all plans with one horizon",
             )
-    return found
+    return places
 
 
 def _known(hosting: Ints, places: Attachments, start: Mapping[str, int]) -> Ints:
     attached_to = [
         plan.brokers if isinstance(plan, UncertainPlan) else plan.hosts for plan in places.values()
     ]
-    found = np.unique(np.concatenate([hosting, np.array(list(start.values()), np.int64), *attached_to]))
-    return found[found != NOWHERE]
+    numbers = np.unique(np.concatenate([hosting, np.array(list(start.values()), np.int64), *attached_to]))
+    return numbers[numbers != NOWHERE]
 
 
 def _number(network: Network, broker: str, task: str) -> int:
