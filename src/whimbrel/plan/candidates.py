@@ -85,7 +85,7 @@ def _on_ways(ways: ShortestPaths, places: Iterable[int]) -> set[int]:
 
 def _can_host(workload: Workload, network: Network) -> list[bool]:
     """Tell of each broker whether it could run any of the tasks, if it were alone there."""
-    needs = [(task.work, task.fixed_b + task.window_b) for task in workload.tasks] or [(0.0, 0.0)]
+    needs = [(task.work, task.state_b) for task in workload.tasks] or [(0.0, 0.0)]
     capacity = np.array([broker.capacity for broker in network.brokers])
     storage = np.array([broker.storage_b for broker in network.brokers])
     fits = np.zeros(len(capacity), np.bool_)

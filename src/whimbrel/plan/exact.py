@@ -65,8 +65,7 @@ def _hosts(model: PlacementModel, task: Task, is_strict: bool) -> Iterable[str]:
     found = [
         name
         for name in model.candidates
-        if model.network[name].capacity >= task.work
-        and model.network[name].storage_b >= task.fixed_b + task.window_b
+        if model.network[name].capacity >= task.work and model.network[name].storage_b >= task.state_b
     ]
     return found if is_strict and found else model.candidates
 
@@ -118,7 +117,7 @@ class _Writer:
                 if broker.name in hosts
             ]
             self._limit([(variable, task.work) for variable, task in running], broker.capacity)
-            state = [(variable, task.fixed_b + task.window_b) for variable, task in running]
+            state = [(variable, task.state_b) for variable, task in running]
             self._limit(state, broker.storage_b)
 
     # -- streams and links -----------------------------------------------------------------------------------

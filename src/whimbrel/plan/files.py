@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from whimbrel.errors import MissingDependency, NetworkError, did_you_mean
-from whimbrel.plan.contacts import ALWAYS, AlwaysConnected, ContactPlan, Contacts, PeriodicContacts
+from whimbrel.plan.contacts import ALWAYS, ContactPlan, Contacts, PeriodicContacts
 from whimbrel.plan.network import Box, Broker, Consumer, EventSource, Link, Mover, Network, unknown
 from whimbrel.plan.units import Kind, quantity
 
@@ -449,27 +449,25 @@ def _said(values: dict[str, Any], usual: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _broker_dict(broker: Broker) -> dict[str, Any]:
-    area = None if broker.area is None else list(broker.area)
     said: dict[str, Any] = {"name": broker.name, "parent": broker.parent, "capacity": broker.capacity}
-    said |= {"storage": broker.storage_b, "area": area, "x": broker.x, "y": broker.y}
+    said |= {
+        "storage": broker.storage_b,
+        "area": broker.area and list(broker.area),
+        "x": broker.x,
+        "y": broker.y,
+    }
     return _said(said, {"capacity": math.inf, "storage": math.inf})
 
 
 def _link_dict(link: Link) -> dict[str, Any]:
     said: dict[str, Any] = {"between": [link.a, link.b], "bandwidth": link.bandwidth_b_s}
     said |= {"latency": link.latency_s, "cost": link.cost, "loss": link.loss}
-    usual = {"bandwidth": math.inf, "latency": 0.0, "cost": 1.0, "loss": 0.0}
-    return {**_said(said, usual), **_contacts_dict(link.contacts)}
-
-
-def _contacts_dict(contacts: Contacts) -> dict[str, Any]:
-    match contacts:
-        case AlwaysConnected():
-            return {}
-        case PeriodicContacts(down, up, phase):
-            return {"down": down, "up": up, "phase": phase}
-        case ContactPlan(times):
-            return {"contacts": [list(each) for each in times]}
+    said = _said(said, {"bandwidth": math.inf, "latency": 0.0, "cost": 1.0, "loss": 0.0})
+    if isinstance(link.contacts, PeriodicContacts):
+        said |= {"down": link.contacts.down_s, "up": link.contacts.up_s, "phase": link.contacts.phase_s}
+    if isinstance(link.contacts, ContactPlan):
+        said["contacts"] = [list(contact) for contact in link.contacts.times]
+    return said
 
 
 def _source_dict(source: EventSource) -> dict[str, Any]:
@@ -483,4 +481,4 @@ def _consumer_dict(consumer: Consumer) -> dict[str, Any]:
 
 
 def _mover_dict(mover: Mover) -> dict[str, Any]:
-    return {"name": mover.name, "track": [list(each) for each in mover.track]}
+    return {"name": mover.name, "track": [list(point) for point in mover.track]}

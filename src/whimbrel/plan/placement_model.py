@@ -16,7 +16,7 @@ from functools import cached_property
 import numpy as np
 
 from whimbrel.errors import NoPlanError
-from whimbrel.plan.cost import Objective, crossed, is_more, room
+from whimbrel.plan.cost import Objective, arrival_s, crossed, is_more, ready_times, room
 from whimbrel.plan.network import Link, Network
 from whimbrel.plan.routes import Floats, Ints, Routes, by_delay
 from whimbrel.plan.timeline import Timeline, at_time
@@ -287,35 +287,16 @@ class PlacementModel:
 
     def delays(self, hosts: FixedHosts) -> list[float]:
         """Bound the delay of each delivery, with movers where it is worst; 0 for what has no host."""
-        ready: dict[str, float] = {}
-        for task in self.workload.tasks:
-            if task.name in hosts:
-                ready[task.name] = max(
-                    (
-                        self._arrival(each, hosts, (hosts[task.name],), ready)
-                        + self.network[hosts[task.name]].takes_s(self.workload.work_on(task, each))
-                        for each in task.inputs
-                    ),
-                    default=0.0,
-                )
+        at = {**self._feed_places, **{name: (host,) for name, host in hosts.items()}}
+        ready = ready_times(self.workload, self.network, self.routes, at)
         return [
-            self._arrival(each.stream, hosts, self.places(each.at), ready)
-            for each in self.workload.deliveries
+            arrival_s(self.workload, self.routes, at, ready, delivery.stream, self.places(delivery.at))
+            for delivery in self.workload.deliveries
         ]
 
-    def _arrival(
-        self, stream: str, hosts: FixedHosts, ends: tuple[str, ...], ready: Mapping[str, float]
-    ) -> float:
-        if stream in self.workload.feed:
-            origins = self.places(self.workload.feed[stream].at)
-        elif stream in hosts:
-            origins = (hosts[stream],)
-        else:
-            return 0.0
-        size = self.streams[stream].size_b
-        return ready.get(stream, 0.0) + max(
-            self.routes.time_s(origin, end, size) for origin in origins for end in ends
-        )
+    @cached_property
+    def _feed_places(self) -> dict[str, tuple[str, ...]]:
+        return {feed.name: self.places(feed.at) for feed in self.workload.feeds}
 
 
 def _ends(situation: Situation) -> set[str]:

@@ -12,8 +12,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from whimbrel.engine.content_hashes import CONTENT
-from whimbrel.engine.ingest import with_ids
 from whimbrel.engine.session import Session
+from whimbrel.engine.total_order import with_ids
 from whimbrel.errors import DataError
 from whimbrel.graph.query import Query
 from whimbrel.io.files import read_events
@@ -78,7 +78,7 @@ def _parts(session: Session, events: Any) -> Iterator[pa.RecordBatch]:
         return
     for piece in read_events(list(events), schemas=session.schemas, reading=session.reading).pieces():
         if piece.rejected is not None and piece.rejected.num_rows:
-            session.count_rejected(piece.rejected)
+            session.ingest.count_rejected(piece.rejected)
         yield session.normalise(piece.batch).events
 
 

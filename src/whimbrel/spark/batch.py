@@ -13,7 +13,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
 from pyspark.sql import types as sql
 
-from whimbrel.engine.ingest import ARRIVAL
+from whimbrel.engine.total_order import ARRIVAL
 from whimbrel.errors import WhimbrelError
 from whimbrel.graph.operators import Graph, Source
 from whimbrel.graph.policies import Key

@@ -13,8 +13,8 @@ from pyspark.sql import functions as fn
 from pyspark.sql import types as sql
 
 from whimbrel.engine.content_hashes import ATTRIBUTES
-from whimbrel.engine.ingest import ARRIVAL
 from whimbrel.engine.input_notes import InputNotes, types_named
+from whimbrel.engine.total_order import ARRIVAL
 from whimbrel.errors import DataError
 from whimbrel.graph.operators import Graph
 from whimbrel.graph.operators.base import Types

@@ -131,7 +131,7 @@ class Gate:
             return session.normalise(batch).events
         rows = _Split.of(batch)
         if rows.refused.num_rows:
-            session.count_rejected(rows.refused.select(REJECTED_SCHEMA.names))
+            session.ingest.count_rejected(rows.refused.select(REJECTED_SCHEMA.names))
         before = session.counts.received
         made = session.normalise(rows.events)
         session.take_rejected()

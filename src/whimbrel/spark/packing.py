@@ -16,8 +16,9 @@ from pyspark import TaskContext
 from pyspark.sql import types as sql
 
 from whimbrel.engine.identity import hashes
-from whimbrel.engine.ingest import ARRIVAL, Ingest
+from whimbrel.engine.ingest import Ingest
 from whimbrel.engine.streams import cell_names
+from whimbrel.engine.total_order import ARRIVAL
 from whimbrel.engine.values import Column, decoded, from_arrow
 from whimbrel.graph.policies import Key
 from whimbrel.graph.sharding import ByKeys, BySpace, Sharding, SinglePartition

@@ -158,7 +158,7 @@ class ShardProcessor(StatefulProcessor):
     def _run(self, shard: int, session: Session, packed: pd.DataFrame) -> Iterator[pa.RecordBatch]:
         before, began = deepcopy(session.counts), perf_counter()
         for block in packed["rejected"].dropna():
-            session.count_rejected(from_block(bytes(block)))
+            session.ingest.count_rejected(from_block(bytes(block)))
         events = blocks_to_batches(packed["events"].dropna())
         found = together(session.feed(events, int(packed["watermark"].max())), session.coordinates)
         snapshot = session.snapshot()

@@ -280,7 +280,7 @@ class ShadowProcessor(ShardProcessor):
         is_live = packed["control"].isna()
         others = packed[~is_live]
         for block in others["rejected"].dropna():
-            shadow.candidate.count_rejected(from_block(bytes(block)))
+            shadow.candidate.ingest.count_rejected(from_block(bytes(block)))
         both.theirs = blocks_to_batches(others["events"].dropna())
         if len(others):
             both.their_watermark = int(others["watermark"].max())

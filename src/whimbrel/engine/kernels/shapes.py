@@ -8,6 +8,17 @@ Rings are closed and NaN stands between them; a line is a ring that goes there a
 shapes out. Sides are straight in the coordinates given, in degrees too; borders belong to the shape. On which
 side of a line a point lies is decided exactly, so that shapes that share corners or sides are told apart from
 those that nearly do.
+
+All is done by comparing every side with every other, O(n m) for n and m corners: shapes of events are small,
+and bounding boxes have ruled out most pairs before.
+
+References
+----------
+.. [1] Shewchuk: "Adaptive Precision Floating-Point Arithmetic and Fast Robust Geometric Predicates", Discrete
+   & Computational Geometry 18, 1997: the sign of the orientation of three points.
+.. [2] Shimrat: "Algorithm 112: Position of Point Relative to Polygon", Communications of the ACM 5(8), 1962:
+   a point is inside if a ray from it crosses the border an odd number of times.
+.. [3] Kiefer: "Sequential Minimax Search for a Maximum", Proceedings of the AMS 4(3), 1953: golden section.
 """
 
 from __future__ import annotations
@@ -123,6 +134,8 @@ def where(data, shape, x, y):
             if (ay == y or by == y) and _on_side(ax, ay, bx, by, x, y):
                 return BORDER
             continue
+        # A side counts from its lower end up, without the upper: a corner on the ray counts once or twice,
+        # and so as often as the border really passes the ray there.
         turn = side(ax, ay, bx, by, x, y)
         if turn == 0:
             return BORDER
@@ -324,6 +337,8 @@ def _to_side_on_sphere(x, y, ax, ay, bx, by):
     best = min(sphere(x, y, ax, ay), sphere(x, y, bx, by))
     if ax == bx and ay == by:
         return best
+    # No closed form: a side is straight in degrees, which is no great circle. Along one, distances fall, then
+    # rise.
     low, high = 0.0, 1.0
     one, two = high - _GOLDEN, low + _GOLDEN
     at_one = sphere(x, y, ax + one * (bx - ax), ay + one * (by - ay))
@@ -374,7 +389,10 @@ def _signed(data, shape, x, y, metres_per_degree):
 
 @kernel
 def _between(on_sphere, data, one, two, turn):
-    """Give the distance of two shapes that do not meet: that of a corner of one to a side of the other."""
+    """Give the distance of two shapes that do not meet: that of a corner of one to a side of the other.
+
+    Two straight sides that do not meet are nearest to each other at an end of one of them.
+    """
     best = math.inf
     for n in range(int(data[one])):
         a = one + CORNERS + 2 * n

@@ -10,7 +10,11 @@ from whimbrel.space.kernels.jit import kernel
 
 @kernel
 def sphere(lon1, lat1, lon2, lat2):
-    """Great-circle distance in metres between two points in degrees (haversine)."""
+    """Great-circle distance in metres between two points in degrees.
+
+    The haversine keeps its digits where points are near (Sinnott: "Virtues of the Haversine", Sky and
+    Telescope 68(2), 1984), where the law of cosines loses them.
+    """
     p1 = math.radians(lat1)
     p2 = math.radians(lat2)
     h = math.sin((p2 - p1) / 2) ** 2

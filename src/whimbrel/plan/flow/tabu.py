@@ -17,7 +17,6 @@ import numpy as np
 
 from whimbrel.errors import NoPlanError
 from whimbrel.plan.flow.baselines import centralised, hop_based, volume_based
-from whimbrel.plan.flow.grouping import Forest
 from whimbrel.plan.flow.model import FlowAssignment, FlowModel, FlowScore, Hosts
 from whimbrel.plan.network import Network
 from whimbrel.plan.routes import Ints
@@ -58,7 +57,7 @@ def place_by_flow(
     allowed
         The brokers that may run tasks; else all.
     grouped
-        Keep tasks that are made of each other on one broker (`whimbrel.plan.flow.grouping`).
+        Keep tasks that are made of each other on one broker (section 5 of the paper).
 
     Raises
     ------
@@ -167,11 +166,13 @@ def _exchange(flows: FlowAssignment, one: Group, other: Group) -> None:
 
 
 def _units(model: FlowModel, *, grouped: bool = False) -> list[Group]:
-    """List what never parts: single tasks, or the groups of tasks that are made of each other."""
-    if not grouped:
-        return [(n,) for n in range(len(model.tasks))]
-    forest = Forest.of(model.workload)
-    return [tuple(sorted(model.task[name] for name in group)) for group in forest.left_over(forest.roots)]
+    """List what never parts: single tasks, or groups of tasks that are made of each other."""
+    units = [{n} for n in range(len(model.tasks))]
+    for reader, task in enumerate(model.workload.tasks) if grouped else ():
+        joined = {reader, *(model.task[name] for name in task.inputs if name in model.task)}
+        apart = [unit for unit in units if not unit & joined]
+        units = [*apart, joined.union(*(unit for unit in units if unit & joined))]
+    return [tuple(sorted(unit)) for unit in units]
 
 
 def _together(model: FlowModel, hosts: Hosts, units: Sequence[Group]) -> dict[str, str]:

@@ -113,7 +113,7 @@ class MigrationProblem:
         finite = self.delay_s[np.isfinite(self.delay_s)]
         farthest = float(finite.max(initial=0.0))
         sent = sum(stream.bytes_s for stream in self.streams) * self.horizon.step_s
-        state = sum(task.fixed_b + task.window_b for task in self.workload.tasks)
+        state = sum(task.state_b for task in self.workload.tasks)
         return 1.0 + farthest * self.horizon.steps * (sent + state)
 
     def position(self, number: int) -> int:
@@ -164,8 +164,7 @@ class MigrationProblem:
 
     def state_b(self, task: str) -> float:
         """Return the bytes of a task's state."""
-        made = self.workload.task[task]
-        return made.fixed_b + made.window_b
+        return self.workload.task[task].state_b
 
     def transfer_s(self, size_b: float) -> Floats:
         """Return how long it takes to send so many bytes between brokers: t_mig."""
