@@ -13,9 +13,9 @@ import numpy as np
 import pyarrow as pa
 
 from whimbrel.engine.identity import NUMBER
-from whimbrel.engine.ingest import Released
 from whimbrel.engine.shapes import SHAPE, shape_texts
 from whimbrel.engine.streams import ARRIVAL, ExecutionContext, OperatorStream, Subscriber
+from whimbrel.engine.total_order import Released
 from whimbrel.engine.type_index import TypeIndex
 from whimbrel.engine.values import Column, Int64Array, decoded, from_arrow, nothing
 from whimbrel.graph.expressions import Attribute, Expr
@@ -95,6 +95,8 @@ class SourceEvents:
                 kept = np.flatnonzero(read[codes])
                 if len(kept) <= MOST * len(codes):  # else copying would cost more than remembering
                     released, codes = released.filtered(kept), codes[kept]
+        if not len(codes):
+            return []
         held = columns_of(released, columns, self.context.coordinates)
         rows = self.stream.store.append(released.start, released.end, held, None)
         for event_type, of_type in self._by_type(codes, names, rows):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypedDict
+from typing import Any, TypedDict, cast
 
 from whimbrel.errors import DataError
 from whimbrel.model.naming import NamedColumns, carried, parts_of, resolve, usual_role
@@ -28,6 +28,12 @@ class ReadSettings(TypedDict, total=False):
     """The zone of times that do not say theirs, such as "Europe/Berlin"; None is UTC."""
     default_type: str | None
     """The type of all events, for an input without the column `type`."""
+
+
+def read_settings(settings: Mapping[str, Any]) -> ReadSettings:
+    """Pick those settings that say how events are read."""
+    names = settings.keys() & ReadSettings.__annotations__.keys()
+    return cast("ReadSettings", {name: settings[name] for name in names})
 
 
 @dataclass(frozen=True, slots=True)

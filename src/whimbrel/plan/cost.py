@@ -72,10 +72,10 @@ class Totals:
 
 def carried(links: Iterable[Link], bytes_s: float) -> Totals:
     """Return what so many bytes a second on these links add up to."""
-    found = Totals()
+    total = Totals()
     for link in links:
-        found += Totals(bytes_s * link.mean_delay_s, bytes_s, bytes_s * link.cost)
-    return found
+        total += Totals(bytes_s * link.mean_delay_s, bytes_s, bytes_s * link.cost)
+    return total
 
 
 @dataclass(frozen=True)
@@ -193,7 +193,7 @@ def _largest(line: Timeline, needs: list[tuple[Steps, float]]) -> dict[str, floa
     for steps, need in needs:
         for start, end in line.spans([steps]):
             changes.setdefault(at_time(steps, start), []).extend([(start, need), (end, -need)])
-    return {broker: _peak(each, line.until_s) for broker, each in changes.items()}
+    return {broker: _peak(changed, line.until_s) for broker, changed in changes.items()}
 
 
 def _moving(line: Timeline, routes: Routes) -> Totals:

@@ -84,10 +84,10 @@ def _names(graph: Any) -> dict[Any, str]:
 
 def _number(data: dict[str, Any], key: str) -> float | None:
     try:
-        found = float(data[key])
+        number = float(data[key])
     except (KeyError, TypeError, ValueError):
         return None
-    return found if math.isfinite(found) else None
+    return number if math.isfinite(number) else None
 
 
 def _distance_m(one: Broker, other: Broker) -> float | None:

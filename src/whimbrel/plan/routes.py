@@ -95,10 +95,10 @@ class Routes:
         at = self.network.number[end]
         if math.isinf(ways.weight[at]):
             raise NetworkError(f"no way leads from {start!r} to {end!r}", "add links that connect them")
-        found = [at]
-        while ways.before[found[-1]] >= 0:
-            found.append(int(ways.before[found[-1]]))
-        return tuple(names[n].name for n in reversed(found))
+        path = [at]
+        while ways.before[path[-1]] >= 0:
+            path.append(int(ways.before[path[-1]]))
+        return tuple(names[n].name for n in reversed(path))
 
     def links(self, start: str, end: str) -> tuple[Link, ...]:
         """Return the links on the way from one broker to another."""

@@ -142,7 +142,7 @@ class Workload:
 
     def work_on(self, task: Task, name: str) -> float:
         """Share out the work of a task to one event of an input, if each byte that it reads is as much."""
-        comes = sum(self.stream(each).bytes_s for each in task.inputs)
+        comes = sum(self.stream(name).bytes_s for name in task.inputs)
         return task.work * self.stream(name).size_b / comes if comes and task.work else 0.0
 
     def stream(self, name: str) -> Feed | Task:

@@ -13,7 +13,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
 from pyspark.sql import types as sql
 
-from whimbrel.engine.ingest import ARRIVAL
+from whimbrel.engine.total_order import ARRIVAL
 from whimbrel.errors import WhimbrelError
 from whimbrel.graph.operators import Graph, Source
 from whimbrel.graph.policies import Key
@@ -230,13 +230,8 @@ def _cell_column(key: Key, prepared: Prepared) -> Column | None:
 def _by_space(prepared: Prepared, partitions: int | None, reach_m: float, job: WorkerJob) -> PartitionedFrame:
     """Send every event to the shards that have a cell within reach of it."""
     shards = _default_partitions(prepared, partitions)
-    schema = sql.StructType(
-        [
-            *prepared.frame.schema.fields,
-            sql.StructField(SHARD, sql.IntegerType()),
-            sql.StructField(PRIMARY, sql.BooleanType()),
-        ]
-    )
+    fields = list(prepared.frame.schema.fields)
+    schema = sql.StructType(fields).add(SHARD, "integer").add(PRIMARY, "boolean")
     copies = prepared.frame.mapInArrow(copy_to_shards(job, reach_m, shards), schema)
     partitioned = copies.repartition(shards, fn.col(quoted(SHARD)))
     return PartitionedFrame(prepared, partitioned, is_sharded=True, by_space=True)

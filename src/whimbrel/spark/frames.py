@@ -13,8 +13,9 @@ from pyspark.sql import functions as fn
 from pyspark.sql import types as sql
 
 from whimbrel.engine.content_hashes import ATTRIBUTES
-from whimbrel.engine.ingest import ARRIVAL
 from whimbrel.engine.input_notes import InputNotes, types_named
+from whimbrel.engine.total_order import ARRIVAL
+from whimbrel.engine.values import ARROW_TYPES
 from whimbrel.errors import DataError
 from whimbrel.graph.operators import Graph
 from whimbrel.graph.operators.base import Types
@@ -259,14 +260,7 @@ def _arrow_fields(schema: sql.StructType) -> list[pa.Field]:
 def _arrow_type(kind: sql.DataType) -> pa.DataType:
     if isinstance(kind, sql.StructType) and all(field.name.startswith(PART) for field in kind.fields):
         return pa.struct(_arrow_fields(kind))
-    simple = {
-        Type.BOOL: pa.bool_(),
-        Type.INT: pa.int64(),
-        Type.FLOAT: pa.float64(),
-        Type.STRING: pa.string(),
-        Type.TIMESTAMP: pa.timestamp("us", "UTC"),
-    }
     known = type_of(kind)
     if known is not None:
-        return simple[known]
+        return ARROW_TYPES[known]
     return pa.binary() if isinstance(kind, sql.BinaryType) else pa.null()

@@ -19,6 +19,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import types as sql
+from pyspark.sql.pandas.types import from_arrow_type
 
 from whimbrel.engine.session import Session
 from whimbrel.io.rejected import RejectedWriter
@@ -28,13 +29,7 @@ from whimbrel.spark.types import type_of
 
 LINE = "@line"
 LINE_ARROW = pa.struct([("file", pa.string()), ("row", pa.int64()), ("refused", pa.string())])
-LINE_SPARK = sql.StructType(
-    [
-        sql.StructField("file", sql.StringType()),
-        sql.StructField("row", sql.LongType()),
-        sql.StructField("refused", sql.StringType()),
-    ]
-)
+LINE_SPARK = from_arrow_type(LINE_ARROW)
 """`refused` is null for a row; for a line that is none, its text and the reason as JSON."""
 
 PLACED_SCHEMA = pa.schema([*REJECTED_SCHEMA, pa.field("file", pa.string())])
@@ -131,7 +126,7 @@ class Gate:
             return session.normalise(batch).events
         rows = _Split.of(batch)
         if rows.refused.num_rows:
-            session.count_rejected(rows.refused.select(REJECTED_SCHEMA.names))
+            session.ingest.count_rejected(rows.refused.select(REJECTED_SCHEMA.names))
         before = session.counts.received
         made = session.normalise(rows.events)
         session.take_rejected()

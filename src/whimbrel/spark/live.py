@@ -186,7 +186,7 @@ class LiveJob(StreamJob):
     def session(self) -> Session:
         """Open the session of a shard, without queries."""
         session = super().session()
-        session.names_queries = True
+        session.name_queries()
         return session
 
     def compiled(self, order: QueryChange) -> Query:

@@ -13,11 +13,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 from pyspark import TaskContext
-from pyspark.sql import types as sql
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from whimbrel.engine.identity import hashes
-from whimbrel.engine.ingest import ARRIVAL, Ingest
+from whimbrel.engine.ingest import Ingest
 from whimbrel.engine.streams import cell_names
+from whimbrel.engine.total_order import ARRIVAL
 from whimbrel.engine.values import Column, decoded, from_arrow
 from whimbrel.graph.policies import Key
 from whimbrel.graph.sharding import ByKeys, BySpace, Sharding, SinglePartition
@@ -40,17 +41,7 @@ PACKED = pa.schema(
         ("control", pa.string()),
     ]
 )
-PACKED_SPARK = sql.StructType(
-    [
-        sql.StructField("shard", sql.IntegerType()),
-        sql.StructField("watermark", sql.LongType()),
-        sql.StructField("received", sql.LongType()),
-        sql.StructField("unread", sql.LongType()),
-        sql.StructField("events", sql.BinaryType()),
-        sql.StructField("rejected", sql.BinaryType()),
-        sql.StructField("control", sql.StringType()),
-    ]
-)
+PACKED_SPARK = from_arrow_schema(PACKED)
 
 ROWS_AT_ONCE = 1_000_000
 """Events packed together: more would make blocks larger than Spark likes to move as one."""

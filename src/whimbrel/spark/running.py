@@ -6,7 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Unpack, cast
+from typing import Unpack
 from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
@@ -23,7 +23,7 @@ from whimbrel.io.detections import sorted_detections
 from whimbrel.io.rejected import RejectedWriter
 from whimbrel.lang.outputs import output_types
 from whimbrel.model.columns import INSTANT
-from whimbrel.model.reading import ReadSettings
+from whimbrel.model.reading import read_settings
 from whimbrel.model.schema import Coordinates
 from whimbrel.spark.batch import outcomes
 from whimbrel.spark.errors import plain_errors
@@ -57,8 +57,7 @@ def run(
     repeated = found.filter(pc.equal(kinds, DUPLICATE)).column("event")
     names = [name for name in found.column_names if name not in HIDDEN]
     detections = sorted_detections(found.filter(pc.equal(kinds, DETECTION)).select(names))
-    how = {name: value for name, value in settings.items() if name in ReadSettings.__annotations__}
-    renamed, reading, noticed = named(frame, query, **cast("ReadSettings", how))
+    renamed, reading, noticed = named(frame, query, **read_settings(settings))
     _take_seen(noticed, progress.column("event").to_pylist(), renamed)
     metadata = _metadata(query, renamed, settings)
     types = frozenset(selections(query.graph))

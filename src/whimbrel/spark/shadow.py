@@ -17,7 +17,6 @@ import pandas as pd
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
-from pyspark.sql import types as sql
 
 from whimbrel.backtesting.compare import difference_texts
 from whimbrel.backtesting.shadow import CANDIDATE, Shadow
@@ -25,7 +24,6 @@ from whimbrel.engine.session import Session
 from whimbrel.errors import DataError
 from whimbrel.graph.operators.step_pattern import walks
 from whimbrel.graph.query import Query
-from whimbrel.graph.required_columns import RequiredColumns
 from whimbrel.graph.sharding import AnyPartition, ByKeys, ByMeetings, BySpace, Sharding, SinglePartition
 from whimbrel.model.schema import Coordinates
 from whimbrel.model.time import BEGINNING_OF_TIME
@@ -43,25 +41,16 @@ from whimbrel.spark.packing import (
 from whimbrel.spark.processor import ShardProcessor, StreamJob
 from whimbrel.spark.rows import OutcomeRows
 from whimbrel.spark.settings import StreamPlan, StreamSettings
-from whimbrel.spark.stream import default_shards, heartbeats, run_packed, types_read
+from whimbrel.spark.stream import columns_read, default_shards, heartbeats, run_packed, types_read
 from whimbrel.spark.types import quoted
 from whimbrel.spark.worker import PRIMARY, Batches, larger
 
 DIFFERENCE = "difference"
 """The kind of a row that says what the candidate finds otherwise: the change in `reason`, all in `event`."""
 
-_DIFFERENCE = sql.StructType(
-    [
-        sql.StructField("change", sql.StringType()),
-        sql.StructField("id", sql.StringType()),
-        sql.StructField("type", sql.StringType()),
-        sql.StructField("start", sql.TimestampType()),
-        sql.StructField("end", sql.TimestampType()),
-        sql.StructField("geometry", sql.StringType()),
-        sql.StructField("attributes", sql.StringType()),
-        sql.StructField("before", sql.StringType()),
-        sql.StructField("events", sql.ArrayType(sql.StringType())),
-    ]
+_DIFFERENCE = (
+    "change string, id string, type string, `start` timestamp, `end` timestamp, geometry string, "
+    "attributes string, before string, events array<string>"
 )
 
 
@@ -119,7 +108,7 @@ def outcomes_shadow(
             plan.lateness,
             schemas=query.schemas,
             coordinates=query.graph.coordinates or place,
-            columns=_columns_read(each, query),
+            columns=columns_read(each, query),
             types=types_read(each.graph),
             numbered=walks(each.graph.operators),
             reading=reading,
@@ -175,11 +164,6 @@ def _followed(chosen: Sharding) -> Sharding:
     if isinstance(chosen, ByMeetings):
         return SinglePartition(f"what {', '.join(chosen.streams)} finds is followed in one place on a stream")
     return chosen
-
-
-def _columns_read(prepared: Prepared, query: Query) -> frozenset[str] | None:
-    needs = RequiredColumns(prepared.graph, query.functions)
-    return None if needs.all_atoms else frozenset(needs.atoms)
 
 
 def _of_both(frame: DataFrame, prepared: list[Prepared]) -> DataFrame:
@@ -280,7 +264,7 @@ class ShadowProcessor(ShardProcessor):
         is_live = packed["control"].isna()
         others = packed[~is_live]
         for block in others["rejected"].dropna():
-            shadow.candidate.count_rejected(from_block(bytes(block)))
+            shadow.candidate.ingest.count_rejected(from_block(bytes(block)))
         both.theirs = blocks_to_batches(others["events"].dropna())
         if len(others):
             both.their_watermark = int(others["watermark"].max())

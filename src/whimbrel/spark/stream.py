@@ -64,7 +64,7 @@ def outcomes(query: Query, frame: DataFrame, **settings: Unpack[StreamSettings])
         schemas=query.schemas,
         coordinates=told,
         reading=prepared.reading,
-        columns=_columns_read(prepared, query),
+        columns=columns_read(prepared, query),
         types=types_read(prepared.graph),
         numbered=walks(prepared.graph.operators),
     )
@@ -161,7 +161,8 @@ def types_read(graph: Graph) -> frozenset[str] | None:
     return None if ANY in found else found
 
 
-def _columns_read(prepared: Prepared, query: Query) -> frozenset[str] | None:
+def columns_read(prepared: Prepared, query: Query) -> frozenset[str] | None:
+    """Name the attributes of events that a query reads; None: all."""
     needs = RequiredColumns(prepared.graph, query.functions)
     return None if needs.all_atoms else frozenset(needs.atoms)
 

@@ -16,8 +16,9 @@ import pyarrow as pa
 from pyspark import TaskContext
 
 from whimbrel import logs
+from whimbrel.engine.bounded import run_bounded
 from whimbrel.engine.ingest import Counts
-from whimbrel.engine.session import SLICE, Session, run_bounded
+from whimbrel.engine.session import SLICE, Session
 from whimbrel.graph.operators.base import Types
 from whimbrel.graph.query import Query
 from whimbrel.model.time import BEGINNING_OF_TIME, END_OF_TIME
@@ -117,7 +118,7 @@ def _run_shard(job: WorkerJob, shard: int, batches: Iterable[pa.RecordBatch]) ->
         yield from rows.set_aside(session, gate.take_rejected())
     progress = counts_since(session.counts, Counts())
     _LOG.info("shard %d: %d events, %d detections", shard, session.counts.received, found)
-    yield from rows.progress({**progress, "detections": found, "shard": shard}, session.noticed.seen())
+    yield from rows.progress({**progress, "detections": found, "shard": shard}, session.ingest.noticed.seen())
 
 
 def _in_order(session: Session, batches: Iterable[pa.RecordBatch]) -> Iterator[list[pa.Table]]:
@@ -135,7 +136,7 @@ def _at_once(session: Session, batches: Iterable[pa.RecordBatch]) -> Iterator[li
     for batch in batches:
         events.append(batch)
         yield []
-    yield [run_bounded(session, events)]
+    yield run_bounded(session, events)
 
 
 def larger(batches: Iterable[pa.RecordBatch], rows: int = SLICE) -> Batches:

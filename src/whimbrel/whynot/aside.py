@@ -20,7 +20,7 @@ def unprocessed(
     session: Session, key: Mapping[str, Any], types: Collection[str], limit: int
 ) -> tuple[Unprocessed, ...]:
     """Say which events were not processed, showing the last ones that the query would have read."""
-    counts, aside = session.counts, session.look_aside()
+    counts, aside = session.counts, session.ingest.look_aside()
     found = [
         Unprocessed("late", counts.late, _events(aside["late"], key, types, limit, _late(session))),
         Unprocessed("duplicate", counts.duplicate, _events(aside["duplicate"], key, types, limit, _AGAIN)),
@@ -35,7 +35,7 @@ _WAITING = "their time has not come: earlier events may still follow"
 
 
 def _late(session: Session) -> str:
-    wait = session.lateness
+    wait = session.ingest.lateness
     return "came too late" if wait is None else f"came more than {format_duration(wait)} late"
 
 

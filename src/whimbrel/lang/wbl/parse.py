@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import cache
-from importlib.resources import files
 
 from lark import Lark
 from lark.exceptions import UnexpectedInput
@@ -11,7 +10,7 @@ from lark.exceptions import UnexpectedInput
 from whimbrel.errors import QueryError, QuerySyntaxError
 from whimbrel.lang.plans import build, refuse_deep
 from whimbrel.lang.wbl.build import RULES
-from whimbrel.lang.wbl.syntax_errors import explain
+from whimbrel.lang.wbl.syntax_errors import explain, grammar
 from whimbrel.lang.wbl.tree import WblFile
 
 MAX_CHARACTERS = 500_000
@@ -51,5 +50,6 @@ def _parse(text: str) -> WblFile:
 
 @cache
 def _parser() -> Lark:
-    grammar = files("whimbrel.lang.wbl").joinpath("grammar.lark").read_text(encoding="utf-8")
-    return Lark(grammar, parser="lalr", lexer="contextual", propagate_positions=True, maybe_placeholders=True)
+    return Lark(
+        grammar(), parser="lalr", lexer="contextual", propagate_positions=True, maybe_placeholders=True
+    )

@@ -70,7 +70,7 @@ def plan_by_neighbourhoods(
     forwards = [flooded(model, broker, radius) for broker in range(len(near))]
     everything = _Everything(model)
     history: list[FlowAssignment] = []
-    told = [
+    packets_sent = [
         (forwards[broker], forwards[broker] * _told_b(model, hands, broker)) for broker in range(len(near))
     ]
     seen: set[tuple[int, ...]] = set()
@@ -82,7 +82,7 @@ def plan_by_neighbourhoods(
         for broker, some in enumerate(moves):
             for task, onward in some.items():
                 hands.at[task], hands.given_by[task] = onward, broker
-        told += [
+        packets_sent += [
             (forwards[broker], forwards[broker] * _told_b(model, hands, broker))
             for broker, some in enumerate(moves)
             if some
@@ -95,7 +95,7 @@ def plan_by_neighbourhoods(
     # Who comes back to where it was goes round for ever: what is best on the way counts then.
     best = history[-1] if not any(moves) else min(history, key=FlowAssignment.value)
     volumes = tuple(flows.value().volume_b_s for flows in history)
-    packets, sizes = zip(*told, strict=True)
+    packets, sizes = zip(*packets_sent, strict=True)
     return NeighbourhoodResult(best.hosts, best.value(), volumes, sum(packets), sum(sizes))
 
 
@@ -149,14 +149,14 @@ def _moves(
         known = _known(model, hands, broker, seen, around)
         now = {model.tasks[task]: names[hands.at[task]].name for task in seen}
         wanted, _ = search(known, now, near, patience)
-    found = {}
+    moves = {}
     for task in mine:
         target = model.network.number[wanted[model.tasks[task]]]
         if target != broker:
             onward = model.network.number[model.routes.path(names[broker].name, names[target].name)[1]]
             if hands.given_by.get(task) != onward:
-                found[task] = onward
-    return found
+                moves[task] = onward
+    return moves
 
 
 def _known(model: FlowModel, hands: _Hands, broker: int, seen: list[int], near: set[int]) -> FlowModel:
@@ -193,9 +193,9 @@ def _known(model: FlowModel, hands: _Hands, broker: int, seen: list[int], near: 
 def _readers(
     model: FlowModel, stream: str, inside: set[str], made_at: Mapping[str, int], near: set[int]
 ) -> set[int]:
-    found = set(model.targets[stream])
+    brokers = set(model.targets[stream])
     for reader in model.readers[stream]:
         name = model.tasks[reader]
         if name not in inside:
-            found |= {made_at[name]} if made_at[name] in near else ends(model, name)
-    return found
+            brokers |= {made_at[name]} if made_at[name] in near else ends(model, name)
+    return brokers

@@ -67,13 +67,13 @@ def place_by_flow(
     model = FlowModel(workload, network)
     brokers = np.array([network.number[name] for name in (allowed or network.number)])
     units = _units(model, grouped=grouped)
-    found = search_widely(model, brokers, start, patience, units)
-    if not found[1].is_valid:
+    best = search_widely(model, brokers, start, patience, units)
+    if not best[1].is_valid:
         raise NoPlanError(
             f"no assignment of {len(workload.tasks)} tasks was found that overloads neither broker nor link "
-            f"(the best one by {found[1].overload:.0%} of a capacity); add capacity or bandwidth"
+            f"(the best one by {best[1].overload:.0%} of a capacity); add capacity or bandwidth"
         )
-    return found[0]
+    return best[0]
 
 
 def search_widely(
@@ -201,7 +201,7 @@ def _perturbed(
 def _groups(model: FlowModel) -> Iterable[Group]:
     """List what may move together: single tasks, a task with what only it reads, the readers of a stream."""
     workload = model.workload
-    found: dict[Group, None] = {(n,): None for n in range(len(model.tasks))}
+    groups: dict[Group, None] = {(n,): None for n in range(len(model.tasks))}
     for number, task in enumerate(workload.tasks):
         group = {number}
         waiting = list(task.inputs)
@@ -211,13 +211,13 @@ def _groups(model: FlowModel) -> Iterable[Group]:
             if below is not None and {model.task[r.name] for r in workload.readers[name]} <= group:
                 group.add(below)
                 waiting += workload.tasks[below].inputs
-        found[tuple(sorted(group))] = None
+        groups[tuple(sorted(group))] = None
     for readers in model.readers.values():
         if readers:
-            found[tuple(sorted(set(readers)))] = None
+            groups[tuple(sorted(set(readers)))] = None
     if model.tasks:
-        found[tuple(range(len(model.tasks)))] = None
-    return found
+        groups[tuple(range(len(model.tasks)))] = None
+    return groups
 
 
 def _best_move(

@@ -91,8 +91,8 @@ def plan_jointly(
         for axis, own in enumerate(owns):
             shape = cost.shape
             flat = cost.reshape(prod(shape[:axis]), shape[axis], prod(shape[axis + 1 :]))
-            found, via = relax(np.ascontiguousarray(flat), own.first, own.sources, own.prices)
-            cost = found.reshape(shape)
+            relaxed, via = relax(np.ascontiguousarray(flat), own.first, own.sources, own.prices)
+            cost = relaxed.reshape(shape)
             turn.append(via.reshape(shape))
         vias.append(turn)
         cost = cost + stages.at(step)

@@ -59,8 +59,10 @@ class LearnedMoves:
         """Tell where movers went on to, most often first; nothing, if none was seen here."""
         stays = self._known(before, at)
         total = sum(map(len, stays.values()))
-        found = [NextBroker(b, len(each) / total, float(np.mean(each))) for b, each in stays.items()]
-        return sorted(found, key=lambda item: (-item.chance, item.broker))
+        brokers = [
+            NextBroker(b, len(lengths) / total, float(np.mean(lengths))) for b, lengths in stays.items()
+        ]
+        return sorted(brokers, key=lambda item: (-item.chance, item.broker))
 
     def stays_s(self, before: int, at: int, following: int | None = None) -> Floats:
         """Return all stays at a broker, or those of movers that went on to one; nothing, if none was seen."""
@@ -102,12 +104,12 @@ class LearnedMoves:
         return times, np.sqrt(variances).tolist()
 
     def _known(self, before: int, at: int) -> dict[int, list[float]]:
-        found = self._stays.get((before, at))
-        if found is None:
+        stays_by_next = self._stays.get((before, at))
+        if stays_by_next is None:
             # Nobody went on from here on this way: do as those from elsewhere, but do not turn round.
             others = self._stays.get((NOWHERE, at), {})
-            found = {broker: stays for broker, stays in others.items() if broker != before}
-        return found
+            stays_by_next = {broker: stays for broker, stays in others.items() if broker != before}
+        return stays_by_next
 
     def plan(
         self,

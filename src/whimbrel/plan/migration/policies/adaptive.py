@@ -46,15 +46,15 @@ def plan_adaptively(problem: MigrationProblem, task: str, hosts: Hosts) -> Uncer
 
 def _followed(problem: MigrationProblem, task: str) -> tuple[UncertainPlan, float] | None:
     """Return the uncertain plan of the mover that sends or gets most, and how many bytes a second."""
-    found = []
+    uncertain = []
     for name in problem.movers_of(task):
         plan = problem.attachments[name]
         if isinstance(plan, UncertainPlan):
             ends = {task, f"@{name}"}
-            found.append((sum(s.bytes_s for s in problem.streams if set(s.key) == ends), plan))
-    if not found:
+            uncertain.append((sum(s.bytes_s for s in problem.streams if set(s.key) == ends), plan))
+    if not uncertain:
         return None
-    sent, plan = max(found, key=lambda item: item[0])
+    sent, plan = max(uncertain, key=lambda item: item[0])
     return plan, sent
 
 
@@ -104,5 +104,5 @@ def _expected_ahead(
 
 
 def _likeliest(brokers: Ints, chances: Floats) -> int:
-    found = np.unique(brokers)
-    return int(found[np.argmax([chances[brokers == broker].sum() for broker in found])])
+    known = np.unique(brokers)
+    return int(known[np.argmax([chances[brokers == broker].sum() for broker in known])])

@@ -29,11 +29,11 @@ def plan_naively(problem: MigrationProblem, task: str, hosts: Hosts, most: int =
         At most so many combinations: the most probable ones where they are nearly all there is, else some
         that stand for all.
     """
-    found = [
+    courses = [
         Course(problem.numbers[certain.time_graph(task, hosts).shortest().hosts], chance)
         for certain, chance in certain_problems(problem, task, most)
     ]
-    return from_courses(task, problem.horizon, found, problem.workload.task[task].bytes_s)
+    return from_courses(task, problem.horizon, courses, problem.workload.task[task].bytes_s)
 
 
 def certain_problems(

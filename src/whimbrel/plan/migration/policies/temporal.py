@@ -36,9 +36,9 @@ def plan_with_shifts(
     score = expected.score_of(best)
     for n in range(len(changes_of(best))):
         for variant in shifted(problem, task, best, n, before, after):
-            found = expected.score_of(variant)
-            if found < score:
-                best, score = variant, found
+            shifted_score = expected.score_of(variant)
+            if shifted_score < score:
+                best, score = variant, shifted_score
     return best
 
 
