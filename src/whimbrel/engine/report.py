@@ -15,7 +15,7 @@ from whimbrel.engine.derived_batch import numbered
 from whimbrel.engine.identity import event_ids, row_ids
 from whimbrel.engine.locations import hull_wkb
 from whimbrel.engine.row_store import Lineage, offsets_of
-from whimbrel.engine.streams import ExecutionContext, InstanceTypes, OperatorStream, members_of, types_of
+from whimbrel.engine.streams import ExecutionContext, InstanceTypes, OperatorStream, instances_of, types_of
 from whimbrel.engine.values import Int64Array, decoded, to_arrow
 from whimbrel.graph.expressions import Attribute
 from whimbrel.model.schema import Coordinates
@@ -56,18 +56,18 @@ def report(stream: OperatorStream, rows: Int64Array, context: ExecutionContext) 
     table = pa.table(columns)
     if stream.kinds is None:
         return table
-    owned = _owned_by_kind(stream.kinds, members_of(stream, rows), table)
+    owned = _owned_by_kind(stream.kinds, instances_of(stream, rows), table)
     return table.replace_schema_metadata({ATTRIBUTES_KEY: json.dumps(owned).encode()})
 
 
-def _owned_by_kind(kinds: InstanceTypes, members: Int64Array, table: pa.Table) -> dict[str, list[str]]:
-    """Name the attributes that the events of each member have: those it assigns, and those with a value."""
-    owned: dict[str, list[str]] = {kinds.names[member]: [] for member in np.unique(members).tolist()}
+def _owned_by_kind(kinds: InstanceTypes, instances: Int64Array, table: pa.Table) -> dict[str, list[str]]:
+    """Name the attributes that the events of each instance have: those it assigns, and those with a value."""
+    owned: dict[str, list[str]] = {kinds.names[instance]: [] for instance in np.unique(instances).tolist()}
     assigned = {_free_name(name) for name in kinds.assigned}
     for name in _attributes(table):
-        having = members if name in assigned else members[table.column(name).is_valid().to_numpy()]
-        for member in np.unique(having).tolist():
-            owned[kinds.names[member]].append(name)
+        having = instances if name in assigned else instances[table.column(name).is_valid().to_numpy()]
+        for instance in np.unique(having).tolist():
+            owned[kinds.names[instance]].append(name)
     return owned
 
 
