@@ -152,7 +152,7 @@ def default_rejected(out: str, events: tuple[str, ...]) -> Path:
 
 
 def _stem(path: str) -> str:
-    from whimbrel.io._packing import packing_by_name
+    from whimbrel.io._streams import packing_by_name
 
     name = Path(path).stem if packing_by_name(path) is None else Path(Path(path).stem).stem
     plain = "".join(letter for letter in name if letter not in "*?[]")

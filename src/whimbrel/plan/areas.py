@@ -97,8 +97,8 @@ class Areas:
             nearest = self._tree.query_nearest(shapely.points(xs[outside], ys[outside]))
             # Of several that are as near, the one that the network names first.
             order = np.lexsort((self.number[nearest[1]], nearest[0]))
-            place, first = np.unique(nearest[0][order], return_index=True)
-            numbers[outside[place]] = self.number[nearest[1][order][first]]
+            at, first = np.unique(nearest[0][order], return_index=True)
+            numbers[outside[at]] = self.number[nearest[1][order][first]]
         return numbers
 
     def _check_overlaps(self) -> None:

@@ -81,10 +81,10 @@ def _wanted_at(model: PlacementModel, stream: str) -> frozenset[str]:
         if above & {*task.inputs}:
             above.add(task.name)
     return frozenset(
-        place
+        broker
         for delivery in model.workload.deliveries
         if delivery.stream in above
-        for place in model.places(delivery.at)
+        for broker in model.places(delivery.at)
     )
 
 
@@ -94,8 +94,8 @@ def _best(
     """Put tasks on the cheapest candidates where they are not too much; if there are none, the least so."""
     fits: list[dict[str, str]] = []
     others: list[tuple[float, int, dict[str, str]]] = []
-    for number, place in enumerate(np.argsort(costs, kind="stable").tolist()):
-        tried = {**hosts, **dict.fromkeys(names, model.candidates[place])}
+    for number, index in enumerate(np.argsort(costs, kind="stable").tolist()):
+        tried = {**hosts, **dict.fromkeys(names, model.candidates[index])}
         excess = model.excess(tried)
         if not excess:
             fits.append(tried)
@@ -158,11 +158,11 @@ def _best_move(model: PlacementModel, hosts: FixedHosts, group: Group) -> str | 
     is_cheaper = costs < now * (1 - MARGIN)
     options = np.argsort(costs, kind="stable") if excess else _in_order(costs, is_cheaper)
     best: tuple[float, str] | None = None
-    for place in options.tolist():
-        broker = model.candidates[place]
+    for index in options.tolist():
+        broker = model.candidates[index]
         tried = model.excess({**hosts, **dict.fromkeys((task.name for task in group), broker)})
         is_less = tried < (best[0] if best else excess) - MARGIN
-        if is_less or (best is None and is_cheaper[place] and tried <= excess):
+        if is_less or (best is None and is_cheaper[index] and tried <= excess):
             best = (tried, broker)
         if best is not None and not best[0]:
             break
@@ -191,8 +191,8 @@ def _push_in(model: PlacementModel, hosts: dict[str, str], group: Group) -> bool
     """Move a group to a broker where it costs less, and others away from there, if all cost less then."""
     costs, now, excess = model.costs_around(group, hosts), model.cost(hosts), model.excess(hosts)
     is_cheaper = costs < _cost_around(model, hosts, group) * (1 - MARGIN)
-    for place in _in_order(costs, is_cheaper)[:ROOMS].tolist():
-        broker = model.candidates[place]
+    for index in _in_order(costs, is_cheaper)[:ROOMS].tolist():
+        broker = model.candidates[index]
         tried = {**hosts, **dict.fromkeys((task.name for task in group), broker)}
         others = [task for task in model.workload.tasks if tried[task.name] == broker and task not in group]
         while others and model.excess(tried) > excess:
@@ -211,8 +211,8 @@ def _cheapest_elsewhere(model: PlacementModel, hosts: FixedHosts, task: Task) ->
     costs, now = model.costs_around((task,), hosts), _cost_around(model, hosts, (task,))
     excess = model.excess(hosts)
     order = np.argsort(costs, kind="stable")[: ROOMS + 1].tolist()
-    for place in order:
-        broker = model.candidates[place]
+    for index in order:
+        broker = model.candidates[index]
         if broker != hosts[task.name] and model.excess({**hosts, task.name: broker}) < excess:
-            return float(costs[place]) - now, broker
+            return float(costs[index]) - now, broker
     return np.inf, hosts[task.name]

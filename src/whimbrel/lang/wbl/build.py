@@ -190,6 +190,7 @@ RULES: Rules = {
     "from_detail": lambda at, amount: t.Detail("from", amount, at=at),
     "by_detail": lambda at, amount: t.Detail("by", amount, at=at),
     "named_detail": lambda at, word, name: t.Detail(words(word), _named(name), at=at),
+    "valued_detail": lambda at, word, value: t.Detail(words(word), value, at=at),
     "bare_detail": lambda at, word: t.Detail(words(word), at=at),
     # Patterns
     "pattern": lambda at, *items: make_pattern(list(items), at),

@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 from whimbrel.errors import QueryError, QueryTypeError, Span, UnboundedError, UnknownNameError
 from whimbrel.graph.expressions import GROUP, Attribute, Expr, conjuncts
 from whimbrel.graph.operators import Aggregate, AggregateInput, Derive, DeriveCase
-from whimbrel.graph.operators.motion import MOTION
 from whimbrel.graph.operators.step_pattern import StepPattern, TimedOut
 from whimbrel.graph.policies import Assign, Context, Key, Partitioning, Window
 from whimbrel.lang.types import a_kind, fits
 from whimbrel.lang.wbl import tree as t
 from whimbrel.lang.wbl.bind import Binder
+from whimbrel.lang.wbl.changes import CHANGES, ChangeLowering
 from whimbrel.lang.wbl.conditions import place_own, place_where, top_match
 from whimbrel.lang.wbl.emit import EmittedStream, Emitter, Operators
 from whimbrel.lang.wbl.encounters import EncounterLowering
@@ -124,13 +124,14 @@ class DefinitionLowering:
         mover = MotionPhrase(base, case, motion, self.scope, self.operators, self.use, self.stream_of)
         if mover.is_encounter:
             return self._meeting(case, EncounterLowering(mover))
-        lowering = MotionLowering(mover)
+        is_change = motion.verb == CHANGES
+        lowering = ChangeLowering(mover, self.horizon) if is_change else MotionLowering(mover)
         bound = BoundPattern(lowering.leaf, lowering.parts, [lowering.leaf])
         keys = self._movers_keys(case, bound)
         stream = lowering.lower(keys)
         names = replace(self._names(bound, keys), assigning=True)
         said = [self._from_key(key, names, None) for key in keys.values()]
-        typed = self._motion_outcome(case, mover, names, said)
+        typed = self._motion_outcome(case, mover, names, said, lowering.known())
         assign, info = self._with_info(typed)
         return DeriveCase(stream, None, assign, Partitioning(tuple(keys.values())), case.label or ""), info
 
@@ -146,7 +147,7 @@ class DefinitionLowering:
                 value = Attribute(leaf.name, key.name)
                 name = leaf.name if len(keys) == 1 else f"{leaf.name}_{key.name}"
                 said.append((Assign(name, value), names.type_of(value)))
-        typed = self._motion_outcome(case, lowering.mover, names, said)
+        typed = self._motion_outcome(case, lowering.mover, names, said, lowering.known())
         assign, info = self._with_info(typed)
         return DeriveCase(stream, None, assign, label=case.label or ""), info
 
@@ -161,7 +162,12 @@ class DefinitionLowering:
         return keys
 
     def _motion_outcome(
-        self, case: t.CaseNode, mover: MotionPhrase, names: VisibleNames, said: Typed
+        self,
+        case: t.CaseNode,
+        mover: MotionPhrase,
+        names: VisibleNames,
+        said: Typed,
+        known: Sequence[t.Assignment],
     ) -> Typed:
         """List the attributes of a motion; without assignments, who moved and what is known of it."""
         typed = self._assigned(case.assign, names)
@@ -173,10 +179,7 @@ class DefinitionLowering:
             return typed
         # An attribute called x would be read as the place of the event.
         taken = {item.name for item, _ in said} | RESERVED_COLUMNS
-        known = names.parts[MOTION].info.attributes
-        return said + [
-            (Assign(name, Attribute(MOTION, name)), kind) for name, kind in known.items() if name not in taken
-        ]
+        return said + [(item, kind) for item, kind in self._assigned(known, names) if item.name not in taken]
 
     def _with_info(self, typed: Typed) -> tuple[tuple[Assign, ...], TypeInfo]:
         info = TypeInfo(self.name, {item.name: kind for item, kind in typed}, is_open=False)

@@ -83,6 +83,10 @@ class EncounterLowering:
             )
         return one, other
 
+    def known(self) -> list[t.Assignment]:
+        """Assign what is known of the encounter."""
+        return self.mover.known(self.parts[MOTION])
+
     def lower(self, keys: dict[str, Key]) -> str:
         """Add the operator and all that it reads; give the stream of what is found."""
         one, other = self.leaves

@@ -80,6 +80,10 @@ class MotionLowering:
         )
         return self.mover.chosen(made, made.partitioning, VisibleNames(self.mover.scope, self.parts, keys))
 
+    def known(self) -> list[t.Assignment]:
+        """Assign what is known of the motion."""
+        return self.mover.known(self.parts[MOTION])
+
     # -- names ---------------------------------------------------------------------------------------------
 
     def _bind(self) -> None:

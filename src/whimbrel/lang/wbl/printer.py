@@ -241,8 +241,9 @@ def _target(target: t.TargetNode) -> str:
 def _detail(detail: t.Detail) -> str:
     if detail.value is None:
         return detail.word
-    shown = detail.value.name if isinstance(detail.value, t.Name) else print_amount(detail.value)
-    return f"{detail.word} {shown}"
+    if isinstance(detail.value, t.QuantityNode | t.NamedAmount | t.Count):
+        return f"{detail.word} {print_amount(detail.value)}"
+    return f"{detail.word} {print_expression(detail.value)}"
 
 
 def _core(what: t.Occurrence | t.PatternNode) -> str:

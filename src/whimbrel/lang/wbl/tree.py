@@ -290,10 +290,10 @@ class TargetNode(WblNode):
 
 @dataclass(frozen=True, slots=True)
 class Detail(WblNode):
-    """`for 10 min`, `margin 20 m`, `accuracy hdop`, `between samples`."""
+    """`for 10 min`, `margin 20 m`, `accuracy hdop`, `between samples`, `to 'moored'`."""
 
     word: str
-    value: Amount | Name | None = None
+    value: Amount | Expression | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -170,9 +170,9 @@ class FlowAssignment:
         self._use(self._work, self._capacity, before, -given.work)
         self._use(self._work, self._capacity, broker, given.work)
         for stream in given.inputs:
-            made = self._made_at(stream)
-            self._send(stream, made, before, -1)
-            self._send(stream, made, broker, 1)
+            origin = self._made_at(stream)
+            self._send(stream, origin, before, -1)
+            self._send(stream, origin, broker, 1)
         self._hosts[task] = broker
         for reader in self.model.readers[given.name]:
             self._resend(given.name, before, broker, self._hosts[reader])

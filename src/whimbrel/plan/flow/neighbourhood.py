@@ -70,7 +70,7 @@ def plan_by_neighbourhoods(
     forwards = [flooded(model, broker, radius) for broker in range(len(near))]
     everything = _Everything(model)
     history: list[FlowAssignment] = []
-    told = [
+    packets_sent = [
         (forwards[broker], forwards[broker] * _told_b(model, hands, broker)) for broker in range(len(near))
     ]
     seen: set[tuple[int, ...]] = set()
@@ -82,7 +82,7 @@ def plan_by_neighbourhoods(
         for broker, some in enumerate(moves):
             for task, onward in some.items():
                 hands.at[task], hands.given_by[task] = onward, broker
-        told += [
+        packets_sent += [
             (forwards[broker], forwards[broker] * _told_b(model, hands, broker))
             for broker, some in enumerate(moves)
             if some
@@ -95,7 +95,7 @@ def plan_by_neighbourhoods(
     # Who comes back to where it was goes round for ever: what is best on the way counts then.
     best = history[-1] if not any(moves) else min(history, key=FlowAssignment.value)
     volumes = tuple(flows.value().volume_b_s for flows in history)
-    packets, sizes = zip(*told, strict=True)
+    packets, sizes = zip(*packets_sent, strict=True)
     return NeighbourhoodResult(best.hosts, best.value(), volumes, sum(packets), sum(sizes))
 
 

@@ -35,7 +35,7 @@ def attach(
     if not names:
         return {}
     where = [positions(network.mover[name], horizon.times_s) for name in names]
-    x, y = (np.concatenate([place[axis] for place in where]) for axis in (0, 1))
+    x, y = (np.concatenate([axes[axis] for axes in where]) for axis in (0, 1))
     hosts = Areas(network).serving(x, y).reshape(len(names), horizon.steps)
     return {name: attached(name, horizon, row) for name, row in zip(names, hosts, strict=True)}
 

@@ -64,5 +64,5 @@ def _room_now(
         if name != task:
             work[row[0]] += problem.workload.task[name].work
             stored[row[0]] += problem.state_b(name)
-    made = problem.workload.task[task]
-    return (work + made.work <= problem.capacity) & (stored + problem.state_b(task) <= problem.storage_b)
+    operator = problem.workload.task[task]
+    return (work + operator.work <= problem.capacity) & (stored + problem.state_b(task) <= problem.storage_b)

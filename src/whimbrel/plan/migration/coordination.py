@@ -157,12 +157,14 @@ class OperatorAgent:
         self._generate()
 
     def _ask_targets(self, own: _Proposal) -> None:
-        made = self._problem.workload.task[self.task]
+        operator = self._problem.workload.task[self.task]
         own.targets = {int(target) for target in np.unique(own.hosts)}
         for target in sorted(own.targets):
             steps = own.hosts == target
             stored = self._problem.state_b(self.task)
-            self._mailbox.send(ReservationRequest(self.task, target, own.serial, steps, made.work, stored))
+            self._mailbox.send(
+                ReservationRequest(self.task, target, own.serial, steps, operator.work, stored)
+            )
 
     def _on_reply(self, sender: int, message: ReservationReply) -> None:
         own = self._proposal

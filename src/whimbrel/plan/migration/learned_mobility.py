@@ -59,7 +59,9 @@ class LearnedMoves:
         """Tell where movers went on to, most often first; nothing, if none was seen here."""
         stays = self._known(before, at)
         total = sum(map(len, stays.values()))
-        brokers = [NextBroker(b, len(each) / total, float(np.mean(each))) for b, each in stays.items()]
+        brokers = [
+            NextBroker(b, len(lengths) / total, float(np.mean(lengths))) for b, lengths in stays.items()
+        ]
         return sorted(brokers, key=lambda item: (-item.chance, item.broker))
 
     def stays_s(self, before: int, at: int, following: int | None = None) -> Floats:

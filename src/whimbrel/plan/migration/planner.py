@@ -119,7 +119,7 @@ def _check_time(until_s: float, step_s: float) -> None:
 
 def _horizon(workload: Workload, network: Network, step_s: float | None) -> Horizon:
     until = Timeline(workload, network, {}).until_s
-    nice = (each for each in NICE_S if until / each <= FEW_STEPS)
+    nice = (length for length in NICE_S if until / length <= FEW_STEPS)
     step = next(nice, until / FEW_STEPS) if step_s is None else step_s
     _check_time(until, step)
     first = min((mover.track[0][0] for mover in network.movers if mover.track), default=0.0)
