@@ -176,12 +176,12 @@ class Store:
         path = Path(fspath(root))
         if not 0 < cell_m < float("inf"):
             raise DataError(f"cell_m is {cell_m}; it must be a number of metres above 0")
-        place = None if coordinates is None else _coordinates(coordinates)
+        settled = None if coordinates is None else _coordinates(coordinates)
         if path.exists() and (not path.is_dir() or any(path.iterdir())):
             what = "there is a store already" if (path / SETTINGS).exists() else "the folder is not empty"
             raise DataError(f"{path}: {what}; name a new folder")
         (path / FOLDER).mkdir(parents=True)
-        store = Store(path, float(cell_m), place)
+        store = Store(path, float(cell_m), settled)
         store._write_settings()
         return store
 
@@ -420,14 +420,14 @@ class Store:
         selection = self.selection(query, since=since, until=until)
         rows = read.batches(self.root, selection, self.coordinates)
         total = sum(file.rows for file in selection.files)
-        told = None if progress is None else lambda done, _: progress(done, total)
+        shown_progress = None if progress is None else lambda done, _: progress(done, total)
         reader = pa.RecordBatchReader.from_batches(selection.shown, rows)
         reading = replace(Reading.of(**how), is_settled=True)
         return run(
             query,
             reader,
             coordinates=self.coordinates,
-            progress=told,
+            progress=shown_progress,
             reading=reading,
             rejected=rejected,
             ready=ready,
@@ -481,8 +481,8 @@ class Store:
         Pruning relies on there being none. Every event is read, but for its attributes.
         """
         table = self.scan(columns=[]).read_all()
-        place = [name for name in ("x", "y", "lon", "lat", "geometry") if name in table.column_names]
-        different = table.group_by(["id", "type", "start", "end", *place]).aggregate([])
+        location = [name for name in ("x", "y", "lon", "lat", "geometry") if name in table.column_names]
+        different = table.group_by(["id", "type", "start", "end", *location]).aggregate([])
         counted = different.group_by("id").aggregate([("type", "count")]).rename_columns(["id", "events"])
         return counted.filter(pc.field("events") > 1).sort_by("id")
 
@@ -593,15 +593,15 @@ class Store:
 
     def summary(self) -> pa.Table:
         """Count per day: `day`, `events`, `cells`, `files`, `bytes`. No file is read."""
-        found: dict[str, list[StoredFile]] = {}
+        by_day: dict[str, list[StoredFile]] = {}
         for (day, _), partition in self.state.partitions.items():
-            found.setdefault(day, []).extend(partition)
+            by_day.setdefault(day, []).extend(partition)
         columns = {
-            "day": pa.array([date.fromisoformat(day) for day in found], pa.date32()),
-            "events": [sum(file.rows for file in each) for each in found.values()],
-            "cells": [len({file.cell for file in each}) for each in found.values()],
-            "files": [len(each) for each in found.values()],
-            "bytes": [sum(file.size for file in each) for each in found.values()],
+            "day": pa.array([date.fromisoformat(day) for day in by_day], pa.date32()),
+            "events": [sum(file.rows for file in each) for each in by_day.values()],
+            "cells": [len({file.cell for file in each}) for each in by_day.values()],
+            "files": [len(each) for each in by_day.values()],
+            "bytes": [sum(file.size for file in each) for each in by_day.values()],
         }
         return pa.table(
             {

@@ -170,15 +170,15 @@ def same_value(value: Any, wanted: Any) -> bool:
 
 def keys_of(graph: Graph) -> tuple[str, ...]:
     """Name the keys by which any operator of a graph parts its events."""
-    found: dict[str, None] = {}
+    names: dict[str, None] = {}
     for operator in graph.operators:
         if isinstance(operator, JoinPattern | Repeat | Aggregate | Custom | Motion):
-            found |= dict.fromkeys(key.name for key in operator.partitioning.keys)
+            names |= dict.fromkeys(key.name for key in operator.partitioning.keys)
         if isinstance(operator, JoinPattern):
-            found |= dict.fromkeys(operator.joins)
+            names |= dict.fromkeys(operator.joins)
         if isinstance(operator, Derive):
-            found |= dict.fromkeys(key.name for case in operator.cases for key in case.partitioning.keys)
-    return tuple(found)
+            names |= dict.fromkeys(key.name for case in operator.cases for key in case.partitioning.keys)
+    return tuple(names)
 
 
 def key_asked_for(key: Any, graph: Graph) -> dict[str, Any]:
