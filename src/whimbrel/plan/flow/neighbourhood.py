@@ -19,11 +19,11 @@ from functools import cached_property
 
 import numpy as np
 
+from whimbrel.plan.arrays import Ints
 from whimbrel.plan.flow.baselines import ends
 from whimbrel.plan.flow.model import FlowAssignment, FlowModel, FlowScore
 from whimbrel.plan.flow.tabu import search, search_widely
 from whimbrel.plan.network import Network
-from whimbrel.plan.routes import Ints
 from whimbrel.plan.workload import Delivery, Feed, Workload
 
 HEADER_B, LOAD_B, NEIGHBOUR_B, TASK_B = 40, 16, 4, 8
