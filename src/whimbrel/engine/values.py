@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -69,6 +70,7 @@ def nothing(size: int) -> Column:
     return Column(None, np.zeros(size, np.int64), np.ones(size, np.bool_))
 
 
+@lru_cache(maxsize=1024)
 def type_of(arrow: pa.DataType) -> Type | None:
     """Give the attribute type that an Arrow type stands for; None for the null type."""
     if pa.types.is_dictionary(arrow):
