@@ -26,6 +26,14 @@ COORDINATES_KEY = b"whimbrel.coordinates"
 ATTRIBUTES_KEY = b"whimbrel.attributes"
 
 
+_EMPTY = pa.schema(
+    [("id", pa.string()), ("type", pa.string()), ("start", UTC), ("end", UTC), ("geometry", pa.binary()),
+     ("events", pa.list_(pa.string()))]
+).empty_table()  # fmt: skip
+_BITS = 63
+"""How many bits of a number can hold ranks without touching its sign."""
+
+
 def report(stream: OperatorStream, rows: Int64Array, context: ExecutionContext) -> pa.Table:
     """Write some rows of a definition's stream as a table of detections."""
     atoms = context.atoms.store
@@ -98,12 +106,6 @@ def _is_in_order(lineage: Lineage) -> bool:
     rises[1:-1] = lineage.refs[1:] > lineage.refs[:-1]
     rises[lineage.offsets] = True
     return bool(rises.all())
-
-
-_EMPTY = pa.schema(
-    [("id", pa.string()), ("type", pa.string()), ("start", UTC), ("end", UTC), ("geometry", pa.binary()),
-     ("events", pa.list_(pa.string()))]
-).empty_table()  # fmt: skip
 
 
 @cache
@@ -217,9 +219,6 @@ def _metadata(owned: dict[str, list[str]], coordinates: Coordinates | None) -> d
 
 
 # -- ties ------------------------------------------------------------------------------------------------
-
-_BITS = 63
-"""How many bits of a number can hold ranks without touching its sign."""
 
 
 class Ties:

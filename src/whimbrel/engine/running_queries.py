@@ -7,7 +7,7 @@ from heapq import heappop, heappush
 
 import pyarrow as pa
 
-from whimbrel.engine.content_hashes import CONTENT
+from whimbrel.engine.identity import CONTENT
 from whimbrel.engine.observer import Observer
 from whimbrel.engine.pipeline import Pipeline
 from whimbrel.engine.query_template import QueryInstance

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from whimbrel.engine.content_hashes import CONTENT
+from whimbrel.engine.identity import CONTENT
 from whimbrel.engine.session import Session
 from whimbrel.engine.total_order import with_ids
 from whimbrel.errors import DataError
