@@ -8,6 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from experiments.mobility import positions, street_grid
+from experiments.query_run import QuerySettings, run_query
 from experiments.scenarios.hierarchy import QUERY, town
 from experiments.workloads import run_workload
 from whimbrel.lang.wbl import compile_text
@@ -16,8 +17,6 @@ from whimbrel.plan.workload import Delivery, Feed, Task, Workload
 from whimbrel.sim.clock import Clock
 from whimbrel.sim.links import Links
 from whimbrel.sim.messages import message
-from whimbrel.sim.query_run import run_query
-from whimbrel.sim.settings import Settings
 
 BOX = (0.0, 0.0, 2000.0, 2000.0)
 REPEATS = 3
@@ -60,7 +59,7 @@ def events_of_query(cars: int = 200, seconds: float = 60.0) -> float:
     moving = street_grid(cars, BOX, until_s=seconds, speed_m_s=(1.0, 14.0), random=np.random.default_rng(0))
     events = positions(moving, until_s=seconds)
     placement = {"Slow": "fog-1-0-0", "Standing": "fog-1-1-0", "Jam": "cloud"}
-    run_query(compile_text(QUERY), events, town(BOX, 1), placement, settings=Settings(step_s=1.0))
+    run_query(compile_text(QUERY), events, town(BOX, 1), placement, settings=QuerySettings(step_s=1.0))
     return float(events.num_rows)
 
 

@@ -11,8 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from whimbrel.engine.content_hashes import normalise_with_content
-from whimbrel.engine.identity import HashArray, hashes
+from whimbrel.engine.identity import HashArray, hashes, normalise_with_content
 from whimbrel.engine.input_notes import InputNotes
 from whimbrel.engine.kernels.ordering import first_of_its_kind
 from whimbrel.engine.snapshot import Blocks

@@ -15,7 +15,7 @@ from whimbrel.engine.derived_batch import numbered
 from whimbrel.engine.identity import event_ids, row_ids
 from whimbrel.engine.locations import hull_wkb
 from whimbrel.engine.row_store import Lineage, offsets_of
-from whimbrel.engine.streams import ExecutionContext, InstanceTypes, OperatorStream, members_of, types_of
+from whimbrel.engine.streams import ExecutionContext, InstanceTypes, OperatorStream, instances_of, types_of
 from whimbrel.engine.values import Int64Array, decoded, to_arrow
 from whimbrel.graph.expressions import Attribute
 from whimbrel.model.schema import Coordinates
@@ -24,6 +24,14 @@ UTC = pa.timestamp("us", "UTC")
 FIXED = ("id", "type", "start", "end", "geometry")
 COORDINATES_KEY = b"whimbrel.coordinates"
 ATTRIBUTES_KEY = b"whimbrel.attributes"
+
+
+_EMPTY = pa.schema(
+    [("id", pa.string()), ("type", pa.string()), ("start", UTC), ("end", UTC), ("geometry", pa.binary()),
+     ("events", pa.list_(pa.string()))]
+).empty_table()  # fmt: skip
+_BITS = 63
+"""How many bits of a number can hold ranks without touching its sign."""
 
 
 def report(stream: OperatorStream, rows: Int64Array, context: ExecutionContext) -> pa.Table:
@@ -48,18 +56,18 @@ def report(stream: OperatorStream, rows: Int64Array, context: ExecutionContext) 
     table = pa.table(columns)
     if stream.kinds is None:
         return table
-    owned = _owned_by_kind(stream.kinds, members_of(stream, rows), table)
+    owned = _owned_by_kind(stream.kinds, instances_of(stream, rows), table)
     return table.replace_schema_metadata({ATTRIBUTES_KEY: json.dumps(owned).encode()})
 
 
-def _owned_by_kind(kinds: InstanceTypes, members: Int64Array, table: pa.Table) -> dict[str, list[str]]:
-    """Name the attributes that the events of each member have: those it assigns, and those with a value."""
-    owned: dict[str, list[str]] = {kinds.names[member]: [] for member in np.unique(members).tolist()}
+def _owned_by_kind(kinds: InstanceTypes, instances: Int64Array, table: pa.Table) -> dict[str, list[str]]:
+    """Name the attributes that the events of each instance have: those it assigns, and those with a value."""
+    owned: dict[str, list[str]] = {kinds.names[instance]: [] for instance in np.unique(instances).tolist()}
     assigned = {_free_name(name) for name in kinds.assigned}
     for name in _attributes(table):
-        having = members if name in assigned else members[table.column(name).is_valid().to_numpy()]
-        for member in np.unique(having).tolist():
-            owned[kinds.names[member]].append(name)
+        having = instances if name in assigned else instances[table.column(name).is_valid().to_numpy()]
+        for instance in np.unique(having).tolist():
+            owned[kinds.names[instance]].append(name)
     return owned
 
 
@@ -98,12 +106,6 @@ def _is_in_order(lineage: Lineage) -> bool:
     rises[1:-1] = lineage.refs[1:] > lineage.refs[:-1]
     rises[lineage.offsets] = True
     return bool(rises.all())
-
-
-_EMPTY = pa.schema(
-    [("id", pa.string()), ("type", pa.string()), ("start", UTC), ("end", UTC), ("geometry", pa.binary()),
-     ("events", pa.list_(pa.string()))]
-).empty_table()  # fmt: skip
 
 
 @cache
@@ -217,9 +219,6 @@ def _metadata(owned: dict[str, list[str]], coordinates: Coordinates | None) -> d
 
 
 # -- ties ------------------------------------------------------------------------------------------------
-
-_BITS = 63
-"""How many bits of a number can hold ranks without touching its sign."""
 
 
 class Ties:

@@ -7,7 +7,7 @@ from heapq import heappop, heappush
 
 import pyarrow as pa
 
-from whimbrel.engine.content_hashes import CONTENT
+from whimbrel.engine.identity import CONTENT
 from whimbrel.engine.observer import Observer
 from whimbrel.engine.pipeline import Pipeline
 from whimbrel.engine.query_template import QueryInstance
@@ -81,7 +81,7 @@ class RunningQueries:
     def _deployed(self, query: Query, name: str) -> Pipeline | QueryInstance:
         if self._observer is not None:
             return Pipeline(query, self.events, name, self._observer.passes, observer=self._observer)
-        return self.sharing.families.deploy(query, name)
+        return self.sharing.templates.deploy(query, name)
 
     def remove(self, name: str) -> None:
         """Stop a query and forget its state."""
@@ -116,9 +116,9 @@ class RunningQueries:
         self.columns = None if any(each.all_atoms for each in required) else own | self.mentioned
 
     def _running(self) -> list[Pipeline]:
-        """List all that runs: queries, what they have in common, families of them."""
-        families = self.sharing.families.running
-        return [*self.sharing.commons.values(), *families.values(), *alone(self.pipelines).values()]
+        """List all that runs: queries, what they have in common, templates of them."""
+        templates = self.sharing.templates.running
+        return [*self.sharing.commons.values(), *templates.values(), *alone(self.pipelines).values()]
 
     # -- a step ------------------------------------------------------------------------------------------
 
@@ -167,7 +167,7 @@ class RunningQueries:
         for time in ready.due:
             heappush(self._timers, time)
         for name in ready.names:
-            pipeline = self.sharing.families.running.get(name) or self.pipelines.get(name)
+            pipeline = self.sharing.templates.running.get(name) or self.pipelines.get(name)
             if not isinstance(pipeline, Pipeline):
                 continue
             try:
@@ -186,7 +186,7 @@ class RunningQueries:
         return tables
 
     def _reported(self, pipeline: Pipeline) -> Iterator[pa.Table]:
-        """Report what is new in the outputs of a query, or of a family of them."""
+        """Report what is new in the outputs of a query, or of a template of them."""
         for stream in pipeline.outputs:
             rows = self._own(pipeline, stream)
             if not len(rows):
@@ -231,7 +231,7 @@ class RunningQueries:
             "queries": list(self.pipelines),
             "timers": self._timers,
             "sharing": self.sharing.save(blocks),
-            "families": self.sharing.families.save(blocks, self.pipelines),
+            "templates": self.sharing.templates.save(blocks, self.pipelines),
         }
         blocks.put_json("session", about)
         save_store(blocks, "atoms", self.events.stream.store)
@@ -253,8 +253,8 @@ class RunningQueries:
         about: Mapping[str, list[object]] = blocks.json("session")
         self._timers = [(due, name) for due, name in blocks.json("session")["timers"]]
         load_store(blocks, "atoms", self.events.stream.store, is_atomic=True)
-        shared, families = about.get("sharing", []), about.get("families", [])
-        self.sharing.load(blocks, shared, families, self.pipelines, self._deployed)
+        shared, templates = about.get("sharing", []), about.get("templates", [])
+        self.sharing.load(blocks, shared, templates, self.pipelines, self._deployed)
         self._is_planned = False
         for number, query in enumerate(self.pipelines.values()):
             if isinstance(query, Pipeline):
@@ -264,18 +264,18 @@ class RunningQueries:
 
 
 def _readers(touched: Iterable[OperatorStream]) -> dict[str, None]:
-    """Name the queries and families that read selections in which something is new, and let these have it."""
+    """Name the queries and templates that read selections with something new, and let these have it."""
     names: dict[str, None] = {}
     for stream in touched:
         names |= stream.users
         for subscriber in stream.subscribers:
             subscriber.add(stream.new)
-            names[subscriber.family] = None
+            names[subscriber.template] = None
     return names
 
 
 def _is_undecided(query: Pipeline | QueryInstance) -> bool:
-    return isinstance(query, QueryInstance) and query.family is None
+    return isinstance(query, QueryInstance) and query.template is None
 
 
 def _ignores_ties(query: Query) -> bool:

@@ -72,7 +72,7 @@ class SourceEvents:
         self._drop_unread(index, atom, selection)
 
     def unsubscribe(self, atom: Selector, subscriber: Subscriber) -> None:
-        """Say that a member of a family no longer needs a test."""
+        """Say that an instance of a template no longer needs a test."""
         index = self._types[atom[0]]
         selection = index.streams[atom[1]]
         del selection.subscribers[subscriber]
@@ -84,7 +84,7 @@ class SourceEvents:
             if not index.streams:
                 del self._types[atom[0]]
 
-    def feed(self, released: Released, columns: Iterable[str] | None) -> list[OperatorStream]:
+    def feed(self, released: Released, columns: Collection[str] | None) -> list[OperatorStream]:
         """Append released events and find out which tests they pass; give the selections that have any."""
         self.clear()
         codes, names = _types(released.batch)
@@ -141,28 +141,24 @@ def _types(batch: pa.RecordBatch) -> tuple[Int64Array, list[str]]:
     return types.indices.to_numpy(zero_copy_only=False), decoded(types.dictionary).to_pylist()
 
 
+_ALWAYS = frozenset({"id", "type", "source", "x", "y"})
+_NO_COLUMNS = frozenset({"start", "end", "geometry"})
+
+
 def columns_of(
-    released: Released, wanted: Iterable[str] | None, coordinates: Coordinates | None
+    released: Released, wanted: Collection[str] | None, coordinates: Coordinates | None
 ) -> dict[Expr, Column]:
     """Read the columns of a batch that any query needs."""
-    batch = released.batch
-    always = ("id", "type", "source", "x", "y")
-    names = (
-        batch.schema.names
-        if wanted is None
-        else [n for n in batch.schema.names if n in always or n in wanted]
-    )
+    batch, names = released.batch, released.batch.schema.names
     columns: dict[Expr, Column] = {}
-    for name in names:
-        if name not in ("start", "end", "geometry"):
-            column = batch.column(name)
-            few = pa.types.is_dictionary(column.type) and len(column) < len(column.dictionary)
-            columns[Attribute(None, name)] = from_arrow(decoded(column) if few else column)
+    for number, name in enumerate(names):
+        if name not in _NO_COLUMNS and (wanted is None or name in wanted or name in _ALWAYS):
+            columns[Attribute(None, name)] = from_arrow(batch.column(number))
     if released.number is not None:
         columns[NUMBER] = Column(Type.INT, released.number)
     if released.arrival is not None:
         columns[ARRIVAL] = Column(Type.INT, released.arrival)
-    if "geometry" in batch.schema.names:
+    if "geometry" in names:
         columns |= _polygons(columns, batch.column("geometry"), coordinates)
     return columns
 

@@ -14,8 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from whimbrel.engine.content_hashes import CONTENT
-from whimbrel.engine.identity import made_ids
+from whimbrel.engine.identity import CONTENT, made_ids
 from whimbrel.engine.kernels.ordering import TIED, UNSORTED, number_among_equals, sortedness
 from whimbrel.engine.values import BoolArray, Column, Int64Array, decoded, from_arrow, nothing
 from whimbrel.model.faults import Mask

@@ -30,8 +30,9 @@ from whimbrel.space.kernels.jit import Allowance
 
 FEW = 16
 """So many conditions are computed on all events; more are looked up."""
-PAIRS_A_TURN = 128
-"""Pairs of an event and a condition that are computed in the time of a turn of a loop in Python."""
+PAIRS_A_TURN, TURNS = 128, 100
+"""Pairs of an event and a condition that are computed in the time of a turn of a loop in Python; and so many
+turns are the least that computing takes, be it for a single event."""
 
 COMPUTED = Allowance.from_environment()
 """How much may still be computed before machine code for the index is worth loading, or compiling."""
@@ -169,7 +170,7 @@ class TypeIndex:
         many = len(self._computed) + len(self._new)
         if many < FEW or COMPUTED.is_endless:
             return False
-        return find_listed.is_loaded or not COMPUTED.covers(events * many / PAIRS_A_TURN)
+        return find_listed.is_loaded or not COMPUTED.covers(TURNS + events * many / PAIRS_A_TURN)
 
     def _compute(self, test: SelectionTest, condition: Expr | None) -> None:
         """Let something else be computed for a test."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -60,6 +61,9 @@ class Column:
         """Give the values at `rows`."""
         null = None if self.null is None else self.null[rows]
         if self.type in (Type.STRING, Type.TEXTS):
+            if len(rows) == 1 and isinstance(self.values, pa.DictionaryArray):
+                # One event at a time: a slice costs a tenth of what taking does.
+                return Column(self.type, self.values.slice(rows[0], 1), null)
             return Column(self.type, self.values.take(pa.array(rows)), null)
         return Column(self.type, self.values[rows], null)
 
@@ -69,6 +73,7 @@ def nothing(size: int) -> Column:
     return Column(None, np.zeros(size, np.int64), np.ones(size, np.bool_))
 
 
+@lru_cache(maxsize=1024)
 def type_of(arrow: pa.DataType) -> Type | None:
     """Give the attribute type that an Arrow type stands for; None for the null type."""
     if pa.types.is_dictionary(arrow):

@@ -17,8 +17,7 @@ from whimbrel.io import _kinds
 from whimbrel.io._json_parts import JsonMember, ListLines, members_of, read_block
 from whimbrel.io._jsonl import JsonLinesFile
 from whimbrel.io._pieces import ReadBatch, ReadPlan
-from whimbrel.io._row_file import Item, RowFile
-from whimbrel.io._rows import Row, batch_of_rows, kinds_of_rows, row_from
+from whimbrel.io._rows import Item, Row, RowFile, batch_of_rows, kinds_of_rows, row_from
 from whimbrel.io._streams import Progress, is_blank, line_blocks, open_text, reading
 from whimbrel.model.schema import Coordinates, Type
 

@@ -14,12 +14,10 @@ import pyarrow as pa
 from whimbrel.errors import DataError, did_you_mean
 from whimbrel.io import _kinds
 from whimbrel.io._pieces import EventFile, ReadBatch, ReadPlan
-from whimbrel.io._sniff import FORMATS, endings, format_by_name, format_of
 from whimbrel.io._streams import Progress, known_encoding
-from whimbrel.io.paths import EventPath, event_path
+from whimbrel.io.paths import FORMATS, EventPath, endings, event_path, format_by_name, format_of
 from whimbrel.model.batch import convert_attribute, declared_type
-from whimbrel.model.naming import plain_name, usual_role
-from whimbrel.model.reading import Reading
+from whimbrel.model.reading import Reading, plain_name, usual_role
 from whimbrel.model.schema import RESERVED_COLUMNS, EventSchema, Type
 
 __all__ = [

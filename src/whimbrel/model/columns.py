@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from whimbrel.errors import DataError
 from whimbrel.model.faults import Faults, Mask
-from whimbrel.model.naming import PART
+from whimbrel.model.reading import PART
 from whimbrel.model.schema import Type
 from whimbrel.model.time import instant
 from whimbrel.model.times import (

@@ -15,10 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from whimbrel.errors import NetworkError
+from whimbrel.plan.arrays import Floats, Ints
 from whimbrel.plan.network import Broker, Mover, Network
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 
 def leaves(network: Network) -> tuple[Broker, ...]:
@@ -97,8 +95,8 @@ class Areas:
             nearest = self._tree.query_nearest(shapely.points(xs[outside], ys[outside]))
             # Of several that are as near, the one that the network names first.
             order = np.lexsort((self.number[nearest[1]], nearest[0]))
-            place, first = np.unique(nearest[0][order], return_index=True)
-            numbers[outside[place]] = self.number[nearest[1][order][first]]
+            at, first = np.unique(nearest[0][order], return_index=True)
+            numbers[outside[at]] = self.number[nearest[1][order][first]]
         return numbers
 
     def _check_overlaps(self) -> None:

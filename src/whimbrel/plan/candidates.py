@@ -55,10 +55,10 @@ def candidate_brokers(
     if not places:
         return None
     first = routes.from_number(places[0])
-    if any(first.hops[place] < 0 for place in places):
+    if any(first.hops[end] < 0 for end in places):
         return None
-    chosen = {place for start in _starts(routes, places) for place in _on_ways(start, places)}
-    above = {number for place in chosen for number in network.ancestors(place) if first.hops[number] >= 0}
+    chosen = {end for start in _starts(routes, places) for end in _on_ways(start, places)}
+    above = {number for end in chosen for number in network.ancestors(end) if first.hops[number] >= 0}
     chosen |= set(_on_ways(first, sorted(above)))
     chosen |= _nearest(routes, chosen, more, _can_host(workload, network))
     return tuple(network.brokers[number].name for number in sorted(chosen))
@@ -70,13 +70,13 @@ def _starts(routes: Routes, places: list[int]) -> list[ShortestPaths]:
         return [routes.from_number(places[0])]
     step = -(-len(places) // SEARCHES)
     # What is wanted somewhere comes last, and everything goes there.
-    return [routes.from_number(place) for place in places[::-step]]
+    return [routes.from_number(end) for end in places[::-step]]
 
 
 def _on_ways(ways: ShortestPaths, places: Iterable[int]) -> set[int]:
     passed: set[int] = set()
-    for place in places:
-        at = place
+    for end in places:
+        at = end
         while at >= 0 and at not in passed:
             passed.add(at)
             at = int(ways.before[at])
@@ -91,7 +91,7 @@ def _can_host(workload: Workload, network: Network) -> list[bool]:
     fits = np.zeros(len(capacity), np.bool_)
     for work, state in dict.fromkeys(needs):
         fits |= (capacity >= work) & (storage >= state)
-    return [bool(each) for each in fits]
+    return [bool(able) for able in fits]
 
 
 def _nearest(routes: Routes, inside: set[int], more: int, can_host: list[bool]) -> set[int]:

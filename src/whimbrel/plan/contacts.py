@@ -138,8 +138,8 @@ class ContactPlan(Contacts):
         return up / self.times[-1][1] if self.times else 0.0
 
     def after(self, time_s: float) -> tuple[float, float] | None:
-        place = bisect_right(self.times, time_s, key=lambda contact: contact[1])
-        return self.times[place] if place < len(self.times) else None
+        index = bisect_right(self.times, time_s, key=lambda contact: contact[1])
+        return self.times[index] if index < len(self.times) else None
 
 
 ALWAYS = AlwaysConnected()

@@ -193,7 +193,7 @@ def _largest(line: Timeline, needs: list[tuple[Steps, float]]) -> dict[str, floa
     for steps, need in needs:
         for start, end in line.spans([steps]):
             changes.setdefault(at_time(steps, start), []).extend([(start, need), (end, -need)])
-    return {broker: _peak(each, line.until_s) for broker, each in changes.items()}
+    return {broker: _peak(changed, line.until_s) for broker, changed in changes.items()}
 
 
 def _moving(line: Timeline, routes: Routes) -> Totals:

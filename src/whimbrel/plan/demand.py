@@ -183,12 +183,12 @@ class _Cutter:
             for sender in senders
         ]  # fmt: skip
         total = 1.0 if recorded is None else sum(part.rate_hz for part in recorded.values())
-        rest = max(total - sum(each for each in known if each is not None), 0.0)
-        others = sum(each is None for each in known)
-        rates = [rest / others if each is None else each for each in known]
+        rest = max(total - sum(rate for rate in known if rate is not None), 0.0)
+        others = sum(rate is None for rate in known)
+        rates = [rest / others if rate is None else rate for rate in known]
         if kind in self.given:
             whole = sum(rates)
-            return [self.given[kind] * (each / whole if whole else 1 / len(rates)) for each in rates]
+            return [self.given[kind] * (rate / whole if whole else 1 / len(rates)) for rate in rates]
         return rates
 
     def _feed(self, sender: EventSource, rate_hz: float) -> Feed:
@@ -238,7 +238,7 @@ class _Cutter:
             root, _ = selection(self.graph, operator.name)
             if not isinstance(root, Source | Derive):
                 continue
-            is_read_further = any(not isinstance(each, Filter) for each in above[operator.name])
+            is_read_further = any(not isinstance(reader, Filter) for reader in above[operator.name])
             if not isinstance(operator, Filter) or is_read_further or operator.name in self.graph.outputs:
                 cut.add(operator.name)
         return cut
@@ -246,9 +246,9 @@ class _Cutter:
     def _below(self, operator: Operator) -> tuple[list[Operator], list[str]]:
         """Return the operators of the task that makes a stream, in order, and the streams that it reads."""
         inside, read = {operator.name}, set()
-        for each in reversed(self.graph.operators):
-            if each.name in inside:
-                for name in each.inputs:
+        for below in reversed(self.graph.operators):
+            if below.name in inside:
+                for name in below.inputs:
                     if name in self._is_cut:
                         read.add(name)
                     else:
@@ -303,7 +303,7 @@ class _Cutter:
         order, read = self._below(operator)
         root, _ = selection(self.graph, operator.name)
         if not isinstance(root, Source):
-            inputs = tuple(name for each in read for name in self._carriers(each))
+            inputs = tuple(name for stream in read for name in self._carriers(stream))
             yield self._task(operator.name, inputs, order, 1.0, self._made(operator.name))
             return
         # A condition on events as they come in: one for each who sends them, reading what that one sends.
@@ -312,7 +312,7 @@ class _Cutter:
         feeds = self._senders(root)
         for number, (feed, name) in enumerate(zip(feeds, self._carriers(operator.name), strict=True)):
             here = sum(self._passed(name, feed).rate_hz for name in read)
-            inputs = tuple(each[number] for each in below)
+            inputs = tuple(stream[number] for stream in below)
             share = here / comes if comes else 1 / len(feeds)
             yield self._task(name, inputs, order, share, self._passed(operator.name, feed))
 
@@ -382,7 +382,7 @@ class _Cutter:
         """Return what the recording has of a feed in a stream of single events, for the rate of the feed."""
         sender, parts = self._senders_by_name[feed.name], self.statistics.parts
         shares = self._shares[sender.event_type]
-        sent, passed = (shares.part(feed.name, parts[each]) for each in (root.name, name))
+        sent, passed = (shares.part(feed.name, parts[stream]) for stream in (root.name, name))
         if not sent.rate_hz:  # nothing of it was recorded: what passes is as of all others
             recorded = self.statistics.rates[root.name]
             share = self.statistics.rates[name] / recorded if recorded else 0.0
@@ -422,7 +422,7 @@ class _Cutter:
         if operator.name in self.statistics.work:
             seen = sum(self.statistics.rates[name] for name in operator.inputs)
             return self.statistics.work[operator.name] * before / seen if seen else 0.0
-        units = sum(cost(each) for each in operator.expressions())
+        units = sum(cost(expression) for expression in operator.expressions())
         return before * (EVENT_S + UNIT_S * units) + self.rates[operator.name] * MAKING * EVENT_S
 
     def _state(self, operator: Operator) -> float:

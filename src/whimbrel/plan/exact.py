@@ -81,7 +81,7 @@ class _Writer:
             brokers = _hosts(model, task, is_strict)
             self.hosts[task.name] = {name: self.program.variable(is_integer=True) for name in brokers}
             self.program.require(
-                ((each, 1.0) for each in self.hosts[task.name].values()), least=1.0, most=1.0
+                ((variable, 1.0) for variable in self.hosts[task.name].values()), least=1.0, most=1.0
             )
         self.pairs: dict[tuple[str, str], dict[tuple[str, str], Variable]] = {}
         self.loads: dict[Link, Terms] = {}
@@ -149,8 +149,8 @@ class _Writer:
         terms = per_situation[0]
         if len(per_situation) > 1:
             worst = self.program.variable(upper=math.inf)
-            for each in per_situation:
-                self.program.require([(worst, 1.0), *((variable, -f) for variable, f in each)], least=0.0)
+            for crossing in per_situation:
+                self.program.require([(worst, 1.0), *((variable, -f) for variable, f in crossing)], least=0.0)
             terms = [(worst, 1.0)]
         self.loads.setdefault(link, []).extend((variable, factor * bytes_s) for variable, factor in terms)
 
@@ -185,8 +185,8 @@ class _Writer:
         if len(variables) == 1:
             return variables[0]
         variable = self.program.variable()
-        for each in variables:
-            self.program.require([(variable, 1.0), (each, -1.0)], least=0.0)
+        for reason in variables:
+            self.program.require([(variable, 1.0), (reason, -1.0)], least=0.0)
         return variable
 
     @cached_property

@@ -11,10 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import numpy as np
-import numpy.typing as npt
 
+from whimbrel.plan.arrays import Bools, Floats, Ints
 from whimbrel.plan.placement_model import FixedHosts, PlacementModel
-from whimbrel.plan.routes import Floats, Ints
 from whimbrel.plan.workload import Task
 
 STARTS = 3
@@ -27,7 +26,6 @@ MARGIN = 1e-9
 """Sums of floats differ by a little: without a margin, moving could go on for ever."""
 
 Group = tuple[Task, ...]
-Bools = npt.NDArray[np.bool_]
 
 
 def place_greedily(model: PlacementModel) -> dict[str, str]:
@@ -81,10 +79,10 @@ def _wanted_at(model: PlacementModel, stream: str) -> frozenset[str]:
         if above & {*task.inputs}:
             above.add(task.name)
     return frozenset(
-        place
+        broker
         for delivery in model.workload.deliveries
         if delivery.stream in above
-        for place in model.places(delivery.at)
+        for broker in model.places(delivery.at)
     )
 
 
@@ -94,8 +92,8 @@ def _best(
     """Put tasks on the cheapest candidates where they are not too much; if there are none, the least so."""
     fits: list[dict[str, str]] = []
     others: list[tuple[float, int, dict[str, str]]] = []
-    for number, place in enumerate(np.argsort(costs, kind="stable").tolist()):
-        tried = {**hosts, **dict.fromkeys(names, model.candidates[place])}
+    for number, index in enumerate(np.argsort(costs, kind="stable").tolist()):
+        tried = {**hosts, **dict.fromkeys(names, model.candidates[index])}
         excess = model.excess(tried)
         if not excess:
             fits.append(tried)
@@ -110,24 +108,13 @@ def _groups(model: PlacementModel) -> Iterable[Group]:
     workload = model.workload
     groups: dict[frozenset[str], None] = {}
     for task in workload.tasks:
-        groups[frozenset(_cone(model, task))] = None
+        groups[frozenset(workload.cone(task))] = None
         for name in task.inputs:
             if name in workload.task:
                 groups[frozenset((task.name, name))] = None
     for readers in workload.readers.values():
         groups[frozenset(task.name for task in readers)] = None
     return [tuple(t for t in workload.tasks if t.name in names) for names in groups if len(names) > 1]
-
-
-def _cone(model: PlacementModel, task: Task) -> set[str]:
-    """Return a task and the tasks below it that nobody else reads."""
-    cone, waiting = {task.name}, list(task.inputs)
-    while waiting:
-        name = waiting.pop()
-        if name in model.workload.task and {reader.name for reader in model.workload.readers[name]} <= cone:
-            cone.add(name)
-            waiting += model.workload.task[name].inputs
-    return cone
 
 
 def _improved(model: PlacementModel, hosts: dict[str, str], groups: list[Group]) -> dict[str, str]:
@@ -158,11 +145,11 @@ def _best_move(model: PlacementModel, hosts: FixedHosts, group: Group) -> str | 
     is_cheaper = costs < now * (1 - MARGIN)
     options = np.argsort(costs, kind="stable") if excess else _in_order(costs, is_cheaper)
     best: tuple[float, str] | None = None
-    for place in options.tolist():
-        broker = model.candidates[place]
+    for index in options.tolist():
+        broker = model.candidates[index]
         tried = model.excess({**hosts, **dict.fromkeys((task.name for task in group), broker)})
         is_less = tried < (best[0] if best else excess) - MARGIN
-        if is_less or (best is None and is_cheaper[place] and tried <= excess):
+        if is_less or (best is None and is_cheaper[index] and tried <= excess):
             best = (tried, broker)
         if best is not None and not best[0]:
             break
@@ -191,8 +178,8 @@ def _push_in(model: PlacementModel, hosts: dict[str, str], group: Group) -> bool
     """Move a group to a broker where it costs less, and others away from there, if all cost less then."""
     costs, now, excess = model.costs_around(group, hosts), model.cost(hosts), model.excess(hosts)
     is_cheaper = costs < _cost_around(model, hosts, group) * (1 - MARGIN)
-    for place in _in_order(costs, is_cheaper)[:ROOMS].tolist():
-        broker = model.candidates[place]
+    for index in _in_order(costs, is_cheaper)[:ROOMS].tolist():
+        broker = model.candidates[index]
         tried = {**hosts, **dict.fromkeys((task.name for task in group), broker)}
         others = [task for task in model.workload.tasks if tried[task.name] == broker and task not in group]
         while others and model.excess(tried) > excess:
@@ -211,8 +198,8 @@ def _cheapest_elsewhere(model: PlacementModel, hosts: FixedHosts, task: Task) ->
     costs, now = model.costs_around((task,), hosts), _cost_around(model, hosts, (task,))
     excess = model.excess(hosts)
     order = np.argsort(costs, kind="stable")[: ROOMS + 1].tolist()
-    for place in order:
-        broker = model.candidates[place]
+    for index in order:
+        broker = model.candidates[index]
         if broker != hosts[task.name] and model.excess({**hosts, task.name: broker}) < excess:
-            return float(costs[place]) - now, broker
+            return float(costs[index]) - now, broker
     return np.inf, hosts[task.name]

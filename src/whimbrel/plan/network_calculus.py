@@ -182,7 +182,7 @@ class _System:
         for key, leg in readers.items():
             # What is sent on to a mover has the headers of all to whom it was sent together.
             others = readers.values() if len(key[0].stays) > 1 else [leg]
-            heard = sum(len(each.tasks) + len(each.deliveries) for each in others)
+            heard = sum(len(other.tasks) + len(other.deliveries) for other in others)
             buckets = self._on_wire(bucket, heard)
             for path in message_paths(sender, key[0], self.slack_s):
                 hops = self._hops((name, key), path, buckets)
@@ -210,15 +210,15 @@ class _System:
             return []
         server = self.brokers.setdefault(broker.name, Server(broker.capacity))
         works = []
-        for each in tasks:
-            task = self.workload.task[each]
+        for reader in tasks:
+            task = self.workload.task[reader]
             comes = sum(self.buckets[other].rate_b_s for other in task.inputs)
             work = task.work / comes if comes else 0.0
             bucket = self.buckets[name]
             lines = bucket.on_wire(0.0, 0.0, 0.0)
-            flow = server.flow((each, name), tuple((work * rate, work * burst) for rate, burst in lines))
+            flow = server.flow((reader, name), tuple((work * rate, work * burst) for rate, burst in lines))
             flow.stays.append((path.start_s, path.end_s + self.slack_s, 1))
-            works.append((each, server, flow))
+            works.append((reader, server, flow))
         return works
 
     # -- servers ---------------------------------------------------------------------------------------------
@@ -250,9 +250,9 @@ class _System:
     def has_changes(self) -> bool:
         """Whether anyone changes brokers."""
         return any(
-            len(each.stays) > 1
+            len(end.stays) > 1
             for name in self.buckets
-            for each in (
+            for end in (
                 self._sender(name),
                 *(self._participant(self.line.place(d.at)) for d in self._wanted(name)),
             )
@@ -283,9 +283,9 @@ class _System:
         """Return where a sender may be asked at about a time, and where the order is sent on to."""
         slack = self.slack_s
         return [
-            (each.broker, *forwarded_to(sender, number, time_s + 2 * slack))
-            for number, each in enumerate(sender.stays)
-            if each.start_s - slack <= time_s + slack and each.end_s + slack >= time_s - slack
+            (stay.broker, *forwarded_to(sender, number, time_s + 2 * slack))
+            for number, stay in enumerate(sender.stays)
+            if stay.start_s - slack <= time_s + slack and stay.end_s + slack >= time_s - slack
         ]
 
     def _order(self, time_s: float, ways: list[tuple[str, ...]]) -> None:
@@ -384,8 +384,8 @@ class _System:
     def _make(self, name: str) -> None:
         """Return when a task has made what it makes, from when its inputs came."""
         late, soon = 0.0, math.inf
-        for each in self.workload.task[name].inputs:
-            leg = next(leg for leg in self.legs[each] if name in leg.tasks)
+        for stream in self.workload.task[name].inputs:
+            leg = next(leg for leg in self.legs[stream] if name in leg.tasks)
             # That nothing earlier comes is told as late as an event would be, and a heartbeat later at most.
             late = max(late, leg.late_s + self.sending.heartbeat_s)
             soon = min(soon, leg.soon_s)

@@ -16,9 +16,10 @@ from functools import cached_property
 import numpy as np
 
 from whimbrel.errors import NoPlanError
+from whimbrel.plan.arrays import Floats, Ints
 from whimbrel.plan.cost import Objective, arrival_s, crossed, is_more, ready_times, room
 from whimbrel.plan.network import Link, Network
-from whimbrel.plan.routes import Floats, Ints, Routes, by_delay
+from whimbrel.plan.routes import Routes, by_delay
 from whimbrel.plan.timeline import Timeline, at_time
 from whimbrel.plan.workload import Feed, Task, Workload
 
@@ -120,7 +121,7 @@ class PlacementModel:
         for start, end in self.line.spans([*([origin] if origin else []), *ends]):
             key = (
                 at_time(origin, start) if origin else None,
-                frozenset(at_time(each, start) for each in ends),
+                frozenset(at_time(place, start) for place in ends),
             )
             share = (end - start) / self.line.until_s if self.line.until_s else 1.0
             shares[key] = shares.get(key, 0.0) + share
@@ -156,9 +157,11 @@ class PlacementModel:
         """Return what a stream costs; readers without a host are left out."""
         readers = frozenset(hosts[task.name] for task in self.workload.readers[name] if task.name in hosts)
         cost = 0.0
-        for each in self.situations[name]:
-            origin = each.origin or hosts[name]
-            cost += each.share * sum(self.distance(origin, end) for end in sorted(readers | each.ends))
+        for situation in self.situations[name]:
+            origin = situation.origin or hosts[name]
+            cost += situation.share * sum(
+                self.distance(origin, end) for end in sorted(readers | situation.ends)
+            )
         return cost * self.streams[name].bytes_s
 
     def cost_around(self, task: Task, hosts: FixedHosts) -> float:
@@ -195,17 +198,17 @@ class PlacementModel:
         fixed = frozenset(stay[reader] for reader in readers if reader in stay)
         is_read = not moved.isdisjoint(readers)
         costs = np.zeros(len(self.candidates))
-        for each in self.situations[name]:
-            ends = fixed | each.ends
+        for situation in self.situations[name]:
+            ends = fixed | situation.ends
             if name in moved:
                 # Where it is made, its readers among the moved ones are, too.
                 for end in sorted(ends):
-                    costs += each.share * self.distances(end)
+                    costs += situation.share * self.distances(end)
                 continue
-            origin = each.origin or stay[name]
-            costs += each.share * sum(self.distance(origin, end) for end in sorted(ends))
+            origin = situation.origin or stay[name]
+            costs += situation.share * sum(self.distance(origin, end) for end in sorted(ends))
             if is_read:
-                way = each.share * self.distances(origin)
+                way = situation.share * self.distances(origin)
                 way[[self.place[end] for end in ends if end in self.place]] = 0.0
                 costs += way
         return costs * self.streams[name].bytes_s
@@ -231,7 +234,7 @@ class PlacementModel:
     @cached_property
     def has_deadlines(self) -> bool:
         """Whether any delivery can be late."""
-        return any(each.latency_s < float("inf") for each in self.workload.deliveries)
+        return any(delivery.latency_s < float("inf") for delivery in self.workload.deliveries)
 
     def excess(self, hosts: FixedHosts) -> float:
         """Return by how much hosts ask too much: what is over each limit, as a share of it, in all."""
@@ -241,7 +244,8 @@ class PlacementModel:
         if self.has_deadlines:
             delays = self.delays(hosts)
             excess += sum(
-                _over(delays[number], each.planned_s) for number, each in enumerate(self.workload.deliveries)
+                _over(delays[number], delivery.planned_s)
+                for number, delivery in enumerate(self.workload.deliveries)
             )
         return excess
 
@@ -281,8 +285,8 @@ class PlacementModel:
                 continue
             readers = frozenset(hosts[t.name] for t in self.workload.readers[name] if t.name in hosts)
             worst: Counter[Link] = Counter()
-            for each in self.situations[name]:
-                worst |= Counter(self.crossed(each.origin or hosts[name], readers | each.ends))
+            for situation in self.situations[name]:
+                worst |= Counter(self.crossed(situation.origin or hosts[name], readers | situation.ends))
             for link, times in worst.items():
                 loads[link] = loads.get(link, 0.0) + times * stream.bytes_s
         return loads

@@ -28,7 +28,7 @@ another rate they are the same, as if the recording were played faster or slower
 def peaks(bursts: Bursts, rate_hz: float, size_b: float) -> ArrivalCurve:
     """Return what bursts say of rates above the mean, in bytes."""
     whole = arrival_curve(
-        (each * rate_hz * size_b, b * size_b) for each, b in zip(MULTIPLES, bursts, strict=True)
+        (multiple * rate_hz * size_b, b * size_b) for multiple, b in zip(MULTIPLES, bursts, strict=True)
     )
     return whole[1:] if rate_hz * size_b else ()
 
@@ -91,7 +91,7 @@ class SenderShares:
         free = [name for name in self.senders if name not in owned] or [*self.senders]
         shares: dict[str, dict[Origin, float]] = {name: {} for name in self.senders}
         for name, origin in owned.items():
-            shares[name][origin] = 1 / sum(each == origin for each in owned.values())
+            shares[name][origin] = 1 / sum(other == origin for other in owned.values())
         for name in free:
             shares[name] |= dict.fromkeys(others, 1 / len(free))
         return shares

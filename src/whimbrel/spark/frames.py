@@ -12,7 +12,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
 from pyspark.sql import types as sql
 
-from whimbrel.engine.content_hashes import ATTRIBUTES
+from whimbrel.engine.identity import ATTRIBUTES
 from whimbrel.engine.input_notes import InputNotes, types_named
 from whimbrel.engine.total_order import ARRIVAL
 from whimbrel.engine.values import ARROW_TYPES
@@ -27,8 +27,7 @@ from whimbrel.lang.outputs import merged, output_types
 from whimbrel.model.batch import AS_NAMED, COORDINATES_KEY, Normaliser
 from whimbrel.model.columns import natural
 from whimbrel.model.faults import Faults
-from whimbrel.model.naming import PART
-from whimbrel.model.reading import Reading, ReadSettings
+from whimbrel.model.reading import PART, Reading, ReadSettings
 from whimbrel.model.schema import RESERVED_COLUMNS, Coordinates, Type
 from whimbrel.spark.contents import with_contents
 from whimbrel.spark.lines import LINE, arrow_type_said, coordinates_said, file_said, is_attribute

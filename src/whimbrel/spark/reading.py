@@ -25,8 +25,7 @@ from whimbrel.io.paths import event_path
 from whimbrel.model import columns as columns_of
 from whimbrel.model.batch import COORDINATES_KEY, TIME_UNIT_KEY
 from whimbrel.model.faults import Faults
-from whimbrel.model.naming import usual_role
-from whimbrel.model.reading import Reading
+from whimbrel.model.reading import Reading, usual_role
 from whimbrel.model.schema import RESERVED_COLUMNS, EventSchema
 from whimbrel.model.times import NAIVE, TIME_UNITS, TimeReading
 from whimbrel.spark import parquet

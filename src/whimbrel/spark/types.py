@@ -8,7 +8,7 @@ import pyarrow as pa
 from pyspark.sql import types as sql
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from whimbrel.engine.content_hashes import ATTRIBUTES
+from whimbrel.engine.identity import ATTRIBUTES
 from whimbrel.engine.values import ARROW_TYPES
 from whimbrel.graph.operators.base import Types
 from whimbrel.model.schema import RESERVED_COLUMNS, Type

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from whimbrel.engine.content_hashes import CONTENT, normalise_with_content
+from whimbrel.engine.identity import CONTENT, normalise_with_content
 from whimbrel.engine.total_order import ids_of, numbers_of
 from whimbrel.engine.values import ARROW_TYPES, type_of
 from whimbrel.errors import DataError

@@ -41,11 +41,11 @@ def streams_of(workload: Workload) -> list[Stream]:
     streams = []
     for task in workload.tasks:
         for name in task.inputs:
-            made = workload.stream(name)
-            streams.append(Stream(_end(workload, name), task.name, made.bytes_s))
+            stream = workload.stream(name)
+            streams.append(Stream(_end(workload, name), task.name, stream.bytes_s))
     for delivery in workload.deliveries:
-        made = workload.stream(delivery.stream)
-        streams.append(Stream(_end(workload, delivery.stream), place(delivery.at), made.bytes_s))
+        stream = workload.stream(delivery.stream)
+        streams.append(Stream(_end(workload, delivery.stream), place(delivery.at), stream.bytes_s))
     return streams
 
 

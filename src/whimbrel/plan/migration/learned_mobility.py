@@ -15,14 +15,13 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 import numpy as np
-import numpy.typing as npt
 
+from whimbrel.plan.arrays import Floats, Ints
 from whimbrel.plan.migration.horizon import Horizon
-from whimbrel.plan.migration.plan import NOWHERE, Ints
+from whimbrel.plan.migration.plan import NOWHERE
 from whimbrel.plan.migration.prediction import route_of
 from whimbrel.plan.migration.uncertain import UncertainPlan
 
-Floats = npt.NDArray[np.float64]
 Pair = tuple[int, int]
 """The broker before, and the broker."""
 
@@ -59,7 +58,9 @@ class LearnedMoves:
         """Tell where movers went on to, most often first; nothing, if none was seen here."""
         stays = self._known(before, at)
         total = sum(map(len, stays.values()))
-        brokers = [NextBroker(b, len(each) / total, float(np.mean(each))) for b, each in stays.items()]
+        brokers = [
+            NextBroker(b, len(lengths) / total, float(np.mean(lengths))) for b, lengths in stays.items()
+        ]
         return sorted(brokers, key=lambda item: (-item.chance, item.broker))
 
     def stays_s(self, before: int, at: int, following: int | None = None) -> Floats:

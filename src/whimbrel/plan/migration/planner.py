@@ -16,6 +16,7 @@ import numpy as np
 
 from whimbrel.errors import NetworkError, NoPlanError
 from whimbrel.plan.areas import Areas
+from whimbrel.plan.arrays import Ints
 from whimbrel.plan.cost import Costs, Objective, evaluate, violations
 from whimbrel.plan.formatting import counted
 from whimbrel.plan.migration.attachments import attached
@@ -24,7 +25,7 @@ from whimbrel.plan.migration.coordination import coordinate
 from whimbrel.plan.migration.horizon import Horizon
 from whimbrel.plan.migration.learned_mobility import LearnedMoves
 from whimbrel.plan.migration.local_search import improve, plan_migrations
-from whimbrel.plan.migration.plan import Ints, MigrationPlan, changes_of
+from whimbrel.plan.migration.plan import MigrationPlan, changes_of
 from whimbrel.plan.migration.policies import policy_named
 from whimbrel.plan.migration.predictors import Predictors
 from whimbrel.plan.migration.problem import MigrationProblem
@@ -119,7 +120,7 @@ def _check_time(until_s: float, step_s: float) -> None:
 
 def _horizon(workload: Workload, network: Network, step_s: float | None) -> Horizon:
     until = Timeline(workload, network, {}).until_s
-    nice = (each for each in NICE_S if until / each <= FEW_STEPS)
+    nice = (length for length in NICE_S if until / length <= FEW_STEPS)
     step = next(nice, until / FEW_STEPS) if step_s is None else step_s
     _check_time(until, step)
     first = min((mover.track[0][0] for mover in network.movers if mover.track), default=0.0)

@@ -15,9 +15,9 @@ from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 
 from whimbrel.errors import NetworkError
+from whimbrel.plan.arrays import Bools, Floats, Ints
 from whimbrel.plan.migration.attachments import attached
 from whimbrel.plan.migration.horizon import Horizon
 from whimbrel.plan.migration.latency import Stream, split_latency, streams_of
@@ -28,9 +28,6 @@ from whimbrel.plan.network import Network, unknown
 from whimbrel.plan.routes import Routes, by_delay
 from whimbrel.plan.workload import Workload
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 Hosts = Mapping[str, Any]
 """For each task, the position of its host in each step; for an uncertain neighbour, its chances."""
 Attachments = Mapping[str, MigrationPlan | UncertainPlan]
@@ -144,17 +141,17 @@ class MigrationProblem:
 
     def attached_as(self, plans: Attachments) -> Self:
         """Return the same problem with other plans of some movers, among brokers that it knows."""
-        made = copy.copy(self)
-        made.attachments = {**self.attachments, **plans}
+        changed = copy.copy(self)
+        changed.attachments = {**self.attachments, **plans}
         for name in ("_by_places", "_straight"):
-            made.__dict__.pop(name, None)
-        return made
+            changed.__dict__.pop(name, None)
+        return changed
 
     def near_to(self, near: Mapping[str, Ints]) -> Self:
         """Return the same problem with tasks that look at some brokers only (`brokers_within`)."""
-        made = copy.copy(self)
-        made.near = {task: np.isin(self.numbers, numbers) for task, numbers in near.items()}
-        return made
+        changed = copy.copy(self)
+        changed.near = {task: np.isin(self.numbers, numbers) for task, numbers in near.items()}
+        return changed
 
     # --- weights ------------------------------------------------------------------------------------------
 
@@ -284,8 +281,8 @@ class MigrationProblem:
 
     def may_host(self, task: str) -> Bools:
         """Tell which brokers have the resources for a task, as long as nothing else is there."""
-        made = self.workload.task[task]
-        able = (self.capacity >= made.work) & (self.storage_b >= self.state_b(task))
+        operator = self.workload.task[task]
+        able = (self.capacity >= operator.work) & (self.storage_b >= self.state_b(task))
         return self.near.get(task, self._hosting) & self._hosting & able
 
     def has_room(self, task: str, hosts: Hosts, without: Iterable[str] = ()) -> Bools:
@@ -293,10 +290,10 @@ class MigrationProblem:
         if np.isinf(self.capacity).all() and np.isinf(self.storage_b).all():
             return np.broadcast_to(self.may_host(task), (self.horizon.steps, len(self.numbers)))
         work, stored = self.load(hosts, (task, *without))
-        made = self.workload.task[task]
+        operator = self.workload.task[task]
         return (
             self.may_host(task)
-            & (work + made.work <= self.capacity * (1 + 1e-12))
+            & (work + operator.work <= self.capacity * (1 + 1e-12))
             & (stored + self.state_b(task) <= self.storage_b * (1 + 1e-12))
         )
 
@@ -379,10 +376,10 @@ class MigrationProblem:
 
     def plan(self, task: str, hosts: Ints) -> MigrationPlan:
         """Make the plan of a task from the positions of its hosts."""
-        made = self.workload.task[task]
-        inputs = sum(self.workload.stream(name).bytes_s for name in made.inputs)
-        remembered_s = made.window_b / inputs if inputs else 0.0
-        whole, window = self.transfer_s(self.state_b(task)), self.transfer_s(made.window_b)
+        operator = self.workload.task[task]
+        inputs = sum(self.workload.stream(name).bytes_s for name in operator.inputs)
+        remembered_s = operator.window_b / inputs if inputs else 0.0
+        whole, window = self.transfer_s(self.state_b(task)), self.transfer_s(operator.window_b)
         moves = []
         for step in changes_of(hosts):
             a, b, time_s = hosts[step - 1], hosts[step], self.horizon.time_s(int(step))
@@ -394,11 +391,11 @@ class MigrationProblem:
                     ready_s=time_s,
                     fixed_send_s=time_s - float(whole[a, b]),
                     window_send_s=time_s - float(window[a, b]),
-                    window_since_s=dict.fromkeys(made.inputs, time_s - remembered_s),
+                    window_since_s=dict.fromkeys(operator.inputs, time_s - remembered_s),
                 )
             )
         shares = {_other(s, task): s.share_s for s in self.streams if task in s.key}
-        return MigrationPlan(task, self.horizon, self.numbers[hosts], made.bytes_s, tuple(moves), shares)
+        return MigrationPlan(task, self.horizon, self.numbers[hosts], operator.bytes_s, tuple(moves), shares)
 
     def plans(self, hosts: Hosts) -> dict[str, MigrationPlan]:
         """Make the plans of all tasks."""

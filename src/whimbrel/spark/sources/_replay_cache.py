@@ -27,8 +27,7 @@ from whimbrel.io.files import ReadBatch, find_files, read_events
 from whimbrel.model import columns as columns_of
 from whimbrel.model.batch import TIME_UNIT_KEY
 from whimbrel.model.faults import Faults
-from whimbrel.model.naming import NamedColumns, joined, resolve
-from whimbrel.model.reading import Reading
+from whimbrel.model.reading import NamedColumns, Reading, joined, resolve
 from whimbrel.model.schema import Columns
 from whimbrel.model.times import NAIVE, TimeReading
 

@@ -28,8 +28,7 @@ from pyspark.sql.types import StructType
 from pyspark.sql.utils import is_remote
 
 from whimbrel.errors import DataError, did_you_mean
-from whimbrel.model.naming import carried
-from whimbrel.model.reading import Reading, ReadSettings
+from whimbrel.model.reading import Reading, ReadSettings, carried
 from whimbrel.model.schema import EventSchema
 from whimbrel.spark.sources._replay_cache import BATCH_ROWS, Instants, ReplayCache, ReplayFiles, open_cache
 
