@@ -37,7 +37,7 @@ STDOUT = "-"
 
 
 @dataclass(frozen=True)
-class Output:
+class DetectOutput:
     """Where results go, and in which form."""
 
     out: str
@@ -109,8 +109,8 @@ class Running:
 )  # fmt: skip
 @log_option
 @quiet_option
-@gathering(inputs=Inputs, output=Output, running=Running)
-def detect(query: str, inputs: Inputs, output: Output, running: Running, **compiling: Any) -> None:
+@gathering(inputs=Inputs, output=DetectOutput, running=Running)
+def detect(query: str, inputs: Inputs, output: DetectOutput, running: Running, **compiling: Any) -> None:
     """Find the detections of a query in event files.
 
       whimbrel detect late.wbl --events trips.csv

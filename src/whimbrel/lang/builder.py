@@ -261,7 +261,7 @@ class PartBuilder(_Joinable):
     def inside(self, area: RegionBuilder | PartBuilder) -> ValueBuilder:
         """Test whether the event lies in a region or in the location of another, borders included."""
         shape = t.ShapeNode(name=area.name) if isinstance(area, PartBuilder) else area.shape
-        return ValueBuilder(t.InRegion(t.Name(self.name), shape))
+        return ValueBuilder(t.InRegionNode(t.Name(self.name), shape))
 
     def moves(
         self,
@@ -492,7 +492,7 @@ class This:
 
     def inside(self, area: RegionBuilder) -> ValueBuilder:
         """Test whether the event lies in a region, borders included."""
-        return ValueBuilder(t.InRegion(t.Name("this"), area.shape))
+        return ValueBuilder(t.InRegionNode(t.Name("this"), area.shape))
 
 
 this = This()

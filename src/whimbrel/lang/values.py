@@ -128,11 +128,11 @@ class ValueBuilder:
 
     def is_null(self) -> ValueBuilder:
         """Test whether the value is missing."""
-        return ValueBuilder(t.IsNull(self.node))
+        return ValueBuilder(t.IsNullNode(self.node))
 
     def is_not_null(self) -> ValueBuilder:
         """Test whether there is a value."""
-        return ValueBuilder(t.IsNull(self.node, negated=True))
+        return ValueBuilder(t.IsNullNode(self.node, negated=True))
 
     def _infix(self, operator: str, other: ValueBuilder | Plain) -> ValueBuilder:
         return ValueBuilder(t.Infix(operator, self.node, node_of(other)))

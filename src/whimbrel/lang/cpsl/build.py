@@ -133,12 +133,12 @@ def _sign(_at: Span, sign: Token) -> Sign:
     return Sign("!" if sign == "!=" else str(sign), token_span(sign))
 
 
-def _comparison(at: Span, name: Token, sign: Sign, value: Any) -> c.Comparison:
+def _comparison(at: Span, name: Token, sign: Sign, value: Any) -> c.CpslComparison:
     if isinstance(value, Token):
         value = _unquoted(value)
     elif isinstance(value, c.Amount):
         value = value.number
-    return c.Comparison(str(name), sign.text, value, at=at)
+    return c.CpslComparison(str(name), sign.text, value, at=at)
 
 
 def _interval(opening: Literal["[", "("], closing: Literal["]", ")"]) -> Callable[..., c.Interval]:
@@ -179,7 +179,7 @@ def _variable(token: Token) -> str:
 
 def _check(kind: Token, test: c.Test, *, is_alone: bool) -> None:
     variable = (
-        test.value if isinstance(test, c.Comparison) else test.code if isinstance(test, c.Bits) else None
+        test.value if isinstance(test, c.CpslComparison) else test.code if isinstance(test, c.Bits) else None
     )
     if isinstance(variable, c.CpslBound) and not is_alone:
         raise QuerySyntaxError(
@@ -187,7 +187,7 @@ def _check(kind: Token, test: c.Test, *, is_alone: bool) -> None:
             variable.at,
             f"write a predicate of its own: {kind}:...",
         )
-    if isinstance(test, c.Comparison):
+    if isinstance(test, c.CpslComparison):
         check_comparison(kind, test)
         return
     belongs = {c.Interval: "ARITH", c.CpslList: "STRING", c.Bits: "RFID"}[type(test)]

@@ -35,7 +35,7 @@ class CpslBound(CpslNode):
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison(CpslNode):
+class CpslComparison(CpslNode):
     """`name operator value`, of numbers or of texts."""
 
     name: str
@@ -79,7 +79,7 @@ class Bits(CpslNode):
     code: str | CpslBound
 
 
-Test = Comparison | Interval | CpslList | Bits
+Test = CpslComparison | Interval | CpslList | Bits
 
 
 @dataclass(frozen=True, slots=True)

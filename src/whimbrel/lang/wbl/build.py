@@ -216,11 +216,11 @@ RULES: Rules = {
     "negated": lambda at, _word, operand: t.Not(operand, at=at),
     "compare": _compare,
     "among": lambda at, value, negated, *choices: t.Among(value, choices, negated is not None, at=at),
-    "in_region": lambda at, value, negated, region: t.InRegion(value, region, negated is not None, at=at),
+    "in_region": lambda at, value, negated, region: t.InRegionNode(value, region, negated is not None, at=at),
     "between": lambda at, value, negated, low, _word, high: t.BetweenNode(
         value, low, high, negated is not None, at=at
     ),
-    "is_null": lambda at, value, negated, _word: t.IsNull(value, negated is not None, at=at),
+    "is_null": lambda at, value, negated, _word: t.IsNullNode(value, negated is not None, at=at),
     "relation": lambda at, left, relation, right: t.Relation(left, str(relation), right, at=at),
     "infix": _infix,
     "negative": lambda at, _sign, operand: t.Negative(operand, at=at),

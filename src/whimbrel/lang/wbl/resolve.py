@@ -155,9 +155,9 @@ class VisibleNames:
                 return self._call("in", (value, *choices), negated, at)
             case t.BetweenNode(value, low, high, negated):
                 return self._call("between", (value, low, high), negated, at)
-            case t.IsNull(value, negated):
+            case t.IsNullNode(value, negated):
                 return self._call("is_null", (value,), negated, at)
-            case t.InRegion():
+            case t.InRegionNode():
                 return self._in_region(node)
         raise TypeError(f"not an expression: {node!r}")
 
@@ -169,7 +169,7 @@ class VisibleNames:
         pairs = zip(node.operators, operands, operands[1:], strict=False)
         return joined("and", [Binary(sign, left, right, at=node.at) for sign, left, right in pairs], node.at)
 
-    def _in_region(self, node: t.InRegion) -> Expr:
+    def _in_region(self, node: t.InRegionNode) -> Expr:
         outer = self._part_named_like(node.region)
         region = outer or constant(self.scope.regions.wkt(node.region), node.region.at)
         part = self._whole_part(node.value)
