@@ -61,6 +61,9 @@ def _chooses(op: JoinPattern) -> bool:
 
 
 def _writable(array: np.ndarray) -> np.ndarray:
+    flags = array.flags
+    if flags.writeable and flags.c_contiguous:
+        return array
     return np.require(array, requirements=["C", "W"])
 
 
