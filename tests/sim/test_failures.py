@@ -22,6 +22,7 @@ from whimbrel.sim.clock import Clock
 from whimbrel.sim.links import Links
 from whimbrel.sim.messages import message
 from whimbrel.sim.outages import Failure
+from whimbrel.sim.settings import Settings
 
 LINKS = (("cloud", "left"), ("left", "far"), ("cloud", "right"), ("far", "right"))
 times = st.floats(0.0, 12.0, allow_nan=False)
@@ -109,7 +110,7 @@ class Ring:
         )
         self.clock = Clock()
         network = Network(tuple(Broker(name) for name in "abcd"), links)
-        self.links = Links(network, self.clock, failures=failures, **settings)
+        self.links = Links(network, self.clock, Settings(failures=failures, **settings))
         self.arrived = []
         self.links.receive["c"] = lambda _broker, content, _message: self.arrived.append(
             (content, pytest.approx(self.clock.now))

@@ -15,6 +15,7 @@ from whimbrel.sim.clock import Clock
 from whimbrel.sim.links import Links
 from whimbrel.sim.messages import Message, message
 from whimbrel.sim.outages import Failure
+from whimbrel.sim.settings import Settings
 
 
 class Line:
@@ -26,7 +27,7 @@ class Line:
         joined = tuple(Link(names[n], names[n + 1], **link) for n, link in enumerate(links))
         self.clock = Clock(seed)
         self.last = names[-1]
-        self.links = Links(Network(brokers, joined), self.clock, **settings)
+        self.links = Links(Network(brokers, joined), self.clock, Settings(**settings))
         self.arrived = []
         self.links.receive[self.last] = lambda _broker, content, _message: self.arrived.append(
             (content, pytest.approx(self.clock.now))
@@ -80,17 +81,6 @@ def test_a_message_waits_for_the_next_contact_and_is_cut_at_its_end():
     # Contacts from 10 to 14 and from 20 to 24: 40 bytes in the first, 20 in the second.
     assert line.run() == [("m", 22.25)]
     assert line.links.traffic.whole.messages == 1
-
-
-def test_a_message_that_is_not_cut_waits_for_a_contact_it_fits():
-    contacts = ContactPlan(((0.0, 1.0), (5.0, 9.0)))
-    line = Line({"bandwidth_b_s": 10.0, "contacts": contacts}, cuts=False)
-    line.send(0.0, 30.0, "long")
-    line.send(0.0, 50.0, "never")
-    assert line.run() == [("long", 8.0)]
-    assert [(content_of(drop), drop.reason) for drop in line.links.traffic.drops] == [
-        ("never", "fits no contact")
-    ]
 
 
 def test_priority_decides_who_goes_when_the_link_comes_up():

@@ -60,16 +60,7 @@ class World:
     def __init__(self, network: Network, settings: Settings = Settings()) -> None:  # noqa: B008 (frozen)
         self.network, self.settings = network, settings
         self.clock = Clock(settings.seed)
-        self.links = Links(
-            network,
-            self.clock,
-            weight=settings.weight,
-            failures=settings.failures,
-            interval_s=settings.interval_s,
-            queue_b=settings.queue_b,
-            recovers=settings.recovers,
-            notice_s=settings.notice_s,
-        )
+        self.links = Links(network, self.clock, settings)
         self.links.on_change = self._change
         self.links.on_drop = self._drop
         checkpoint_s = settings.checkpoint_s
