@@ -44,7 +44,7 @@ def traffic_figures(traffic: Traffic) -> dict[str, Any]:
         "sent": traffic.sent,
         "arrived": traffic.arrived,
         "on_their_way": traffic.on_their_way,
-        "dropped": dict(Counter(drop.reason for drop in traffic.drops for _ in drop.message.legs)),
+        "dropped": dict(Counter(drop.reason for drop in traffic.drops for _ in drop.message.contents)),
         "bytes_by_kind": {kind: used.bytes for kind, used in sorted(traffic.by_kind.items())},
         "bdp_by_kind": {kind: used.bdp for kind, used in sorted(traffic.by_kind.items())},
     }

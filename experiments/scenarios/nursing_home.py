@@ -195,7 +195,7 @@ def _in_packets(workload: Workload, packet_b: float) -> Workload:
 
 def _losses(found: Outcome) -> dict[str, Any]:
     """Count what is lost: every packet of a feed becomes one packet of each request that reads it."""
-    lost = Counter(content.to.split()[0] for drop in found.traffic.drops for _, content in drop.message.legs)
+    lost = Counter(content.to.split()[0] for drop in found.traffic.drops for content in drop.message.contents)
     came: Counter[str] = Counter()
     for name, delays in found.delays_s.items():
         came[name.split()[0]] += len(delays)

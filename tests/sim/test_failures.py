@@ -20,7 +20,7 @@ from whimbrel.graph.query import Query
 from whimbrel.plan.network import Broker, Link, Network
 from whimbrel.sim.clock import Clock
 from whimbrel.sim.links import Links
-from whimbrel.sim.messages import message
+from whimbrel.sim.messages import Message
 from whimbrel.sim.outages import Failure
 from whimbrel.sim.settings import Settings
 
@@ -117,7 +117,7 @@ class Ring:
         )
 
     def send(self, time_s, content="m"):
-        made = message("a", "c", 10.0, content)
+        made = Message("a", "c", [content], 10.0)
         self.clock.at(time_s, lambda: self.links.send(made))
 
     def run(self):

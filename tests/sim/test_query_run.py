@@ -55,7 +55,6 @@ how = st.builds(
     step_s=st.sampled_from([0.0, 1.0]),
     heartbeat_s=st.sampled_from([0.7, 5.0]),
     filters_at_source=st.booleans(),
-    shares_links=st.booleans(),
 )
 
 

@@ -24,7 +24,7 @@ from typing import Any
 from whimbrel.plan.network import Link, Network
 from whimbrel.plan.routes import Routes
 from whimbrel.sim.clock import Action, Clock
-from whimbrel.sim.messages import Leg, Message
+from whimbrel.sim.messages import Message
 from whimbrel.sim.outages import Failure, Outages
 from whimbrel.sim.settings import Settings
 from whimbrel.sim.traffic import Drop, Traffic
@@ -200,30 +200,27 @@ class Links:
 
     def send(self, message: Message) -> None:
         """Send a message on its way."""
-        self.traffic.sent += len(message.legs)
-        here = [leg for leg in message.legs if leg[0] == message.origin]
-        away = [leg for leg in message.legs if leg[0] != message.origin]
-        if here:
-            self.clock.after(0.0, partial(self.reach, message.part(here), message.origin))
-        if away:
-            self.forward(message.part(away), message.origin)
+        self.traffic.sent += len(message.contents)
+        if message.target == message.origin:
+            self.clock.after(0.0, partial(self.reach, message, message.origin))
+        else:
+            self.forward(message, message.origin)
 
     def reach(self, message: Message, broker: str) -> None:
-        """Let a message arrive at a broker: what is meant for it is taken, the rest goes on."""
+        """Let a message arrive at a broker, which takes it or sends it on."""
         if broker in self._down:
             if self.recovers:
                 self._held[broker].append(message)
             else:
                 self.drop(message, broker, "broker failed")
             return
-        onward = [leg for leg in message.legs if leg[0] != broker]
-        if onward:
-            self.forward(message.part(onward), broker)
-        for target, content in message.legs:
-            if target == broker:
-                self.traffic.arrived += 1
-                if broker in self.receive:
-                    self.receive[broker](broker, content, message)
+        if message.target != broker:
+            self.forward(message, broker)
+            return
+        for content in message.contents:
+            self.traffic.arrived += 1
+            if broker in self.receive:
+                self.receive[broker](broker, content, message)
 
     def is_down(self, broker: str) -> bool:
         """Tell whether a broker has failed."""
@@ -239,13 +236,10 @@ class Links:
         if broker in self._down and not self.recovers:
             self.drop(message, broker, "broker failed")
             return
-        parted: dict[Direction, list[Leg]] = {}
-        for leg in message.legs:
-            parted.setdefault(self._towards(broker, leg[0]), []).append(leg)
-        for direction, legs in parted.items():
-            direction.put(message.part(legs))
-            while direction.waiting and direction.waiting_b > self.settings.queue_b:
-                self.drop(direction.drop_worst(), broker, "queue full")
+        direction = self._towards(broker, message.target)
+        direction.put(message)
+        while direction.waiting and direction.waiting_b > self.settings.queue_b:
+            self.drop(direction.drop_worst(), broker, "queue full")
         storage = self.network[broker].storage_b
         while storage < math.inf and sum(each.waiting_b for each in self._at[broker]) > storage:
             fullest = max(self._at[broker], key=lambda each: each.waiting_b)
@@ -299,8 +293,7 @@ class Links:
                     self.forward(message, start)
 
     def _has_another_way(self, direction: Direction, message: Message) -> bool:
-        start = direction.ends[0]
-        return any(self._towards(start, target) is not direction for target, _ in message.legs)
+        return self._towards(direction.ends[0], message.target) is not direction
 
     def leads_elsewhere(self, message: Message, direction: Direction) -> bool:
         """Tell whether a message that waits for a direction should go another way, as something fails."""

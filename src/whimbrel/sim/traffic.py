@@ -109,7 +109,7 @@ class Traffic:
     @property
     def on_their_way(self) -> int:
         """Messages that have neither arrived nor been dropped."""
-        return self.sent - self.arrived - sum(len(drop.message.legs) for drop in self.drops)
+        return self.sent - self.arrived - sum(len(drop.message.contents) for drop in self.drops)
 
     def series(self, what: str = "bdp") -> list[tuple[float, float]]:
         """Give a count over time: (start of the interval in seconds, amount)."""
