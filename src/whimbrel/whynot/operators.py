@@ -6,9 +6,15 @@ did (`EngineView`), the name of the definition and the case it is in, and gives 
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import singledispatch
 
+import numpy as np
+
+from whimbrel.engine.parts import PartsFrame
+from whimbrel.engine.streams import RowsFrame
 from whimbrel.graph.operators import (
     Aggregate,
     Custom,
@@ -22,20 +28,25 @@ from whimbrel.graph.operators import (
     Repeat,
     Source,
 )
+from whimbrel.graph.operators.change import PREVIOUS, Change
 from whimbrel.graph.operators.encounter import Encounter
 from whimbrel.graph.operators.motion import Motion
 from whimbrel.graph.operators.step_pattern import StepPattern
-from whimbrel.whynot.asking import EngineView
-from whimbrel.whynot.explanation import Finding
+from whimbrel.whynot.asking import EngineView, EventGroups
+from whimbrel.whynot.conditions import holds, shortfall
+from whimbrel.whynot.events import seen
+from whimbrel.whynot.explanation import Finding, Miss
 from whimbrel.whynot.motions import explain_encounter, explain_motion
+from whimbrel.whynot.nothing import nothing_at_all
 from whimbrel.whynot.patterns import explain_match
 from whimbrel.whynot.repeats import explain_repeat
+from whimbrel.whynot.rule_checks import condition_reason
 from whimbrel.whynot.singles import explain_selection
 from whimbrel.whynot.steps import explain_sequence
 from whimbrel.whynot.windows import explain_aggregate
 from whimbrel.whynot.words import many
 
-INNER = (JoinPattern, Repeat, Motion, Encounter)
+INNER = (JoinPattern, Repeat, Motion, Encounter, Change)
 """Operators that are worth a finding of their own where a definition has them inside."""
 
 
@@ -44,12 +55,13 @@ def explain_operator(op: Operator, view: EngineView, definition: str, case: Deri
     """Explain what an operator found and missed; of one that is not known here, only what it found."""
     rows = view.rows_asked_for(op.name, case.partitioning)
     counts = [f"{many(len(view.stream(name).new), 'event')} of {name}" for name in op.inputs]
+    said = [f"looked for: {' and '.join(op.words())}"] if op.words() else []
     return Finding(
         definition,
         op.name,
         detections=len(rows),
         examples=view.examples(op.name, rows),
-        notes=(f"{type(op).__name__} is not explained further; it read {', '.join(counts)}",),
+        notes=(*said, f"{type(op).__name__} is not explained further; it read {', '.join(counts)}"),
     )
 
 
@@ -81,6 +93,49 @@ def _(op: Encounter, view: EngineView, definition: str, case: DeriveCase) -> Fin
 @explain_operator.register
 def _(op: Aggregate, view: EngineView, definition: str, case: DeriveCase) -> Finding:  # noqa: ARG001
     return explain_aggregate(op, view, definition)
+
+
+@explain_operator.register
+def _(op: Change, view: EngineView, definition: str, case: DeriveCase) -> Finding:  # noqa: ARG001
+    rows = view.rows_asked_for(op.name, op.partitioning)
+    misses = sorted(_unchanged(op, view, definition), key=lambda miss: miss.cost)
+    if not len(rows) and not misses:
+        misses = [nothing_at_all(view, definition, op.name, [(op.alias, op.input)])]
+    return Finding(
+        definition,
+        op.name,
+        detections=len(rows),
+        examples=view.examples(op.name, rows),
+        misses=tuple(misses[: view.limit]),
+        more=Counter(miss.reasons[0].kind for miss in misses[view.limit :]),
+    )
+
+
+def _unchanged(op: Change, view: EngineView, definition: str) -> Iterator[Miss]:
+    """Yield every event that is no change from the one before it in its partition, and why."""
+    stream = view.stream(op.input)
+    rows = view.rows_asked_for(op.input, op.partitioning)
+    groups = EventGroups(view.context, op.partitioning.keys)
+    last: dict[int, int] = {}
+    known = ~RowsFrame(view.context, stream, rows).column(None, op.attribute).nulls
+    for row, key in zip(rows[known].tolist(), groups.of(stream, rows[known]).tolist(), strict=True):
+        before, last[key] = last.get(key), row
+        if before is None:
+            continue
+        frames = tuple(
+            RowsFrame(view.context, stream, np.array([each]), name, op.partitioning)
+            for each, name in ((before, PREVIOUS), (row, op.alias))
+        )
+        pair = PartsFrame(view.context, frames, {PREVIOUS: 0, op.alias: 1})
+        false = [test for test in (op.changed, op.in_time, *op.conditions) if not holds(test, pair)[0]]
+        if false:
+            reasons = tuple(condition_reason(test, pair, op.alias) for test in false)
+            events = (
+                (PREVIOUS, seen(view.context, stream, before)),
+                (op.alias, seen(view.context, stream, row)),
+            )
+            cost = sum(0.5 + 0.5 * min(1.0, float(shortfall(test, pair)[0])) for test in false)
+            yield Miss(definition, op.name, groups.values[key], events, reasons, cost)
 
 
 @explain_operator.register(Source)

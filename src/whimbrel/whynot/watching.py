@@ -24,11 +24,8 @@ from whimbrel.graph.operators import (
     Derive,
     DeriveCase,
     Graph,
-    JoinPattern,
     Operator,
-    Repeat,
 )
-from whimbrel.graph.operators.motion import Motion
 from whimbrel.graph.operators.step_pattern import NO_SKIP, Element, StepPattern
 from whimbrel.graph.passes.drop_unused import drop_unused
 from whimbrel.graph.passes.find_joins import find_joins
@@ -92,7 +89,7 @@ def _probing(graph: Graph) -> Graph:
     """Add operators that say what the engine otherwise keeps to itself."""
     extra: list[Operator] = []
     for operator in graph.operators:
-        if isinstance(operator, JoinPattern | Repeat | StepPattern | Motion) and operator.partitioning.keys:
+        if operator.knows_groups and operator.partitioning.keys:
             case = DeriveCase(operator.name, None, (), operator.partitioning)
             extra.append(_group_reader(operator.name, case))
         if isinstance(operator, Derive):
