@@ -195,7 +195,7 @@ def test_few_conditions_are_computed_and_many_are_looked_up_once_that_pays():
             session.add(each)
         session.push([{"type": "A", "time": 0, "k": "k1", "v": 5}])
         session.close()
-    index = session.running.atoms._types["A"]
+    index = session.running.events._types["A"]
     assert len(index._indexed) == 0
     with type_index.COMPUTED.set_to(-1.0):
         session = wb.Session()
@@ -203,7 +203,7 @@ def test_few_conditions_are_computed_and_many_are_looked_up_once_that_pays():
             session.add(each)
         session.push([{"type": "A", "time": 0, "k": "k1", "v": 5}])
         session.close()
-    index = session.running.atoms._types["A"]
+    index = session.running.events._types["A"]
     assert len(index._indexed) == type_index.FEW
 
 

@@ -17,10 +17,10 @@ LONGEST = 120
 
 def summary(outcome: Detections, rejected: Path) -> str:
     """Say how many events were read, what was found, and what was set aside and why."""
-    counts, found = outcome.counts, outcome.detections.num_rows
+    counts, detections = outcome.counts, outcome.detections.num_rows
     where = f" ({rejected})" if counts.rejected else ""
     line = (
-        f"{_many(counts.received, 'event')} read, {_many(found, 'detection')}, {counts.late:,} late, "
+        f"{_many(counts.received, 'event')} read, {_many(detections, 'detection')}, {counts.late:,} late, "
         f"{counts.duplicate:,} duplicate, {counts.rejected:,} rejected{where}"
     )
     return "\n".join([line, *_reasons(counts.reasons), *taken(outcome)])

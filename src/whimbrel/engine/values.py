@@ -51,6 +51,9 @@ class Column:
         """Give the values at `rows`."""
         null = None if self.null is None else self.null[rows]
         if self.type in (Type.STRING, Type.TEXTS):
+            if len(rows) == 1 and isinstance(self.values, pa.DictionaryArray):
+                # One event at a time: a slice costs a tenth of what taking does.
+                return Column(self.type, self.values.slice(rows[0], 1), null)
             return Column(self.type, self.values.take(pa.array(rows)), null)
         return Column(self.type, self.values[rows], null)
 

@@ -15,10 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from whimbrel.errors import NetworkError
+from whimbrel.plan.arrays import Floats, Ints
 from whimbrel.plan.network import Broker, Mover, Network
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 
 def leaves(network: Network) -> tuple[Broker, ...]:

@@ -11,10 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import numpy as np
-import numpy.typing as npt
 
+from whimbrel.plan.arrays import Bools, Floats, Ints
 from whimbrel.plan.placement_model import FixedHosts, PlacementModel
-from whimbrel.plan.routes import Floats, Ints
 from whimbrel.plan.workload import Task
 
 STARTS = 3
@@ -27,7 +26,6 @@ MARGIN = 1e-9
 """Sums of floats differ by a little: without a margin, moving could go on for ever."""
 
 Group = tuple[Task, ...]
-Bools = npt.NDArray[np.bool_]
 
 
 def place_greedily(model: PlacementModel) -> dict[str, str]:
@@ -110,24 +108,13 @@ def _groups(model: PlacementModel) -> Iterable[Group]:
     workload = model.workload
     groups: dict[frozenset[str], None] = {}
     for task in workload.tasks:
-        groups[frozenset(_cone(model, task))] = None
+        groups[frozenset(workload.cone(task))] = None
         for name in task.inputs:
             if name in workload.task:
                 groups[frozenset((task.name, name))] = None
     for readers in workload.readers.values():
         groups[frozenset(task.name for task in readers)] = None
     return [tuple(t for t in workload.tasks if t.name in names) for names in groups if len(names) > 1]
-
-
-def _cone(model: PlacementModel, task: Task) -> set[str]:
-    """Return a task and the tasks below it that nobody else reads."""
-    cone, waiting = {task.name}, list(task.inputs)
-    while waiting:
-        name = waiting.pop()
-        if name in model.workload.task and {reader.name for reader in model.workload.readers[name]} <= cone:
-            cone.add(name)
-            waiting += model.workload.task[name].inputs
-    return cone
 
 
 def _improved(model: PlacementModel, hosts: dict[str, str], groups: list[Group]) -> dict[str, str]:

@@ -16,9 +16,10 @@ from functools import cached_property
 import numpy as np
 
 from whimbrel.errors import NoPlanError
+from whimbrel.plan.arrays import Floats, Ints
 from whimbrel.plan.cost import Objective, arrival_s, crossed, is_more, ready_times, room
 from whimbrel.plan.network import Link, Network
-from whimbrel.plan.routes import Floats, Ints, Routes, by_delay
+from whimbrel.plan.routes import Routes, by_delay
 from whimbrel.plan.timeline import Timeline, at_time
 from whimbrel.plan.workload import Feed, Task, Workload
 

@@ -10,14 +10,12 @@ from heapq import heappop, heappush
 from itertools import pairwise
 
 import numpy as np
-import numpy.typing as npt
 
 from whimbrel.errors import NetworkError
+from whimbrel.plan.arrays import Floats, Ints
 from whimbrel.plan.network import Link, Network
 from whimbrel.plan.trees import PathMatrix, Tree, tree_of
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 Weight = Callable[[Link], float]
 MOST_LEVELS = 100
 """Ways in a tree of at most so many levels are found a level at a time; in deeper ones by search."""

@@ -116,8 +116,8 @@ def _sharding_of(graph: Graph, frame: DataFrame) -> Sharding:
 
 def place_of(frame: DataFrame, coordinates: Coordinates | str | None) -> str | None:
     """Choose the coordinates that were asked for, or else those that the files of a frame say they have."""
-    found = coordinates_said(frame.schema) if coordinates is None else Coordinates(coordinates)
-    return None if found is None else found.value
+    chosen = coordinates_said(frame.schema) if coordinates is None else Coordinates(coordinates)
+    return None if chosen is None else chosen.value
 
 
 def coordinates_of(frame: DataFrame) -> Coordinates | None:
@@ -145,21 +145,25 @@ def named(
     everywhere else: by what the query says, and by usual names.
     """
     given = dict(how.get("columns") or {})
-    made = {name: f"expression for {name}" for name, column in given.items() if isinstance(column, Column)}
-    if made:  # under names of their own: an expression may read a column that has the name it makes
-        frame = frame.withColumns({made[name]: given[name] for name in made})
-    settings: ReadSettings = {**how, "columns": {**given, **made}}
+    expressions = {
+        name: f"expression for {name}" for name, column in given.items() if isinstance(column, Column)
+    }
+    if expressions:  # under names of their own: an expression may read a column that has the name it makes
+        frame = frame.withColumns({expressions[name]: given[name] for name in expressions})
+    settings: ReadSettings = {**how, "columns": {**given, **expressions}}
     reading = Reading.of(**settings)
     schemas, read = ({}, frozenset[str]()) if query is None else (query.schemas, _named_by(query))
-    found = reading.named(frame.columns, schemas, read)
-    columns = [(name, column) for name, column in found.names(frame.columns) if name not in made.values()]
-    frame = with_contents(frame, found)
+    naming = reading.named(frame.columns, schemas, read)
+    columns = [
+        (name, column) for name, column in naming.names(frame.columns) if name not in expressions.values()
+    ]
+    frame = with_contents(frame, naming)
     if ATTRIBUTES in frame.columns:
         columns = [*columns, (ATTRIBUTES, ATTRIBUTES)]
     whole = [fn.col(quoted(column)).alias(name) for name, column in columns]
-    frame = frame.select(*whole, *(_together(name, parts) for name, parts in found.joined.items()))
+    frame = frame.select(*whole, *(_together(name, parts) for name, parts in naming.joined.items()))
     noticed = InputNotes()
-    noticed.take(found, tuple(found.notes))
+    noticed.take(naming, tuple(naming.notes))
     if "type" not in frame.columns and reading.default_type is None and query is not None:
         reading = _with_type(reading, query, noticed)
     return frame, replace(reading, columns={}, is_settled=True), noticed

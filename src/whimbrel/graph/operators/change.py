@@ -8,11 +8,12 @@ from typing import ClassVar
 
 from whimbrel.errors import UnboundedError
 from whimbrel.graph.costs import Observed, passing
-from whimbrel.graph.expressions import Attribute, Binary, Expr, format_expr
+from whimbrel.graph.expressions import Attribute, Binary, Expr, Literal, format_expr
 from whimbrel.graph.links import Link, stream
 from whimbrel.graph.operators.base import ChangeConditions, ColumnRequests, Operator
 from whimbrel.graph.policies import WHOLE, Partitioning
-from whimbrel.model.time import END_OF_TIME, format_duration
+from whimbrel.model.schema import Type
+from whimbrel.model.time import END_OF_TIME
 
 PREVIOUS = "previous"
 """The part name under which the event before the change is read, as in `previous.status`."""
@@ -52,6 +53,12 @@ class Change(Operator):
         """That the attribute has another value than before."""
         return Binary("!=", Attribute(PREVIOUS, self.attribute), Attribute(self.alias, self.attribute))
 
+    @property
+    def in_time(self) -> Expr:
+        """That the event before is not too long ago."""
+        took = Binary("-", Attribute(self.alias, "end"), Attribute(PREVIOUS, "end"))
+        return Binary("<=", took, Literal(self.within, Type.DURATION))
+
     def request(self, columns: ColumnRequests) -> None:
         columns.want_keys(self.input, self.partitioning)
         read = [self.changed, *self.conditions, *columns.asked_of(self.name)]
@@ -80,5 +87,4 @@ class Change(Operator):
         return self.input in streams
 
     def words(self) -> list[str]:
-        bound = f"{self.alias}.end - {PREVIOUS}.end <= {format_duration(self.within)}"
-        return [*map(format_expr, (self.changed, *self.conditions)), bound]
+        return list(map(format_expr, (self.changed, *self.conditions, self.in_time)))

@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from whimbrel.plan.arrays import Floats
 from whimbrel.plan.flow.model import FlowAssignment, FlowModel
 from whimbrel.plan.network import Network
-from whimbrel.plan.routes import Floats
 from whimbrel.plan.workload import Task, Workload
 
 

@@ -16,10 +16,10 @@ from itertools import combinations
 import numpy as np
 
 from whimbrel.errors import NoPlanError
+from whimbrel.plan.arrays import Ints
 from whimbrel.plan.flow.baselines import centralised, hop_based, volume_based
 from whimbrel.plan.flow.model import FlowAssignment, FlowModel, FlowScore, Hosts
 from whimbrel.plan.network import Network
-from whimbrel.plan.routes import Ints
 from whimbrel.plan.workload import Workload
 
 PATIENCE = 20
@@ -202,16 +202,8 @@ def _groups(model: FlowModel) -> Iterable[Group]:
     """List what may move together: single tasks, a task with what only it reads, the readers of a stream."""
     workload = model.workload
     groups: dict[Group, None] = {(n,): None for n in range(len(model.tasks))}
-    for number, task in enumerate(workload.tasks):
-        group = {number}
-        waiting = list(task.inputs)
-        while waiting:
-            name = waiting.pop()
-            below = model.task.get(name)
-            if below is not None and {model.task[r.name] for r in workload.readers[name]} <= group:
-                group.add(below)
-                waiting += workload.tasks[below].inputs
-        groups[tuple(sorted(group))] = None
+    for task in workload.tasks:
+        groups[tuple(sorted(model.task[name] for name in workload.cone(task)))] = None
     for readers in model.readers.values():
         if readers:
             groups[tuple(sorted(set(readers)))] = None

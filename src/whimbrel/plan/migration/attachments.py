@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import numpy as np
-import numpy.typing as npt
 
 from whimbrel.plan.areas import Areas
+from whimbrel.plan.arrays import Floats, Ints
 from whimbrel.plan.migration.horizon import Horizon
-from whimbrel.plan.migration.plan import Ints, MigrationPlan, Move, changes_of
+from whimbrel.plan.migration.plan import MigrationPlan, Move, changes_of
 from whimbrel.plan.network import Mover, Network
-
-Floats = npt.NDArray[np.float64]
 
 
 def positions(mover: Mover, times_s: Floats) -> tuple[Floats, Floats]:

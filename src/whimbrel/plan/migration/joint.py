@@ -15,11 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from whimbrel.errors import NoPlanError
+from whimbrel.plan.arrays import Floats, Ints
 from whimbrel.plan.migration.kernels.product import relax
 from whimbrel.plan.migration.problem import Hosts, MigrationProblem
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 MOST_STATES = 30_000_000
 """States times steps times operators that the dynamic program takes on."""

@@ -15,14 +15,13 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 import numpy as np
-import numpy.typing as npt
 
+from whimbrel.plan.arrays import Floats, Ints
 from whimbrel.plan.migration.horizon import Horizon
-from whimbrel.plan.migration.plan import NOWHERE, Ints
+from whimbrel.plan.migration.plan import NOWHERE
 from whimbrel.plan.migration.prediction import route_of
 from whimbrel.plan.migration.uncertain import UncertainPlan
 
-Floats = npt.NDArray[np.float64]
 Pair = tuple[int, int]
 """The broker before, and the broker."""
 

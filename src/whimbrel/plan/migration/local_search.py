@@ -13,9 +13,10 @@ from itertools import combinations
 import numpy as np
 
 from whimbrel.errors import NoPlanError
+from whimbrel.plan.arrays import Ints
 from whimbrel.plan.migration.baselines import stay
 from whimbrel.plan.migration.joint import plan_jointly
-from whimbrel.plan.migration.problem import Ints, MigrationProblem
+from whimbrel.plan.migration.problem import MigrationProblem
 
 PAIR_STATES = 6_000_000
 """Largest dynamic program for a pair; larger pairs look at the most promising brokers only."""

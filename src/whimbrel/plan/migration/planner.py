@@ -16,6 +16,7 @@ import numpy as np
 
 from whimbrel.errors import NetworkError, NoPlanError
 from whimbrel.plan.areas import Areas
+from whimbrel.plan.arrays import Ints
 from whimbrel.plan.cost import Costs, Objective, evaluate, violations
 from whimbrel.plan.formatting import counted
 from whimbrel.plan.migration.attachments import attached
@@ -24,7 +25,7 @@ from whimbrel.plan.migration.coordination import coordinate
 from whimbrel.plan.migration.horizon import Horizon
 from whimbrel.plan.migration.learned_mobility import LearnedMoves
 from whimbrel.plan.migration.local_search import improve, plan_migrations
-from whimbrel.plan.migration.plan import Ints, MigrationPlan, changes_of
+from whimbrel.plan.migration.plan import MigrationPlan, changes_of
 from whimbrel.plan.migration.policies import policy_named
 from whimbrel.plan.migration.predictors import Predictors
 from whimbrel.plan.migration.problem import MigrationProblem

@@ -6,14 +6,12 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from whimbrel.plan.areas import Areas
+from whimbrel.plan.arrays import Floats, Ints
 from whimbrel.plan.migration.horizon import Horizon
-from whimbrel.plan.migration.plan import NOWHERE, Ints
+from whimbrel.plan.migration.plan import NOWHERE
 from whimbrel.plan.migration.uncertain import UncertainPlan, only_forward, stay_if_possible
-
-Floats = npt.NDArray[np.float64]
 
 
 def _erf(x: Floats) -> Floats:

@@ -15,9 +15,9 @@ from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 
 from whimbrel.errors import NetworkError
+from whimbrel.plan.arrays import Bools, Floats, Ints
 from whimbrel.plan.migration.attachments import attached
 from whimbrel.plan.migration.horizon import Horizon
 from whimbrel.plan.migration.latency import Stream, split_latency, streams_of
@@ -28,9 +28,6 @@ from whimbrel.plan.network import Network, unknown
 from whimbrel.plan.routes import Routes, by_delay
 from whimbrel.plan.workload import Workload
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 Hosts = Mapping[str, Any]
 """For each task, the position of its host in each step; for an uncertain neighbour, its chances."""
 Attachments = Mapping[str, MigrationPlan | UncertainPlan]

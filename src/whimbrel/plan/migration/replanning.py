@@ -12,10 +12,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from whimbrel.plan.arrays import Ints
 from whimbrel.plan.migration.baselines import stay
 from whimbrel.plan.migration.horizon import Horizon
 from whimbrel.plan.migration.local_search import fits, slack
-from whimbrel.plan.migration.plan import NOWHERE, Ints, MigrationPlan, changes_of
+from whimbrel.plan.migration.plan import NOWHERE, MigrationPlan, changes_of
 from whimbrel.plan.migration.policies import POLICIES, Policy
 from whimbrel.plan.migration.problem import MigrationProblem
 from whimbrel.plan.migration.radius import brokers_within

@@ -12,13 +12,11 @@ migrations take more than a step have to decide before they see: they plan by ex
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from whimbrel.plan.arrays import Bools, Floats, Ints
 from whimbrel.plan.migration.plan import NOWHERE
-from whimbrel.plan.migration.problem import Hosts, Ints, MigrationProblem
+from whimbrel.plan.migration.problem import Hosts, MigrationProblem
 from whimbrel.plan.migration.uncertain import Course, UncertainPlan, from_courses
-
-Floats = npt.NDArray[np.float64]
 
 
 def plan_adaptively(problem: MigrationProblem, task: str, hosts: Hosts) -> UncertainPlan:
@@ -83,7 +81,7 @@ def _expected_ahead(
     by_place: Floats,
     rest: Floats,
     move: Floats,
-    room: npt.NDArray[np.bool_],
+    room: Bools,
 ) -> list[Floats]:
     """Give, for each step, what is expected to come for each state of the mover and each host in the next."""
     steps = problem.horizon.steps

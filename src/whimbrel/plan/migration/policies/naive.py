@@ -9,8 +9,9 @@ from math import prod
 
 import numpy as np
 
+from whimbrel.plan.arrays import Ints
 from whimbrel.plan.migration.attachments import attached
-from whimbrel.plan.migration.problem import Hosts, Ints, MigrationProblem
+from whimbrel.plan.migration.problem import Hosts, MigrationProblem
 from whimbrel.plan.migration.uncertain import Course, UncertainPlan, from_courses
 
 

@@ -9,9 +9,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from whimbrel.plan.arrays import Ints
 from whimbrel.plan.migration.plan import changes_of
 from whimbrel.plan.migration.policies.naive import certain_problems
-from whimbrel.plan.migration.problem import Hosts, Ints, MigrationProblem
+from whimbrel.plan.migration.problem import Hosts, MigrationProblem
 
 
 def plan_with_shifts(
