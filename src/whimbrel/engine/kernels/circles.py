@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import math
 
-from whimbrel.engine.kernels.sphere import sphere
 from whimbrel.space.kernels.jit import kernel
+from whimbrel.space.kernels.sphere import sphere
 
 _STEPS = 60
 _HALVINGS = 60

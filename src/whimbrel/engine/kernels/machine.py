@@ -13,8 +13,8 @@ import math
 import numpy as np
 
 from whimbrel.engine.kernels.relation_address import call_related
-from whimbrel.engine.kernels.sphere import sphere
 from whimbrel.space.kernels.jit import kernel
+from whimbrel.space.kernels.sphere import sphere
 
 STACK = 64
 

@@ -16,9 +16,7 @@ References
 ----------
 .. [1] Shewchuk: "Adaptive Precision Floating-Point Arithmetic and Fast Robust Geometric Predicates", Discrete
    & Computational Geometry 18, 1997: the sign of the orientation of three points.
-.. [2] Shimrat: "Algorithm 112: Position of Point Relative to Polygon", Communications of the ACM 5(8), 1962:
-   a point is inside if a ray from it crosses the border an odd number of times.
-.. [3] Kiefer: "Sequential Minimax Search for a Maximum", Proceedings of the AMS 4(3), 1953: golden section.
+.. [2] Kiefer: "Sequential Minimax Search for a Maximum", Proceedings of the AMS 4(3), 1953: golden section.
 """
 
 from __future__ import annotations
@@ -27,10 +25,10 @@ import math
 
 import numpy as np
 
-from whimbrel.engine.kernels.sphere import sphere
 from whimbrel.space.geometry import EARTH_RADIUS_M
-from whimbrel.space.kernels.exact import orientation
+from whimbrel.space.kernels.exact import OUTSIDE, WITHIN, locate, orientation
 from whimbrel.space.kernels.jit import kernel
+from whimbrel.space.kernels.sphere import sphere
 
 APART, MEET, INSIDE, FARTHEST = 0, 1, 2, 3
 """What may be asked: the distance in metres, whether they share a point, whether one lies in the other, and
@@ -38,7 +36,6 @@ how far from the second location, a point, the farthest point of the first one i
 
 CORNERS = 7
 """Where the corners of a shape begin."""
-OUTSIDE, BORDER, WITHIN = -1, 0, 1
 
 _STEPS = 60
 _PIECES = 4
@@ -122,26 +119,7 @@ def where(data, shape, x, y):
     """Tell where a point lies to a shape: `WITHIN`, `BORDER` or `OUTSIDE`."""
     if not (data[shape + 1] <= x <= data[shape + 3] and data[shape + 2] <= y <= data[shape + 4]):
         return OUTSIDE
-    inside = False
-    first = shape + CORNERS
-    for corner in range(int(data[shape]) - 1):
-        at = first + 2 * corner
-        ax, ay, bx, by = data[at], data[at + 1], data[at + 2], data[at + 3]
-        if math.isnan(ax) or math.isnan(bx):
-            continue
-        if (ay > y) == (by > y):
-            # The side does not pass the height of the point, but may lie along it or end there.
-            if (ay == y or by == y) and _on_side(ax, ay, bx, by, x, y):
-                return BORDER
-            continue
-        # A side counts from its lower end up, without the upper: a corner on the ray counts once or twice,
-        # and so as often as the border really passes the ray there.
-        turn = side(ax, ay, bx, by, x, y)
-        if turn == 0:
-            return BORDER
-        if (turn > 0) == (by > ay):
-            inside = not inside
-    return WITHIN if inside else OUTSIDE
+    return locate(data, shape + CORNERS, int(data[shape]), x, y)
 
 
 # -- whether they meet -------------------------------------------------------------------------------------

@@ -35,6 +35,7 @@ from whimbrel.engine.kernels.border_crossings import (
     SAMPLES,
 )  # fmt: skip
 from whimbrel.space.kernels.jit import kernel
+from whimbrel.space.kernels.sphere import half_chord
 
 R_BEGAN, R_SINCE, R_DEADLINE, R_SECOND = 2, 3, 4, 5
 """Of a mover, besides its last sample: the sample with which its rest or approach began, when that was, when
@@ -179,7 +180,5 @@ def apart(x1, y1, x2, y2, earth_radius_m):
     """Give how many metres two points lie apart: in a plane, or, with a radius above 0, on the earth."""
     if earth_radius_m <= 0.0:
         return np.hypot(x2 - x1, y2 - y1)
-    up = np.sin(np.radians(y2 - y1) / 2.0)
-    across = np.sin(np.radians(x2 - x1) / 2.0)
-    half = up * up + np.cos(np.radians(y1)) * np.cos(np.radians(y2)) * across * across
-    return 2.0 * earth_radius_m * np.arcsin(np.sqrt(min(1.0, max(0.0, half))))
+    half = min(1.0, max(0.0, half_chord(x1, y1, x2, y2)))
+    return 2.0 * earth_radius_m * np.arcsin(np.sqrt(half))
