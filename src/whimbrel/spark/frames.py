@@ -15,7 +15,6 @@ from pyspark.sql import types as sql
 from whimbrel.engine.identity import ATTRIBUTES
 from whimbrel.engine.input_notes import InputNotes, types_named
 from whimbrel.engine.total_order import ARRIVAL
-from whimbrel.engine.values import ARROW_TYPES
 from whimbrel.errors import DataError
 from whimbrel.graph.operators import Graph
 from whimbrel.graph.operators.base import Types
@@ -25,7 +24,7 @@ from whimbrel.graph.required_columns import RequiredColumns
 from whimbrel.graph.sharding import ByMeetings, BySpace, Sharding, SinglePartition, sharding
 from whimbrel.lang.outputs import merged, output_types
 from whimbrel.model.batch import AS_NAMED, COORDINATES_KEY, Normaliser
-from whimbrel.model.columns import natural
+from whimbrel.model.columns import ARROW_TYPES, natural
 from whimbrel.model.faults import Faults
 from whimbrel.model.reading import PART, Reading, ReadSettings
 from whimbrel.model.schema import RESERVED_COLUMNS, Coordinates, Type

@@ -26,7 +26,7 @@ from whimbrel.model import columns as columns_of
 from whimbrel.model.batch import COORDINATES_KEY, TIME_UNIT_KEY
 from whimbrel.model.faults import Faults
 from whimbrel.model.reading import Reading, usual_role
-from whimbrel.model.schema import RESERVED_COLUMNS, EventSchema
+from whimbrel.model.schema import RESERVED_COLUMNS, EventSchema, Type
 from whimbrel.model.times import NAIVE, TIME_UNITS, TimeReading
 from whimbrel.spark import parquet
 from whimbrel.spark.errors import plain_errors
@@ -333,7 +333,7 @@ def _converted(
         micros = columns_of.as_instants(name, plain, replace(times, zone=None), faults)
         return micros.view(columns_of.INSTANT if getattr(plain.type, "tz", None) else NAIVE).cast(kind)
     natural = columns_of.natural(name, plain, faults)
-    return columns_of.declared(name, natural, columns_of.kind_of(kind), times, faults)
+    return columns_of.declared(name, natural, columns_of.type_of(kind) or Type.STRING, times, faults)
 
 
 def _bytes(column: pa.Array) -> pa.Array:

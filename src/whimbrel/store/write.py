@@ -16,12 +16,11 @@ import pyarrow.parquet as pq
 
 from whimbrel.engine.identity import CONTENT, normalise_with_content
 from whimbrel.engine.total_order import ids_of, numbers_of
-from whimbrel.engine.values import ARROW_TYPES, type_of
 from whimbrel.errors import DataError
 from whimbrel.io.files import read_events
 from whimbrel.io.rejected import RejectedWriter
 from whimbrel.model.batch import COORDINATES_KEY, Normalised, Normaliser
-from whimbrel.model.columns import INSTANT, decoded
+from whimbrel.model.columns import ARROW_TYPES, INSTANT, decoded, type_of
 from whimbrel.model.frames import EventPaths, EventTable, are_files, batches, listed_paths, row_count
 from whimbrel.model.reading import Reading
 from whimbrel.model.schema import RESERVED_COLUMNS, Coordinates, Type
