@@ -246,10 +246,10 @@ def read_both(query: str, change: Change, compiling: dict[str, Any]) -> tuple[Qu
 
 def tell(result: Backtest, rejected: Path, *, to_error: bool) -> None:
     """Print what was found; what became of the events goes to standard error, as always."""
-    from whimbrel.engine.bounded import Outcome
+    from whimbrel.engine.result import Detections
 
     width = min(shutil.get_terminal_size().columns, 100)
     text = result.summary(width)
     encoding = getattr(sys.stderr if to_error else sys.stdout, "encoding", None) or "utf-8"
     click.echo(text.encode(encoding, "replace").decode(encoding), err=to_error)
-    click.echo(summary(Outcome(result.detections, result.counts), rejected), err=True)
+    click.echo(summary(Detections(result.detections, result.counts), rejected), err=True)

@@ -102,11 +102,6 @@ class AggregateOperator(BufferedOperator[Aggregate]):
         self.names = [{part.alias, *scope(setup.graph, part.input)} for part in op.parts]
         self.outer = [part.outer for part in op.parts]
 
-    @classmethod
-    def slots(cls, op: Aggregate) -> tuple[str, ...]:
-        """Name the streams of the parts."""
-        return tuple(part.input for part in op.parts)
-
     @property
     def due(self) -> int:
         """When a window closes even if no event comes."""

@@ -45,7 +45,6 @@ class LastEvents:
 class ChangeOperator(CorrelatingOperator[Change]):
     """A `Change` at run time."""
 
-    is_composite: ClassVar = True
     is_worth_sharing: ClassVar = True
     state: ClassVar = (*CorrelatingOperator.state, "last")
 

@@ -33,11 +33,6 @@ class DeriveOperator(RunningOperator[Derive]):
         self._kind_hash = hashes(pa.array([op.event_type]))
 
     @classmethod
-    def slots(cls, op: Derive) -> tuple[str, ...]:
-        """Name the streams of the cases."""
-        return tuple(case.input for case in op.cases)
-
-    @classmethod
     def started(cls, op: Derive, setup: OperatorSetup) -> RunningOperator[Derive]:
         """Build the operator; the events of a definition without cases come from another session."""
         return cls(op, setup) if op.cases else ReceiveOperator(op, setup)

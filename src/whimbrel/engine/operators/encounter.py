@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -47,7 +48,6 @@ _NO_SHAPES: FloatArray = np.zeros(0)
 class EncounterOperator(CorrelatingOperator[Encounter]):
     """An `Encounter` at run time."""
 
-    is_composite: ClassVar = True
     state: ClassVar = (*CorrelatingOperator.state, "nodes", "node_f", "count", "place", "spot")
 
     def __init__(self, op: Encounter, setup: OperatorSetup) -> None:
@@ -69,7 +69,7 @@ class EncounterOperator(CorrelatingOperator[Encounter]):
         """The place of each mover among all, by their keys."""
 
     @classmethod
-    def slots(cls, op: Encounter) -> tuple[str, ...]:
+    def read_by(cls, op: Encounter) -> Iterable[str]:
         """Name the streams of the two kinds of movers; one stream where each two of it count."""
         return (op.input,) if op.is_among_one else (op.input, op.other)
 

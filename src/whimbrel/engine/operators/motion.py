@@ -33,7 +33,6 @@ FORGET_FROM = 4096
 class MotionOperator(CorrelatingOperator[Motion]):
     """A `Motion` at run time."""
 
-    is_composite: ClassVar = True
     state: ClassVar = (*CorrelatingOperator.state, "detector")
 
     def __init__(self, op: Motion, setup: OperatorSetup) -> None:

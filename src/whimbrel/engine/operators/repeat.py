@@ -16,13 +16,7 @@ from whimbrel.graph.operators import Repeat
 class RepeatOperator(BufferedOperator[Repeat]):
     """A `Repeat` at run time."""
 
-    is_composite: ClassVar = True
     is_worth_sharing: ClassVar = True
-
-    @classmethod
-    def slots(cls, op: Repeat) -> tuple[str, ...]:
-        """Name the stream of what repeats, and of what ends it."""
-        return (op.input,) if op.until is None else (op.input, op.until)
 
     def process(self, arrived: OrderedBatch, watermark: int) -> None:
         """Give every run that a new event ends."""

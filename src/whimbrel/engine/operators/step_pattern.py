@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -47,7 +47,6 @@ _SKIPS = {"no_skip": 0, "skip_past_last_event": k.PAST_LAST, "skip_to_next": k.T
 class StepPatternOperator(CorrelatingOperator[StepPattern]):
     """A `StepPattern` at run time."""
 
-    is_composite: ClassVar = True
     keeps_order: ClassVar = True
     state: ClassVar = (*CorrelatingOperator.state, "count", "memory", "runs", "nodes", "head", "alive")
 
@@ -86,6 +85,11 @@ class StepPatternOperator(CorrelatingOperator[StepPattern]):
         bounds = [bound for bound in (op.within, op.gap) if bound is not None]
         self._patience = min(bounds, default=2 * END_OF_TIME)
         """How long runs that are out of time may stay where no event comes for them."""
+
+    @classmethod
+    def read_by(cls, op: StepPattern) -> Iterable[str]:
+        """Name the streams that it reads, each once: steps that test the same events share a bit."""
+        return op.inputs
 
     def _totals(self) -> list[tuple[str, Expr | None]]:
         """Name what is summed up over all matches where they are counted."""
