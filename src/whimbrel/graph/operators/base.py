@@ -210,6 +210,11 @@ class Operator(ABC):
         """
         return None
 
+    @property
+    def ignores_ties(self) -> bool:
+        """Whether events of the same times may be processed in any order."""
+        return self.looks_at_each and not self.is_composite
+
     # -- where ---------------------------------------------------------------------------------------------
 
     @property

@@ -135,6 +135,16 @@ class JoinPattern(Operator):
         return None if self.consumption.kind == "none" else "uses events up"
 
     @property
+    def is_chain(self) -> bool:
+        """Whether each part ends before the next one begins."""
+        ordered = {(order.first, order.second) for order in self.orders if order.gap is None}
+        return ordered >= {(part, part + 1) for part in range(len(self.parts) - 1)}
+
+    @property
+    def ignores_ties(self) -> bool:
+        return self.is_free and self.is_chain
+
+    @property
     def together(self) -> tuple[Key, ...] | None:
         if len(self.parts) == 1 and not self.absent:
             return None  # it looks at one event at a time
