@@ -93,7 +93,7 @@ def test_an_alternative_over_different_streams_is_one_trigger():
 
 @pytest.mark.xfail(
     strict=True,
-    reason="what waits for windows of the time grid is known later than `reach` says, and its events are forgotten",
+    reason="what waits for windows of the grid is known later than `reach` says: its events are forgotten",
 )
 def test_a_pattern_over_windows_remembers_their_events_until_it_is_known():
     query = compile_text("""
