@@ -8,6 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from experiments.mobility import positions, street_grid
+from experiments.query_run import QuerySettings, run_query
 from experiments.scenarios.hierarchy import QUERY, town
 from experiments.workloads import run_workload
 from whimbrel.lang.wbl import compile_text
@@ -15,9 +16,7 @@ from whimbrel.plan.network import Broker, Link, Network
 from whimbrel.plan.workload import Delivery, Feed, Task, Workload
 from whimbrel.sim.clock import Clock
 from whimbrel.sim.links import Links
-from whimbrel.sim.messages import message
-from whimbrel.sim.query_run import run_query
-from whimbrel.sim.settings import Settings
+from whimbrel.sim.messages import Message
 
 BOX = (0.0, 0.0, 2000.0, 2000.0)
 REPEATS = 3
@@ -35,7 +34,7 @@ def hops_over_links(count: int = 20_000, hops: int = 4) -> float:
     clock = Clock()
     links = Links(line(hops), clock)
     for number in range(count):
-        sent = message("b0", f"b{hops}", 100.0)
+        sent = Message("b0", f"b{hops}", [None], 100.0)
         clock.at(number * 0.001, lambda sent=sent: links.send(sent))
     clock.run()
     return float(links.traffic.whole.messages)
@@ -60,7 +59,7 @@ def events_of_query(cars: int = 200, seconds: float = 60.0) -> float:
     moving = street_grid(cars, BOX, until_s=seconds, speed_m_s=(1.0, 14.0), random=np.random.default_rng(0))
     events = positions(moving, until_s=seconds)
     placement = {"Slow": "fog-1-0-0", "Standing": "fog-1-1-0", "Jam": "cloud"}
-    run_query(compile_text(QUERY), events, town(BOX, 1), placement, settings=Settings(step_s=1.0))
+    run_query(compile_text(QUERY), events, town(BOX, 1), placement, settings=QuerySettings(step_s=1.0))
     return float(events.num_rows)
 
 

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from whimbrel.plan.arrays import Ints
 from whimbrel.plan.migration.latency import place
-from whimbrel.plan.migration.plan import NOWHERE, Ints, MigrationPlan
+from whimbrel.plan.migration.plan import NOWHERE, MigrationPlan
 from whimbrel.plan.migration.problem import MigrationProblem
 from whimbrel.plan.network import Network
 from whimbrel.plan.routes import Routes

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from experiments.query_run import Move
 from whimbrel.errors import NetworkError
 from whimbrel.plan.network import Consumer, Network
 from whimbrel.plan.workload import Feed, Task, Workload
@@ -14,7 +15,7 @@ from whimbrel.sim.comparison import Compared
 from whimbrel.sim.endpoints import Endpoint
 from whimbrel.sim.outcome import Outcome
 from whimbrel.sim.packets import Packet
-from whimbrel.sim.query_run import Move, first_broker, measured
+from whimbrel.sim.placement_run import first_broker, measured
 from whimbrel.sim.receivers import Receiver
 from whimbrel.sim.settings import Settings
 from whimbrel.sim.tasks import RunningTask

@@ -43,9 +43,10 @@ def test_what_a_query_needs_follows_from_its_operators(text, kinds):
 def test_an_exercise_reaches_the_kernels_of_its_kind(name):
     expected = {
         "common": "hull.hulls", "match": "match.match_step", "absence": "match.match_step",
-        "choice": "match.match_step", "repeat": "segments.stretches", "aggregate": "segments.trailing",
-        "steps": "all_matches.walk", "skipping": "skip_matches.walk", "motion": "border_crossings.walk",
-        "meeting": "encounters.walk", "shapes": "relation_address.address_of_related",
+        "choice": "match.match_step", "repeat": "segments.list_iterations",
+        "aggregate": "segments.trailing_windows", "steps": "all_matches.advance_runs",
+        "skipping": "skip_matches.advance_runs", "motion": "border_crossings.process_samples",
+        "meeting": "encounters.process_samples", "shapes": "relation_address.address_of_related",
     }  # fmt: skip
     met: list[str] = []
     with TrialRun(lambda _: False, lambda kernel, _: met.append(kernel.name)):

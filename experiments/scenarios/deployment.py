@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from experiments.query_run import QuerySettings, run_query
 from experiments.scenarios.registry import Progress, scenario
 from whimbrel.engine.bounded import run
 from whimbrel.graph.functions import function
@@ -20,9 +21,7 @@ from whimbrel.plan.routes import by_hops
 from whimbrel.plan.workload import Delivery, Feed, Task, Workload
 from whimbrel.sim.messages import HEADER_B
 from whimbrel.sim.outcome import Outcome
-from whimbrel.sim.query_run import run_query
 from whimbrel.sim.results import Plot, Results
-from whimbrel.sim.settings import Settings
 
 BROKERS = ("1", "2", "3", "4", "5", "6")
 LINKS = (("1", "2"), ("1", "3"), ("3", "4"), ("4", "5"), ("4", "6"))
@@ -194,7 +193,7 @@ def run_deployment(parameters: Mapping[str, Any], progress: Progress) -> Results
         "all to the destination": dict.fromkeys(workload.task, "1"),
         "by flow": place_by_flow(workload, network),
     }
-    settings = Settings(
+    settings = QuerySettings(
         seed=parameters["seed"], weight=by_hops, sizes=SIZES, heartbeat_s=parameters["beat_s"],
         filters_at_source=False,
     )  # fmt: skip

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from experiments.mobility import box_around, recorded, street_trips
 from experiments.networks import MIGCEP_AREA, hierarchy
+from experiments.query_run import Move
 from experiments.sumo import drive_grid
 from experiments.workloads import Factors, run_workload
 from whimbrel.errors import SimulationError, did_you_mean
@@ -24,7 +25,6 @@ from whimbrel.plan.network import Box, Mover, Network
 from whimbrel.plan.routes import Routes, by_delay
 from whimbrel.plan.workload import Workload
 from whimbrel.sim.outcome import Outcome
-from whimbrel.sim.query_run import Move
 from whimbrel.sim.settings import Settings
 
 Hosts = Mapping[str, npt.NDArray[np.int64]]

@@ -9,15 +9,15 @@ from typing import Any
 
 import numpy as np
 
+from experiments.figures import figures
 from experiments.mobility import positions, street_grid
 from experiments.networks import hierarchy
+from experiments.query_run import QuerySettings, run_query
 from experiments.scenarios.registry import Progress, scenario
 from whimbrel.graph.query import Query
 from whimbrel.plan.network import Box, Consumer, Network
 from whimbrel.sim.outcome import Outcome
-from whimbrel.sim.query_run import run_query
 from whimbrel.sim.results import Plot, Results
-from whimbrel.sim.settings import Settings
 
 QUERY = """
 define Slow(speed, place)
@@ -84,11 +84,11 @@ def run_hierarchy(parameters: Mapping[str, Any], progress: Progress) -> Results:
 
 def _run(query: Query, events: Any, network: Network, place: str, seed: int) -> Outcome:
     placement = dict.fromkeys(("Slow", "Standing", "Jam"), place)
-    return run_query(query, events, network, placement, settings=Settings(seed=seed, step_s=1.0))
+    return run_query(query, events, network, placement, settings=QuerySettings(seed=seed, step_s=1.0))
 
 
 def _figures(found: Outcome) -> dict[str, Any]:
-    summary = found.summary()
+    summary = figures(found)
     return {
         "detections": summary["detections"],
         "bytes": summary["bytes"],

@@ -12,8 +12,9 @@ from experiments.migration_policies import plan_k_shortest
 from experiments.scenarios.driving import Hosts
 from experiments.scenarios.migcep import COMMON, carry_out, greedily, problems, town_of
 from experiments.scenarios.registry import Progress, scenario
+from whimbrel.plan.arrays import Ints
 from whimbrel.plan.migration import Horizon, MigrationProblem, attached, stay
-from whimbrel.plan.migration.plan import Ints, MigrationPlan
+from whimbrel.plan.migration.plan import MigrationPlan
 from whimbrel.sim.results import Plot, Results
 
 Factor = Callable[[float], float]

@@ -11,8 +11,8 @@ from whimbrel.engine.result import Detections
 from whimbrel.engine.session import Session
 from whimbrel.graph.query import Compilable, Query, compiled
 from whimbrel.model.frames import EventPaths, EventTable, is_spark_frame
-from whimbrel.model.reading import check_settings
 from whimbrel.model.schema import Value
+from whimbrel.model.settings import check_settings
 from whimbrel.model.time import Duration, Moment
 
 if TYPE_CHECKING:

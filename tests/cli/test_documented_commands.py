@@ -19,7 +19,7 @@ PAGES = ("planning", "migration", "flow", "push-pull", "operating", "simulation"
 def commands(page: str) -> list[list[str]]:
     """Read the commands of a page that plan, or that carry out a plan; scenarios are tested by themselves."""
     text = (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8")
-    blocks = re.findall(r"^```bash\n(.*?)^```", text, flags=re.MULTILINE | re.DOTALL)
+    blocks = re.findall(r"^ *```bash\n(.*?)^ *```", text, flags=re.MULTILINE | re.DOTALL)
     lines = [shlex.split(line) for block in blocks for line in block.replace("\\\n", " ").splitlines()]
     return [line[1:] for line in lines if line[:2] == ["whimbrel", "plan"] or "--query" in line]
 

@@ -5,9 +5,16 @@ from __future__ import annotations
 import json
 import re
 import shutil
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
+
+from whimbrel.cli import planner_options
+from whimbrel.cli.main import main
+from whimbrel.plan.migration.policies import POLICIES
+from whimbrel.plan.planners import PLANNERS
+from whimbrel.plan.settings import Movement
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "planning"
 NETWORK = """
@@ -276,6 +283,20 @@ def test_each_planner_takes_settings_of_its_own(examples, args, words):
     done = examples.run("plan", f"{query}.wbl", "--network", f"{network}.yaml", *others)
     assert (done.exit_code, done.stderr) == (0, "")
     assert words in done.stdout
+
+
+def test_options_name_all_there_is_to_choose():
+    assert {name.replace("-", " ") for name in planner_options.POLICIES} == set(POLICIES)
+    assert tuple(Movement) == planner_options.MOVEMENTS
+
+
+def test_every_setting_of_every_planner_has_an_option():
+    options = {(name, each.setting) for each in main.commands["plan"].params
+               if isinstance(each, planner_options.PlannerOption) for name in each.planners}  # fmt: skip
+    for name, planner in PLANNERS.items():
+        assert {field.name for field in fields(planner.settings)} == {
+            setting for planner_name, setting in options if planner_name == name
+        }
 
 
 @pytest.mark.parametrize(

@@ -139,3 +139,73 @@ def test_tasks_move_as_planned_along_with_the_ferry(tmp_path):
         assert 0 < row["measured"] <= row["estimated"]
     moves = sum(len(hosts) - 1 for hosts in plan["hosts"].values() if not isinstance(hosts, str))
     assert results["notes"]["moves"] == moves > 0
+
+
+# -- failures ------------------------------------------------------------------------------------------------
+
+
+def printed(text, name):
+    """Read a note that is printed below the table."""
+    return next(line.partition(": ")[2] for line in text.splitlines() if line.startswith(name))
+
+
+def test_failures_delay_detections_and_lose_none(plan):
+    calm = run("simulate", *own(plan), "--quiet")
+    found = run(
+        "simulate", *own(plan), "--quiet",
+        "--fail", "quay=1min..2min", "--fail", "cloud - office=30s..40s",
+        "--checkpoint", "5s", "--notice", "2s",
+    )  # fmt: skip
+    assert (calm.exit_code, found.exit_code) == (0, 0), found.output
+    assert printed(calm.output, "deliveries later than they may be") == "none"
+    assert "stable storage" not in calm.output
+    assert printed(found.output, "detections are those of one process") == "True"
+    assert "after more than 3 s" in printed(found.output, "deliveries later than they may be")
+    assert "events that were worked on again" in printed(found.output, "stable storage")
+
+
+def test_without_recovery_what_is_lost_is_told(plan, tmp_path):
+    found = run(
+        "simulate", *own(plan), "--quiet", "--fail", "quay=1min..", "--no-recovery", "--out", tmp_path
+    )
+    assert found.exit_code == 0, found.output
+    results = json.loads((tmp_path / "results.json").read_text())
+    assert not results["notes"]["detections are those of one process"]
+    assert results["notes"]["messages that were dropped"]["broker failed"] > 0
+    assert results["parameters"]["fail"] == [["quay", 60.0, float("inf")]]
+    assert results["parameters"]["no_recovery"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "message"),
+    [
+        (["--fail", "quai=1min..2min"], 1, "named 'quai' (it is to fail); did you mean 'quay'?"),
+        (["--fail", "quay - cloud=1s..2s"], 1, "no broker or link is named 'quay - cloud'"),
+        (["--fail", "quay=2min..1min"], 2, "ends before it begins"),
+        (["--fail", "quay"], 2, "is not NAME=FROM..TO; write for example gate=10s..25s"),
+        (["--fail", "quay=soon..later"], 2, "soon"),
+        (["--no-recovery"], 2, "--no-recovery says what happens when something fails; give --fail, too"),
+        (["--checkpoint", "5s"], 2, "--checkpoint says what happens"),
+    ],
+)  # fmt: skip
+def test_failures_that_cannot_be_are_refused(plan, arguments, status, message):
+    found = run("simulate", *own(plan), *arguments)
+    assert found.exit_code == status
+    assert message in found.output + str(found.exception)
+
+
+def test_scenarios_have_failures_of_their_own():
+    found = run("simulate", "hierarchy", "--fail", "cloud=1s..2s")
+    assert (found.exit_code, "--fail is for a plan of your own" in found.output) == (2, True)
+
+
+def test_plans_that_push_and_pull_meet_failures_but_have_no_tasks(tmp_path):
+    files = {"query": YARD / "river.wbl", "network": YARD / "valley.yaml", "events": YARD / "river.csv"}
+    plan = tmp_path / "plan.json"
+    asked = ["--network", files["network"], "--planner", "pushpull", "--out", plan]
+    assert run("plan", files["query"], *asked).exit_code == 0
+    found = run("simulate", *own(plan, **files), "--quiet", "--fail", "ridge=10min..6h")
+    assert printed(found.output, "detections are those of one process") == "True"
+    assert "208 of 208 after more than" in printed(found.output, "deliveries later than they may be")
+    found = run("simulate", *own(plan, **files), "--fail", "ridge=10min..6h", "--checkpoint", "1min")
+    assert (found.exit_code, "--checkpoint is for tasks" in found.output) == (2, True)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.reference.identity import content, made_ids
 
 import whimbrel as wb
-from whimbrel.engine.content_hashes import attribute_hashes
+from whimbrel.engine.identity import attribute_hashes
 from whimbrel.engine.session import Session
 from whimbrel.errors import StateError
 from whimbrel.sim.recordings import normalised

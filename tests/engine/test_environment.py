@@ -699,7 +699,7 @@ def test_what_is_remembered_is_bounded_by_the_restriction_window(within, thousan
         window("A", shift="none"), window("B", shift="none"), within=within, when=["|A| = 1", "|B| = 1"]
     )
     session = wb.Session(query(chosen, partitioning=["source"]))
-    environment = next(iter(session._pipelines.values())).runtimes["X.custom"]
+    environment = next(iter(session.running.pipelines.values())).runtimes["X.custom"]
     for batch in range(thousands):
         numbers = range(batch * 1000, (batch + 1) * 1000)
         times = [n * SECOND for n in numbers]

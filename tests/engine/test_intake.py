@@ -177,7 +177,7 @@ def test_events_that_wait_are_not_touched_until_time_moves():
     session = wb.Session(ANY, lateness=None)
     for time in range(100):
         session.push([{"type": "A", "time": time}])
-    assert len(session._ingest._waiting) == 100
+    assert len(session.ingest._waiting) == 100
     assert session.close().num_rows == 100
 
 

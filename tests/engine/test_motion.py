@@ -262,7 +262,7 @@ def test_queries_that_look_for_the_same_motions_find_what_each_finds_alone():
 
 def runtime(session: wb.Session) -> motion.MotionOperator | encounter.EncounterOperator:
     kinds = (motion.MotionOperator, encounter.EncounterOperator)
-    pipelines = session._pipelines.values()
+    pipelines = session.running.pipelines.values()
     (found,) = (each for p in pipelines for each in p.runtimes.values() if isinstance(each, kinds))
     return found
 

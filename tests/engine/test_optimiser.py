@@ -63,7 +63,9 @@ def test_the_order_of_binding_changes_nothing(data, graph, events):
 
 def test_a_session_binds_the_rare_part_first_once_it_has_seen_events():
     session = wb.Session(wb.compile(THREE))
-    (matcher,) = [r for r in session._pipelines["X"].runtimes.values() if isinstance(r, JoinPatternOperator)]
+    (matcher,) = [
+        r for r in session.running.pipelines["X"].runtimes.values() if isinstance(r, JoinPatternOperator)
+    ]
     assert matcher.plan[2].tolist() == [2, 1, 0]
     session.push(rows("B" * 300 + "C"))
     assert matcher.plan[2].tolist() == [2, 0, 1]
@@ -93,7 +95,7 @@ def test_sequences_that_begin_alike_find_their_beginning_once():
     session = visits(1, 2, 3)
     found = push(session, [*rows("AB"), *rows("..C", stop=2)])
     assert found.column("type").to_pylist() == ["Visit2"]
-    (common,) = session._sharing.commons.values()
+    (common,) = session.running.sharing.commons.values()
     assert [part.alias for part in common.graph[common.graph.outputs[0]].parts] == ["a", "b"]
     assert {view.reader for view in common.readers} == {"Visit1", "Visit2", "Visit3"}
 
@@ -101,8 +103,8 @@ def test_sequences_that_begin_alike_find_their_beginning_once():
 def test_a_query_sleeps_until_an_event_comes_that_can_complete_it():
     session = visits(1, 2)
     push(session, [*rows("AB"), *rows("..C", stop=2)])
-    assert session._pipelines["Visit1"].is_behind
-    assert not session._pipelines["Visit2"].is_behind
+    assert session.running.pipelines["Visit1"].is_behind
+    assert not session.running.pipelines["Visit2"].is_behind
     assert push(session, rows("...C", stop=1)).column("type").to_pylist() == ["Visit1"]
 
 
@@ -115,8 +117,8 @@ def test_what_waits_goes_with_the_events_it_is_made_of():
         push(session, [*rows("A"), *rows("A", source="other", id="other")])
     push(session, rows("....B"))
     session.advance(11 * SECOND)
-    assert session._pipelines["P1"].is_behind
-    assert session._atoms.stream.store.first == 2  # the two A are forgotten, their pairs not yet
+    assert session.running.pipelines["P1"].is_behind
+    assert session.running.events.stream.store.first == 2  # the two A are forgotten, their pairs not yet
     session.restore(session.snapshot())
     assert push(session, rows("............C", stop=1)).num_rows == 0
 
@@ -136,20 +138,20 @@ def test_removing_a_query_takes_nothing_from_those_that_share_with_it():
     session.remove("Visit1")
     assert push(session, rows("..C", stop=2)).column("type").to_pylist() == ["Visit2"]
     session.remove("Visit2")
-    assert not session._sharing.commons
-    assert not session._atoms.types
+    assert not session.running.sharing.commons
+    assert not session.running.events.types
 
 
 def test_one_definition_in_two_queries_is_found_once_and_reported_by_both():
     pair = "define Pair detect A as a then B as b within 1 h group by source"
     session = wb.Session()
-    session.names_queries = True
+    session.name_queries()
     session.add(wb.compile(pair), name="one")
     session.add(wb.compile(f"{pair}\ndefine Far detect Pair as p then C as c within 1 h"), name="two")
     found = push(session, [*rows("AB"), *rows("..C")]).to_pylist()
     listed = sorted((row["@query"], row["type"], *row["events"]) for row in found)
     assert listed == [("one", "Pair", "A0", "B1"), ("two", "Far", "A0", "B1", "C2")]
-    assert len(session._sharing.commons) == 1
+    assert len(session.running.sharing.commons) == 1
 
 
 def test_what_calls_a_function_of_the_query_is_not_shared():
@@ -163,7 +165,7 @@ def test_what_calls_a_function_of_the_query_is_not_shared():
         session.add(wb.compile(text.format(stop), functions=[near]))
     found = push(session, [*rows("AB", v=1.0), *rows("..C", stop=2)])
     assert found.column("type").to_pylist() == ["P2"]
-    assert not session._sharing.commons
+    assert not session.running.sharing.commons
 
 
 def test_a_beginning_with_more_combinations_than_events_is_not_shared():
@@ -171,7 +173,7 @@ def test_a_beginning_with_more_combinations_than_events_is_not_shared():
     for stop in (1, 2):
         session.add(wb.compile(f"define P{stop} detect A then B then C(stop = {stop}) within 10 h"))
     push(session, rows("AB" * 200))
-    assert not session._sharing.commons
+    assert not session.running.sharing.commons
 
 
 def test_an_error_in_what_is_shared_is_told():
@@ -210,7 +212,7 @@ def _with_other_end(operator: Operator, kind: str) -> Operator:
 
 def start(queries: Mapping[str, Graph], **settings: Any) -> wb.Session:
     session = wb.Session(**settings)
-    session.names_queries = True
+    session.name_queries()
     for name, graph in queries.items():
         session.add(Query(graph), name=name)
     return session

@@ -16,7 +16,7 @@ def small(monkeypatch):
 def sizes(session: wb.Session) -> tuple[int, int]:
     (runtime,) = (
         each
-        for pipeline in session._pipelines.values()
+        for pipeline in session.running.pipelines.values()
         for each in pipeline.runtimes.values()
         if isinstance(each, step_pattern.StepPatternOperator)
     )

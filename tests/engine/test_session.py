@@ -258,8 +258,8 @@ def long_history(types: str = "AB") -> Iterator[pa.Table]:
 
 def sizes(session: wb.Session) -> dict[str, int]:
     """How much the session remembers, by where it is kept."""
-    found = {"events": len(session._atoms.stream.store), "ids": session._ingest.recent.size}
-    for query, pipeline in session._pipelines.items():
+    found = {"events": len(session.running.events.stream.store), "ids": session.ingest.recent.size}
+    for query, pipeline in session.running.pipelines.items():
         for name, runtime in pipeline.runtimes.items():
             at = f"{query}: {name}"
             found[f"{at} stream"] = len(runtime.stream.store) if runtime.stream.number else 0

@@ -66,7 +66,7 @@ def outcome(query: wb.Query, pieces: list[Any], lateness: str | None) -> dict[st
         "notes": session.notes,
         "columns": session.columns_taken,
         "coordinates": session.coordinates,
-        "seen": [str(session.noticed.seen()[key]) for key in ("box", "span")],
+        "seen": [str(session.ingest.noticed.seen()[key]) for key in ("box", "span")],
     }
 
 

@@ -7,7 +7,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from whimbrel.engine.ties import Ties
+from whimbrel.engine.report import Ties
 
 names = st.sampled_from(["a", "b", "ab", "b0", "ü", "z" * 9, *(f"e{n}" for n in range(20))])
 detections = st.lists(

@@ -35,6 +35,12 @@ define D detect In as i then Out as o within 1 h group by car
 """
 
 
+CHANGED = """
+define C detect A as a changes v within 1 h assign car = a.car group by car
+define D detect C as a then C as b within 1 h group by car
+"""
+
+
 def test_single_events_can_go_anywhere():
     assert sharding_of("define D detect A(v > 3)") == AnyPartition()
     assert sharding_of("define D detect A(v > 3) or B") == AnyPartition()
@@ -52,6 +58,9 @@ def test_single_events_can_go_anywhere():
         ("define D detect A as a then B as b within 1 s group by cell(100 m)", ["cell(100 m)"]),
         ("region R = box(0, 0, 1, 1) define D detect A enters R", ["source"]),
         ("define D detect A as a stops for 1 min within 5 m where a.v > 3 group by car", ["car"]),
+        ("define D detect A changes v within 1 h", ["source"]),
+        ("define D detect A changes v within 1 h group by car, road", ["car", "road"]),
+        (CHANGED, ["car"]),
         (VISIT, ["car"]),
     ],
 )

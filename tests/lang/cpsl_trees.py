@@ -28,9 +28,9 @@ _intervals = st.builds(
     lambda name, pair, opening, closing, outside: c.Interval(name, *pair, opening, closing, outside),
     names, _pairs, st.sampled_from("[("), st.sampled_from("])"), st.booleans(),
 )  # fmt: skip
-_compared = st.builds(c.Comparison, names, st.sampled_from(["<", ">", "=", "<=", ">=", "!"]), numbers)
+_compared = st.builds(c.CpslComparison, names, st.sampled_from(["<", ">", "=", "<=", ">=", "!"]), numbers)
 _texts_compared = st.builds(
-    c.Comparison, names, st.sampled_from(["=", "!", ">*", "*>", "*=", "*<", "<*", "=*"]), texts
+    c.CpslComparison, names, st.sampled_from(["=", "!", ">*", "*>", "*=", "*<", "<*", "=*"]), texts
 )
 _listed = st.builds(c.CpslList, names, st.lists(texts, min_size=1, max_size=3).map(tuple), st.booleans())
 _bits = st.builds(
@@ -40,9 +40,9 @@ _bits = st.builds(
     st.sampled_from([(1, 4, 8), (5, 12, 63), (60, 63, 63)]),
     st.sampled_from(["1b", "0101b", "0xf", "0x0"]),
 )
-_numbers_bound = st.builds(c.Comparison, names, st.sampled_from(["<", ">", "=", "!"]), bounds)
+_numbers_bound = st.builds(c.CpslComparison, names, st.sampled_from(["<", ">", "=", "!"]), bounds)
 _texts_bound = st.builds(
-    c.Comparison, names, st.sampled_from(["=", "!", ">*", "=*"]), st.builds(c.CpslBound, names)
+    c.CpslComparison, names, st.sampled_from(["=", "!", ">*", "=*"]), st.builds(c.CpslBound, names)
 )
 
 

@@ -52,8 +52,8 @@ def _larger(inner: st.SearchStrategy) -> st.SearchStrategy:
         several.flatmap(_compare),
         st.builds(t.Among, inner, some, flags),
         st.builds(t.BetweenNode, inner, inner, inner, flags),
-        st.builds(t.IsNull, inner, flags),
-        st.builds(t.InRegion, inner, shapes, flags),
+        st.builds(t.IsNullNode, inner, flags),
+        st.builds(t.InRegionNode, inner, shapes, flags),
         st.builds(t.Relation, inner, st.sampled_from(sorted(RELATIONS)), inner),
         st.builds(
             t.Apply,

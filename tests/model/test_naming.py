@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from whimbrel.errors import DataError
 from whimbrel.model.batch import normalise
-from whimbrel.model.naming import USUAL, plain_name, resolve
-from whimbrel.model.reading import Reading
+from whimbrel.model.reading import USUAL, Reading, plain_name, resolve
 from whimbrel.model.schema import EventSchema, Type
 
 

@@ -30,6 +30,7 @@ from whimbrel.graph.operators import (
     TimeOrder,
     clock,
 )
+from whimbrel.graph.operators.change import PREVIOUS, Change
 from whimbrel.graph.policies import WHOLE, Assign, Context, Key, Partitioning, Select, Window
 from whimbrel.model.schema import Coordinates, EventSchema, Type
 from whimbrel.model.time import SECOND
@@ -90,7 +91,7 @@ class GraphDraft(Chooser):
 
     def case(self, label: str) -> DeriveCase:
         kinds = ["pattern"] * 4 + ["plain"]
-        kinds += [kind for kind in ("repeat", "merge", "aggregate") if kind in self.features]
+        kinds += [kind for kind in ("repeat", "merge", "aggregate", "change") if kind in self.features]
         kind = self.choose(kinds)
         by = self.partitioning(self.defined == [] and kind != "aggregate")
         made: DeriveCase = getattr(self, f"{kind}_case")(by)
@@ -111,6 +112,15 @@ class GraphDraft(Chooser):
     def pattern_case(self, by: Partitioning) -> DeriveCase:
         stream, scope = self.pattern(by)
         return DeriveCase(stream, None, self.assignments(scope), by)
+
+    def change_case(self, by: Partitioning) -> DeriveCase:
+        scope = Scope([PREVIOUS, "a"], group=by)
+        stream = self.stream()
+        name = self.fresh("change")
+        conditions = tuple(self.conditions(scope)) if self.flip() else ()
+        attribute = self.choose(("v", "v", "w", "k"))
+        self.add(Change(name, stream, "a", attribute, self.time(1, 4), conditions, by))
+        return DeriveCase(name, None, self.assignments(scope), by)
 
     def aggregate_case(self, by: Partitioning) -> DeriveCase:
         return DeriveCase(self.aggregate(by), "a", (), by)

@@ -29,6 +29,7 @@ FEATURES = frozenset(
         "repeat",  # repetitions, alone and as a part
         "merge",  # alternatives, alone and as a part
         "aggregate",  # windows of every kind
+        "change",  # values that differ from the one before
         "partition",  # by attribute and by source
         "cell",  # by grid cell
         "space",  # distances in conditions

@@ -22,10 +22,12 @@ from whimbrel.graph.operators import (
     Source,
     TimePoints,
 )
+from whimbrel.graph.operators.change import Change
 from whimbrel.graph.operators.encounter import Encounter
 from whimbrel.graph.operators.motion import Motion
 from whimbrel.model.schema import Coordinates
 
+from .changes import changed
 from .data import Detection, Event, Item, hull, order
 from .encounters import met
 from .expressions import Identify, World, plain_identity
@@ -81,6 +83,8 @@ def run_operator(
             return moved(operator, streams, world)
         case Encounter():
             return met(operator, streams, world)
+        case Change():
+            return changed(operator, streams, world)
         case Derive():
             return derived(operator, streams, graph, world)
     raise NotImplementedError(f"{type(operator).__name__} is not part of the reference")

@@ -59,7 +59,7 @@ def evaluate(node: t.Expression, event: Json, taken: Taken) -> Value:
         case t.Among(one, choices, negated):
             found = _joined("or", [binary("=", value(one), value(choice)) for choice in choices])
             return negation(found) if negated else found
-        case t.IsNull(one, negated):
+        case t.IsNullNode(one, negated):
             return (value(one) is None) != negated
         case t.Apply(function, arguments):
             return _aggregate(function, arguments[0], taken)

@@ -18,6 +18,7 @@ from whimbrel.graph.operators import (
     Source,
     TimePoints,
 )
+from whimbrel.graph.operators.change import PREVIOUS, Change
 from whimbrel.graph.operators.encounter import Encounter
 from whimbrel.graph.operators.motion import MOTION, Motion
 from whimbrel.graph.policies import Key, Partitioning, Window
@@ -49,6 +50,8 @@ def names_of(graph: Graph, stream: str) -> tuple[str, ...] | None:
             return operator.alias, MOTION
         case Encounter():
             return operator.alias, operator.other_alias, MOTION
+        case Change():
+            return PREVIOUS, operator.alias
         case JoinPattern():
             return _names(graph, [(part.input, part.alias) for part in operator.parts])
     return None

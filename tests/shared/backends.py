@@ -172,7 +172,7 @@ class PlainKernels(Embedded):
 class EventByEvent(Backend):
     """A session that gets one event after the other, out of order as far as the lateness allows.
 
-    Its query runs as a family of one, if it can.
+    Its query runs as the only instance of a template, if it can.
     """
 
     name = "session"

@@ -9,6 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tests.sim.estimating import UNTIL_S, Problem, draw_problem
 
+from experiments.query_run import QuerySettings, run_query
 from experiments.workloads import run_workload
 from whimbrel.lang.wbl import compile_text
 from whimbrel.plan.contacts import ALWAYS, ContactPlan, PeriodicContacts
@@ -19,7 +20,6 @@ from whimbrel.plan.network_calculus import Sending
 from whimbrel.plan.routes import by_delay
 from whimbrel.plan.workload import Delivery, Feed, Task, Workload
 from whimbrel.sim.outcome import Outcome
-from whimbrel.sim.query_run import run_query
 from whimbrel.sim.settings import Settings
 
 SEEDS = st.integers(0, 10**6)
@@ -247,7 +247,9 @@ def test_no_detection_of_the_engine_is_above_the_bound(at, bandwidth, latency, h
         (Consumer("desk", "cloud"),),
     )
     hosts = {name: at[name] for name in ("Fast", "Pair", "Quiet")}
-    found = run_query(QUERY, cars(), network, hosts, settings=Settings(heartbeat_s=heartbeat, sizes=SIZES))
+    found = run_query(
+        QUERY, cars(), network, hosts, settings=QuerySettings(heartbeat_s=heartbeat, sizes=SIZES)
+    )
     costs = evaluate(engine_workload(at), network, hosts, Objective.BDP, sending=Sending(40.0, heartbeat))
     assert found.detections["desk"].num_rows
     assert found.delays_s["desk"].max() <= costs.bounds_s[0]

@@ -6,14 +6,13 @@ import pytest
 from tests.engine.test_relay import rows
 from tests.sim.test_query_run import QUERY, cars, line
 
+from experiments.query_run import QuerySettings, run_query
 from experiments.workloads import run_workload
 from whimbrel import detect
 from whimbrel.plan.network import Broker, Link, Network
 from whimbrel.plan.workload import Delivery, Feed, Task, Workload
 from whimbrel.sim.clock import Clock
 from whimbrel.sim.processors import Job, Processor
-from whimbrel.sim.query_run import run_query
-from whimbrel.sim.settings import Settings
 
 
 def test_jobs_are_done_one_after_the_other_and_again_after_a_failure():
@@ -71,7 +70,7 @@ def test_a_busy_broker_finds_the_same_later():
     slow = Network(
         (Broker("edge", capacity=0.5), Broker("cloud")), network.links, network.sources, network.consumers
     )
-    how = Settings(work={"Fast": 0.2, "Pair": 0.1})
+    how = QuerySettings(work={"Fast": 0.2, "Pair": 0.1})
     placement = {"Fast": "edge", "Pair": "edge"}
     found = run_query(QUERY, cars(), slow, placement, moves=[(10.0, "Pair", "cloud")], settings=how)
     assert rows([found.detections["app"]]) == rows([detect(QUERY, cars())])

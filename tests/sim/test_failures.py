@@ -13,15 +13,15 @@ from tests.reference.strategies import event_lists, graphs
 from tests.reference.tables import event_table
 from tests.sim.test_query_run import HOSTS, QUERY, cars, how, line, networks
 
+from experiments.query_run import QuerySettings, run_query
 from whimbrel import detect
 from whimbrel.graph.fragments import cut
 from whimbrel.graph.query import Query
 from whimbrel.plan.network import Broker, Link, Network
 from whimbrel.sim.clock import Clock
 from whimbrel.sim.links import Links
-from whimbrel.sim.messages import message
+from whimbrel.sim.messages import Message
 from whimbrel.sim.outages import Failure
-from whimbrel.sim.query_run import run_query
 from whimbrel.sim.settings import Settings
 
 LINKS = (("cloud", "left"), ("left", "far"), ("cloud", "right"), ("far", "right"))
@@ -79,7 +79,7 @@ def test_whatever_fails_and_moves_the_detections_are_those_of_one_process(data, 
 @pytest.mark.parametrize("checkpoint_s", [0.0, 3.0, math.inf])
 def test_a_broker_that_fails_comes_back_to_where_it_was(checkpoint_s):
     fails = (Failure(8.2, 12.7, broker="edge"), Failure(15.5, 16.5, broker="edge"))
-    how = Settings(failures=fails, checkpoint_s=checkpoint_s)
+    how = QuerySettings(failures=fails, checkpoint_s=checkpoint_s)
     found = run_query(QUERY, cars(), line(latency_s=0.1), {"Fast": "edge", "Pair": "edge"}, settings=how)
     assert rows([found.detections["app"]]) == rows([detect(QUERY, cars())])
     stable = found.notes["stable"]
@@ -91,7 +91,7 @@ def test_a_broker_that_fails_comes_back_to_where_it_was(checkpoint_s):
 
 
 def test_without_recovery_a_broker_that_fails_forgets_and_streams_go_on():
-    how = Settings(failures=(Failure(8.2, 8.7, broker="edge"),), recovers=False)
+    how = QuerySettings(failures=(Failure(8.2, 8.7, broker="edge"),), recovers=False)
     found = run_query(QUERY, cars(), line(), {"Fast": "edge", "Pair": "edge"}, settings=how)
     expected = rows([detect(QUERY, cars())])
     some = rows([found.detections["app"]])
@@ -110,14 +110,14 @@ class Ring:
         )
         self.clock = Clock()
         network = Network(tuple(Broker(name) for name in "abcd"), links)
-        self.links = Links(network, self.clock, failures=failures, **settings)
+        self.links = Links(network, self.clock, Settings(failures=failures, **settings))
         self.arrived = []
         self.links.receive["c"] = lambda _broker, content, _message: self.arrived.append(
             (content, pytest.approx(self.clock.now))
         )
 
     def send(self, time_s, content="m"):
-        made = message("a", "c", 10.0, content)
+        made = Message("a", "c", [content], 10.0)
         self.clock.at(time_s, lambda: self.links.send(made))
 
     def run(self):

@@ -9,6 +9,8 @@ from tests.engine.test_relay import rows
 from tests.reference.strategies import event_lists, graphs
 from tests.reference.tables import event_table
 
+from experiments.figures import traffic_figures
+from experiments.query_run import QuerySettings, run_query
 from experiments.workloads import run_workload
 from whimbrel import detect
 from whimbrel.errors import DataError, NetworkError
@@ -19,7 +21,6 @@ from whimbrel.plan.contacts import ALWAYS, PeriodicContacts
 from whimbrel.plan.network import Broker, Consumer, EventSource, Link, Mover, Network
 from whimbrel.plan.workload import Delivery, Feed, Task, Workload
 from whimbrel.sim.outages import Failure
-from whimbrel.sim.query_run import run_query
 from whimbrel.sim.settings import Settings
 
 HOSTS = ("cloud", "left", "right", "far")
@@ -49,12 +50,11 @@ def networks(draw):
 
 
 how = st.builds(
-    Settings,
+    QuerySettings,
     seed=st.integers(0, 3),
     step_s=st.sampled_from([0.0, 1.0]),
     heartbeat_s=st.sampled_from([0.7, 5.0]),
     filters_at_source=st.booleans(),
-    shares_links=st.booleans(),
 )
 
 
@@ -118,7 +118,7 @@ def test_detecting_at_the_source_sends_less_and_delays_are_those_of_the_links():
 
 def test_a_move_is_measured():
     placement = {"Fast": "edge", "Pair": "edge"}
-    how = Settings(fixed_b={"Pair": 960.0})
+    how = QuerySettings(fixed_b={"Pair": 960.0})
     network = line(latency_s=0.25, bandwidth_b_s=1000.0)
     found = run_query(QUERY, cars(), network, placement, moves=[(5.0, "Pair", "cloud")], settings=how)
     (move,) = found.moves
@@ -197,7 +197,7 @@ def test_a_source_that_drives_on_sends_from_where_it_is():
 
 
 def test_what_a_broker_loses_when_it_fails_is_told():
-    how = Settings(failures=(Failure(8.5, 16.5, broker="cloud"),), recovers=False)
+    how = QuerySettings(failures=(Failure(8.5, 16.5, broker="cloud"),), recovers=False)
     found = run_query(QUERY, cars(), line(), {"Fast": "edge", "Pair": "edge"}, settings=how)
     assert {drop.reason for drop in found.traffic.drops} == {"broker failed"}
     # Of the detections at 9, 16, 17, 18 and 19 s, those in between are lost; what comes after is not.
@@ -250,7 +250,7 @@ def test_best_effort_does_without_what_is_lost():
     kept = run_workload(workload, network, {"all": "cloud"}, **given)
     found = run_workload(workload, network, {"all": "cloud"}, settings=Settings(reliable=False), **given)
     (every,), (some,) = (each.delays_s.values() for each in (kept, found))
-    lost = found.traffic.summary()["dropped"]["lost on a link"]
+    lost = traffic_figures(found.traffic)["dropped"]["lost on a link"]
     assert (len(every), kept.traffic.drops) == (200, [])
     assert len(some) + lost == 200
     assert 30 < lost < 90
@@ -259,7 +259,7 @@ def test_best_effort_does_without_what_is_lost():
 
 def test_streams_go_on_past_what_a_full_queue_dropped():
     network = line(contacts=PeriodicContacts(8.0, 2.0, 0.0), bandwidth_b_s=2000.0)
-    how = Settings(queue_b=1500.0, header_b=0.0)
+    how = QuerySettings(queue_b=1500.0, header_b=0.0)
     found = run_query(QUERY, cars(60), network, {"Fast": "cloud", "Pair": "cloud"}, settings=how)
     assert {drop.reason for drop in found.traffic.drops} == {"queue full"}
     expected, some = rows([detect(QUERY, cars(60))]), rows([found.detections["app"]])

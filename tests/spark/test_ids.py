@@ -19,7 +19,7 @@ from tests.reference.identity import made_ids
 from tests.shared.backends import BACKENDS, arrivals, collected, streamed
 
 import whimbrel as wb
-from whimbrel.engine.content_hashes import ATTRIBUTES, attribute_hashes
+from whimbrel.engine.identity import ATTRIBUTES, attribute_hashes
 from whimbrel.model.batch import AS_NAMED
 from whimbrel.spark import detect_live
 from whimbrel.spark.contents import with_contents

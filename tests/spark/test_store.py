@@ -16,7 +16,7 @@ from whimbrel.store import Store
 
 pytest.importorskip("pyspark")
 
-from whimbrel.spark.store import batch_writer, conformed_frame, read_store, write_store
+from whimbrel.spark.store import batch_writer, normalised_frame, read_store, write_store
 from whimbrel.store.write import WriteInput
 
 pytestmark = pytest.mark.slow
@@ -190,9 +190,9 @@ def test_delta_without_its_package_says_what_to_install(spark, store):
             attempt()
 
 
-def test_rows_for_other_formats_are_conformed(spark):
+def test_rows_for_other_formats_are_normalised(spark):
     bad = fixes(4).set_column(4, "x", pa.array([0.0, float("inf"), 1.0, 2.0]))
-    rows = conformed_frame(frame_of(spark, bad), WriteInput()).toPandas()
+    rows = normalised_frame(frame_of(spark, bad), WriteInput()).toPandas()
     events, rejected = rows[rows["rejected"].isna()], rows["rejected"].dropna()
     assert sorted(events["id"]) == ["e0", "e2", "e3"]
     assert [str(day) for day in events["day"].unique()] == ["1970-01-01"]

@@ -22,8 +22,9 @@ from whimbrel.engine.result import Detections
 from whimbrel.errors import WhimbrelError
 from whimbrel.graph.query import Query
 from whimbrel.model.frames import EventPaths, EventTable
-from whimbrel.model.reading import Reading, ReadSettings, check_settings
+from whimbrel.model.reading import Reading, ReadSettings
 from whimbrel.model.schema import Coordinates
+from whimbrel.model.settings import check_settings
 
 if TYPE_CHECKING:
     from whimbrel.store import Store

@@ -16,14 +16,14 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from whimbrel.engine.bounded import normalised_batches
+from whimbrel.engine.bounded import normalised_batches, run_bounded
 from whimbrel.engine.ingest import Counts
 from whimbrel.engine.observer import Observer
 from whimbrel.engine.operators.base import RunningOperator
 from whimbrel.engine.pipeline import Pipeline
 from whimbrel.engine.report import report
 from whimbrel.engine.row_filter import rows_passing_filter
-from whimbrel.engine.session import Session, run_bounded
+from whimbrel.engine.session import Session
 from whimbrel.engine.streams import OperatorStream
 from whimbrel.errors import DataError
 from whimbrel.graph.expressions import Expr

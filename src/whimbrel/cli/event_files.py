@@ -53,7 +53,7 @@ def _checked(
 
 
 def _delimiter(value: str) -> str:
-    from whimbrel.io._csv_head import known_delimiter
+    from whimbrel.io._csv import known_delimiter
 
     return known_delimiter(value)
 

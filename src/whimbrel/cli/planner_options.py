@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 STAYING = ("centralised", "greedy", "static", "exact", "flow")
 """Planners whose tasks stay where they are."""
 MOVEMENTS = ("known", "navigation", "learned-times", "learned", "linear")
-POLICIES = ("adaptive", "weighted-sum", "naive", "temporal-adjustment", "temporally-skewed", "k-shortest")
+POLICIES = ("adaptive", "weighted-sum", "naive", "temporal-adjustment")
 IF_UNCERTAIN = ("policy", "replan_every", "window", "range_m", "spread")
 """Options that say nothing as long as it is known how movers go."""
 

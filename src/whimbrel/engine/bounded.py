@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from whimbrel.engine.report import together
 from whimbrel.engine.result import Detections, account, set_aside
-from whimbrel.engine.session import Session, run_bounded
+from whimbrel.engine.session import Session
 from whimbrel.errors import DataError, WhimbrelError
 from whimbrel.graph.query import Compilable, Query, compiled
 from whimbrel.io.files import read_events
@@ -36,10 +36,6 @@ class RunSettings(ReadSettings, total=False):
     progress: Progress | None
     ready: Callable[[], None] | None
     reading: Reading | None
-
-
-Outcome = Detections
-"""What `run` gave before it gave the same as `detect`; kept for those who import it."""
 
 
 def run(
@@ -83,21 +79,21 @@ def run(
     with RejectedWriter(rejected) as writer:
         source = normalised_batches(session, events, writer, progress)
         if lateness is None:
-            table = run_bounded(session, _then(source, ready))
+            steps = run_bounded(session, _then(source, ready))
         else:
-            table = _replay(session, _then(iter(()), ready, source))
-        rows = writer.table()
-    found = together([table], session.coordinates, query.attributes)
-    _LOG.info("%s: %s", ", ".join(query.types), account(found.num_rows, session.counts))
+            steps = _replay(session, _then(iter(()), ready, source))
+        rejected_rows = writer.table()
+    detections = together(steps, session.coordinates, query.attributes)
+    _LOG.info("%s: %s", ", ".join(query.types), account(detections.num_rows, session.counts))
     return Detections(
-        found,
+        detections,
         session.counts,
         session.notes,
-        session.warnings(found.num_rows),
+        session.warnings(detections.num_rows),
         session.columns_taken,
         read_as={"schemas": query.schemas, **how},
-        rejected=rows,
-        **set_aside(session.look_aside(), session.coordinates),
+        rejected=rejected_rows,
+        **set_aside(session.ingest.look_aside(), session.coordinates),
     )
 
 
@@ -122,11 +118,33 @@ def _then(
     yield from more
 
 
-def _replay(session: Session, source: Iterator[pa.RecordBatch]) -> pa.Table:
-    """Push batches as they come, as a live stream would."""
-    found = [table for batch in source for table in session.feed(batch)]
-    found += session.feed(None, END_OF_TIME)
-    return together(found, session.coordinates)
+def run_bounded(session: Session, source: Iterable[pa.RecordBatch]) -> list[pa.Table]:
+    """Feed a whole input, already in the common form, to a session, time following as far as the rest allows.
+
+    Slices are fed one by one, so that sorted inputs of any size need little memory.
+    """
+    slices: list[pa.RecordBatch | None] = list(source)
+    session.ingest.look_ahead([events for events in slices if events is not None])
+    first_ends = [_first_end(events) for events in slices] + [END_OF_TIME + 1]
+    for number in range(len(slices) - 1, -1, -1):
+        first_ends[number] = min(first_ends[number], first_ends[number + 1])
+    steps: list[pa.Table] = []
+    for number, events in enumerate(slices):
+        slices[number] = None  # let go of it as soon as it is processed
+        steps += session.feed(events, first_ends[number + 1] - 1)
+    return steps if slices else session.feed(None, END_OF_TIME)
+
+
+def _first_end(events: pa.RecordBatch | None) -> int:
+    if events is None or not events.num_rows:
+        return END_OF_TIME + 1
+    return int(events.column("end").to_numpy(zero_copy_only=False).min())
+
+
+def _replay(session: Session, source: Iterator[pa.RecordBatch]) -> list[pa.Table]:
+    """Feed batches as they come, as a live stream would."""
+    steps = [table for batch in source for table in session.feed(batch)]
+    return steps + session.feed(None, END_OF_TIME)
 
 
 def _files(
@@ -140,7 +158,7 @@ def _files(
         except DataError as error:
             raise DataError(f"{piece.file}: {error}") from error
         if piece.rejected is not None and piece.rejected.num_rows:
-            session.count_rejected(piece.rejected)
+            session.ingest.count_rejected(piece.rejected)
             writer.write(piece.rejected, piece.file)
         writer.write(piece.numbered(normalised.rejected, before), piece.file)
         if progress is not None:

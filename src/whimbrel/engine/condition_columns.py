@@ -92,28 +92,31 @@ def column_hashes(column: Column, high: Ints, low: Ints) -> None:
 
 @dataclass(frozen=True, slots=True)
 class WantedColumns:
-    """The names of the columns that conditions ask for, and whether numbers or texts are asked of any."""
+    """The names of the columns that conditions ask for, and of which they ask for what."""
 
-    names: tuple[str, ...]
-    numbers: bool
-    texts: bool
+    names: tuple[str, ...] = ()
+    values: frozenset[str] = frozenset()
+    """Those that are compared with single values, by hash."""
+    numbers: frozenset[str] = frozenset()
+    texts: frozenset[str] = frozenset()
 
 
 def read_columns(wanted: WantedColumns, events: int, column_of: Callable[[str], Column]) -> ConditionColumns:
     """Read the columns that conditions want of some events."""
     shape = (len(wanted.names), events)
-    highs, lows = np.empty(shape, np.int64), np.empty(shape, np.int64)
+    highs, lows = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
     values = np.full(shape if wanted.numbers else (shape[0], 0), np.nan)
     begins = np.zeros(shape if wanted.texts else (shape[0], 0), np.int64)
     ends, data = begins - 1, _Bytes()
     for row, name in enumerate(wanted.names):
         column = column_of(name)
-        column_hashes(column, highs[row], lows[row])
-        if wanted.numbers and column.type in (Type.INT, Type.FLOAT, Type.TIMESTAMP):
+        if name in wanted.values:
+            column_hashes(column, highs[row], lows[row])
+        if name in wanted.numbers and column.type in (Type.INT, Type.FLOAT, Type.TIMESTAMP):
             np.add(column.values, 0.0, out=values[row])  # there shall be one zero, not -0.0 beside it
             if column.null is not None:
                 values[row, column.null] = np.nan
-        if wanted.texts and column.type is Type.STRING:
+        if name in wanted.texts and column.type is Type.STRING:
             begins[row], ends[row] = data.add(decoded(column.values))
             if column.null is not None:
                 ends[row, column.null] = begins[row, column.null] - 1

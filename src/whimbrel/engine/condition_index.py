@@ -51,8 +51,9 @@ class ConditionIndex:
         self._uses: Ints = np.zeros((0, _KINDS), np.int64)
         self._sizes: Ints = np.zeros((0, _KINDS, kernels.LONGEST + 1), np.int64)
         self._ranges: Ints = np.zeros((0, LEVELS), np.int64)
+        self._in_use: tuple[Ints, Ints] | None = None
         self._seen: Floats = np.zeros((0, _SEEN))
-        self._listed = self._looked = 0
+        self._listed = self._ranged = self._looked = 0
 
     def __len__(self) -> int:
         return len(self._numbers)
@@ -111,6 +112,7 @@ class ConditionIndex:
 
     def _choose_ways(self, numbers: Ints) -> Ints:
         """Choose a way to each condition; give those, old ones too, whose way is now their place."""
+        self._in_use = None
         known, columns = len(self._uses), len(self._packed.wanted.names)
         if columns > known:
             for array in (self._uses, self._sizes, self._ranges, self._seen):
@@ -133,6 +135,7 @@ class ConditionIndex:
         others = others[~np.isin(others, numbers)]
         placed = numbers[self._keys[numbers] == kernels.PLACE]
         self._listed += len(numbers) - len(placed) - len(others)
+        self._ranged = int(self._ranges.sum())
         return np.concatenate([placed, others])
 
     def _leave(self, numbers: Ints) -> npt.NDArray[np.bool_]:
@@ -143,7 +146,9 @@ class ConditionIndex:
             numbers, self._packed.starts, self._keys, self._uses, self._sizes, self._ranges,
             lists.slots, lists.old, lists.words, lists.free, lists.counters,
         )  # fmt: skip
+        self._in_use = None
         self._listed -= len(numbers) - int(by_place.sum())
+        self._ranged = int(self._ranges.sum())
         self._packed.remove(numbers)
         lists.go_on()
         return by_place
@@ -152,7 +157,7 @@ class ConditionIndex:
 
     def _find_listed(self, events: int, columns: ConditionColumns) -> Pairs:
         """Find the conditions that are in lists, whatever place they ask for."""
-        has_lists = self._listed > int(self._ranges.sum())
+        has_lists = self._listed > self._ranged
         done, room, lists = (0 if has_lists else events), events + 1024, self._lists
         found: list[Pairs] = []
         while done < events:
@@ -169,6 +174,8 @@ class ConditionIndex:
     def _in_place(self, pairs: Pairs, x: Floats, y: Floats) -> Pairs:
         """Keep the pairs of listed conditions whose place, if they have one, the event lies in."""
         rows, numbers = pairs
+        if not len(rows):
+            return pairs
         placed = self._has_place[numbers]
         if not placed.any():
             return pairs
@@ -180,7 +187,7 @@ class ConditionIndex:
     def _find_ranged(self, events: int, columns: ConditionColumns) -> Pairs:
         """Find the conditions whose way is a range."""
         self._see(columns)
-        ranged, levels = np.nonzero(self._ranges)
+        ranged, levels = self._levels_in_use()
         found: list[Pairs] = []
         done, room, lists = (0 if len(ranged) else events), events + 1024, self._lists
         while done < events:
@@ -194,14 +201,22 @@ class ConditionIndex:
             room = 2 * room if done == before else room
         return _joined(found)
 
+    def _levels_in_use(self) -> tuple[Ints, Ints]:
+        """Give the levels of ranges in use, each with its column; worked out again after changes only."""
+        if self._in_use is None:
+            columns, levels = np.nonzero(self._ranges)
+            self._in_use = columns, levels
+        return self._in_use
+
     def _see(self, columns: ConditionColumns) -> None:
         """Remember some values of each column, spread over the batch, instead of those seen longest ago."""
         known, rows = columns.values.shape
         if rows >= _SEEN:
             self._seen[:known] = columns.values[:, np.linspace(0, rows - 1, _SEEN).astype(np.int64)]
-        elif rows:
-            self._looked += rows
-            self._seen[:known, (self._looked + np.arange(rows)) % _SEEN] = columns.values
+        else:
+            for row in range(rows):
+                self._looked = (self._looked + 1) % _SEEN
+                self._seen[:known, self._looked] = columns.values[:, row]
 
     def _find_placed(self, x: Floats, y: Floats, columns: ConditionColumns) -> Pairs:
         """Find the conditions whose way is their place."""

@@ -53,7 +53,7 @@ class FragmentSession(Observer):
         self._carried: dict[str, list[DerivedBatch]] = {}
         self.session = Session(lateness=None, coordinates=coordinates, observer=self)
         self.session.add(piece.query, name=piece.name)
-        self.session.expect_each_once()
+        self.session.ingest.expect_each_once()
 
     def take(
         self,

@@ -1,4 +1,4 @@
-"""The way in: validates events, puts them in order, sets late and repeated ones aside, keeps the clock."""
+"""The way in: events wait for their time here; late, repeated and rejected ones are counted and set aside."""
 
 from __future__ import annotations
 
@@ -11,34 +11,42 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from whimbrel.engine.content_hashes import CONTENT, normalise_with_content
-from whimbrel.engine.identity import HashArray, hashes, made_ids
+from whimbrel.engine.identity import HashArray, hashes, normalise_with_content
 from whimbrel.engine.input_notes import InputNotes
-from whimbrel.engine.kernels.ordering import (
-    TIED,
-    UNSORTED,
-    first_of_its_kind,
-    number_among_equals,
-    sortedness,
-)
+from whimbrel.engine.kernels.ordering import first_of_its_kind
 from whimbrel.engine.snapshot import Blocks
-from whimbrel.engine.values import Column, Int64Array, decoded, from_arrow, nothing, type_of
+from whimbrel.engine.total_order import (
+    ARRIVAL,
+    Released,
+    concat,
+    in_total_order,
+    int64,
+    of_several_types,
+    plain,
+    with_time_points,
+)
+from whimbrel.engine.values import Int64Array, decoded
 from whimbrel.errors import DataError, StateError
 from whimbrel.graph.operators import ANY
 from whimbrel.model.batch import FEW, Normalised, Normaliser
+from whimbrel.model.columns import type_of
 from whimbrel.model.faults import Mask, kinds_of_reasons
 from whimbrel.model.reading import Reading
-from whimbrel.model.schema import RESERVED_COLUMNS, Coordinates, EventSchema, Type
+from whimbrel.model.schema import Coordinates, EventSchema, Type
 from whimbrel.model.time import BEGINNING_OF_TIME, END_OF_TIME
-
-ARRIVAL = "@arrival"
-"""The column in which events that were partitioned among workers bring their order of arrival along."""
 
 KEPT_FOR_INSPECTION = 100_000
 """How many late, repeated and rejected events are kept to be looked at; all are counted."""
 
 KEPT_REASONS = 1_000
 """Different reasons that are counted as they are; if there are more, without the values in them."""
+
+
+MOST_WAITING = 16
+"""Waiting batches that are kept apart; a long list of small ones would be looked through again and again."""
+
+SMALL = 4_096
+"""Batches that together have fewer events are joined rather than processed one after the other."""
 
 
 @dataclass
@@ -81,11 +89,11 @@ class SideOutput:
         """Give what was kept, and go on keeping it."""
         if not self._batches:
             return None
-        tables = [pa.Table.from_batches([_plain(batch)]) for batch in self._batches]
+        tables = [pa.Table.from_batches([plain(batch)]) for batch in self._batches]
         try:
             return pa.concat_tables(tables, promote_options="permissive")
         except pa.ArrowTypeError:  # an attribute that no query reads may come in several types
-            several = _of_several_types(tables)
+            several = of_several_types(tables)
             tables = [_with_texts(table, several) for table in tables]
             return pa.concat_tables(tables, promote_options="permissive")
 
@@ -125,33 +133,6 @@ class RecentIds:
 
 
 @dataclass(frozen=True, slots=True)
-class Released:
-    """Events whose time has come, in total order."""
-
-    batch: pa.RecordBatch
-    start: Int64Array
-    end: Int64Array
-    number: Int64Array | None
-    """For events without an id: the number among those that agree with it in all that they say."""
-    watermark: int
-    """Up to which time everything has been released with it."""
-    arrival: Int64Array | None = None
-    """Where events of the same times stand otherwise than they came: their order of arrival."""
-
-    def filtered(self, kept: npt.NDArray[np.intp] | Mask) -> Released:
-        """Give some of the events."""
-        rows = np.flatnonzero(kept) if kept.dtype == np.bool_ else kept
-        return Released(
-            self.batch.take(pa.array(rows)) if len(rows) else self.batch.slice(0, 0),
-            self.start[rows],
-            self.end[rows],
-            None if self.number is None else self.number[rows],
-            self.watermark,
-            None if self.arrival is None else self.arrival[rows],
-        )
-
-
-@dataclass(frozen=True, slots=True)
 class Waiting:
     """Events that wait for their time, and when the first and the last of them end."""
 
@@ -162,7 +143,7 @@ class Waiting:
     @classmethod
     def of(cls, batch: pa.RecordBatch) -> Waiting:
         """Look at the times of some events."""
-        end = _int64(batch, "end")
+        end = int64(batch, "end")
         if len(end) == 1:
             return cls(batch, only := int(end[0]), only)
         return cls(batch, int(end.min()), int(end.max()))
@@ -213,6 +194,8 @@ class Ingest:
         self.late = SideOutput()
         self.duplicates = SideOutput()
         self.rejected = SideOutput()
+        self.time_points: set[int] = set()
+        """The time points that queries wait for."""
         self._waiting: list[Waiting] = []
         self._epoch = 0
         self._types: dict[str, Type] = {}
@@ -286,7 +269,7 @@ class Ingest:
 
     def _behind_others(self, events: pa.RecordBatch) -> pa.RecordBatch:
         """Let the order of arrival that events bring along count among those that came together only."""
-        came = _int64(events, ARRIVAL) + (self._epoch << 45)
+        came = int64(events, ARRIVAL) + (self._epoch << 45)
         return events.set_column(events.schema.get_field_index(ARRIVAL), ARRIVAL, pa.array(came))
 
     def advance(self, watermark: int) -> None:
@@ -322,22 +305,37 @@ class Ingest:
         return self.read is None or name in self.read
 
     def _without_late(self, events: pa.RecordBatch) -> pa.RecordBatch:
-        late = _int64(events, "end") <= self.watermark
+        late = int64(events, "end") <= self.watermark
         own = self._own(events.filter(pa.array(late)))
         self.counts.late += own.num_rows
         self.late.add(own)
         return events.filter(pa.array(~late))
 
     def release(self) -> list[Released]:
-        """Give the events that the watermark has reached, in total order, each batch after the one before."""
+        """Take the events that the watermark has reached, in total order, each batch after the one before.
+
+        The time points that it has passed are among them.
+        """
+        passed = {time for time in self.time_points if time <= self.watermark}
+        self.time_points -= passed
+        return with_time_points(self._released(), passed, self.watermark, self.owned)
+
+    def _released(self) -> list[Released]:
         ready = self._take_reached()
         if not ready:
             return []
         if len(ready) > 1 and not _follow_each_other(ready):
             ready = [concat(ready, self.read)]
-        firsts = [int(_int64(batch, "end")[0]) for batch in ready[1:]]
+        firsts = [int(int64(batch, "end")[0]) for batch in ready[1:]]
         watermarks = [*(first - 1 for first in firsts), self.watermark]
         return [self._ordered(batch, until) for batch, until in zip(ready, watermarks, strict=True)]
+
+    def _ordered(self, batch: pa.RecordBatch, watermark: int) -> Released:
+        released, brought = in_total_order(batch, watermark, exact=self.exact)
+        if brought is not None:
+            released = self._once(released, brought)
+        self.counts.processed += self._own(released.batch).num_rows
+        return released
 
     def _take_reached(self) -> list[pa.RecordBatch]:
         """Part with the waiting events that the watermark has reached; give those that may matter."""
@@ -348,7 +346,7 @@ class Ingest:
                 continue
             batch = waiting.batch
             if waiting.last_end > self.watermark:
-                reached = _int64(batch, "end") <= self.watermark
+                reached = int64(batch, "end") <= self.watermark
                 batch = _chosen(batch, reached)
                 rest.append(Waiting.of(_chosen(waiting.batch, ~reached)))
             self.counts.waiting -= self._own(batch).num_rows
@@ -409,6 +407,7 @@ class Ingest:
         self.watermark = about["watermark"]
         self.counts = Counts(**about["counts"] | {"reasons": Counter(about["counts"]["reasons"])})
         self.coordinates = None if about["coordinates"] is None else Coordinates(about["coordinates"])
+        self.time_points = {time for time in self.time_points if time > self.watermark}
         self._types = {key: Type(kind) for key, kind in about["types"].items()}
         self._waiting = [Waiting.of(batch) for batch in blocks.batches(f"{name}/waiting")]
         self._forget_layouts()
@@ -416,31 +415,6 @@ class Ingest:
         self._epoch = about["epoch"]
         for key, array in blocks.arrays(f"{name}/recent").items():
             setattr(self.recent, key, array)
-
-    def _ordered(self, batch: pa.RecordBatch, until: int) -> Released:
-        start, end = _int64(batch, "start"), _int64(batch, "end")
-        state = None if len(end) == 1 else sortedness.at(len(end))(end, start)
-        if state == UNSORTED or (state == TIED and ARRIVAL in batch.schema.names):
-            order = np.lexsort((*_given_arrival(batch), start, end))
-            batch, start, end = batch.take(pa.array(order)), start[order], end[order]
-            state = sortedness.at(len(end))(end, start)
-        brought = _ids_brought(batch)
-        if brought is not None and not brought.all():  # a batch without ids came among others
-            batch = with_ids(batch)
-        number = _numbers(batch, start, end) if brought is None and state == TIED else None
-        arrival = None
-        if state == TIED and self.exact:
-            total = _tie_order(batch, start, end, number)
-            if total is not None:
-                batch, start, end = batch.take(pa.array(total)), start[total], end[total]
-                number = None if number is None else number[total]
-                brought = None if brought is None else brought[total]
-                arrival = total
-        released = Released(batch, start, end, number, until, arrival)
-        if brought is not None:
-            released = self._once(released, brought)
-        self.counts.processed += len(self._own(released.batch))
-        return released
 
     def _once(self, released: Released, brought: Mask) -> Released:
         """Set aside events whose id was there already; those that did not bring theirs are never repeated."""
@@ -466,29 +440,27 @@ class Ingest:
         )
         return found
 
+    def count_rejected(self, rejected: pa.RecordBatch) -> None:
+        """Count rows that a reader could not even read."""
+        self.counts.received += rejected.num_rows
+        self.set_rejected_aside(rejected)
+
+    def look_aside(self) -> dict[str, pa.Table | None]:
+        """Look at the late, duplicate and rejected events that were kept, leaving them where they are."""
+        outputs = {"late": self.late, "duplicate": self.duplicates, "rejected": self.rejected}
+        return {kind: output.look() for kind, output in outputs.items()}
+
+    def expect_each_once(self) -> None:
+        """Take every event as new: whoever sends them delivers each once, and no ids need be remembered."""
+        self.look_ahead([])
+        self.recent = RecentIds(END_OF_TIME, room=1)
+
     def look_ahead(self, batches: list[pa.RecordBatch]) -> None:
         """Find out which ids occur more than once in a whole input; the others need not be remembered."""
         parts = [hashes(batch.column("id"))[0] for batch in batches if "id" in batch.schema.names]
         every = np.concatenate(parts) if parts else np.zeros(0, np.uint64)
         every.sort()
         self.suspects = np.unique(every[1:][every[1:] == every[:-1]])
-
-
-def _int64(batch: pa.RecordBatch, name: str) -> Int64Array:
-    values: Int64Array = batch.column(name).to_numpy(zero_copy_only=False)
-    return values
-
-
-def _given_arrival(batch: pa.RecordBatch) -> list[Int64Array]:
-    """Read the order of arrival where the events bring it along from before they were partitioned."""
-    return [_int64(batch, ARRIVAL)] if ARRIVAL in batch.schema.names else []
-
-
-MOST_WAITING = 16
-"""Waiting batches that are kept apart; a long list of small ones would be looked through again and again."""
-
-SMALL = 4_096
-"""Batches that together have fewer events are joined rather than processed one after the other."""
 
 
 def _chosen(batch: pa.RecordBatch, mask: Mask) -> pa.RecordBatch:
@@ -519,34 +491,11 @@ def _follow_each_other(batches: list[pa.RecordBatch]) -> bool:
         return False
     last = BEGINNING_OF_TIME
     for batch in batches:
-        end = _int64(batch, "end")
+        end = int64(batch, "end")
         if end[0] <= last or bool((end[1:] < end[:-1]).any()):
             return False
         last = int(end[-1])
     return True
-
-
-def concat(batches: list[pa.RecordBatch], read: set[str] | None) -> pa.RecordBatch:
-    """Put batches one after the other, whatever columns and dictionaries each has.
-
-    An attribute that no query reads may have different types; it is left out then.
-    """
-    tables = [pa.Table.from_batches([_plain(batch)]) for batch in batches]
-    if read is not None:
-        spare = _of_several_types(tables) - read - RESERVED_COLUMNS
-        tables = [table.drop_columns([n for n in table.column_names if n in spare]) for table in tables]
-    whole = pa.concat_tables(tables, promote_options="permissive")
-    combined = whole.combine_chunks().to_batches()
-    return combined[0] if combined else _plain(batches[0])
-
-
-def _of_several_types(tables: list[pa.Table]) -> set[str]:
-    """Name the columns that have different types in different tables."""
-    kinds: dict[str, set[pa.DataType]] = {}
-    for table in tables:
-        for column in table.schema:
-            kinds.setdefault(column.name, set()).add(column.type)
-    return {name for name, types in kinds.items() if len(types) > 1}
 
 
 def _with_texts(table: pa.Table, names: set[str]) -> pa.Table:
@@ -555,147 +504,3 @@ def _with_texts(table: pa.Table, names: set[str]) -> pa.Table:
         if name in names:
             table = table.set_column(number, name, table.column(name).cast(pa.string()))
     return table
-
-
-def _plain(batch: pa.RecordBatch) -> pa.RecordBatch:
-    if not any(pa.types.is_dictionary(field.type) for field in batch.schema):
-        return batch
-    arrays = [decoded(c) if pa.types.is_dictionary(c.type) else c for c in batch.columns]
-    return pa.RecordBatch.from_arrays(arrays, names=batch.schema.names)
-
-
-def source_codes(batch: pa.RecordBatch) -> tuple[Int64Array, list[str]]:
-    """Give every event's source as a number in the order of the texts, 0 for none."""
-    if "source" not in batch.schema.names:
-        return np.zeros(batch.num_rows, np.int64), []
-    return _ranks(batch.column("source"))
-
-
-def _ranks(column: pa.Array) -> tuple[Int64Array, list[str]]:
-    """Give texts as numbers in the order of the texts, 0 for none; and the texts."""
-    if not pa.types.is_dictionary(column.type):
-        column = column.dictionary_encode()
-    texts = decoded(column.dictionary).to_pylist()
-    rank = {text: number for number, text in enumerate(sorted(set(texts)), start=1)}
-    table = np.array([rank[text] for text in texts] + [0], np.int64)
-    return table[column.indices.fill_null(len(texts)).to_numpy(zero_copy_only=False)], texts
-
-
-def _ids_brought(batch: pa.RecordBatch) -> Mask | None:
-    """Tell which events came with an id; None if all came without."""
-    if "id" not in batch.schema.names:
-        return None
-    ids = batch.column("id")
-    brought: Mask = np.ones(len(ids), np.bool_) if not ids.null_count else ids.is_valid().to_numpy(False)
-    return brought
-
-
-def _tie_order(
-    batch: pa.RecordBatch, start: Int64Array, end: Int64Array, number: Int64Array | None
-) -> Int64Array | None:
-    """Give the order by (end, start, source, id), rows being sorted by the first two; None: as it is."""
-    source, _ = source_codes(batch)
-    if "id" in batch.schema.names:
-        keys = {"end": pa.array(end), "start": pa.array(start), "source": pa.array(source)}
-        keys["id"] = decoded(batch.column("id"))
-        indices = pc.sort_indices(pa.table(keys), sort_keys=[(name, "ascending") for name in keys])
-        found: Int64Array = indices.to_numpy().astype(np.int64)
-        return found
-    order: Int64Array | None = None
-    if (np.diff(source)[(np.diff(end) == 0) & (np.diff(start) == 0)] < 0).any():
-        order = np.lexsort((source, start, end))
-        start, end, source = start[order], end[order], source[order]
-    return _order_of_made(batch, (source, start, end), number, order)
-
-
-def _order_of_made(
-    batch: pa.RecordBatch,
-    keys: tuple[Int64Array, ...],
-    number: Int64Array | None,
-    order: Int64Array | None,
-) -> Int64Array | None:
-    """Go on with an order by some keys, by the ids that will be made: by content, number and type."""
-    same = np.all([key[1:] == key[:-1] for key in keys], axis=0)
-    if not same.any():
-        return order
-    places = np.flatnonzero(np.append(same, False) | np.append(False, same))
-    rows = places if order is None else order[places]
-    types, _ = _ranks(batch.column("type").take(pa.array(rows)))
-    numbers = np.zeros(len(rows), np.int64) if number is None else number[rows]
-    contents = contents_of(batch)[rows].view(np.uint64)
-    order = np.arange(batch.num_rows) if order is None else order
-    order[places] = rows[np.lexsort((types, numbers, contents, *(key[places] for key in keys)))]
-    return order
-
-
-def contents_of(batch: pa.RecordBatch) -> Int64Array:
-    """Give what events without ids say, as one number each."""
-    if CONTENT not in batch.schema.names:
-        return np.zeros(batch.num_rows, np.int64)
-    column = batch.column(CONTENT)
-    values: Int64Array = (column.fill_null(0) if column.null_count else column).to_numpy(zero_copy_only=False)
-    return values
-
-
-def with_ids(events: pa.RecordBatch) -> pa.RecordBatch:
-    """Give events in the common form that came without an id the one that is made for them.
-
-    They may be in any order, but all that are equal must be among them.
-    """
-    brought = _ids_brought(events)
-    if brought is None:
-        return events.add_column(0, "id", ids_of(events, numbers_of(events)))
-    if brought.all():
-        return events
-    bare = events.filter(pa.array(~brought))
-    places = pa.array(np.maximum(np.cumsum(~brought) - 1, 0))
-    made = ids_of(bare, numbers_of(bare)).take(places)
-    ids = pc.coalesce(decoded(events.column("id")), made)
-    return events.set_column(events.schema.get_field_index("id"), "id", ids)
-
-
-def ids_of(events: pa.RecordBatch, number: Int64Array) -> pa.Array:
-    """Make ids for events in the common form; the number tells those apart that are equal."""
-    source, event_type = _texts(events, "source"), _texts(events, "type")
-    start, end = _int64(events, "start"), _int64(events, "end")
-    return made_ids(source, event_type, start, end, contents_of(events), number)
-
-
-def numbers_of(events: pa.RecordBatch) -> Int64Array:
-    """Give events, in any order, their numbers among those that are equal."""
-    start, end = _int64(events, "start"), _int64(events, "end")
-    order = np.lexsort((start, end))
-    number = np.zeros(events.num_rows, np.int64)
-    found = _numbers(events.take(pa.array(order)), start[order], end[order])
-    if found is not None:
-        number[order] = found
-    return number
-
-
-def _texts(batch: pa.RecordBatch, name: str) -> Column:
-    return from_arrow(batch.column(name)) if name in batch.schema.names else nothing(batch.num_rows)
-
-
-def _numbers(batch: pa.RecordBatch, start: Int64Array, end: Int64Array) -> Int64Array | None:
-    """Give each event its number among those that are equal to it; None: all have 0."""
-    kinds = np.zeros(batch.num_rows, np.int64)
-    for name in ("source", "type"):
-        codes, different = _codes(batch, name)
-        kinds = kinds * different + codes
-    changes = np.flatnonzero((np.diff(end) != 0) | (np.diff(start) != 0))
-    most = int(np.diff(changes, prepend=-1, append=len(end) - 1).max(initial=1))
-    places = 1 << int(2 * most).bit_length()
-    numbering = number_among_equals.at(4 * len(end))
-    number: Int64Array = numbering(end, start, kinds, contents_of(batch), places)
-    return number if number.any() else None
-
-
-def _codes(batch: pa.RecordBatch, name: str) -> tuple[Int64Array, int]:
-    """Give the texts of a column (and no text) as numbers; tell how many different ones there may be."""
-    if name not in batch.schema.names:
-        return np.zeros(batch.num_rows, np.int64), 1
-    column = batch.column(name)
-    column = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
-    texts = len(column.dictionary)
-    codes = column.indices.fill_null(texts) if column.null_count else column.indices
-    return codes.to_numpy(zero_copy_only=False).astype(np.int64, copy=False), texts + 1

@@ -21,8 +21,7 @@ from whimbrel.graph.operators import ANY, Graph
 from whimbrel.graph.operators.motion import NamedRegion
 from whimbrel.model._locations import SWAPPED
 from whimbrel.model.batch import Normalised
-from whimbrel.model.naming import NamedColumns, option
-from whimbrel.model.reading import Reading
+from whimbrel.model.reading import NamedColumns, Reading, option
 from whimbrel.model.schema import Coordinates
 from whimbrel.model.time import TIME_POINT, instant
 from whimbrel.model.times import UNIT_NAMES

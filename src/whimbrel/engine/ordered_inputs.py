@@ -10,11 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from whimbrel.engine.arrays import NO_ROWS
+from whimbrel.engine.derived_batch import numbered
 from whimbrel.engine.identity import HashArray, row_hashes
 from whimbrel.engine.row_store import Lineage
 from whimbrel.engine.saved_state import SavedState
 from whimbrel.engine.streams import CASE, WINDOW, ExecutionContext, OperatorStream, RowsFrame, identities
-from whimbrel.engine.total_order import numbered
 from whimbrel.engine.values import BoolArray, Int64Array, decoded
 from whimbrel.graph.policies import WHOLE, Partitioning
 from whimbrel.model.schema import Type

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from whimbrel.space.kernels.lists import allocate, exponent_for, release
 from whimbrel.space.lists import Ints, Lists, lengthen
 
 _HOW = {"startswith": kernels.PREFIX, "endswith": kernels.SUFFIX, "contains": kernels.SUBSTRING}
+_COMPARED = (kernels.EQUAL, kernels.DIFFERENT, kernels.ONE_OF)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,12 +94,8 @@ class PackedConditions:
         self._columns: dict[str, int] = {}
         self._shared: dict[int, _Shared] = {}
         self._known: dict[tuple[IndexClause, ...], int] = {}
-        self._asks_numbers = self._asks_texts = False
-
-    @property
-    def wanted(self) -> WantedColumns:
+        self.wanted = WantedColumns()
         """The columns that any condition reads."""
-        return WantedColumns(tuple(self._columns), self._asks_numbers, self._asks_texts)
 
     def add(self, numbers: Ints, clauses: tuple[IndexClause, ...], own: ClauseRows | None) -> None:
         """Give numbers the same clauses, and each clauses of its own."""
@@ -123,9 +120,15 @@ class PackedConditions:
 
     def _clause(self, name: str, kind: int) -> int:
         """Pack what is asked of a column, a new one if nobody has asked for it yet."""
-        self._asks_numbers |= kind == kernels.BETWEEN
-        self._asks_texts |= kind in _HOW.values()
-        return int(kernels.clause_of(kind, self._columns.setdefault(name, len(self._columns))))
+        column = self._columns.setdefault(name, len(self._columns))
+        wanted, names = self.wanted, tuple(self._columns)
+        if kind == kernels.BETWEEN and name not in wanted.numbers:
+            self.wanted = replace(wanted, names=names, numbers=wanted.numbers | {name})
+        elif kind in _HOW.values() and name not in wanted.texts:
+            self.wanted = replace(wanted, names=names, texts=wanted.texts | {name})
+        elif kind in _COMPARED and name not in wanted.values:
+            self.wanted = replace(wanted, names=names, values=wanted.values | {name})
+        return int(kernels.clause_of(kind, column))
 
     def remove(self, numbers: Ints) -> None:
         """Forget the conditions of numbers."""

@@ -37,8 +37,8 @@ class Pipeline:
     kinds: ClassVar[Kinds] = KINDS
     """The classes that run its operators."""
 
-    outline: GraphTemplate | None = None
-    """What it does apart from what it asks of single events, where it could be a member of a family."""
+    graph_template: GraphTemplate | None = None
+    """What it does apart from what it asks of single events, where it could be an instance of a template."""
 
     def __init__(
         self,
@@ -149,7 +149,7 @@ class Pipeline:
         """Give the rows that are new in an output."""
         return stream.new
 
-    def queries(self, stream: OperatorStream, rows: Int64Array) -> pa.Array:  # noqa: ARG002 (a family looks at it)
+    def queries(self, stream: OperatorStream, rows: Int64Array) -> pa.Array:  # noqa: ARG002 (a template looks at it)
         """Name the query that found each of some rows of an output."""
         return pa.repeat(self.name, len(rows))
 

@@ -1,10 +1,10 @@
 """Queries that differ only in what they ask of single events, run as one.
 
-Such queries are the members of a *family*. The index finds for each of them the events that pass its tests;
-from there on the family has one set of operators. An event that passes the tests of several members comes
-in several copies, one for each, and the member is one more key by which all patterns are parted. So members
-never meet, each finds what it would find by itself, and what a step costs follows the events that passed.
-Members come and go at any time: a new one has a number that nobody had before, and so no past.
+Such queries are the *instances* of a *template*. The index finds for each of them the events that pass its
+tests; from there on the template has one set of operators. An event that passes the tests of several of them
+comes in several copies, one for each, and the instance is one more key by which all patterns are parted. So
+instances never meet, each finds what it would find by itself, and what a step costs follows the events that
+passed. Instances come and go at any time: a new one has a number that nobody had before, and so no past.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from whimbrel.engine.operators.registry import KINDS
 from whimbrel.engine.pipeline import Pipeline
 from whimbrel.engine.row_store import Lineage, RowStore
 from whimbrel.engine.source_events import Selector, SourceEvents
-from whimbrel.engine.streams import MEMBER, OperatorStream, RowsFrame, SharedWatermark, members_of
+from whimbrel.engine.streams import INSTANCE, OperatorStream, RowsFrame, SharedWatermark, instances_of
 from whimbrel.engine.values import Column, Int64Array
 from whimbrel.graph.expressions import GROUP, Attribute, Expr
 from whimbrel.graph.operators import Derive, Graph, JoinPattern, Operator, Source
@@ -34,20 +34,20 @@ from whimbrel.graph.template import GraphTemplate
 from whimbrel.model.schema import Type
 
 BITS = 20
-"""Of the number of a copy, so many tell the member; the others tell the event."""
-MOST_MEMBERS = 1 << BITS
-_MEMBER = MOST_MEMBERS - 1
+"""Of the number of a copy, so many tell the instance; the others tell the event."""
+MOST_INSTANCES = 1 << BITS
+_INSTANCE_BITS = MOST_INSTANCES - 1
 ROWS = 1 << 20
 """Copies that are processed at once."""
 
-_MEMBER_OF_EVENT = Attribute(None, MEMBER.name)
-_MEMBER_OF_MATCH = Attribute(GROUP, MEMBER.name)
+_INSTANCE_OF_EVENT = Attribute(None, INSTANCE.name)
+_INSTANCE_OF_MATCH = Attribute(GROUP, INSTANCE.name)
 
 
 class InstanceRows(RowStore):
-    """The atomic events as a family sees them: a copy for each member that an event concerns.
+    """The atomic events as a template sees them: a copy for each instance that an event concerns.
 
-    Nothing is copied: the number of a copy is made of those of the event and of the member.
+    Nothing is copied: the number of a copy is made of those of the event and of the instance.
     """
 
     def __init__(self, events: RowStore) -> None:
@@ -61,8 +61,8 @@ class InstanceRows(RowStore):
 
     def column(self, key: Expr, rows: Int64Array) -> Column:
         """Give a column's values at some copies."""
-        if key == _MEMBER_OF_EVENT:
-            return Column(Type.INT, rows & _MEMBER)
+        if key == _INSTANCE_OF_EVENT:
+            return Column(Type.INT, rows & _INSTANCE_BITS)
         return self.events.column(key, rows >> BITS)
 
     def spans(self, rows: Int64Array) -> tuple[Int64Array, Int64Array]:
@@ -84,40 +84,40 @@ class InstanceRows(RowStore):
 
 @dataclass(eq=False, slots=True)
 class TemplateInput:
-    """One selection of atomic events, for all members of a family."""
+    """One selection of atomic events, for all instances of a template."""
 
     stream: OperatorStream
     rows: list[Int64Array] = field(default_factory=list)
-    members: list[int] = field(default_factory=list)
+    instances: list[int] = field(default_factory=list)
 
     def take(self) -> Int64Array:
         """Give the copies that came since it was last asked, in order."""
         if not self.rows:
             return np.zeros(0, np.int64)
         lengths = [len(rows) for rows in self.rows]
-        copies = (np.concatenate(self.rows) << BITS) | np.repeat(np.array(self.members, np.int64), lengths)
+        copies = (np.concatenate(self.rows) << BITS) | np.repeat(np.array(self.instances, np.int64), lengths)
         copies.sort()
-        self.rows, self.members = [], []
+        self.rows, self.instances = [], []
         return copies
 
 
 @dataclass(eq=False, frozen=True, slots=True)
 class InstanceSubscriber:
-    """Where one member of a family gets the events of one selection."""
+    """Where one instance of a template gets the events of one selection."""
 
-    family: str
+    template: str
     slot: TemplateInput
-    member: int
+    instance: int
 
     def add(self, rows: Int64Array) -> None:
         """Take new events."""
         self.slot.rows.append(rows)
-        self.slot.members.append(self.member)
+        self.slot.instances.append(self.instance)
 
 
 @dataclass(slots=True)
 class InstanceTypeNames:
-    """What the events of one definition are called, member by member, and the hashes of these names."""
+    """What the events of one definition are called, instance by instance, and the hashes of these names."""
 
     assigned: Collection[str]
     names: list[str] = field(default_factory=list)
@@ -125,16 +125,16 @@ class InstanceTypeNames:
         default_factory=lambda: (np.zeros(0, np.uint64), np.zeros(0, np.uint64))
     )
 
-    def hashes(self, members: Int64Array) -> tuple[HashArray, HashArray]:
-        """Give the hash of the name for each of some members."""
+    def hashes(self, instances: Int64Array) -> tuple[HashArray, HashArray]:
+        """Give the hash of the name for each of some instances."""
         if len(self._hashes[0]) < len(self.names):
             self._hashes = hashes(pa.array(self.names))
         high, low = self._hashes
-        return high[members], low[members]
+        return high[instances], low[instances]
 
 
 class TemplateDeriveOperator(DeriveOperator):
-    """A `Derive` for all members of a family."""
+    """A `Derive` for all instances of a template."""
 
     def __init__(self, op: Derive, setup: OperatorSetup) -> None:
         super().__init__(op, setup)
@@ -142,49 +142,49 @@ class TemplateDeriveOperator(DeriveOperator):
         self.stream.kinds = self.names
 
     def _kind(self, frame: RowsFrame) -> tuple[HashArray, HashArray]:
-        return self.names.hashes(frame.key(MEMBER).values)
+        return self.names.hashes(frame.key(INSTANCE).values)
 
     def _marks(self, frame: RowsFrame) -> dict[Expr, Column]:
-        return {_MEMBER_OF_EVENT: frame.key(MEMBER)}
+        return {_INSTANCE_OF_EVENT: frame.key(INSTANCE)}
 
 
 @dataclass(slots=True)
 class QueryInstance:
-    """A query that runs as a member of a family, or may, once it is known how many there are."""
+    """A query that runs as an instance of a template, or may, once it is known how many there are."""
 
     query: Query
     name: str
-    outline: GraphTemplate
+    graph_template: GraphTemplate
     reach: int
     required: ColumnSet
     used: tuple[Selector, ...]
     streams: tuple[OperatorStream, ...]
     """The selections of atomic events that it reads."""
-    family: QueryTemplate | None = None
+    template: QueryTemplate | None = None
     subscribers: tuple[InstanceSubscriber, ...] = ()
 
 
 class QueryTemplate(Pipeline):
-    """Queries of one outline at run time."""
+    """Queries of one template at run time."""
 
     kinds: ClassVar = {**KINDS, Derive: TemplateDeriveOperator}
 
-    def __init__(self, drawn: GraphTemplate, atoms: SourceEvents, name: str) -> None:
+    def __init__(self, graph_template: GraphTemplate, atoms: SourceEvents, name: str) -> None:
         self._copies = OperatorStream(
             "events", InstanceRows(atoms.stream.store), clock=SharedWatermark(atoms.stream.watermark)
         )
         self.slots: list[TemplateInput] = []
-        self.members: list[str | None] = []
+        self.instances: list[str | None] = []
         """Names of the queries by number; None for those that are gone."""
         self.size = 0
-        super().__init__(Query(_parted(drawn.model())), atoms, name, ())
+        super().__init__(Query(_parted(graph_template.model())), atoms, name, ())
 
     def _events(self) -> OperatorStream:
         return self._copies
 
     def _needs(self) -> RequiredColumns:
         matches = [each.name for each in self.graph.operators if isinstance(each, JoinPattern)]
-        return RequiredColumns(self.graph, {}, asked={name: {_MEMBER_OF_MATCH} for name in matches})
+        return RequiredColumns(self.graph, {}, asked={name: {_INSTANCE_OF_MATCH} for name in matches})
 
     def _deploy(self, operator: Operator) -> None:
         if isinstance(operator, Source):
@@ -199,18 +199,18 @@ class QueryTemplate(Pipeline):
 
     @property
     def is_full(self) -> bool:
-        """Whether it has no number left for another member."""
-        return len(self.members) >= MOST_MEMBERS
+        """Whether it has no number left for another instance."""
+        return len(self.instances) >= MOST_INSTANCES
 
-    def join(self, member: QueryInstance) -> None:
-        """Take in a member: it gets the events that come from now on."""
-        number = len(self.members)
-        self.enter(member.name, member.outline.types)
-        self.attach(member, number)
+    def join(self, instance: QueryInstance) -> None:
+        """Take in an instance: it gets the events that come from now on."""
+        number = len(self.instances)
+        self.enter(instance.name, instance.graph_template.types)
+        self.attach(instance, number)
 
     def enter(self, name: str | None, types: Iterable[str]) -> None:
-        """Give the next number to a member, or to one that is gone."""
-        self.members.append(name)
+        """Give the next number to an instance, or to one that is gone."""
+        self.instances.append(name)
         self.size += name is not None
         for definition, kind in zip(self._definitions(), types, strict=True):
             definition.names.names.append(kind)
@@ -218,23 +218,23 @@ class QueryTemplate(Pipeline):
     def _definitions(self) -> list[TemplateDeriveOperator]:
         return [each for each in self.runtimes.values() if isinstance(each, TemplateDeriveOperator)]
 
-    def attach(self, member: QueryInstance, number: int) -> None:
-        """Let a member have the events that pass its tests."""
-        member.family = self
-        member.subscribers = tuple(InstanceSubscriber(self.name, slot, number) for slot in self.slots)
-        for stream, subscriber in zip(member.streams, member.subscribers, strict=True):
-            del stream.users[member.name]
+    def attach(self, instance: QueryInstance, number: int) -> None:
+        """Let an instance have the events that pass its tests."""
+        instance.template = self
+        instance.subscribers = tuple(InstanceSubscriber(self.name, slot, number) for slot in self.slots)
+        for stream, subscriber in zip(instance.streams, instance.subscribers, strict=True):
+            del stream.users[instance.name]
             stream.subscribers[subscriber] = None
-        self.required.atoms |= member.required.atoms
-        self.required.all_atoms |= member.required.all_atoms
+        self.required.atoms |= instance.required.atoms
+        self.required.all_atoms |= instance.required.all_atoms
 
-    def leave(self, member: QueryInstance) -> None:
-        """Let a member go. What its events began is found by nobody, and forgotten in time."""
-        for atom, subscriber in zip(member.used, member.subscribers, strict=True):
+    def leave(self, instance: QueryInstance) -> None:
+        """Let an instance go. What its events began is found by nobody, and forgotten in time."""
+        for atom, subscriber in zip(instance.used, instance.subscribers, strict=True):
             self.atoms.unsubscribe(atom, subscriber)
-        self.members[member.subscribers[0].member] = None
+        self.instances[instance.subscribers[0].instance] = None
         self.size -= 1
-        member.family, member.subscribers = None, ()
+        instance.template, instance.subscribers = None, ()
 
     def rounds(self) -> Iterator[None]:
         """Process what is new, a stretch of time after the other if it is much."""
@@ -265,21 +265,21 @@ class QueryTemplate(Pipeline):
             slot.stream.new = np.zeros(0, np.int64)
 
     def reported(self, stream: OperatorStream) -> Int64Array:
-        """Give the new rows of an output that belong to a member, and not to one that is gone."""
-        there = np.array([name is not None for name in self.members], np.bool_)
-        return stream.new[there[members_of(stream, stream.new)]]
+        """Give the new rows of an output that belong to an instance, and not to one that is gone."""
+        there = np.array([name is not None for name in self.instances], np.bool_)
+        return stream.new[there[instances_of(stream, stream.new)]]
 
     def queries(self, stream: OperatorStream, rows: Int64Array) -> pa.Array:
         """Name the query that found each of some rows of an output."""
-        return pa.array(self.members, pa.string()).take(pa.array(members_of(stream, rows)))
+        return pa.array(self.instances, pa.string()).take(pa.array(instances_of(stream, rows)))
 
 
 def _parted(graph: Graph) -> Graph:
-    """Part all patterns of a graph by member."""
-    return replace(graph, operators=tuple(_with_member(operator) for operator in graph.operators))
+    """Part all patterns of a graph by instance."""
+    return replace(graph, operators=tuple(_with_instance(operator) for operator in graph.operators))
 
 
-def _with_member(operator: Operator) -> Operator:
+def _with_instance(operator: Operator) -> Operator:
     if isinstance(operator, JoinPattern):
-        return replace(operator, partitioning=Partitioning((*operator.partitioning.keys, MEMBER)))
+        return replace(operator, partitioning=Partitioning((*operator.partitioning.keys, INSTANCE)))
     return operator

@@ -10,7 +10,7 @@ from whimbrel.engine.identity import event_ids
 from whimbrel.engine.row_store import RowStore
 from whimbrel.engine.shapes import SHAPE, wkb_of
 from whimbrel.engine.streams import ARRIVAL
-from whimbrel.engine.time_points import are_time_points
+from whimbrel.engine.total_order import are_time_points
 from whimbrel.engine.values import Int64Array, to_arrow
 from whimbrel.graph.expressions import Attribute
 

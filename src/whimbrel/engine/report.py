@@ -11,12 +11,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from whimbrel.engine.derived_batch import numbered
 from whimbrel.engine.identity import event_ids, row_ids
 from whimbrel.engine.locations import hull_wkb
 from whimbrel.engine.row_store import Lineage, offsets_of
-from whimbrel.engine.streams import ExecutionContext, InstanceTypes, OperatorStream, members_of, types_of
-from whimbrel.engine.ties import Ties
-from whimbrel.engine.total_order import numbered
+from whimbrel.engine.streams import ExecutionContext, InstanceTypes, OperatorStream, instances_of, types_of
 from whimbrel.engine.values import Int64Array, decoded, to_arrow
 from whimbrel.graph.expressions import Attribute
 from whimbrel.model.schema import Coordinates
@@ -25,6 +24,14 @@ UTC = pa.timestamp("us", "UTC")
 FIXED = ("id", "type", "start", "end", "geometry")
 COORDINATES_KEY = b"whimbrel.coordinates"
 ATTRIBUTES_KEY = b"whimbrel.attributes"
+
+
+_EMPTY = pa.schema(
+    [("id", pa.string()), ("type", pa.string()), ("start", UTC), ("end", UTC), ("geometry", pa.binary()),
+     ("events", pa.list_(pa.string()))]
+).empty_table()  # fmt: skip
+_BITS = 63
+"""How many bits of a number can hold ranks without touching its sign."""
 
 
 def report(stream: OperatorStream, rows: Int64Array, context: ExecutionContext) -> pa.Table:
@@ -49,18 +56,18 @@ def report(stream: OperatorStream, rows: Int64Array, context: ExecutionContext) 
     table = pa.table(columns)
     if stream.kinds is None:
         return table
-    owned = _owned_by_kind(stream.kinds, members_of(stream, rows), table)
+    owned = _owned_by_kind(stream.kinds, instances_of(stream, rows), table)
     return table.replace_schema_metadata({ATTRIBUTES_KEY: json.dumps(owned).encode()})
 
 
-def _owned_by_kind(kinds: InstanceTypes, members: Int64Array, table: pa.Table) -> dict[str, list[str]]:
-    """Name the attributes that the events of each member have: those it assigns, and those with a value."""
-    owned: dict[str, list[str]] = {kinds.names[member]: [] for member in np.unique(members).tolist()}
+def _owned_by_kind(kinds: InstanceTypes, instances: Int64Array, table: pa.Table) -> dict[str, list[str]]:
+    """Name the attributes that the events of each instance have: those it assigns, and those with a value."""
+    owned: dict[str, list[str]] = {kinds.names[instance]: [] for instance in np.unique(instances).tolist()}
     assigned = {_free_name(name) for name in kinds.assigned}
     for name in _attributes(table):
-        having = members if name in assigned else members[table.column(name).is_valid().to_numpy()]
-        for member in np.unique(having).tolist():
-            owned[kinds.names[member]].append(name)
+        having = instances if name in assigned else instances[table.column(name).is_valid().to_numpy()]
+        for instance in np.unique(having).tolist():
+            owned[kinds.names[instance]].append(name)
     return owned
 
 
@@ -101,12 +108,6 @@ def _is_in_order(lineage: Lineage) -> bool:
     return bool(rises.all())
 
 
-_EMPTY = pa.schema(
-    [("id", pa.string()), ("type", pa.string()), ("start", UTC), ("end", UTC), ("geometry", pa.binary()),
-     ("events", pa.list_(pa.string()))]
-).empty_table()  # fmt: skip
-
-
 @cache
 def no_detections(coordinates: Coordinates | None) -> pa.Table:
     """Give a table of detections that has none."""
@@ -126,6 +127,8 @@ def together(
     tables = [table for table in tables if table.num_rows]
     if not tables:
         return no_detections(coordinates)
+    if len(tables) == 1 and attributes is None and COORDINATES_KEY in (tables[0].schema.metadata or {}):
+        return tables[0]  # it was put together before
     owned = _owned(tables, attributes or {})
     joined = pa.concat_tables(tables, promote_options="permissive")
     known = _attributes(joined)
@@ -213,3 +216,71 @@ def _merged(names: list[str], more: list[str]) -> list[str]:
 def _metadata(owned: dict[str, list[str]], coordinates: Coordinates | None) -> dict[bytes, bytes]:
     place = "none" if coordinates is None else coordinates.value
     return {COORDINATES_KEY: place.encode(), ATTRIBUTES_KEY: json.dumps(owned).encode()}
+
+
+# -- ties ------------------------------------------------------------------------------------------------
+
+
+class Ties:
+    """Groups of rows in a table of detections that only their events, or in the end their ids, tell apart."""
+
+    def __init__(self, table: pa.Table) -> None:
+        events = table.column("events").combine_chunks()
+        self.offsets: Int64Array = events.offsets.to_numpy().astype(np.int64)
+        texts = events.values.dictionary_encode()
+        self.codes = texts.indices.to_numpy()
+        self.ranks = _text_ranks(texts.dictionary)
+        self.width = max(len(texts.dictionary).bit_length(), 1)
+        self.ids = table.column("id")
+
+    def settled(self, order: Int64Array, tied: np.ndarray) -> Int64Array:
+        """Put the rows of an order right that are tied with the row before them.
+
+        The events are compared a few at a time, and after that only rows that are still tied.
+        """
+        order = order.copy()
+        group = np.cumsum(~tied)
+        depth, step = 0, _BITS // self.width
+        while tied.any():
+            places = _with_neighbours(tied)
+            rows = order[places]
+            numbers = self._numbers(rows, depth, step)
+            if not numbers.any():
+                within = np.lexsort((self._id_text_ranks(rows), group[places]))
+                order[places] = rows[within]
+                break
+            within = np.lexsort((numbers, group[places]))
+            order[places], numbers = rows[within], numbers[within]
+            differs = np.ones(len(order), np.bool_)
+            differs[places[1:]] = numbers[1:] != numbers[:-1]
+            tied = tied & ~differs
+            group = np.cumsum(~tied)
+            depth += step
+        return order
+
+    def _numbers(self, rows: Int64Array, depth: int, step: int) -> Int64Array:
+        """Pack the ranks of some events of every row into one number; 0 stands for no event."""
+        first, last = self.offsets[rows] + depth, self.offsets[rows + 1]
+        numbers = np.zeros(len(rows), np.int64)
+        for place in range(step):
+            numbers <<= self.width
+            here = np.flatnonzero(first + place < last)
+            numbers[here] |= self.ranks[self.codes[first[here] + place]]
+        return numbers
+
+    def _id_text_ranks(self, rows: Int64Array) -> Int64Array:
+        return _text_ranks(self.ids.take(pa.array(rows)).combine_chunks())
+
+
+def _with_neighbours(tied: np.ndarray) -> Int64Array:
+    """Give the places of rows that are tied with the one before or after them."""
+    both = tied.copy()
+    both[:-1] |= tied[1:]
+    return np.flatnonzero(both)
+
+
+def _text_ranks(texts: pa.Array) -> Int64Array:
+    """Give the place of every text in their order, from 1."""
+    ranks = np.empty(len(texts), np.int64)
+    ranks[pc.sort_indices(texts).to_numpy()] = np.arange(1, len(texts) + 1)
+    return ranks

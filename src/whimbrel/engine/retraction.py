@@ -11,11 +11,7 @@ import pyarrow.compute as pc
 
 from whimbrel.engine.report import together
 from whimbrel.errors import QueryError
-from whimbrel.graph.operators import Custom, Graph, JoinPattern
-from whimbrel.graph.operators.encounter import Encounter
-from whimbrel.graph.operators.motion import Motion
-from whimbrel.graph.operators.step_pattern import NO_SKIP, StepPattern
-from whimbrel.graph.policies import Context
+from whimbrel.graph.reach import anchors
 from whimbrel.model.time import format_instant
 
 if TYPE_CHECKING:
@@ -72,24 +68,9 @@ def _check_memory(session: Session) -> None:
     if since is None:
         return
     for name in session.queries:
-        why = _reaches_farther(session.query(name).graph)
-        if why is not None:
+        query = session.query(name)
+        for why in anchors(query.graph, query.operators).values():
             raise QueryError(
                 f"{name!r} {why}, and what happened before {format_instant(since)} is forgotten",
                 hint="open the session with a longer memory: Session(query, remember='1 d')",
             )
-
-
-def _reaches_farther(graph: Graph) -> str | None:
-    """Say why a query depends on more than the events that it remembers; None if it does not."""
-    for operator in graph.operators:
-        match operator:
-            case JoinPattern() if operator.context is not Context.EACH or operator.consuming:
-                return "uses events up"
-            case StepPattern() if operator.skip != NO_SKIP:
-                return "uses events up"
-            case Custom():
-                return "uses events up"
-            case Motion() | Encounter():
-                return "knows where movers were"
-    return None

@@ -8,10 +8,10 @@ import numpy as np
 import pyarrow as pa
 
 from whimbrel.engine.condition_templates import rows_passing
-from whimbrel.engine.ingest import Released
 from whimbrel.engine.row_store import RowStore
 from whimbrel.engine.source_events import columns_of
 from whimbrel.engine.streams import ExecutionContext, OperatorStream
+from whimbrel.engine.total_order import Released
 from whimbrel.engine.values import BoolArray
 from whimbrel.graph.expressions import Expr
 from whimbrel.graph.functions import Function

@@ -242,7 +242,7 @@ class Sharing:
         """Queries that have seen no event yet."""
         self.groups: list[SharingGroup] = []
         self.commons: dict[str, SharedPipeline] = {}
-        self.families = QueryTemplates(atoms)
+        self.templates = QueryTemplates(atoms)
         self._started = 0
 
     # -- queries come and go -----------------------------------------------------------------------------
@@ -254,7 +254,7 @@ class Sharing:
     def remove(self, name: str, pipeline: Pipeline | QueryInstance) -> None:
         """Let go of what only this query used."""
         self.fresh.pop(name, None)
-        self.families.remove(name, pipeline)
+        self.templates.remove(name, pipeline)
         for group in self.groups:
             if name in group.queries:
                 group.queries.remove(name)
@@ -281,7 +281,7 @@ class Sharing:
 
         `events` are the first that they will see: how many there are of what decides what is worth it.
         """
-        others = self.families.gather(self.fresh, queries)
+        others = self.templates.gather(self.fresh, queries)
         self.fresh = {}
         if not others:
             return
@@ -385,7 +385,7 @@ class Sharing:
         self,
         blocks: Blocks,
         groups: list[Any],
-        families: list[Any],
+        templates: list[Any],
         queries: dict[str, Pipeline | QueryInstance],
         deploy: Callable[[Query, str], Pipeline | QueryInstance],
     ) -> None:
@@ -394,7 +394,7 @@ class Sharing:
             if isinstance(query, LinkedPipeline):
                 self._release(name, query)
                 queries[name] = deploy(query.query, name)
-        self.families.load(blocks, families, queries)
+        self.templates.load(blocks, templates, queries)
         pipelines = alone(queries)
         self.fresh = {}
         self.groups = [SharingGroup.from_json(each) for each in groups]
@@ -446,7 +446,7 @@ class _Builder:
 
 
 def alone(queries: Mapping[str, Pipeline | QueryInstance]) -> dict[str, Pipeline]:
-    """Give the queries that do not run as members of a family."""
+    """Give the queries that do not run as instances of a template."""
     return {name: query for name, query in queries.items() if isinstance(query, Pipeline)}
 
 

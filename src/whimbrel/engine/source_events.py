@@ -13,9 +13,9 @@ import numpy as np
 import pyarrow as pa
 
 from whimbrel.engine.identity import NUMBER
-from whimbrel.engine.ingest import Released
 from whimbrel.engine.shapes import SHAPE, shape_texts
 from whimbrel.engine.streams import ARRIVAL, ExecutionContext, OperatorStream, Subscriber
+from whimbrel.engine.total_order import Released
 from whimbrel.engine.type_index import TypeIndex
 from whimbrel.engine.values import Column, Int64Array, decoded, from_arrow, nothing
 from whimbrel.graph.expressions import Attribute, Expr
@@ -48,7 +48,9 @@ class SourceEvents:
     def select(self, atom: Selector, user: str) -> OperatorStream:
         """Give a query the stream of the events that pass a test; equal tests share one."""
         event_type, condition = atom
-        index = self._types.setdefault(event_type, TypeIndex())
+        if event_type not in self._types:
+            self._types[event_type] = TypeIndex()
+        index = self._types[event_type]
         if condition not in index.streams:
             known = None if event_type == ANY else event_type
             selection = OperatorStream(
@@ -70,7 +72,7 @@ class SourceEvents:
         self._drop_unread(index, atom, selection)
 
     def unsubscribe(self, atom: Selector, subscriber: Subscriber) -> None:
-        """Say that a member of a family no longer needs a test."""
+        """Say that an instance of a template no longer needs a test."""
         index = self._types[atom[0]]
         selection = index.streams[atom[1]]
         del selection.subscribers[subscriber]
@@ -82,7 +84,7 @@ class SourceEvents:
             if not index.streams:
                 del self._types[atom[0]]
 
-    def feed(self, released: Released, columns: Iterable[str] | None) -> list[OperatorStream]:
+    def feed(self, released: Released, columns: Collection[str] | None) -> list[OperatorStream]:
         """Append released events and find out which tests they pass; give the selections that have any."""
         self.clear()
         codes, names = _types(released.batch)
@@ -93,6 +95,8 @@ class SourceEvents:
                 kept = np.flatnonzero(read[codes])
                 if len(kept) <= MOST * len(codes):  # else copying would cost more than remembering
                     released, codes = released.filtered(kept), codes[kept]
+        if not len(codes):
+            return []
         held = columns_of(released, columns, self.context.coordinates)
         rows = self.stream.store.append(released.start, released.end, held, None)
         for event_type, of_type in self._by_type(codes, names, rows):
@@ -137,28 +141,24 @@ def _types(batch: pa.RecordBatch) -> tuple[Int64Array, list[str]]:
     return types.indices.to_numpy(zero_copy_only=False), decoded(types.dictionary).to_pylist()
 
 
+_ALWAYS = frozenset({"id", "type", "source", "x", "y"})
+_NO_COLUMNS = frozenset({"start", "end", "geometry"})
+
+
 def columns_of(
-    released: Released, wanted: Iterable[str] | None, coordinates: Coordinates | None
+    released: Released, wanted: Collection[str] | None, coordinates: Coordinates | None
 ) -> dict[Expr, Column]:
     """Read the columns of a batch that any query needs."""
-    batch = released.batch
-    always = ("id", "type", "source", "x", "y")
-    names = (
-        batch.schema.names
-        if wanted is None
-        else [n for n in batch.schema.names if n in always or n in wanted]
-    )
+    batch, names = released.batch, released.batch.schema.names
     columns: dict[Expr, Column] = {}
-    for name in names:
-        if name not in ("start", "end", "geometry"):
-            column = batch.column(name)
-            few = pa.types.is_dictionary(column.type) and len(column) < len(column.dictionary)
-            columns[Attribute(None, name)] = from_arrow(decoded(column) if few else column)
+    for number, name in enumerate(names):
+        if name not in _NO_COLUMNS and (wanted is None or name in wanted or name in _ALWAYS):
+            columns[Attribute(None, name)] = from_arrow(batch.column(number))
     if released.number is not None:
         columns[NUMBER] = Column(Type.INT, released.number)
     if released.arrival is not None:
         columns[ARRIVAL] = Column(Type.INT, released.arrival)
-    if "geometry" in batch.schema.names:
+    if "geometry" in names:
         columns |= _polygons(columns, batch.column("geometry"), coordinates)
     return columns
 

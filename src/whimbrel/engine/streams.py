@@ -44,16 +44,16 @@ class ExecutionContext:
     coordinates: Coordinates | None = None
 
 
-MEMBER = Key("attribute", "@member")
-"""Which member of a family of queries an event belongs to, the key that parts them."""
+INSTANCE = Key("attribute", "@instance")
+"""Which instance of a template of queries an event belongs to, the key that parts them."""
 
 
 class Subscriber(Protocol):
-    """Where a family takes the events of one selection for one of its members."""
+    """Where a template takes the events of one selection for one of its instances."""
 
     @property
-    def family(self) -> str:
-        """Name the family."""
+    def template(self) -> str:
+        """Name the template."""
         ...
 
     def add(self, rows: Int64Array) -> None:
@@ -62,7 +62,7 @@ class Subscriber(Protocol):
 
 
 class InstanceTypes(Protocol):
-    """What the events of one definition are called, member by member of a family."""
+    """What the events of one definition are called, instance by instance of a template."""
 
     names: list[str]
     assigned: Collection[str]
@@ -94,13 +94,13 @@ class OperatorStream:
     users: dict[str, None] = field(default_factory=dict)
     """Selections of atomic events: the queries that read it."""
     subscribers: dict[Subscriber, None] = field(default_factory=dict)
-    """Selections of atomic events: the members of families that read it."""
+    """Selections of atomic events: the instances of templates that read it."""
     keeps_order: bool = False
     """Whether the events of a row are reported in the order in which they were taken."""
     branches: dict[str, list[tuple[str | None, Expr | None]]] = field(default_factory=dict)
     """Alternatives: part names, each with the types and conditions one of which an event has to fit."""
     kinds: InstanceTypes | None = None
-    """Definitions of a family: the types of its events, which differ from member to member."""
+    """Definitions of a template: the types of its events, which differ from instance to instance."""
 
     @property
     def watermark(self) -> int:
@@ -253,14 +253,14 @@ def types_of(stream: OperatorStream, rows: Int64Array) -> pa.DictionaryArray:
         return pa.DictionaryArray.from_arrays(
             pa.array(np.zeros(len(rows), np.int32)), pa.array([str(stream.event_type)])
         )
-    index = pa.array(members_of(stream, rows).astype(np.int32))
+    index = pa.array(instances_of(stream, rows).astype(np.int32))
     return pa.DictionaryArray.from_arrays(index, pa.array(stream.kinds.names, pa.string()))
 
 
-def members_of(stream: OperatorStream, rows: Int64Array) -> Int64Array:
-    """Give the members of a family that derived events belong to."""
-    members: Int64Array = stream.store.column(Attribute(None, MEMBER.name), rows).values
-    return members
+def instances_of(stream: OperatorStream, rows: Int64Array) -> Int64Array:
+    """Give the instances of a template that derived events belong to."""
+    instances: Int64Array = stream.store.column(Attribute(None, INSTANCE.name), rows).values
+    return instances
 
 
 def identities(context: ExecutionContext, stream: OperatorStream, rows: Int64Array) -> Int64Array:

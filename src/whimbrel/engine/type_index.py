@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -29,10 +30,11 @@ from whimbrel.space.kernels.jit import Allowance
 
 FEW = 16
 """So many conditions are computed on all events; more are looked up."""
-PAIRS_A_TURN = 128
-"""Pairs of an event and a condition that are computed in the time of a turn of a loop in Python."""
+PAIRS_A_TURN, TURNS = 128, 100
+"""Pairs of an event and a condition that are computed in the time of a turn of a loop in Python; and so many
+turns are the least that computing takes, be it for a single event."""
 
-_COMPUTED = Allowance.from_environment()
+COMPUTED = Allowance.from_environment()
 """How much may still be computed before machine code for the index is worth loading, or compiling."""
 
 
@@ -166,9 +168,9 @@ class TypeIndex:
         if len(self._indexed):
             return True
         many = len(self._computed) + len(self._new)
-        if many < FEW or _COMPUTED.is_endless:
+        if many < FEW or COMPUTED.is_endless:
             return False
-        return find_listed.is_loaded or not _COMPUTED.covers(events * many / PAIRS_A_TURN)
+        return find_listed.is_loaded or not COMPUTED.covers(TURNS + events * many / PAIRS_A_TURN)
 
     def _compute(self, test: SelectionTest, condition: Expr | None) -> None:
         """Let something else be computed for a test."""
@@ -206,11 +208,14 @@ class _IndexedTests:
 
     def __init__(self, coordinates: Coordinates) -> None:
         self.coordinates = coordinates
-        self._index = ConditionIndex(coordinates)
         self._tests: dict[int, SelectionTest] = {}
         self._wanted: dict[str, dict[Type, dict[SelectionTest, None]]] = {}
         """The tests that read each attribute, by the type of column that they are looked up in."""
         self._placed: dict[SelectionTest, None] = {}
+
+    @cached_property
+    def _index(self) -> ConditionIndex:
+        return ConditionIndex(self.coordinates)
 
     def __len__(self) -> int:
         return len(self._tests)

@@ -35,7 +35,7 @@ def anchors(graph: Graph, operators: Mapping[str, type[CustomOperator]] | None =
     >>> anchors(compile_text("define S detect A then B within 5 s").graph)
     {}
     >>> anchors(compile_text("define S detect A as a then B within 5 s consuming a").graph)
-    {'S.match': 'uses events up, and what was used up before is gone'}
+    {'S.match': 'uses events up'}
     """
     classes = operators or {}
     found: dict[str, str] = {}

@@ -1,7 +1,7 @@
 """What a graph does, apart from what it asks of single events and how its definitions are called.
 
 Queries that are deployed by the thousand are often one query, written again and again with other constants.
-Their graphs have one outline, and an engine may run all of them as one.
+Their graphs are instances of one template, and an engine may run all of them as one.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from whimbrel.graph.operators import Derive, Filter, Graph, JoinPattern, Operato
 
 @dataclass(frozen=True, slots=True)
 class Selected:
-    """The atomic events that an operator of the outline reads: all of one type that pass a condition."""
+    """The atomic events that an operator of the template reads: all of one type that pass a condition."""
 
     name: str
     source: Source
@@ -36,7 +36,7 @@ class GraphTemplate:
     """What the definitions are called, in the order of the graph."""
 
     def model(self) -> Graph:
-        """Give what all graphs of this outline have in common, as a graph that selects events by type only.
+        """Give what all graphs of this template have in common, as a graph that selects events by type only.
 
         The names in it are the same for all, and in the order of those that they stand for.
         """
@@ -65,7 +65,7 @@ class GraphTemplate:
 
 
 def template_of(graph: Graph) -> GraphTemplate | None:
-    """Give the outline of a graph; None if it has an operator whose work cannot be kept apart by queries."""
+    """Find the template of a graph; None if it has an operator whose work cannot be kept apart by queries."""
     selections: dict[str, Selected] = {}
     others: list[Operator] = []
     for operator in graph.operators:

@@ -3,25 +3,76 @@
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv
 
 from whimbrel.errors import DataError
-from whimbrel.io import _kinds, _packing
-from whimbrel.io._csv_head import head_of, known_delimiter
-from whimbrel.io._decimal_commas import DecimalCommas
+from whimbrel.io import _kinds, _streams
 from whimbrel.io._pieces import ReadBatch, ReadPlan, malformed
 from whimbrel.io._streams import Progress, is_blank, open_text, reading
+from whimbrel.model.columns import arrow_type
 from whimbrel.model.faults import rows_as_json
 from whimbrel.model.schema import Type
 
 _BLOCK = 8 * 2**20
 _TAIL = b"\n\r\n\n\n\r\n\r\n\r\n\n\n\r\n\n"
 """Blank lines, which mean nothing, after the end of the file: a text that ends in them was never closed."""
+
+
+DELIMITERS = (",", ";", "\t", "|")
+NAMES = {"comma": ",", "semicolon": ";", "tab": "\t", "\\t": "\t", "pipe": "|", "space": " "}
+"""Words for delimiters that are hard to type in a shell."""
+_PEEK = 1 << 16
+_QUOTED = re.compile(r'"(?:[^"]|"")*"')
+_BEGINS_LIKE_DATA = re.compile(r'^"?[-+]?\d')
+
+
+class DecimalCommas:
+    """Finds the columns whose values are all numbers, with a comma in some of them, and reads them."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self._kinds: dict[str, Type | None] = dict.fromkeys(names)
+        self._names: frozenset[str] = frozenset()
+
+    def see(self, batch: pa.RecordBatch) -> None:
+        """Take more values into account."""
+        for name, kind in self._kinds.items():
+            if kind is not Type.STRING:
+                self._kinds[name] = _kinds.kind_of_texts(_with_points(batch.column(name)), kind)
+
+    def settle(self, found: Mapping[str, Type | None], plan: ReadPlan) -> dict[str, Type | None]:
+        """Return what columns hold, given what they hold if a comma is a comma.
+
+        A declared column is left to its schema, unless its numbers have commas.
+        """
+        self._names = frozenset(
+            name
+            for name, kind in found.items()
+            if kind is Type.STRING and self._kinds[name] in (Type.FLOAT, Type.INT)
+        )
+        return {
+            name: self._kinds[name] if name in self._names else kind
+            for name, kind in found.items()
+            if name in self._names or name not in plan.declared
+        }
+
+    def plain(self, name: str, texts: pa.Array) -> pa.Array:
+        """Return the values of a column with decimal points."""
+        return _with_points(texts) if name in self._names else texts
+
+
+def _with_points(texts: pa.Array) -> pa.Array:
+    # Only one comma makes a number: 1,234,567 and 1.234,5 stay what they are, which is text.
+    return pc.if_else(
+        pc.match_substring_regex(texts, r"^[+-]?\d+,\d+$"), pc.replace_substring(texts, ",", "."), texts
+    )
 
 
 class CsvFile:
@@ -38,7 +89,7 @@ class CsvFile:
     def __init__(self, path: Path, delimiter: str | None = None, encoding: str | None = None) -> None:
         self.path = path
         self._delimiter = None if delimiter is None else known_delimiter(delimiter)
-        self._usual = "\t" if _packing.unpacked_name(path.name).endswith(".tsv") else ","
+        self._usual = "\t" if _streams.unpacked_name(path.name).endswith(".tsv") else ","
         self._encoding = encoding
         self._header: list[str] | None = None
 
@@ -185,7 +236,7 @@ def _take_up_to(skipped: list[pa.csv.InvalidRow], end: int) -> list[pa.csv.Inval
 
 
 def _no_rows(names: list[str], kinds: Mapping[str, Type | None]) -> pa.RecordBatch:
-    columns = [pa.nulls(0, _kinds.ARROW_TYPES[kinds.get(name)]) for name in names]
+    columns = [pa.nulls(0, arrow_type(kinds.get(name))) for name in names]
     return pa.RecordBatch.from_arrays(columns, names=names)
 
 
@@ -200,3 +251,93 @@ def _rejected(bad: list[pa.csv.InvalidRow]) -> pa.RecordBatch:
             for row in bad
         ]
     )
+
+
+@dataclass(frozen=True)
+class Head:
+    """How a CSV file is written.
+
+    Parameters
+    ----------
+    skip
+        How many bytes stand before the header.
+    delimiter
+        What stands between two fields.
+    """
+
+    skip: int
+    delimiter: str
+
+    @property
+    def has_decimal_commas(self) -> bool:
+        """Whether numbers may be written 12,5, as they are where fields are parted by semicolons."""
+        return self.delimiter == ";"
+
+
+def known_delimiter(given: str) -> str:
+    r"""Return the character that a delimiter is given as; words stand for what is hard to type.
+
+    Raises
+    ------
+    DataError
+        If it is not one character.
+
+    Examples
+    --------
+    >>> known_delimiter("tab") == "\t"
+    True
+    """
+    found = NAMES.get(given.lower(), given)
+    if len(found) != 1 or not found.isascii() or found in '"\r\n':
+        raise DataError(
+            f"{given!r} cannot stand between fields; give one character, or one of: {', '.join(NAMES)}"
+        )
+    return found
+
+
+def head_of(stream: io.BufferedReader, delimiter: str | None, usual: str) -> Head:
+    """Look at the beginning of a file without moving on.
+
+    Lines that begin with # stand before the header and are passed over. But where the last of them has as
+    many fields as the line below, and that one is data, it is the header itself. Excel's `sep=;` is obeyed.
+    """
+    text = stream.peek(_PEEK)[:_PEEK].decode(errors="replace")
+    lines = text.splitlines(keepends=True)
+    place = 0
+    while place < len(lines) and not lines[place].strip():
+        place += 1
+    if place < len(lines) and (said := re.fullmatch(r"sep=(.)\r?\n", lines[place], re.IGNORECASE)):
+        delimiter, place = delimiter or said[1], place + 1
+    comments = place
+    while comments < len(lines) and lines[comments].startswith("#"):
+        comments += 1
+    skip = _size(lines[:comments])
+    header = lines[comments] if comments < len(lines) else ""
+    if comments > place and _is_header(lines[comments - 1], header, delimiter, usual):
+        last = lines[comments - 1]
+        header = last.lstrip("# ")
+        skip = _size(lines[: comments - 1]) + _size([last]) - _size([header])
+    return Head(skip, delimiter or _parted_by(header, usual))
+
+
+def _size(lines: list[str]) -> int:
+    return sum(len(line.encode()) for line in lines)
+
+
+def _is_header(comment: str, below: str, delimiter: str | None, usual: str) -> bool:
+    parts = delimiter or _parted_by(comment, usual)
+    fields = _fields(below, parts)
+    is_data = any(_BEGINS_LIKE_DATA.match(field) for field in fields)
+    return is_data and 1 < len(fields) == len(_fields(comment, parts))
+
+
+def _fields(line: str, delimiter: str) -> list[str]:
+    return _QUOTED.sub("0", line.strip("\r\n")).split(delimiter)
+
+
+def _parted_by(header: str, usual: str) -> str:
+    """Return the delimiter that the header has most of, the usual one if it has none."""
+    bare = _QUOTED.sub("", header)
+    counts = {each: bare.count(each) for each in DELIMITERS}
+    most = max(counts.values())
+    return usual if most == counts[usual] else next(each for each in DELIMITERS if counts[each] == most)

@@ -11,8 +11,7 @@ from whimbrel.errors import DataError
 from whimbrel.io._document import open_list
 from whimbrel.io._json_parts import JsonMember
 from whimbrel.io._moving import MOVING, events_of, is_feature
-from whimbrel.io._row_file import Item, RowFile
-from whimbrel.io._rows import row_from
+from whimbrel.io._rows import Item, RowFile, row_from
 from whimbrel.io._streams import Progress, is_blank, line_blocks, open_text, reading
 from whimbrel.model.schema import Coordinates
 

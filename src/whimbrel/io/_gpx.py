@@ -15,9 +15,8 @@ from typing import Any
 from xml.parsers import expat
 
 from whimbrel.errors import DataError
-from whimbrel.io import _packing
-from whimbrel.io._row_file import Item, RowFile
-from whimbrel.io._rows import Row
+from whimbrel.io import _streams
+from whimbrel.io._rows import Item, Row, RowFile
 from whimbrel.io._streams import Progress, open_bytes, reading
 from whimbrel.model.schema import RESERVED_COLUMNS, Coordinates
 
@@ -47,7 +46,7 @@ class GpxFile(RowFile):
 
     def items(self, on_read: Progress) -> Iterator[Item]:
         """Yield the points in the order of the file, and where the XML breaks off."""
-        document = _Document(_packing.unpacked_name(self.path.name).removesuffix(".gpx"), self._encoding)
+        document = _Document(_streams.unpacked_name(self.path.name).removesuffix(".gpx"), self._encoding)
         count = 0
         with open_bytes(self.path, on_read) as stream:
             while True:

@@ -25,8 +25,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from whimbrel.errors import DataError
-from whimbrel.io._row_file import Rejected
-from whimbrel.io._rows import Row
+from whimbrel.io._rows import Rejected, Row
 from whimbrel.model.schema import RESERVED_COLUMNS, Coordinates
 
 MOVING = ("MovingPoint", "MovingPolygon", "MovingLineString", "MovingPointCloud", "MovingGeometryCollection")

@@ -16,10 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from whimbrel.errors import DataError, MissingDependency
-from whimbrel.io import _packing
+from whimbrel.io import _streams
 from whimbrel.io._pieces import ReadPlan
-from whimbrel.io._row_file import Item, Rejected, RowFile, known_kinds
-from whimbrel.io._rows import Row
+from whimbrel.io._rows import Item, Rejected, Row, RowFile, known_kinds
 from whimbrel.io._streams import Progress, is_blank, line_blocks, open_text, reading
 from whimbrel.model.schema import Coordinates, Type
 
@@ -97,7 +96,7 @@ class NmeaFile(RowFile):
 
     def items(self, on_read: Progress) -> Iterator[Item]:
         """Yield an event for each message, under the number of its last line."""
-        log = _Log(_packing.unpacked_name(self.path.name).rpartition(".")[0])
+        log = _Log(_streams.unpacked_name(self.path.name).rpartition(".")[0])
         number = 0
         with open_text(self.path, on_read, encoding=self._encoding) as stream:
             for block in line_blocks(stream, _BLOCK):

@@ -1,4 +1,8 @@
-"""Read events from Parquet and GeoParquet files."""
+"""Read events from Parquet and GeoParquet files; geometries are WKB or in the native encodings of GeoArrow.
+
+A native point is a struct of x and y, or a list of fixed size; all else are lists of those, one level for
+each of the steps from a geometry to its coordinates.
+"""
 
 from __future__ import annotations
 
@@ -7,16 +11,31 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from whimbrel.errors import DataError
-from whimbrel.io import _native
 from whimbrel.io._pieces import ReadBatch, ReadPlan
 from whimbrel.io._streams import Progress, reading
 from whimbrel.model.batch import COORDINATES_KEY
 from whimbrel.model.columns import is_text
 from whimbrel.model.schema import RESERVED_COLUMNS, Type
+
+WKB = "WKB"
+_LEVELS = {
+    "point": 0,
+    "linestring": 1,
+    "multipoint": 1,
+    "polygon": 2,
+    "multilinestring": 2,
+    "multipolygon": 3,
+}
+"""How many lists lie around the coordinates."""
+ENCODINGS = (WKB, *_LEVELS)
+_POINT = np.dtype([("order", "u1"), ("kind", "<u4"), ("x", "<f8"), ("y", "<f8")])
+Floats = npt.NDArray[np.float64]
 
 
 class ParquetFile:
@@ -70,9 +89,9 @@ class ParquetFile:
         metadata = dict(self._schema.metadata or {})
         if self._geo.coordinates:
             metadata[COORDINATES_KEY] = self._geo.coordinates.encode()
-        if self._geo.primary and self._geo.encoding != _native.WKB:
+        if self._geo.primary and self._geo.encoding != WKB:
             place = batch.schema.get_field_index(self._geo.primary)
-            shapes = _native.to_wkb(batch.column(place), self._geo.encoding)
+            shapes = to_wkb(batch.column(place), self._geo.encoding)
             batch = batch.set_column(place, self._geo.primary, shapes)
         kept = {key: value for key, value in metadata.items() if key.startswith(b"whimbrel.")}
         return batch.rename_columns(names).replace_schema_metadata(kept)
@@ -93,7 +112,7 @@ class _Geo:
         primary: str | None,
         coordinates: str | None,
         others: frozenset[str],
-        encoding: str = _native.WKB,
+        encoding: str = WKB,
     ) -> None:
         self.primary, self.coordinates, self.others = primary, coordinates, others
         self.encoding = encoding
@@ -116,8 +135,8 @@ def _geo(schema: pa.Schema) -> _Geo:
         ) from error
     if primary not in schema.names:
         raise DataError(f"the GeoParquet metadata names the column {primary!r}, which the file does not have")
-    if encoding not in _native.ENCODINGS:
-        known = ", ".join(_native.ENCODINGS)
+    if encoding not in ENCODINGS:
+        known = ", ".join(ENCODINGS)
         raise DataError(f"geometries are encoded as {encoding!r}; these are read: {known}")
     others = frozenset(said["columns"]) - {primary} | covering
     return _Geo(primary, coordinates_of_crs(column), others, encoding)
@@ -146,3 +165,69 @@ def _kind(kind: pa.DataType) -> Type | None:
     if pa.types.is_floating(kind) or pa.types.is_decimal(kind):
         return Type.FLOAT
     return Type.TIMESTAMP if pa.types.is_timestamp(kind) or pa.types.is_date(kind) else None
+
+
+def to_wkb(column: Any, encoding: str) -> pa.Array:
+    """Turn a column of geometries into WKB; heights are dropped.
+
+    Raises
+    ------
+    DataError
+        If the column is not what the encoding says.
+    """
+    if isinstance(column, pa.ExtensionArray):
+        column = column.storage
+    nulls = column.is_null().to_numpy(zero_copy_only=False)
+    if encoding == "point":
+        return _points(*_coordinates(column, encoding), nulls)
+    return _shapes(column, encoding, nulls)
+
+
+def _coordinates(column: Any, encoding: str) -> tuple[Floats, Floats]:
+    kind = column.type
+    if pa.types.is_struct(kind) and {"x", "y"} <= {field.name for field in kind}:
+        parts = [column.field(name) for name in ("x", "y")]
+    elif pa.types.is_fixed_size_list(kind):
+        size = kind.list_size
+        values = column.values.slice(column.offset * size, len(column) * size)
+        flat = values.cast(pa.float64()).to_numpy(zero_copy_only=False)
+        return flat[0::size], flat[1::size]
+    else:
+        raise DataError(f"geometries are encoded as {encoding!r}, but the column holds {kind}")
+    x, y = (part.cast(pa.float64()).to_numpy(zero_copy_only=False) for part in parts)
+    return x, y
+
+
+def _points(x: Floats, y: Floats, nulls: npt.NDArray[np.bool_]) -> pa.Array:
+    made = np.zeros(len(x), _POINT)
+    made["order"], made["kind"], made["x"], made["y"] = 1, 1, x, y
+    # An empty point has no coordinates; here it is no location.
+    missing = nulls | (np.isnan(x) & np.isnan(y))
+    offsets = np.arange(len(x) + 1, dtype="i4") * _POINT.itemsize
+    validity = pa.array(~missing).buffers()[1] if missing.any() else None
+    buffers = [validity, pa.py_buffer(offsets), pa.py_buffer(made)]
+    return pa.Array.from_buffers(pa.binary(), len(x), buffers, int(missing.sum()))
+
+
+def _shapes(column: Any, encoding: str, nulls: npt.NDArray[np.bool_]) -> pa.Array:
+    import shapely
+
+    offsets = []
+    inner = column.drop_null()
+    for _ in range(_LEVELS[encoding]):
+        if not (pa.types.is_list(inner.type) or pa.types.is_large_list(inner.type)):
+            raise DataError(f"geometries are encoded as {encoding!r}, but the column holds {column.type}")
+        found = inner.offsets.to_numpy().astype("i8")
+        inner = inner.values.slice(found[0], found[-1] - found[0])
+        offsets.append(found - found[0])
+    flat = np.column_stack(_coordinates(inner, encoding))
+    texts = np.full(len(column), None, dtype=object)
+    if not len(flat):
+        return pa.array(texts.tolist(), pa.binary())
+    kind = shapely.GeometryType[encoding.upper()]
+    try:
+        shapes = shapely.from_ragged_array(kind, flat, tuple(reversed(offsets)))
+    except (shapely.errors.GEOSException, ValueError) as error:
+        raise DataError(f"a {encoding} is broken: {error}") from error
+    texts[~nulls] = shapely.to_wkb(shapes, byte_order=1)
+    return pa.array(texts.tolist(), pa.binary())

@@ -13,8 +13,7 @@ import pyarrow as pa
 
 from whimbrel.io._streams import Progress
 from whimbrel.model.batch import REJECTED_SCHEMA
-from whimbrel.model.naming import carried, plain_name
-from whimbrel.model.reading import Reading
+from whimbrel.model.reading import Reading, carried, plain_name
 from whimbrel.model.schema import RESERVED_COLUMNS, EventSchema, Type
 
 

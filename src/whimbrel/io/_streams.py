@@ -1,19 +1,24 @@
-"""Open event files as streams of bytes that count what was read, and turn every failure into a DataError."""
+"""Open event files as streams of bytes, unpacked and counted, and turn every failure into a DataError.
+
+A packed file is known by its first bytes, whatever its name; the ending of a name decides how one is written.
+"""
 
 from __future__ import annotations
 
+import bz2
 import codecs
+import gzip
 import io
+import lzma
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import pyarrow as pa
 
 from whimbrel.errors import DataError
-from whimbrel.io import _packing
 
 Progress = Callable[[int], None]
 """Called with a number of bytes after they were read."""
@@ -21,6 +26,26 @@ Progress = Callable[[int], None]
 _LONGEST_LINE = 256 * 2**20
 _START = 1 << 16
 """Bytes that are looked at before anything is read."""
+
+
+_MARKS = {
+    codecs.BOM_UTF8: "utf-8-sig",
+    codecs.BOM_UTF32_LE: "utf-32",  # before UTF-16, whose mark is the beginning of this one
+    codecs.BOM_UTF32_BE: "utf-32",
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+}
+PACKED_ENDINGS = {".gz": "gzip", ".zst": "zstd", ".bz2": "bzip2", ".xz": "xz"}
+"""Endings of packed files, and what packed them."""
+_MAGIC = {
+    b"\x1f\x8b": "gzip",
+    b"\x28\xb5\x2f\xfd": "zstd",
+    b"BZh": "bzip2",
+    b"\xfd7zXZ\x00": "xz",
+}
+_BLOCK = 1 << 20
+DAMAGES = (EOFError, lzma.LZMAError, gzip.BadGzipFile)
+"""What unpackers raise, besides `zlib.error` and `OSError`."""
 
 
 class CountedFile(io.RawIOBase):
@@ -54,7 +79,7 @@ def reading(path: Path) -> Iterator[None]:
         raise DataError(f"{path}: {error}") from error
     except UnicodeDecodeError as error:
         raise DataError(f"{path}: {_wrong_encoding(error)}") from error
-    except (zlib.error, *_packing.DAMAGES) as error:
+    except (zlib.error, *DAMAGES) as error:
         raise DataError(f"{path}: the compressed file is cut off or damaged ({error})") from error
     except MemoryError as error:
         raise DataError(f"{path}: not enough memory to read the file") from error
@@ -80,7 +105,7 @@ def _first_line(error: BaseException) -> str:
 def open_bytes(path: Path, on_read: Progress) -> IO[bytes]:
     """Open a file, unpacked if its first bytes say that it is packed."""
     raw = io.BufferedReader(CountedFile(path, on_read), 1 << 20)
-    return _packing.unpacking(path, raw)[0]
+    return unpacking(path, raw)[0]
 
 
 def check_text(path: Path, start: bytes) -> None:
@@ -91,15 +116,6 @@ def check_text(path: Path, start: bytes) -> None:
             f"{path}: the file is not text: it holds zero bytes; is its name's ending right? "
             f"(UTF-16 text needs a byte order mark, or --encoding utf-16-le)"
         )
-
-
-_MARKS = {
-    codecs.BOM_UTF8: "utf-8-sig",
-    codecs.BOM_UTF32_LE: "utf-32",  # before UTF-16, whose mark is the beginning of this one
-    codecs.BOM_UTF32_BE: "utf-32",
-    codecs.BOM_UTF16_LE: "utf-16",
-    codecs.BOM_UTF16_BE: "utf-16",
-}
 
 
 def known_encoding(name: str) -> str:
@@ -205,3 +221,118 @@ def line_blocks(stream: IO[bytes], size: int) -> Iterator[bytes]:
                 raise DataError(f"a line is longer than {_LONGEST_LINE >> 20} MB; is this a text file?")
     if pieces:
         yield b"".join(pieces)
+
+
+def unpacked_name(name: str) -> str:
+    """Return a file's name, in lower case, without the ending that says how it is packed.
+
+    >>> unpacked_name("Day.CSV.gz")
+    'day.csv'
+    """
+    lowered = name.lower()
+    for ending in PACKED_ENDINGS:
+        if lowered.endswith(ending):
+            return lowered.removesuffix(ending)
+    return lowered
+
+
+def known_ending(name: str, known: Iterable[str]) -> str | None:
+    """Return the longest of the known endings that a name has, the packing left out; None if it has none.
+
+    >>> known_ending("a.mf.json.gz", [".json", ".mf.json"])
+    '.mf.json'
+    """
+    plain = unpacked_name(name)
+    return max((ending for ending in known if plain.endswith(ending)), key=len, default=None)
+
+
+def packing_by_name(name: str) -> str | None:
+    """Tell from the ending of a name how the file is packed; None if it is not."""
+    return PACKED_ENDINGS.get(Path(name.lower()).suffix)
+
+
+def unpacking(path: Path, raw: Any) -> tuple[IO[bytes], str | None]:
+    """Return what a file holds, unpacked, and how it was packed.
+
+    Raises
+    ------
+    DataError
+        If the name says that the file is packed, and its content is not.
+    """
+    start = raw.peek(8)
+    kind = next((kind for magic, kind in _MAGIC.items() if start.startswith(magic)), None)
+    named = packing_by_name(path.name)
+    if named and kind is None:
+        raise DataError(
+            f"{path}: the compressed file is cut off or damaged (it does not begin as {named} files do)"
+        )
+    if kind is None:
+        return raw, None
+    return io.BufferedReader(_unpackers(kind, raw), _BLOCK), kind
+
+
+def _unpackers(kind: str, raw: Any) -> io.RawIOBase:
+    if kind == "gzip":
+        return gzip.GzipFile(fileobj=raw)  # type: ignore[return-value]
+    if kind == "bzip2":
+        return bz2.BZ2File(raw)  # type: ignore[return-value]
+    if kind == "xz":
+        return lzma.LZMAFile(raw)  # type: ignore[return-value]
+    return _Zstd(raw)
+
+
+class _Zstd(io.RawIOBase):
+    """Arrow's zstd as a plain stream, which the standard library lacks."""
+
+    def __init__(self, raw: Any) -> None:
+        self._raw = raw
+        self._stream = pa.CompressedInputStream(pa.PythonFile(raw, mode="r"), "zstd")
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        try:
+            data = self._stream.read(len(buffer))
+        except OSError as error:
+            raise EOFError(str(error)) from error
+        buffer[: len(data)] = data
+        return len(data)
+
+    def close(self) -> None:
+        self._raw.close()
+        super().close()
+
+
+@contextmanager
+def packing(raw: IO[bytes], name: str) -> Iterator[IO[bytes]]:
+    """Open a stream that packs as the ending of `name` says, and leaves `raw` open."""
+    kind = packing_by_name(name)
+    if kind == "gzip":
+        # Without name and time in the header, the same events give the same bytes.
+        with gzip.GzipFile(filename="", fileobj=raw, mode="wb", mtime=0) as packed:
+            yield packed  # type: ignore[misc]
+    elif kind == "bzip2":
+        with bz2.BZ2File(raw, "wb") as packed_bz2:
+            yield packed_bz2
+    elif kind == "xz":
+        with lzma.LZMAFile(raw, "wb") as packed_xz:
+            yield packed_xz
+    elif kind == "zstd":
+        with pa.CompressedOutputStream(pa.PythonFile(_KeptOpen(raw), mode="w"), "zstd") as packed_zstd:
+            yield packed_zstd
+    else:
+        yield raw
+
+
+class _KeptOpen(io.RawIOBase):
+    """A stream whose end is not the end of the one below."""
+
+    def __init__(self, raw: IO[bytes]) -> None:
+        self._raw = raw
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: bytes) -> int:  # type: ignore[override]
+        return self._raw.write(data)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import IO
 
 from whimbrel.errors import DataError
-from whimbrel.io._packing import known_ending, packing, packing_by_name, unpacked_name
+from whimbrel.io._streams import known_ending, packing, packing_by_name, unpacked_name
 
 _numbers = itertools.count()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from datetime import UTC, datetime, timedelta
 from os import PathLike, fspath
 from typing import IO
 
@@ -15,8 +16,7 @@ import pyarrow.parquet as pq
 
 from whimbrel.errors import DataError
 from whimbrel.io import _text
-from whimbrel.io._mfjson import MovingPlaces, collection_head
-from whimbrel.io._packing import known_ending
+from whimbrel.io._streams import known_ending
 from whimbrel.io.atomic import format_by_ending, refuse_packed, writing
 from whimbrel.model.batch import COORDINATES_KEY
 from whimbrel.model.columns import decoded
@@ -40,6 +40,11 @@ ENDINGS = {
 }
 """How detections are written, by the ending of a file's name; the ending of a packing may follow."""
 _CHUNK = 65_536
+
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_TRS = {"type": "Name", "properties": {"name": "urn:ogc:data:time:iso8601"}}
+_CRS84 = {"type": "Name", "properties": {"name": "urn:ogc:def:crs:OGC:1.3:CRS84"}}
 
 
 def write_detections(
@@ -120,51 +125,51 @@ def write_jsonl(table: pa.Table, file: IO[bytes]) -> None:
 
 def _write_geojson(table: pa.Table, file: IO[bytes]) -> None:
     plane = (table.schema.metadata or {}).get(COORDINATES_KEY) == Coordinates.PLANE.encode()
-    file.write(
-        b'{"type": "FeatureCollection",' + (b' "coordinates": "plane",' if plane else b"") + b' "features": ['
-    )
-    first = True
-    for batch in _batches(table):
-        fixed = {name: _text.json_values(batch.column(name)) for name in ("type", "start", "end")}
-        ids = {"id": _text.json_values(batch.column("id"))} if "id" in batch.schema.names else {}
-        members = {
-            "type": pa.array(['"Feature"'] * batch.num_rows),
-            **ids,
-            "geometry": _geojson_texts(batch),
-            "properties": _own_attributes(
-                batch, fixed, {"events": _text.json_values(batch.column("events"))}
-            ),
-        }
-        texts = _text.json_objects(members, batch.num_rows).to_pylist()
-        file.write(("\n" if first else ",\n").encode() + ",\n".join(texts).encode())
-        first = False
-    file.write(b"\n]}\n")
+    said = b' "coordinates": "plane",' if plane else b""
+    file.write(b'{"type": "FeatureCollection",' + said + b' "features": [')
+    _write_features(table, file, _geojson_members)
+
+
+def _geojson_members(batch: pa.RecordBatch) -> dict[str, pa.Array]:
+    fixed = {name: _text.json_values(batch.column(name)) for name in ("type", "start", "end")}
+    return {"geometry": _geojson_texts(batch), "properties": _properties(batch, fixed)}
 
 
 def _write_mfjson(table: pa.Table, file: IO[bytes], positions: pa.Table | None) -> None:
     places = MovingPlaces(positions)
-    file.write(collection_head(table))
-    first = True
-    for batch in _batches(table):
+
+    def members(batch: pa.RecordBatch) -> dict[str, pa.Array]:
         start, end = (_text.json_values(batch.column(name)) for name in ("start", "end"))
-        members = {
-            "type": pa.array(['"Feature"'] * batch.num_rows),
-            **({"id": _text.json_values(batch.column("id"))} if "id" in batch.schema.names else {}),
+        return {
             "geometry": _geojson_texts(batch),
             "time": pc.binary_join_element_wise("[", start, ", ", end, "]", ""),
             "temporalGeometry": pa.array(places.moving(batch.column("events")), pa.string()),
-            "properties": _own_attributes(
-                batch,
-                {"type": _text.json_values(batch.column("type"))},
-                {"events": _text.json_values(batch.column("events"))},
-            ),
+            "properties": _properties(batch, {"type": _text.json_values(batch.column("type"))}),
         }
-        texts = [
-            text.replace(', "temporalGeometry": null', "", 1)
-            for text in _text.json_objects(members, batch.num_rows).to_pylist()
-        ]
-        file.write(("\n" if first else ",\n").encode() + ",\n".join(texts).encode())
-        first = False
+
+    file.write(collection_head(table))
+    _write_features(table, file, members)
+
+
+def _properties(batch: pa.RecordBatch, before: Mapping[str, pa.Array]) -> pa.Array:
+    return _own_attributes(batch, before, {"events": _text.json_values(batch.column("events"))})
+
+
+def _write_features(
+    table: pa.Table, file: IO[bytes], members_of: Callable[[pa.RecordBatch], dict[str, pa.Array]]
+) -> None:
+    """Write the features of a collection, and its end."""
+    separator = b"\n"
+    for batch in _batches(table):
+        members = {"type": pa.array(['"Feature"'] * batch.num_rows)}
+        if "id" in batch.schema.names:
+            members["id"] = _text.json_values(batch.column("id"))
+        members |= members_of(batch)
+        texts = _text.json_objects(members, batch.num_rows).to_pylist()
+        if "temporalGeometry" in members:
+            texts = [text.replace(', "temporalGeometry": null', "", 1) for text in texts]
+        file.write(separator + ",\n".join(texts).encode())
+        separator = b",\n"
     file.write(b"\n]}\n")
 
 
@@ -211,8 +216,6 @@ _WRITERS: dict[str, Callable[[pa.Table, IO[bytes]], None]] = {
     "parquet": _write_parquet,
     "geojson": _write_geojson,
 }
-
-
 FORMATS = (*_WRITERS, "mfjson")
 """Names for `format`."""
 
@@ -280,3 +283,66 @@ def _own_attributes(
     if not made:
         return pa.array([], pa.string())
     return pa.concat_arrays(made).take(pa.array(np.argsort(np.concatenate(places))))
+
+
+def collection_head(table: pa.Table) -> bytes:
+    """Return the beginning of a collection, up to its features."""
+    plane = (table.schema.metadata or {}).get(COORDINATES_KEY) == Coordinates.PLANE.encode()
+    system = {"coordinates": "plane"} if plane else {"crs": _CRS84}
+    return json.dumps({"type": "FeatureCollection", **system, "trs": _TRS})[:-1].encode() + b', "features": ['
+
+
+class MovingPlaces:
+    """Where and when events were, by their ids.
+
+    Parameters
+    ----------
+    positions
+        `id`, `source`, `end`, and `lon` and `lat` or `x` and `y`, as `frames.positions` gives them.
+    """
+
+    def __init__(self, positions: pa.Table | None) -> None:
+        names = positions.column_names if positions is not None else []
+        pair = ("lon", "lat") if "lon" in names else ("x", "y")
+        self._rows: dict[str, int] = {}
+        if positions is None or not {"id", *pair} <= set(names):
+            return
+        self._x, self._y = (positions[name].to_numpy(zero_copy_only=False) for name in pair)
+        self._times = positions["end"].cast(pa.int64()).to_numpy()
+        self._sources = positions["source"].cast(pa.string()) if "source" in names else None
+        self._rows = {name: row for row, name in enumerate(positions["id"].to_pylist())}
+
+    def moving(self, events: pa.Array) -> list[str]:
+        """Return how the events of each detection moved, as JSON; null where that is not known."""
+        return [self._geometry(ids or []) for ids in events.to_pylist()]
+
+    def _geometry(self, ids: list[str]) -> str:
+        rows = [self._rows[name] for name in ids if name in self._rows]
+        rows = [row for row in rows if np.isfinite(self._x[row]) and np.isfinite(self._y[row])]
+        tracks: dict[str, dict[int, list[float]]] = {}
+        for row in sorted(rows, key=lambda row: int(self._times[row])):
+            # The times of a moving point rise: of two places of one source at one time the first is taken.
+            track = tracks.setdefault(self._source(row), {})
+            track.setdefault(int(self._times[row]), [float(self._x[row]), float(self._y[row])])
+        parts = [
+            {
+                "type": "MovingPoint",
+                "datetimes": [_iso(time) for time in track],
+                "coordinates": list(track.values()),
+                "interpolation": "Linear",
+            }
+            for track in tracks.values()
+        ]
+        if not parts:
+            return "null"
+        return json.dumps(
+            parts[0] if len(parts) == 1 else {"type": "MovingGeometryCollection", "prisms": parts}
+        )
+
+    def _source(self, row: int) -> str:
+        return "" if self._sources is None else self._sources[row].as_py() or ""
+
+
+def _iso(micros: int) -> str:
+    moment = _EPOCH + timedelta(microseconds=micros)
+    return moment.isoformat(timespec="microseconds").replace("+00:00", "Z")

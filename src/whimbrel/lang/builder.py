@@ -41,7 +41,7 @@ from whimbrel.lang.wbl.format import format_tree
 from whimbrel.lang.wbl.literals import LENGTHS
 from whimbrel.lang.wbl.parse import parse
 from whimbrel.lang.wbl.printer import print_motion, print_part, print_pattern
-from whimbrel.model.reading import check_settings
+from whimbrel.model.settings import check_settings
 from whimbrel.model.time import instant, time_point
 
 __all__ = [
@@ -78,6 +78,7 @@ __all__ = [
     "motion",
     "param",
     "point",
+    "previous",
     "program",
     "region",
     "same_place",
@@ -260,7 +261,7 @@ class PartBuilder(_Joinable):
     def inside(self, area: RegionBuilder | PartBuilder) -> ValueBuilder:
         """Test whether the event lies in a region or in the location of another, borders included."""
         shape = t.ShapeNode(name=area.name) if isinstance(area, PartBuilder) else area.shape
-        return ValueBuilder(t.InRegion(t.Name(self.name), shape))
+        return ValueBuilder(t.InRegionNode(t.Name(self.name), shape))
 
     def moves(
         self,
@@ -282,9 +283,7 @@ class PartBuilder(_Joinable):
         >>> truck.moves("meets", event("Truck", as_="u"), within="50 m", for_="1 min")
         <Truck as t meets Truck as u within 50 m for 1 min>
         """
-        what = self.node.what
-        if not isinstance(what, t.Occurrence) or self.node != t.PatternPartNode(what, alias=self.node.alias):
-            raise QueryError(f"{self!r} does not move: only a single event does")
+        what = self._single("move")
         _check_motion(verb, toward, near, details)
         target = None if toward is None else _target(toward)
         distance = None if near is None else _amount(near)
@@ -292,6 +291,38 @@ class PartBuilder(_Joinable):
             t.MotionNode(what, self.node.alias, verb, target, distance, tuple(_details(details))),
             self.conditions,
         )
+
+    def changes(
+        self,
+        attribute: str,
+        *,
+        from_: ValueBuilder | Plain = None,
+        to: ValueBuilder | Plain = None,
+        by_more_than: ValueBuilder | Plain = None,
+        within: Duration | None = None,
+    ) -> MotionBuilder:
+        """Say that an attribute of this part changes; `previous["status"]` reads the event before.
+
+        >>> event("Position", as_="p").changes("status", to="moored", within="1 h")
+        <Position as p changes status to 'moored' within 1 h>
+        """
+        what = self._single("change")
+        given = {"from": from_, "to": to, "by more than": by_more_than}
+        details = [t.Detail(word, node_of(value)) for word, value in given.items() if value is not None]
+        details += [] if within is None else [t.Detail("within", amount_of(within))]
+        target = t.TargetNode(attribute)
+        return MotionBuilder(
+            t.MotionNode(what, self.node.alias, "changes", target, None, tuple(details)), self.conditions
+        )
+
+    def _single(self, what: str) -> t.Occurrence:
+        """Give the event that the part is; refuse a part that is more than one event."""
+        occurrence = self.node.what
+        if not isinstance(occurrence, t.Occurrence) or self.node != t.PatternPartNode(
+            occurrence, alias=self.node.alias
+        ):
+            raise QueryError(f"{self!r} does not {what}: only a single event does")
+        return occurrence
 
     def _with(self, **changes: object) -> PartBuilder:
         # Mypy cannot follow keyword arguments through replace; the callers above name the fields.
@@ -442,6 +473,11 @@ def motion(name: str) -> ValueBuilder:
     return ValueBuilder(t.Dotted("motion", name))
 
 
+def previous(name: str) -> ValueBuilder:
+    """Read the event before a change: `previous("status")`."""
+    return ValueBuilder(t.Dotted("previous", name))
+
+
 def group(key: str) -> ValueBuilder:
     """Read a key of `group_by`."""
     return ValueBuilder(t.Dotted("group", key))
@@ -456,7 +492,7 @@ class This:
 
     def inside(self, area: RegionBuilder) -> ValueBuilder:
         """Test whether the event lies in a region, borders included."""
-        return ValueBuilder(t.InRegion(t.Name("this"), area.shape))
+        return ValueBuilder(t.InRegionNode(t.Name("this"), area.shape))
 
 
 this = This()

@@ -1,4 +1,4 @@
-"""Parse trees, used again for texts that have the same tokens.
+"""From parse trees to nodes, and parse trees that are used again for texts that have the same tokens.
 
 An LALR parser looks at the types of the tokens and at nothing else. So texts with the same types of tokens,
 such as subscriptions that differ in their constants, have the same tree, with other tokens in it. A plan is
@@ -7,61 +7,53 @@ such a tree: it says which rules match, and which token stands where.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from lark import Token, Tree
 
-Rule = Callable[["Extent", list[Any]], Any]
-"""Makes a node from where it stands and from what is in it."""
+from whimbrel.errors import QuerySyntaxError, Span
+
+Rules = Mapping[str, Callable[..., Any]]
+"""Makes a node of each rule, from where it stands (None: it matches nothing) and from what is in it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Extent:
-    """From which token to which a rule matches; none where it matches nothing."""
+def build(parsed: Tree[Token], rules: Rules) -> Any:
+    """Make the nodes of a tree, leaves first."""
+    items = [build(child, rules) if isinstance(child, Tree) else child for child in parsed.children]
+    return rules[str(parsed.data)](meta_span(parsed), *items)
 
-    first: Token | None
-    last: Token | None
 
-    @property
-    def empty(self) -> bool:
-        return self.first is None
+def meta_span(parsed: Tree[Token]) -> Span | None:
+    """Tell where a parsed rule stands; None for one that matched nothing."""
+    meta = parsed.meta
+    return None if meta.empty else Span(meta.line, meta.column, meta.end_line, meta.end_column)
 
-    @property
-    def line(self) -> int:
-        assert self.first is not None
-        return self.first.line or 1
 
-    @property
-    def column(self) -> int:
-        assert self.first is not None
-        return self.first.column or 1
-
-    @property
-    def end_line(self) -> int:
-        assert self.last is not None
-        return self.last.end_line or 1
-
-    @property
-    def end_column(self) -> int:
-        assert self.last is not None
-        return self.last.end_column or 1
+def refuse_deep(parsed: Tree[Token], levels: int, what: str, hint: str) -> None:
+    """Refuse a tree of more levels: later steps are recursive, and must stay far from Python's limit."""
+    level: list[Tree[Token]] = [parsed]
+    for _ in range(levels):
+        level = [child for node in level for child in node.children if isinstance(child, Tree)]
+        if not level:
+            return
+    raise QuerySyntaxError(f"{what} here", meta_span(level[0]), hint)
 
 
 @dataclass(frozen=True, slots=True)
 class TokenPlan:
     """What to make of the tokens that one rule matches."""
 
-    rule: Rule
+    rule: Callable[..., Any]
     items: tuple[TokenPlan | int | None, ...]
     """Further plans, numbers of tokens, and None for what is left out."""
     first: int | None
     last: int | None
 
     @staticmethod
-    def of(parsed: Tree[Token], tokens: Sequence[Token], rules: object) -> TokenPlan:
-        """Make a plan of a tree, with the method of `rules` that is called as each rule is."""
+    def of(parsed: Tree[Token], tokens: Sequence[Token], rules: Rules) -> TokenPlan:
+        """Make a plan of a tree."""
         begins = {token.start_pos: number for number, token in enumerate(tokens)}
         ends = {token.end_pos: number for number, token in enumerate(tokens)}
 
@@ -74,7 +66,7 @@ class TokenPlan:
             items = tuple(map(item, node.children))
             meta = node.meta
             first, last = (None, None) if meta.empty else (begins[meta.start_pos], ends[meta.end_pos])
-            return TokenPlan(getattr(rules, str(node.data)), items, first, last)
+            return TokenPlan(rules[str(node.data)], items, first, last)
 
         return plan(parsed)
 
@@ -89,5 +81,7 @@ class TokenPlan:
             for item in self.items
         ]
         if self.first is None or self.last is None:
-            return self.rule(Extent(None, None), items)
-        return self.rule(Extent(tokens[self.first], tokens[self.last]), items)
+            return self.rule(None, *items)
+        first, last = tokens[self.first], tokens[self.last]
+        at = Span(first.line or 1, first.column or 1, last.end_line or 1, last.end_column or 1)
+        return self.rule(at, *items)

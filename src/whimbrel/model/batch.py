@@ -30,8 +30,7 @@ from whimbrel.errors import DataError, did_you_mean
 from whimbrel.model import _locations as locations
 from whimbrel.model import columns as columns_of
 from whimbrel.model.faults import REJECTED_SCHEMA, Faults, no_rejects
-from whimbrel.model.naming import NamedColumns, option, plain_name
-from whimbrel.model.reading import Reading
+from whimbrel.model.reading import NamedColumns, Reading, option, plain_name
 from whimbrel.model.schema import RESERVED_COLUMNS, Coordinates, EventSchema, Type
 from whimbrel.model.time import TIME_POINT
 from whimbrel.model.times import UNIT_NAMES, TimeReading

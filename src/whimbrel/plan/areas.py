@@ -15,10 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from whimbrel.errors import NetworkError
+from whimbrel.plan.arrays import Floats, Ints
 from whimbrel.plan.network import Broker, Mover, Network
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 
 def leaves(network: Network) -> tuple[Broker, ...]:
@@ -97,8 +95,8 @@ class Areas:
             nearest = self._tree.query_nearest(shapely.points(xs[outside], ys[outside]))
             # Of several that are as near, the one that the network names first.
             order = np.lexsort((self.number[nearest[1]], nearest[0]))
-            place, first = np.unique(nearest[0][order], return_index=True)
-            numbers[outside[place]] = self.number[nearest[1][order][first]]
+            at, first = np.unique(nearest[0][order], return_index=True)
+            numbers[outside[at]] = self.number[nearest[1][order][first]]
         return numbers
 
     def _check_overlaps(self) -> None:
@@ -156,7 +154,7 @@ def attachments(mover: Mover, network: Network | Areas) -> tuple[Attachment, ...
 
 def _crossings(track: Floats, boxes: Floats) -> list[Floats]:
     """Return the times at which a track may cross a border, one array for each axis."""
-    found = []
+    times = []
     for axis in (1, 2):
         borders = np.unique(boxes[:, [axis - 1, axis + 1]])
         start, end = track[:-1, axis], track[1:, axis]
@@ -167,5 +165,5 @@ def _crossings(track: Floats, boxes: Floats) -> list[Floats]:
         first = np.cumsum(count) - count
         border = borders[np.arange(len(step)) - first[step] + low[step]]
         share = (border - start[step]) / (end[step] - start[step])
-        found.append(track[step, 0] + share * (track[step + 1, 0] - track[step, 0]))
-    return found
+        times.append(track[step, 0] + share * (track[step + 1, 0] - track[step, 0]))
+    return times

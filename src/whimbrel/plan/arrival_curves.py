@@ -23,14 +23,14 @@ def arrival_curve(buckets: Iterable[TokenBucket]) -> ArrivalCurve:
     >>> arrival_curve([(8.0, 1.0), (1.0, 9.0), (4.0, 8.5), (2.0, 3.0), (9.0, 1.0)])
     ((1.0, 9.0), (2.0, 3.0), (8.0, 1.0))
     """
-    found: list[TokenBucket] = []
+    curve: list[TokenBucket] = []
     for rate, burst in sorted(buckets):
-        if found and burst >= found[-1][1]:
+        if curve and burst >= curve[-1][1]:
             continue
-        while len(found) > 1 and _meet((rate, burst), found[-1]) >= _meet(found[-1], found[-2]):
-            found.pop()
-        found.append((rate, burst))
-    return tuple(found)
+        while len(curve) > 1 and _meet((rate, burst), curve[-1]) >= _meet(curve[-1], curve[-2]):
+            curve.pop()
+        curve.append((rate, burst))
+    return tuple(curve)
 
 
 def corners(buckets: ArrivalCurve) -> list[tuple[float, float]]:

@@ -49,16 +49,16 @@ def candidate_brokers(
     if len(network.brokers) <= max(small, more):
         return None
     line = Timeline(workload, network, {})
-    ends = [*(feed.at for feed in workload.feeds), *(each.at for each in workload.deliveries)]
+    ends = [*(feed.at for feed in workload.feeds), *(delivery.at for delivery in workload.deliveries)]
     named = [*(broker for at in ends for _, broker in line.place(at)), *also]
     places = list(dict.fromkeys(network.number[name] for name in named))
     if not places:
         return None
     first = routes.from_number(places[0])
-    if any(first.hops[place] < 0 for place in places):
+    if any(first.hops[end] < 0 for end in places):
         return None
-    chosen = {place for start in _starts(routes, places) for place in _on_ways(start, places)}
-    above = {number for place in chosen for number in network.ancestors(place) if first.hops[number] >= 0}
+    chosen = {end for start in _starts(routes, places) for end in _on_ways(start, places)}
+    above = {number for end in chosen for number in network.ancestors(end) if first.hops[number] >= 0}
     chosen |= set(_on_ways(first, sorted(above)))
     chosen |= _nearest(routes, chosen, more, _can_host(workload, network))
     return tuple(network.brokers[number].name for number in sorted(chosen))
@@ -70,33 +70,33 @@ def _starts(routes: Routes, places: list[int]) -> list[ShortestPaths]:
         return [routes.from_number(places[0])]
     step = -(-len(places) // SEARCHES)
     # What is wanted somewhere comes last, and everything goes there.
-    return [routes.from_number(place) for place in places[::-step]]
+    return [routes.from_number(end) for end in places[::-step]]
 
 
 def _on_ways(ways: ShortestPaths, places: Iterable[int]) -> set[int]:
-    found: set[int] = set()
-    for place in places:
-        at = place
-        while at >= 0 and at not in found:
-            found.add(at)
+    passed: set[int] = set()
+    for end in places:
+        at = end
+        while at >= 0 and at not in passed:
+            passed.add(at)
             at = int(ways.before[at])
-    return found
+    return passed
 
 
 def _can_host(workload: Workload, network: Network) -> list[bool]:
     """Tell of each broker whether it could run any of the tasks, if it were alone there."""
-    needs = [(task.work, task.fixed_b + task.window_b) for task in workload.tasks] or [(0.0, 0.0)]
+    needs = [(task.work, task.state_b) for task in workload.tasks] or [(0.0, 0.0)]
     capacity = np.array([broker.capacity for broker in network.brokers])
     storage = np.array([broker.storage_b for broker in network.brokers])
     fits = np.zeros(len(capacity), np.bool_)
     for work, state in dict.fromkeys(needs):
         fits |= (capacity >= work) & (storage >= state)
-    return [bool(each) for each in fits]
+    return [bool(able) for able in fits]
 
 
 def _nearest(routes: Routes, inside: set[int], more: int, can_host: list[bool]) -> set[int]:
     """Return the brokers that are nearest to some: as many that could run a task, and those on the ways."""
-    found: set[int] = set()
+    nearest: set[int] = set()
     waiting = [(0.0, 0, number) for number in inside]
     heapify(waiting)
     count, done = 0, set()
@@ -106,9 +106,9 @@ def _nearest(routes: Routes, inside: set[int], more: int, can_host: list[bool]) 
             continue
         done.add(at)
         if at not in inside:
-            found.add(at)
+            nearest.add(at)
             count += can_host[at]
         for to, added in routes.steps(at):
             if to not in done:
                 heappush(waiting, (weight + added, hops + 1, to))
-    return found
+    return nearest

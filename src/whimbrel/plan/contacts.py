@@ -10,12 +10,12 @@ from whimbrel.errors import NetworkError
 
 
 @dataclass(frozen=True, slots=True)
-class AlwaysConnected:
-    """A link that is never down."""
+class Contacts:
+    """When a link is up, and what that means for messages. This one is never down."""
 
     @property
     def longest_wait_s(self) -> float:
-        """The longest time that a message may have to wait for the link."""
+        """The longest time that a message may have to wait for the link (up to the last contact)."""
         return 0.0
 
     @property
@@ -30,7 +30,7 @@ class AlwaysConnected:
 
     @property
     def share(self) -> float:
-        """The share of time that the link is up."""
+        """The share of time that the link is up (to the last contact)."""
         return 1.0
 
     def after(self, time_s: float) -> tuple[float, float] | None:
@@ -38,8 +38,14 @@ class AlwaysConnected:
         return (time_s, math.inf)
 
 
+class AlwaysConnected(Contacts):
+    """A link that is never down."""
+
+    __slots__ = ()
+
+
 @dataclass(frozen=True, slots=True)
-class PeriodicContacts:
+class PeriodicContacts(Contacts):
     """A link that is down for `down_s` and then up for `up_s`, again and again.
 
     These are the expected disconnection and active periods of a delay-tolerant network. `phase_s` is when
@@ -59,26 +65,21 @@ class PeriodicContacts:
 
     @property
     def longest_wait_s(self) -> float:
-        """The longest time that a message may have to wait for the link."""
         return self.down_s
 
     @property
     def mean_wait_s(self) -> float:
-        """The time that a message has to wait for the link on average, if it may come at any time."""
         return self.down_s**2 / (2 * (self.down_s + self.up_s))
 
     @property
     def lag_s(self) -> float:
-        """The longest time by which the link may be behind one that is always up and as slow as its share."""
         return self.down_s
 
     @property
     def share(self) -> float:
-        """The share of time that the link is up."""
         return self.up_s / (self.down_s + self.up_s)
 
     def after(self, time_s: float) -> tuple[float, float] | None:
-        """Return the contact that is under way at a time, or the next one."""
         turn = self.down_s + self.up_s
         start = self.phase_s + math.floor((time_s - self.phase_s) / turn) * turn
         while start + self.up_s <= time_s:
@@ -87,7 +88,7 @@ class PeriodicContacts:
 
 
 @dataclass(frozen=True, slots=True)
-class ContactPlan:
+class ContactPlan(Contacts):
     """A link that is up at listed times: (start, end), in order, without overlap."""
 
     times: tuple[tuple[float, float], ...]
@@ -104,7 +105,6 @@ class ContactPlan:
 
     @property
     def longest_wait_s(self) -> float:
-        """The longest time that a message may have to wait for the link, up to the last contact."""
         return max(self._waits, default=math.inf)
 
     @property
@@ -114,7 +114,6 @@ class ContactPlan:
 
     @property
     def mean_wait_s(self) -> float:
-        """The time that a message has to wait on average, if it comes at any time up to the last contact."""
         if not self.times:
             return math.inf
         return sum(wait**2 for wait in self._waits) / 2 / self.times[-1][1]
@@ -135,15 +134,12 @@ class ContactPlan:
 
     @property
     def share(self) -> float:
-        """The share of time that the link is up, from 0 to the last contact."""
         up = sum(end - start for start, end in self.times)
         return up / self.times[-1][1] if self.times else 0.0
 
     def after(self, time_s: float) -> tuple[float, float] | None:
-        """Return the contact that is under way at a time, or the next one; None after the last."""
-        place = bisect_right(self.times, time_s, key=lambda contact: contact[1])
-        return self.times[place] if place < len(self.times) else None
+        index = bisect_right(self.times, time_s, key=lambda contact: contact[1])
+        return self.times[index] if index < len(self.times) else None
 
 
-Contacts = AlwaysConnected | PeriodicContacts | ContactPlan
 ALWAYS = AlwaysConnected()

@@ -11,7 +11,7 @@ loads, delays and bounds the largest.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from itertools import pairwise
@@ -66,19 +66,16 @@ class Totals:
 
     def of(self, objective: Objective) -> float:
         """Return one of them."""
-        return {
-            Objective.BDP: self.bdp_b,
-            Objective.FLOW: self.flow_b_s,
-            Objective.COST: self.cost_s,
-        }[objective]
+        measures = {Objective.BDP: self.bdp_b, Objective.FLOW: self.flow_b_s, Objective.COST: self.cost_s}
+        return measures[objective]
 
 
 def carried(links: Iterable[Link], bytes_s: float) -> Totals:
     """Return what so many bytes a second on these links add up to."""
-    found = Totals()
+    total = Totals()
     for link in links:
-        found += Totals(bytes_s * link.mean_delay_s, bytes_s, bytes_s * link.cost)
-    return found
+        total += Totals(bytes_s * link.mean_delay_s, bytes_s, bytes_s * link.cost)
+    return total
 
 
 @dataclass(frozen=True)
@@ -156,7 +153,7 @@ def evaluate(
         running,
         _moving(line, routes),
         _largest(line, [(steps, task.work) for steps, task in tasks]),
-        _largest(line, [(steps, task.fixed_b + task.window_b) for steps, task in tasks]),
+        _largest(line, [(steps, task.state_b) for steps, task in tasks]),
         traffic,
         delays,
         # A stream without events is never in the way; if one came all the same, it would take as long.
@@ -196,7 +193,7 @@ def _largest(line: Timeline, needs: list[tuple[Steps, float]]) -> dict[str, floa
     for steps, need in needs:
         for start, end in line.spans([steps]):
             changes.setdefault(at_time(steps, start), []).extend([(start, need), (end, -need)])
-    return {broker: _peak(each, line.until_s) for broker, each in changes.items()}
+    return {broker: _peak(changed, line.until_s) for broker, changed in changes.items()}
 
 
 def _moving(line: Timeline, routes: Routes) -> Totals:
@@ -205,42 +202,59 @@ def _moving(line: Timeline, routes: Routes) -> Totals:
         steps = line.host(task.name)
         for (_, before), (time, after) in pairwise(steps):
             if 0 <= time <= line.until_s and line.until_s:
-                state = task.fixed_b + task.window_b
-                moved += carried(routes.links(before, after), state / line.until_s)
+                moved += carried(routes.links(before, after), task.state_b / line.until_s)
     return moved
 
 
 def _delay(line: Timeline, routes: Routes, delivery: Delivery) -> float:
     """Return the longest delay from a feed to a delivery, at any time."""
-    needed = line.workload.made_from(delivery.stream)
-    streams = [name for name in (*line.workload.feed, *line.workload.task) if name in needed]
-    end = line.place(delivery.at)
-    spans = line.spans([end, *(line.origin(name) for name in streams)])
-    return max(_delay_at(line, routes, streams, delivery.stream, at_time(end, t), t) for t, _ in spans)
+    end, needed = line.place(delivery.at), line.workload.made_from(delivery.stream)
+    origins = {name: line.origin(name) for name in needed}
+    delays = []
+    for time_s, _ in line.spans([end, *origins.values()]):
+        at = {name: (at_time(steps, time_s),) for name, steps in origins.items()}
+        ready = ready_times(line.workload, line.network, routes, at)
+        ends = (at_time(end, time_s),)
+        delays.append(arrival_s(line.workload, routes, at, ready, delivery.stream, ends))
+    return max(delays)
 
 
-def _delay_at(
-    line: Timeline, routes: Routes, streams: list[str], last: str, end: str, time_s: float
-) -> float:
-    ready: dict[str, float] = {}
-    at = {name: at_time(line.origin(name), time_s) for name in streams}
-    size = {name: line.workload.stream(name).size_b for name in streams}
-    for name in streams:
-        task = line.workload.task.get(name)
-        ready[name] = (
-            0.0
-            if task is None
-            else max(
+Places = Mapping[str, Sequence[str]]
+"""For each stream the brokers at which it may be made; streams that are not made yet are left out."""
+
+
+def ready_times(workload: Workload, network: Network, routes: Routes, at: Places) -> dict[str, float]:
+    """Return how long after its events each stream is made in an idle network, at the most.
+
+    Each way is looked at once: O(streams x readers), if each is made at one place.
+    """
+    ready = {name: 0.0 for name in workload.feed if name in at}
+    for task in workload.tasks:
+        if task.name in at:
+            ready[task.name] = max(
                 (
-                    ready[each]
-                    + routes.time_s(at[each], at[name], size[each])
-                    + line.network[at[name]].takes_s(line.workload.work_on(task, each))
-                    for each in task.inputs
+                    arrival_s(workload, routes, at, ready, name, at[task.name])
+                    + network[at[task.name][0]].takes_s(workload.work_on(task, name))
+                    for name in task.inputs
                 ),
                 default=0.0,
             )
-        )
-    return ready[last] + routes.time_s(at[last], end, size[last])
+    return ready
+
+
+def arrival_s(
+    workload: Workload,
+    routes: Routes,
+    at: Places,
+    ready: Mapping[str, float],
+    stream: str,
+    ends: Sequence[str],
+) -> float:
+    """Return how long after its events a stream has come to all of some brokers; 0 if it is not made yet."""
+    if stream not in at:
+        return 0.0
+    size = workload.stream(stream).size_b
+    return ready[stream] + max(routes.time_s(origin, end, size) for origin in at[stream] for end in ends)
 
 
 # -- what is too much ---------------------------------------------------------------------------------------
@@ -251,9 +265,20 @@ SLACK = 1e-9
 
 def violations(workload: Workload, network: Network, costs: Costs) -> tuple[str, ...]:
     """Say what a plan asks too much of: brokers, links, and the patience of those it delivers to."""
+    works = ((broker, costs.work.get(broker.name, 0.0)) for broker in network.brokers)
+    states = ((broker, costs.storage_b.get(broker.name, 0.0)) for broker in network.brokers)
     return (
-        *_overloads(network, costs.work, lambda broker: broker.capacity, _work_words),
-        *_overloads(network, costs.storage_b, lambda broker: broker.storage_b, _storage_words),
+        *(
+            f"{broker.name} would have to do {load:.3g} of work a second, and can do {broker.capacity:.3g}"
+            for broker, load in works
+            if is_more(load, broker.capacity)
+        ),
+        *(
+            f"{broker.name} would have to remember {in_bytes(load)}, "
+            f"and has room for {in_bytes(broker.storage_b)}"
+            for broker, load in states
+            if is_more(load, broker.storage_b)
+        ),
         *_jams(costs.traffic_b_s),
         *_late(workload, costs),
     )
@@ -268,27 +293,6 @@ def room(link: Link) -> float:
 def is_more(load: float, limit: float) -> bool:
     """Tell whether a load is more than a limit."""
     return load > limit * (1 + SLACK) + 1e-300
-
-
-def _overloads(
-    network: Network,
-    loads: Mapping[str, float],
-    limit: Callable[..., float],
-    words: Callable[[str, float, float], str],
-) -> list[str]:
-    return [
-        words(broker.name, loads[broker.name], limit(broker))
-        for broker in network.brokers
-        if broker.name in loads and is_more(loads[broker.name], limit(broker))
-    ]
-
-
-def _work_words(broker: str, load: float, limit: float) -> str:
-    return f"{broker} would have to do {load:.3g} of work a second, and can do {limit:.3g}"
-
-
-def _storage_words(broker: str, load: float, limit: float) -> str:
-    return f"{broker} would have to remember {in_bytes(load)}, and has room for {in_bytes(limit)}"
 
 
 def _jams(traffic: Mapping[Link, float]) -> list[str]:

@@ -117,16 +117,16 @@ class _Cutter:
     ) -> None:
         self.graph, self.network, self.statistics, self.given = graph, network, statistics, rates
         self.operators = {operator.name: operator for operator in graph.operators}
-        self.sources = [each for each in graph.operators if isinstance(each, Source)]
+        self.sources = [operator for operator in graph.operators if isinstance(operator, Source)]
         for name in rates:
-            if all(name != each.event_type for each in self.sources):
-                known = [each.event_type for each in self.sources]
+            if all(name != source.event_type for source in self.sources):
+                known = [source.event_type for source in self.sources]
                 raise NetworkError(f"the query reads no events of type {name!r}", did_you_mean(name, known))
 
     def workload(self) -> Workload:
         deliveries = self._deliveries()
-        needed = self._needed({each.stream for each in deliveries})
-        feeds = [each for each in self.feeds if each.name in self._feeds_of(needed)]
+        needed = self._needed({delivery.stream for delivery in deliveries})
+        feeds = [feed for feed in self.feeds if feed.name in self._feeds_of(needed)]
         tasks = [
             task
             for operator in self.graph.operators
@@ -148,10 +148,10 @@ class _Cutter:
 
     @cached_property
     def _by_type(self) -> dict[str, list[EventSource]]:
-        found: dict[str, list[EventSource]] = {}
+        senders: dict[str, list[EventSource]] = {}
         for sender in self.network.sources:
-            found.setdefault(sender.event_type, []).append(sender)
-        return found
+            senders.setdefault(sender.event_type, []).append(sender)
+        return senders
 
     @cached_property
     def _senders_by_name(self) -> dict[str, EventSource]:
@@ -183,13 +183,13 @@ class _Cutter:
             for sender in senders
         ]  # fmt: skip
         total = 1.0 if recorded is None else sum(part.rate_hz for part in recorded.values())
-        rest = max(total - sum(each for each in known if each is not None), 0.0)
-        others = sum(each is None for each in known)
-        found = [rest / others if each is None else each for each in known]
+        rest = max(total - sum(rate for rate in known if rate is not None), 0.0)
+        others = sum(rate is None for rate in known)
+        rates = [rest / others if rate is None else rate for rate in known]
         if kind in self.given:
-            whole = sum(found)
-            return [self.given[kind] * (each / whole if whole else 1 / len(found)) for each in found]
-        return found
+            whole = sum(rates)
+            return [self.given[kind] * (rate / whole if whole else 1 / len(rates)) for rate in rates]
+        return rates
 
     def _feed(self, sender: EventSource, rate_hz: float) -> Feed:
         recorded = self._recorded(sender.event_type) or {}
@@ -203,7 +203,7 @@ class _Cutter:
         return Feed(sender.name, rate_hz, size, sender.at, part.bursts[0] * size, more)
 
     def _sent_size(self, kind: str) -> float:
-        source = next((each for each in self.sources if each.event_type == kind), None)
+        source = next((source for source in self.sources if source.event_type == kind), None)
         return EVENT_B if source is None else self.size(source.name)
 
     def _deliveries(self) -> list[Delivery]:
@@ -217,15 +217,15 @@ class _Cutter:
             if isinstance(operator, Derive):
                 streams.setdefault(operator.event_type, []).append(operator.name)
         all_types = [getattr(self.operators[name], "event_type", name) for name in self.graph.outputs]
-        found: dict[tuple[str, str], float] = {}
+        latencies: dict[tuple[str, str], float] = {}
         for consumer in self.network.consumers:
             for kind in consumer.wants or dict.fromkeys(all_types):
                 if kind not in streams:
                     raise unknown("definition of the query", kind, streams, f"{consumer.name!r} wants it")
                 for name in streams[kind]:
                     key = (name, consumer.at)
-                    found[key] = min(consumer.latency_s, found.get(key, math.inf))
-        return [Delivery(name, at, latency) for (name, at), latency in found.items()]
+                    latencies[key] = min(consumer.latency_s, latencies.get(key, math.inf))
+        return [Delivery(name, at, latency) for (name, at), latency in latencies.items()]
 
     # -- what travels ----------------------------------------------------------------------------------------
 
@@ -233,43 +233,43 @@ class _Cutter:
     def _is_cut(self) -> set[str]:
         """The streams that travel: sources, definitions, and conditions on single events of either."""
         above = readers(self.graph)
-        found = set()
+        cut = set()
         for operator in self.graph.operators:
             root, _ = selection(self.graph, operator.name)
             if not isinstance(root, Source | Derive):
                 continue
-            is_read_further = any(not isinstance(each, Filter) for each in above[operator.name])
+            is_read_further = any(not isinstance(reader, Filter) for reader in above[operator.name])
             if not isinstance(operator, Filter) or is_read_further or operator.name in self.graph.outputs:
-                found.add(operator.name)
-        return found
+                cut.add(operator.name)
+        return cut
 
     def _below(self, operator: Operator) -> tuple[list[Operator], list[str]]:
         """Return the operators of the task that makes a stream, in order, and the streams that it reads."""
         inside, read = {operator.name}, set()
-        for each in reversed(self.graph.operators):
-            if each.name in inside:
-                for name in each.inputs:
+        for below in reversed(self.graph.operators):
+            if below.name in inside:
+                for name in below.inputs:
                     if name in self._is_cut:
                         read.add(name)
                     else:
                         inside.add(name)
-        order = [each for each in self.graph.operators if each.name in inside]
-        return order, [each.name for each in self.graph.operators if each.name in read]
+        order = [operator for operator in self.graph.operators if operator.name in inside]
+        return order, [operator.name for operator in self.graph.operators if operator.name in read]
 
     def _needed(self, wanted: set[str]) -> set[str]:
         """Name the travelling streams that others need which are wanted, and those themselves."""
-        found = set(wanted)
+        needed = set(wanted)
         for operator in reversed(self.graph.operators):
-            if operator.name in found:
-                found.update(self._below(operator)[1])
-        return found
+            if operator.name in needed:
+                needed.update(self._below(operator)[1])
+        return needed
 
     def _senders(self, source: Source) -> list[Feed]:
         kinds = {sender.name: sender.event_type for sender in self.network.sources}
-        return [each for each in self.feeds if source.event_type in (ANY, kinds[each.name])]
+        return [feed for feed in self.feeds if source.event_type in (ANY, kinds[feed.name])]
 
     def _feeds_of(self, needed: set[str]) -> set[str]:
-        found: set[str] = set()
+        names: set[str] = set()
         for source in self.sources:
             if source.name not in needed or isinstance(source, TimePoints):
                 continue  # nobody sends time points: they pass at every broker
@@ -281,8 +281,8 @@ class _Cutter:
                     did_you_mean(source.event_type, kinds)
                     or f"add one under 'sources': {{type: {source.event_type}, at: edge-1}}",
                 )
-            found.update(feed.name for feed in senders)
-        return found
+            names.update(feed.name for feed in senders)
+        return names
 
     def _carriers(self, name: str) -> list[str]:
         """Name the feeds and tasks that together carry a stream of the graph."""
@@ -303,16 +303,16 @@ class _Cutter:
         order, read = self._below(operator)
         root, _ = selection(self.graph, operator.name)
         if not isinstance(root, Source):
-            inputs = tuple(name for each in read for name in self._carriers(each))
+            inputs = tuple(name for stream in read for name in self._carriers(stream))
             yield self._task(operator.name, inputs, order, 1.0, self._made(operator.name))
             return
         # A condition on events as they come in: one for each who sends them, reading what that one sends.
-        below = [self._carriers(each) for each in read]
-        comes = sum(self.rates[each] for each in read)
+        below = [self._carriers(name) for name in read]
+        comes = sum(self.rates[name] for name in read)
         feeds = self._senders(root)
         for number, (feed, name) in enumerate(zip(feeds, self._carriers(operator.name), strict=True)):
-            here = sum(self._passed(each, feed).rate_hz for each in read)
-            inputs = tuple(each[number] for each in below)
+            here = sum(self._passed(name, feed).rate_hz for name in read)
+            inputs = tuple(stream[number] for stream in below)
             share = here / comes if comes else 1 / len(feeds)
             yield self._task(name, inputs, order, share, self._passed(operator.name, feed))
 
@@ -329,10 +329,10 @@ class _Cutter:
             inputs,
             given.rate_hz,
             given.size_b,
-            work=share * sum(self._work(each) for each in order),
-            fixed_b=float(sum(definition_b(each) for each in order)),
-            window_b=share * sum(self._state(each) for each in order),
-            operators=tuple(each.name for each in order),
+            work=share * sum(self._work(operator) for operator in order),
+            fixed_b=float(sum(definition_b(operator) for operator in order)),
+            window_b=share * sum(self._state(operator) for operator in order),
+            operators=tuple(operator.name for operator in order),
             burst_b=None if given.bursts is None else given.bursts[0] * given.size_b,
             peaks=() if given.bursts is None else peaks(given.bursts, given.rate_hz, given.size_b),
         )
@@ -343,25 +343,25 @@ class _Cutter:
     def rates(self) -> dict[str, float]:
         """Events a second of every stream: as in the recording, for the rates that the feeds have."""
         measured = self.statistics.rates
-        found: dict[str, float] = {}
+        rates: dict[str, float] = {}
         per_type = {source.event_type: self._sent(source) for source in self.sources}
         likely = likely_rates(self.graph, Observed(per_type))
         for operator in self.graph.operators:
             name = operator.name
             root, _ = selection(self.graph, name)
             if isinstance(operator, TimePoints):
-                found[name] = measured.get(name, 0.0)
+                rates[name] = measured.get(name, 0.0)
             elif isinstance(operator, Source):
-                found[name] = per_type[operator.event_type]
+                rates[name] = per_type[operator.event_type]
             elif isinstance(root, Source) and name in self.statistics.parts:
-                found[name] = sum(self._counted(name, root, feed).rate_hz for feed in self._senders(root))
-            elif name in measured and all(each in measured for each in operator.inputs):
-                before = sum(measured[each] for each in operator.inputs)
-                now = sum(found[each] for each in operator.inputs)
-                found[name] = measured[name] * now / before if before else 0.0
+                rates[name] = sum(self._counted(name, root, feed).rate_hz for feed in self._senders(root))
+            elif name in measured and all(name in measured for name in operator.inputs):
+                before = sum(measured[name] for name in operator.inputs)
+                now = sum(rates[name] for name in operator.inputs)
+                rates[name] = measured[name] * now / before if before else 0.0
             else:
-                found[name] = likely[name]
-        return found
+                rates[name] = likely[name]
+        return rates
 
     def _sent(self, source: Source) -> float:
         return sum(feed.rate_hz for feed in self._senders(source))
@@ -382,7 +382,7 @@ class _Cutter:
         """Return what the recording has of a feed in a stream of single events, for the rate of the feed."""
         sender, parts = self._senders_by_name[feed.name], self.statistics.parts
         shares = self._shares[sender.event_type]
-        sent, passed = (shares.part(feed.name, parts[each]) for each in (root.name, name))
+        sent, passed = (shares.part(feed.name, parts[stream]) for stream in (root.name, name))
         if not sent.rate_hz:  # nothing of it was recorded: what passes is as of all others
             recorded = self.statistics.rates[root.name]
             share = self.statistics.rates[name] / recorded if recorded else 0.0
@@ -399,7 +399,7 @@ class _Cutter:
         if name in self.statistics.sizes:
             return self.statistics.sizes[name]
         operator = self.operators[name]
-        sizes = [self.size(each) for each in operator.inputs]
+        sizes = [self.size(name) for name in operator.inputs]
         match operator:
             case Source():
                 return EVENT_B + _schema_size(operator.schema)
@@ -418,17 +418,17 @@ class _Cutter:
 
     def _work(self, operator: Operator) -> float:
         """Return the seconds of one core that an operator needs in a second."""
-        before = sum(self.rates[each] for each in operator.inputs)
+        before = sum(self.rates[name] for name in operator.inputs)
         if operator.name in self.statistics.work:
-            seen = sum(self.statistics.rates[each] for each in operator.inputs)
+            seen = sum(self.statistics.rates[name] for name in operator.inputs)
             return self.statistics.work[operator.name] * before / seen if seen else 0.0
-        units = sum(cost(each) for each in operator.expressions())
+        units = sum(cost(expression) for expression in operator.expressions())
         return before * (EVENT_S + UNIT_S * units) + self.rates[operator.name] * MAKING * EVENT_S
 
     def _state(self, operator: Operator) -> float:
         """Return the bytes that an operator remembers: for how long, how many events, how large they are."""
-        rate = sum(self.rates[each] for each in operator.inputs)
-        bytes_s = sum(self.rates[each] * self.size(each) for each in operator.inputs)
+        rate = sum(self.rates[name] for name in operator.inputs)
+        bytes_s = sum(self.rates[name] * self.size(name) for name in operator.inputs)
         if not rate:
             return 0.0
         events = operator.state(self.rates).events

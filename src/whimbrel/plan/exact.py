@@ -17,7 +17,7 @@ from functools import cached_property
 
 from whimbrel.errors import NoPlanError
 from whimbrel.plan.cost import room
-from whimbrel.plan.milp import Program, Variable
+from whimbrel.plan.milp import LinearProgram, Variable
 from whimbrel.plan.network import Link
 from whimbrel.plan.placement_model import PlacementModel, Situation
 from whimbrel.plan.workload import Feed, Task
@@ -62,13 +62,12 @@ def solve(
 
 def _hosts(model: PlacementModel, task: Task, is_strict: bool) -> Iterable[str]:
     """Return the brokers that could run a task if it were alone there."""
-    found = [
+    able = [
         name
         for name in model.candidates
-        if model.network[name].capacity >= task.work
-        and model.network[name].storage_b >= task.fixed_b + task.window_b
+        if model.network[name].capacity >= task.work and model.network[name].storage_b >= task.state_b
     ]
-    return found if is_strict and found else model.candidates
+    return able if is_strict and able else model.candidates
 
 
 class _Writer:
@@ -76,18 +75,18 @@ class _Writer:
 
     def __init__(self, model: PlacementModel, is_strict: bool) -> None:
         self.model, self.is_strict = model, is_strict
-        self.program = Program("the exact planner")
+        self.program = LinearProgram("the exact planner")
         self.hosts: Hosts = {}
         for task in model.workload.tasks:
             brokers = _hosts(model, task, is_strict)
             self.hosts[task.name] = {name: self.program.variable(is_integer=True) for name in brokers}
             self.program.require(
-                ((each, 1.0) for each in self.hosts[task.name].values()), least=1.0, most=1.0
+                ((variable, 1.0) for variable in self.hosts[task.name].values()), least=1.0, most=1.0
             )
         self.pairs: dict[tuple[str, str], dict[tuple[str, str], Variable]] = {}
         self.loads: dict[Link, Terms] = {}
 
-    def write(self) -> Program:
+    def write(self) -> LinearProgram:
         self._limit_brokers()
         for name in self.model.streams:
             self._stream(name)
@@ -118,7 +117,7 @@ class _Writer:
                 if broker.name in hosts
             ]
             self._limit([(variable, task.work) for variable, task in running], broker.capacity)
-            state = [(variable, task.fixed_b + task.window_b) for variable, task in running]
+            state = [(variable, task.state_b) for variable, task in running]
             self._limit(state, broker.storage_b)
 
     # -- streams and links -----------------------------------------------------------------------------------
@@ -150,8 +149,8 @@ class _Writer:
         terms = per_situation[0]
         if len(per_situation) > 1:
             worst = self.program.variable(upper=math.inf)
-            for each in per_situation:
-                self.program.require([(worst, 1.0), *((variable, -f) for variable, f in each)], least=0.0)
+            for crossing in per_situation:
+                self.program.require([(worst, 1.0), *((variable, -f) for variable, f in crossing)], least=0.0)
             terms = [(worst, 1.0)]
         self.loads.setdefault(link, []).extend((variable, factor * bytes_s) for variable, factor in terms)
 
@@ -186,8 +185,8 @@ class _Writer:
         if len(variables) == 1:
             return variables[0]
         variable = self.program.variable()
-        for each in variables:
-            self.program.require([(variable, 1.0), (each, -1.0)], least=0.0)
+        for reason in variables:
+            self.program.require([(variable, 1.0), (reason, -1.0)], least=0.0)
         return variable
 
     @cached_property

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from whimbrel.errors import MissingDependency, NetworkError, did_you_mean
-from whimbrel.plan.contacts import ALWAYS, AlwaysConnected, ContactPlan, Contacts, PeriodicContacts
+from whimbrel.plan.contacts import ALWAYS, ContactPlan, Contacts, PeriodicContacts
 from whimbrel.plan.network import Box, Broker, Consumer, EventSource, Link, Mover, Network, unknown
 from whimbrel.plan.units import Kind, quantity
 
@@ -74,12 +74,12 @@ def _parsed(file: Path) -> Any:
 
 
 def _without_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    mapping = dict(pairs)
+    if len(mapping) < len(pairs):
         names = [name for name, _ in pairs]
         twin = next(name for name in names if names.count(name) > 1)
         raise NetworkError(f"the key {twin!r} is given twice in one place", "leave one of them out")
-    return found
+    return mapping
 
 
 def _yaml() -> Any:
@@ -158,12 +158,12 @@ class _Item:
         if value is None:
             return default
         try:
-            found = quantity(value, kind)
+            number = quantity(value, kind)
         except NetworkError as error:
             raise NetworkError(f"{self.at(key)}: {error.message}", error.hint) from error
-        if found < least:
+        if number < least:
             raise NetworkError(f"{self.at(key)}: {value!r} is below {least:g}", f"give {kind.value}")
-        return found
+        return number
 
     def optional(self, key: str, kind: Kind) -> float | None:
         return self.number(key, kind, 0.0) if self.has(key) else None
@@ -263,7 +263,7 @@ def _numbers(value: Any, count: int, where: str, hint: str, kind: Kind = Kind.NU
     if not isinstance(value, list) or len(value) != count:
         raise NetworkError(f"{where}: {value!r} is no list of {count} numbers", hint)
     try:
-        return [quantity(each, kind) for each in value]
+        return [quantity(number, kind) for number in value]
     except NetworkError as error:
         raise NetworkError(f"{where}: {error.message}", hint) from error
 
@@ -297,11 +297,11 @@ def _met(item: _Item, folder: Path) -> Iterator[Link]:
     from whimbrel.plan.traces import read_contacts
 
     try:
-        found = read_contacts(folder / item.text("file", "contacts.csv"))
+        contacts_by_pair = read_contacts(folder / item.text("file", "contacts.csv"))
     except (NetworkError, OSError) as error:
         raise NetworkError(f"{item.at('file')}: {error}") from error
     bandwidth, latency, cost, loss = _measures(item)
-    for (a, b), contacts in found.items():
+    for (a, b), contacts in contacts_by_pair.items():
         yield Link(a, b, bandwidth, latency, cost, contacts, loss)
 
 
@@ -337,8 +337,8 @@ def _contacts(item: _Item) -> Contacts:
         if not isinstance(listed, list):
             raise NetworkError(f"{item.at('contacts')}: this is no list", hint)
         pairs = [
-            _numbers(each, 2, f"{item.at('contacts')}[{number}]", hint, Kind.TIME)
-            for number, each in enumerate(listed)
+            _numbers(pair, 2, f"{item.at('contacts')}[{number}]", hint, Kind.TIME)
+            for number, pair in enumerate(listed)
         ]
         try:
             return ContactPlan(tuple((start, end) for start, end in pairs))
@@ -376,7 +376,7 @@ def _consumer(item: _Item, places: set[str]) -> Consumer:
     item.check_keys(("name", "at", "wants", "latency"))
     wants = item.values.get("wants") or []
     wants = [wants] if isinstance(wants, str) else wants
-    if not isinstance(wants, list) or not all(isinstance(each, str) for each in wants):
+    if not isinstance(wants, list) or not all(isinstance(kind, str) for kind in wants):
         raise NetworkError(f"{item.at('wants')}: {wants!r} is no list of types", "write for example [Late]")
     at = _known(item, "at", item.text("at", "cloud"), places, "broker or mover")
     name = item.text("name", "control-room") if item.has("name") else at
@@ -396,17 +396,17 @@ def _movers(item: _Item, folder: Path) -> Iterator[Mover]:
     from whimbrel.plan.tracks import read_tracks
 
     try:
-        found = read_tracks(folder / item.text("file", "cars.csv"))
+        tracks = read_tracks(folder / item.text("file", "cars.csv"))
     except (NetworkError, OSError) as error:
         raise NetworkError(f"{item.at('file')}: {error}") from error
     if item.has("object") or item.has("name"):
         name = item.text("object" if item.has("object") else "name", "car-7")
-        if name not in found:
-            missing = unknown("object", name, found, "in the file of positions")
+        if name not in tracks:
+            missing = unknown("object", name, tracks, "in the file of positions")
             raise NetworkError(f"{item.where}: {missing.message}", missing.hint)
-        yield Mover(item.text("name", "car-7") if item.has("name") else name, found[name])
+        yield Mover(item.text("name", "car-7") if item.has("name") else name, tracks[name])
         return
-    yield from (Mover(name, track) for name, track in found.items())
+    yield from (Mover(name, track) for name, track in tracks.items())
 
 
 def _track(item: _Item) -> tuple[tuple[float, float, float], ...]:
@@ -414,14 +414,14 @@ def _track(item: _Item) -> tuple[tuple[float, float, float], ...]:
     if not isinstance(listed, list) or not listed:
         raise NetworkError(f"{item.at('track')}: there are no positions", hint)
     points: list[tuple[float, float, float]] = []
-    for number, each in enumerate(listed):
+    for number, point in enumerate(listed):
         where = f"{item.at('track')}[{number}]"
-        if not isinstance(each, list) or len(each) != 3:
-            raise NetworkError(f"{where}: {each!r} is no position", hint)
-        time = _numbers(each[:1], 1, where, hint, Kind.TIME)[0]
-        x, y = _numbers(each[1:], 2, where, hint)
+        if not isinstance(point, list) or len(point) != 3:
+            raise NetworkError(f"{where}: {point!r} is no position", hint)
+        time = _numbers(point[:1], 1, where, hint, Kind.TIME)[0]
+        x, y = _numbers(point[1:], 2, where, hint)
         if points and time <= points[-1][0]:
-            raise NetworkError(f"{where}: the time {each[0]!r} does not come after the one before it", hint)
+            raise NetworkError(f"{where}: the time {point[0]!r} does not come after the one before it", hint)
         points.append((time, x, y))
     return tuple(points)
 
@@ -449,38 +449,36 @@ def _said(values: dict[str, Any], usual: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _broker_dict(broker: Broker) -> dict[str, Any]:
-    area = None if broker.area is None else list(broker.area)
-    said: dict[str, Any] = {"name": broker.name, "parent": broker.parent, "capacity": broker.capacity}
-    said |= {"storage": broker.storage_b, "area": area, "x": broker.x, "y": broker.y}
-    return _said(said, {"capacity": math.inf, "storage": math.inf})
+    fields: dict[str, Any] = {"name": broker.name, "parent": broker.parent, "capacity": broker.capacity}
+    fields |= {
+        "storage": broker.storage_b,
+        "area": broker.area and list(broker.area),
+        "x": broker.x,
+        "y": broker.y,
+    }
+    return _said(fields, {"capacity": math.inf, "storage": math.inf})
 
 
 def _link_dict(link: Link) -> dict[str, Any]:
-    said: dict[str, Any] = {"between": [link.a, link.b], "bandwidth": link.bandwidth_b_s}
-    said |= {"latency": link.latency_s, "cost": link.cost, "loss": link.loss}
-    usual = {"bandwidth": math.inf, "latency": 0.0, "cost": 1.0, "loss": 0.0}
-    return {**_said(said, usual), **_contacts_dict(link.contacts)}
-
-
-def _contacts_dict(contacts: Contacts) -> dict[str, Any]:
-    match contacts:
-        case AlwaysConnected():
-            return {}
-        case PeriodicContacts(down, up, phase):
-            return {"down": down, "up": up, "phase": phase}
-        case ContactPlan(times):
-            return {"contacts": [list(each) for each in times]}
+    fields: dict[str, Any] = {"between": [link.a, link.b], "bandwidth": link.bandwidth_b_s}
+    fields |= {"latency": link.latency_s, "cost": link.cost, "loss": link.loss}
+    fields = _said(fields, {"bandwidth": math.inf, "latency": 0.0, "cost": 1.0, "loss": 0.0})
+    if isinstance(link.contacts, PeriodicContacts):
+        fields |= {"down": link.contacts.down_s, "up": link.contacts.up_s, "phase": link.contacts.phase_s}
+    if isinstance(link.contacts, ContactPlan):
+        fields["contacts"] = [list(contact) for contact in link.contacts.times]
+    return fields
 
 
 def _source_dict(source: EventSource) -> dict[str, Any]:
-    said = {"name": source.name, "type": source.event_type, "at": source.at}
-    return _said({**said, "rate": source.rate_hz, "size": source.size_b}, {})
+    fields = {"name": source.name, "type": source.event_type, "at": source.at}
+    return _said({**fields, "rate": source.rate_hz, "size": source.size_b}, {})
 
 
 def _consumer_dict(consumer: Consumer) -> dict[str, Any]:
-    said = {"name": consumer.name, "at": consumer.at, "wants": list(consumer.wants)}
-    return _said({**said, "latency": consumer.latency_s}, {"latency": math.inf, "wants": []})
+    fields = {"name": consumer.name, "at": consumer.at, "wants": list(consumer.wants)}
+    return _said({**fields, "latency": consumer.latency_s}, {"latency": math.inf, "wants": []})
 
 
 def _mover_dict(mover: Mover) -> dict[str, Any]:
-    return {"name": mover.name, "track": [list(each) for each in mover.track]}
+    return {"name": mover.name, "track": [list(point) for point in mover.track]}

@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from whimbrel.errors import MissingDependency, NetworkError
+from whimbrel.model.schema import Coordinates
 from whimbrel.plan.network import Broker, Link, Network
+from whimbrel.space.geometry import distance_m
 
 FIBRE_M_S = 299_792_458 * 2 / 3
-EARTH_M = 6_371_008.8
 
 
 def read_graphml(
@@ -84,18 +85,13 @@ def _names(graph: Any) -> dict[Any, str]:
 
 def _number(data: dict[str, Any], key: str) -> float | None:
     try:
-        found = float(data[key])
+        number = float(data[key])
     except (KeyError, TypeError, ValueError):
         return None
-    return found if math.isfinite(found) else None
+    return number if math.isfinite(number) else None
 
 
 def _distance_m(one: Broker, other: Broker) -> float | None:
     if one.x is None or one.y is None or other.x is None or other.y is None:
         return None
-    lat1, lat2 = math.radians(one.y), math.radians(other.y)
-    half = (
-        math.sin((lat2 - lat1) / 2) ** 2
-        + math.cos(lat1) * math.cos(lat2) * math.sin(math.radians(other.x - one.x) / 2) ** 2
-    )
-    return 2 * EARTH_M * math.asin(min(1.0, math.sqrt(half)))
+    return float(distance_m(one.x, one.y, other.x, other.y, Coordinates.LONLAT))

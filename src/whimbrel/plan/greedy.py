@@ -11,10 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import numpy as np
-import numpy.typing as npt
 
+from whimbrel.plan.arrays import Bools, Floats, Ints
 from whimbrel.plan.placement_model import FixedHosts, PlacementModel
-from whimbrel.plan.routes import Floats, Ints
 from whimbrel.plan.workload import Task
 
 STARTS = 3
@@ -27,7 +26,6 @@ MARGIN = 1e-9
 """Sums of floats differ by a little: without a margin, moving could go on for ever."""
 
 Group = tuple[Task, ...]
-Bools = npt.NDArray[np.bool_]
 
 
 def place_greedily(model: PlacementModel) -> dict[str, str]:
@@ -81,7 +79,10 @@ def _wanted_at(model: PlacementModel, stream: str) -> frozenset[str]:
         if above & {*task.inputs}:
             above.add(task.name)
     return frozenset(
-        place for each in model.workload.deliveries if each.stream in above for place in model.places(each.at)
+        broker
+        for delivery in model.workload.deliveries
+        if delivery.stream in above
+        for broker in model.places(delivery.at)
     )
 
 
@@ -91,8 +92,8 @@ def _best(
     """Put tasks on the cheapest candidates where they are not too much; if there are none, the least so."""
     fits: list[dict[str, str]] = []
     others: list[tuple[float, int, dict[str, str]]] = []
-    for number, place in enumerate(np.argsort(costs, kind="stable").tolist()):
-        tried = {**hosts, **dict.fromkeys(names, model.candidates[place])}
+    for number, index in enumerate(np.argsort(costs, kind="stable").tolist()):
+        tried = {**hosts, **dict.fromkeys(names, model.candidates[index])}
         excess = model.excess(tried)
         if not excess:
             fits.append(tried)
@@ -105,26 +106,15 @@ def _best(
 def _groups(model: PlacementModel) -> Iterable[Group]:
     """Return the tasks that move together, besides single ones."""
     workload = model.workload
-    found: dict[frozenset[str], None] = {}
+    groups: dict[frozenset[str], None] = {}
     for task in workload.tasks:
-        found[frozenset(_cone(model, task))] = None
+        groups[frozenset(workload.cone(task))] = None
         for name in task.inputs:
             if name in workload.task:
-                found[frozenset((task.name, name))] = None
+                groups[frozenset((task.name, name))] = None
     for readers in workload.readers.values():
-        found[frozenset(task.name for task in readers)] = None
-    return [tuple(t for t in workload.tasks if t.name in names) for names in found if len(names) > 1]
-
-
-def _cone(model: PlacementModel, task: Task) -> set[str]:
-    """Return a task and the tasks below it that nobody else reads."""
-    found, waiting = {task.name}, list(task.inputs)
-    while waiting:
-        name = waiting.pop()
-        if name in model.workload.task and {each.name for each in model.workload.readers[name]} <= found:
-            found.add(name)
-            waiting += model.workload.task[name].inputs
-    return found
+        groups[frozenset(task.name for task in readers)] = None
+    return [tuple(t for t in workload.tasks if t.name in names) for names in groups if len(names) > 1]
 
 
 def _improved(model: PlacementModel, hosts: dict[str, str], groups: list[Group]) -> dict[str, str]:
@@ -155,11 +145,11 @@ def _best_move(model: PlacementModel, hosts: FixedHosts, group: Group) -> str | 
     is_cheaper = costs < now * (1 - MARGIN)
     options = np.argsort(costs, kind="stable") if excess else _in_order(costs, is_cheaper)
     best: tuple[float, str] | None = None
-    for place in options.tolist():
-        broker = model.candidates[place]
+    for index in options.tolist():
+        broker = model.candidates[index]
         tried = model.excess({**hosts, **dict.fromkeys((task.name for task in group), broker)})
         is_less = tried < (best[0] if best else excess) - MARGIN
-        if is_less or (best is None and is_cheaper[place] and tried <= excess):
+        if is_less or (best is None and is_cheaper[index] and tried <= excess):
             best = (tried, broker)
         if best is not None and not best[0]:
             break
@@ -188,8 +178,8 @@ def _push_in(model: PlacementModel, hosts: dict[str, str], group: Group) -> bool
     """Move a group to a broker where it costs less, and others away from there, if all cost less then."""
     costs, now, excess = model.costs_around(group, hosts), model.cost(hosts), model.excess(hosts)
     is_cheaper = costs < _cost_around(model, hosts, group) * (1 - MARGIN)
-    for place in _in_order(costs, is_cheaper)[:ROOMS].tolist():
-        broker = model.candidates[place]
+    for index in _in_order(costs, is_cheaper)[:ROOMS].tolist():
+        broker = model.candidates[index]
         tried = {**hosts, **dict.fromkeys((task.name for task in group), broker)}
         others = [task for task in model.workload.tasks if tried[task.name] == broker and task not in group]
         while others and model.excess(tried) > excess:
@@ -208,8 +198,8 @@ def _cheapest_elsewhere(model: PlacementModel, hosts: FixedHosts, task: Task) ->
     costs, now = model.costs_around((task,), hosts), _cost_around(model, hosts, (task,))
     excess = model.excess(hosts)
     order = np.argsort(costs, kind="stable")[: ROOMS + 1].tolist()
-    for place in order:
-        broker = model.candidates[place]
+    for index in order:
+        broker = model.candidates[index]
         if broker != hosts[task.name] and model.excess({**hosts, task.name: broker}) < excess:
-            return float(costs[place]) - now, broker
+            return float(costs[index]) - now, broker
     return np.inf, hosts[task.name]

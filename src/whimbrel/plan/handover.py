@@ -60,20 +60,20 @@ def message_paths(sender: Participant, reader: Participant, slack_s: float) -> l
         How long after a change messages may still be sent or under way as they were before. What is sent on
         may be so for as long again.
     """
-    found = []
+    paths = []
     for one in _widened(sender, slack_s):
         for number, other in enumerate(_widened(reader, slack_s)):
             start, end = max(one.start_s, other.start_s), min(one.end_s, other.end_s)
             if start <= end:
-                found.append(MessagePath(start, end, (one.broker, other.broker)))
+                paths.append(MessagePath(start, end, (one.broker, other.broker)))
             if reader.is_task or math.isinf(other.end_s):
                 continue
             start = max(one.start_s, other.start_s, other.end_s - slack_s)
             end = min(one.end_s, other.end_s + slack_s)
             if start <= end:
                 after = forwarded_to(reader, number, end + slack_s)
-                found.append(MessagePath(start, end, (one.broker, other.broker, *after)))
-    return found
+                paths.append(MessagePath(start, end, (one.broker, other.broker, *after)))
+    return paths
 
 
 def _widened(participant: Participant, slack_s: float) -> Iterable[BrokerInterval]:
@@ -81,8 +81,8 @@ def _widened(participant: Participant, slack_s: float) -> Iterable[BrokerInterva
     if not participant.is_task:
         return participant.stays
     return [
-        BrokerInterval(each.start_s - slack_s, each.end_s + slack_s, each.broker)
-        for each in participant.stays
+        BrokerInterval(stay.start_s - slack_s, stay.end_s + slack_s, stay.broker)
+        for stay in participant.stays
     ]
 
 

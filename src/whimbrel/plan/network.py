@@ -142,11 +142,11 @@ class Network:
     @cached_property
     def neighbours(self) -> dict[str, tuple[Link, ...]]:
         """The links of each broker."""
-        found: dict[str, list[Link]] = {broker.name: [] for broker in self.brokers}
+        by_broker: dict[str, list[Link]] = {broker.name: [] for broker in self.brokers}
         for link in self.links:
-            found[link.a].append(link)
-            found[link.b].append(link)
-        return {name: tuple(links) for name, links in found.items()}
+            by_broker[link.a].append(link)
+            by_broker[link.b].append(link)
+        return {name: tuple(links) for name, links in by_broker.items()}
 
     @cached_property
     def mover(self) -> dict[str, Mover]:

@@ -66,14 +66,14 @@ def bounds(
     """Return the longest delay of every delivery: nothing takes longer, however streams come together."""
     slack = 0.0
     for attempt in range(WIDENINGS):
-        found = _System(line, routes, sending, slack)
-        found.solve()
-        needed = found.needed_s()
-        if needed <= slack or not found.has_changes:
+        system = _System(line, routes, sending, slack)
+        system.solve()
+        needed = system.needed_s()
+        if needed <= slack or not system.has_changes:
             break
         # In the end nothing is ever over: that is always right, if not near the truth.
         slack = needed * 1.1 if attempt < WIDENINGS - 2 else math.inf
-    return found.delays_s()
+    return system.delays_s()
 
 
 @dataclass(slots=True, eq=False)
@@ -119,7 +119,7 @@ class _System:
         self.links: dict[tuple[int, str], Server] = {}
         self._ways: dict[tuple[str, str], list[Server]] = {}
         self.brokers: dict[str, Server] = {}
-        self.buckets = {each.name: self._bucket(each) for each in self.workload.feeds}
+        self.buckets = {feed.name: self._bucket(feed) for feed in self.workload.feeds}
         for task in self.workload.tasks:
             self.buckets[task.name] = self._bucket(task)
         self.hosts = {
@@ -143,10 +143,10 @@ class _System:
             count = burst / stream.size_b if stream.size_b else 1.0
             return _Bucket(stream.bytes_s, burst, stream.rate_hz, count, _peaks(stream))
         read = [self.buckets[name] for name in stream.inputs]
-        comes = sum(each.rate_b_s for each in read)
+        comes = sum(name.rate_b_s for name in read)
         share = stream.bytes_s / comes if comes else 0.0
         burst, messages = (
-            max(share * sum(each.burst_b for each in read), stream.size_b if share else 0.0),
+            max(share * sum(name.burst_b for name in read), stream.size_b if share else 0.0),
             1.0,
         )
         if stream.burst_b is not None:
@@ -155,14 +155,14 @@ class _System:
         return _Bucket(
             stream.bytes_s,
             burst,
-            max(stream.rate_hz, sum(each.rate_hz for each in read)),
-            max(sum(each.burst for each in read), messages),
+            max(stream.rate_hz, sum(name.rate_hz for name in read)),
+            max(sum(name.burst for name in read), messages),
             _peaks(stream),
         )
 
     def _participant(self, steps: tuple[tuple[float, str], ...], *, is_task: bool = False) -> Participant:
-        found = participant(steps, self.line.until_s, is_task=is_task)
-        return found if len(found.stays) > 1 else Participant(found.stays)
+        end = participant(steps, self.line.until_s, is_task=is_task)
+        return end if len(end.stays) > 1 else Participant(end.stays)
 
     def _sender(self, name: str) -> Participant:
         return self.hosts[name] if name in self.hosts else self._participant(self.line.origin(name))
@@ -182,7 +182,7 @@ class _System:
         for key, leg in readers.items():
             # What is sent on to a mover has the headers of all to whom it was sent together.
             others = readers.values() if len(key[0].stays) > 1 else [leg]
-            heard = sum(len(each.tasks) + len(each.deliveries) for each in others)
+            heard = sum(len(other.tasks) + len(other.deliveries) for other in others)
             buckets = self._on_wire(bucket, heard)
             for path in message_paths(sender, key[0], self.slack_s):
                 hops = self._hops((name, key), path, buckets)
@@ -197,11 +197,11 @@ class _System:
         return bucket.on_wire(max(header, ORDER_B * readers), 1 / self.sending.heartbeat_s, 1.0)
 
     def _hops(self, key: object, path: MessagePath, buckets: ArrivalCurve) -> Hops:
-        servers = [each for a, b in pairwise(path.places) for each in self._way(a, b)]
-        found = [(each, each.flow(key, buckets)) for each in servers]
-        for server, flow in dict.fromkeys(found):
+        servers = [server for a, b in pairwise(path.places) for server in self._way(a, b)]
+        hops = [(server, server.flow(key, buckets)) for server in servers]
+        for server, flow in dict.fromkeys(hops):
             flow.stays.append((path.start_s, path.end_s + self.slack_s, servers.count(server)))
-        return found
+        return hops
 
     def _works(self, name: str, tasks: list[str], path: MessagePath) -> list[tuple[str, Server, Flow]]:
         """Let tasks at the end of a way work on what comes, where that takes time."""
@@ -209,17 +209,17 @@ class _System:
         if math.isinf(broker.capacity):
             return []
         server = self.brokers.setdefault(broker.name, Server(broker.capacity))
-        found = []
-        for each in tasks:
-            task = self.workload.task[each]
+        works = []
+        for reader in tasks:
+            task = self.workload.task[reader]
             comes = sum(self.buckets[other].rate_b_s for other in task.inputs)
             work = task.work / comes if comes else 0.0
             bucket = self.buckets[name]
             lines = bucket.on_wire(0.0, 0.0, 0.0)
-            flow = server.flow((each, name), tuple((work * rate, work * burst) for rate, burst in lines))
+            flow = server.flow((reader, name), tuple((work * rate, work * burst) for rate, burst in lines))
             flow.stays.append((path.start_s, path.end_s + self.slack_s, 1))
-            found.append((each, server, flow))
-        return found
+            works.append((reader, server, flow))
+        return works
 
     # -- servers ---------------------------------------------------------------------------------------------
 
@@ -240,7 +240,9 @@ class _System:
 
     def _way_s(self, places: Iterable[str]) -> float:
         """Return how long a message takes from one broker to others, one after the other."""
-        return sum(each.delay_s + each.latency_s for a, b in pairwise(places) for each in self._way(a, b))
+        return sum(
+            server.delay_s + server.latency_s for a, b in pairwise(places) for server in self._way(a, b)
+        )
 
     # -- changes of brokers ----------------------------------------------------------------------------------
 
@@ -248,16 +250,16 @@ class _System:
     def has_changes(self) -> bool:
         """Whether anyone changes brokers."""
         return any(
-            len(each.stays) > 1
+            len(end.stays) > 1
             for name in self.buckets
-            for each in (
+            for end in (
                 self._sender(name),
                 *(self._participant(self.line.place(d.at)) for d in self._wanted(name)),
             )
         )
 
     def _wanted(self, name: str) -> list[Delivery]:
-        return [each for each in self.workload.deliveries if each.stream == name]
+        return [delivery for delivery in self.workload.deliveries if delivery.stream == name]
 
     def _add_news(self) -> None:
         """Count what is sent because someone changes brokers: orders to senders, and the state of tasks."""
@@ -281,9 +283,9 @@ class _System:
         """Return where a sender may be asked at about a time, and where the order is sent on to."""
         slack = self.slack_s
         return [
-            (each.broker, *forwarded_to(sender, number, time_s + 2 * slack))
-            for number, each in enumerate(sender.stays)
-            if each.start_s - slack <= time_s + slack and each.end_s + slack >= time_s - slack
+            (stay.broker, *forwarded_to(sender, number, time_s + 2 * slack))
+            for number, stay in enumerate(sender.stays)
+            if stay.start_s - slack <= time_s + slack and stay.end_s + slack >= time_s - slack
         ]
 
     def _order(self, time_s: float, ways: list[tuple[str, ...]]) -> None:
@@ -319,7 +321,7 @@ class _System:
         return self.brokers[broker].delay_s if broker in self.brokers else 0.0
 
     def _state_s(self, start: str, end: str) -> float:
-        return sum(each.state_s(self.slack_s) + each.latency_s for each in self._way(start, end))
+        return sum(server.state_s(self.slack_s) + server.latency_s for server in self._way(start, end))
 
     # -- delays ----------------------------------------------------------------------------------------------
 
@@ -382,8 +384,8 @@ class _System:
     def _make(self, name: str) -> None:
         """Return when a task has made what it makes, from when its inputs came."""
         late, soon = 0.0, math.inf
-        for each in self.workload.task[name].inputs:
-            leg = next(leg for leg in self.legs[each] if name in leg.tasks)
+        for stream in self.workload.task[name].inputs:
+            leg = next(leg for leg in self.legs[stream] if name in leg.tasks)
             # That nothing earlier comes is told as late as an event would be, and a heartbeat later at most.
             late = max(late, leg.late_s + self.sending.heartbeat_s)
             soon = min(soon, leg.soon_s)
@@ -392,10 +394,10 @@ class _System:
 
     def delays_s(self) -> tuple[float, ...]:
         """Return the longest delay of every delivery."""
-        found = {
+        delays = {
             number: leg.late_s for legs in self.legs.values() for leg in legs for number in leg.deliveries
         }
-        return tuple(found[number] for number in range(len(self.workload.deliveries)))
+        return tuple(delays[number] for number in range(len(self.workload.deliveries)))
 
     def needed_s(self) -> float:
         """Return how long after a change something may still be as it was before."""

@@ -95,9 +95,9 @@ def shown(plan: Plan) -> Network:
     inside = set(names)
     return Network(
         tuple(
-            each if each.parent in inside else replace(each, parent=None)
-            for each in network.brokers
-            if each.name in inside
+            broker if broker.parent in inside else replace(broker, parent=None)
+            for broker in network.brokers
+            if broker.name in inside
         ),
         tuple(link for link in network.links if link.a in inside and link.b in inside),
     )
@@ -135,8 +135,8 @@ def _roots(network: Network) -> list[str]:
     """Return the brokers to begin with: those without a parent that others have, then the best connected."""
     parents = {broker.parent for broker in network.brokers}
     by_links = sorted(network.brokers, key=lambda each: -len(network.neighbours[each.name]))
-    tops = [each.name for each in by_links if each.parent is None and each.name in parents]
-    return [*tops, *(each.name for each in by_links)]
+    tops = [link.name for link in by_links if link.parent is None and link.name in parents]
+    return [*tops, *(link.name for link in by_links)]
 
 
 def _lay_out(network: Network, root: str, spots: Spots, column: float) -> float:
@@ -144,8 +144,8 @@ def _lay_out(network: Network, root: str, spots: Spots, column: float) -> float:
     below: dict[str, list[str]] = {root: []}
     order, depth = [root], {root: 0}
     children: dict[str | None, list[str]] = {}
-    for each in network.brokers:
-        children.setdefault(each.parent, []).append(each.name)
+    for child in network.brokers:
+        children.setdefault(child.parent, []).append(child.name)
     for at in order:
         linked = [link.other(at) for link in network.neighbours[at]]
         for name in dict.fromkeys([*children.get(at, []), *sorted(linked, key=network.number.__getitem__)]):
@@ -162,7 +162,7 @@ def _lay_out(network: Network, root: str, spots: Spots, column: float) -> float:
     across = {name: column + n for n, name in enumerate(leaves)}
     for name in reversed(order):
         if below[name]:
-            across[name] = sum(across[each] for each in below[name]) / len(below[name])
+            across[name] = sum(across[child] for child in below[name]) / len(below[name])
         spots[name] = (across[name], -float(depth[name]))
     return column + len(leaves)
 
@@ -176,11 +176,11 @@ def _draw_map(plan: Plan, path: str) -> None:
         spots, texts = spread(network), _texts_at_brokers(plan)
         _draw_links(axes, plan, network, spots)
         for broker in network.brokers:
-            said = texts.get(broker.name, [])
-            is_named = bool(said) or len(network.brokers) <= MOST_LABELS
-            runs = any(colour == TASK for colour, _ in said)
+            lines = texts.get(broker.name, [])
+            is_named = bool(lines) or len(network.brokers) <= MOST_LABELS
+            runs = any(colour == TASK for colour, _ in lines)
             size, colour = (260, TASK) if runs else (90, "white")
-            draw_broker(axes, spots[broker.name], broker.name if is_named else "", said, size, colour)
+            draw_broker(axes, spots[broker.name], broker.name if is_named else "", lines, size, colour)
         moving = [feed.name for feed in plan.workload.feeds if feed.at in plan.network.mover]
         title = f"{plan.network.name or 'plan'} ({plan.planner}, {plan.objective.words})"
         if network is not plan.network:
@@ -247,16 +247,16 @@ def _draw_links(axes: Any, plan: Plan, network: Network, spots: Spots) -> None:
 
 def _texts_at_brokers(plan: Plan) -> dict[str, list[tuple[str, str]]]:
     """Return what is to be said at each broker, with its colour: tasks, sources, who wants something."""
-    found: dict[str, list[tuple[str, str]]] = {}
+    texts: dict[str, list[tuple[str, str]]] = {}
     hosts = plan.first_hosts()
     for host in dict.fromkeys(hosts.values()):
-        found[host] = [(TASK, text) for text in _tasks_on(plan, hosts, host)]
+        texts[host] = [(TASK, text) for text in _tasks_on(plan, hosts, host)]
     ends: list[tuple[str, str, str]] = [(SOURCE, feed.at, feed.name) for feed in plan.workload.feeds]
-    ends += [(WANTED, each.at, f"→ {each.stream}") for each in plan.workload.deliveries]
+    ends += [(WANTED, delivery.at, f"→ {delivery.stream}") for delivery in plan.workload.deliveries]
     for colour, at, text in ends:
         if at in plan.network.number:
-            found.setdefault(at, []).append((colour, _short(text)))
-    return {name: _at_most(said, 6) for name, said in found.items()}
+            texts.setdefault(at, []).append((colour, _short(text)))
+    return {name: _at_most(said, 6) for name, said in texts.items()}
 
 
 def _tasks_on(plan: Plan, hosts: Mapping[str, str], host: str) -> list[str]:
@@ -303,25 +303,25 @@ def _draw_over_time(plan: Plan, path: str, end_s: float) -> None:
 
 
 def _bars(plan: Plan, end_s: float) -> list[Bar]:
-    ends = [feed.at for feed in plan.workload.feeds] + [each.at for each in plan.workload.deliveries]
-    found: list[Bar] = []
+    ends = [feed.at for feed in plan.workload.feeds] + [delivery.at for delivery in plan.workload.deliveries]
+    bars: list[Bar] = []
     for name in dict.fromkeys(at for at in ends if at in plan.network.mover):
         steps = [*plan.line.place(name), (end_s, "")]
         for (start, broker), (end, _) in pairwise(steps):
             if max(start, 0.0) < end:
-                found.append((f"{name} (mover)", QUIET, broker, max(start, 0.0), min(end, end_s)))
+                bars.append((f"{name} (mover)", QUIET, broker, max(start, 0.0), min(end, end_s)))
     for number, task in enumerate(plan.workload.tasks):
         colour = COLOURS[number % len(COLOURS)]
-        found += [(task.name, colour, s.broker, s.start_s, s.end_s) for s in plan.stays[task.name]]
-    return found
+        bars += [(task.name, colour, s.broker, s.start_s, s.end_s) for s in plan.stays[task.name]]
+    return bars
 
 
 def _draw_bars(axes: Any, bars: list[Bar], brokers: list[str], names: list[str]) -> None:
-    said = set()
+    labelled = set()
     height = 0.8 / len(names)
     for name, colour, broker, start, end in bars:
-        label = None if name in said else name
-        said.add(name)
+        label = None if name in labelled else name
+        labelled.add(name)
         middle = _middle(brokers.index(broker), names.index(name), len(names))
         axes.barh(middle, end - start, left=start, height=0.85 * height, color=colour, label=label, zorder=3)
 
@@ -336,5 +336,5 @@ def _draw_moves(axes: Any, plan: Plan, brokers: list[str], names: list[str]) -> 
         number = names.index(task.name)
         stays = plan.stays[task.name]
         for before, after in pairwise(stays):
-            ends = [_middle(brokers.index(each.broker), number, len(names)) for each in (before, after)]
+            ends = [_middle(brokers.index(stay.broker), number, len(names)) for stay in (before, after)]
             axes.plot([after.start_s] * 2, ends, color=INK, linewidth=0.8, linestyle=":", zorder=2)

@@ -16,9 +16,10 @@ from functools import cached_property
 import numpy as np
 
 from whimbrel.errors import NoPlanError
-from whimbrel.plan.cost import Objective, crossed, is_more, room
+from whimbrel.plan.arrays import Floats, Ints
+from whimbrel.plan.cost import Objective, arrival_s, crossed, is_more, ready_times, room
 from whimbrel.plan.network import Link, Network
-from whimbrel.plan.routes import Floats, Ints, Routes, by_delay
+from whimbrel.plan.routes import Routes, by_delay
 from whimbrel.plan.timeline import Timeline, at_time
 from whimbrel.plan.workload import Feed, Task, Workload
 
@@ -69,7 +70,7 @@ class PlacementModel:
         self._check_connected()
 
     def _check_connected(self) -> None:
-        places = {broker for each in self.situations.values() for s in each for broker in _ends(s)}
+        places = {broker for situation in self.situations.values() for s in situation for broker in _ends(s)}
         for start, *others in [sorted(places)] if places else []:
             ways = self.routes.from_broker(start)
             for other in others:
@@ -84,7 +85,9 @@ class PlacementModel:
         """The brokers that may run tasks, and can reach those where feeds and deliveries are."""
         if self._allowed is not None:
             return tuple(self._allowed)
-        places = sorted({broker for each in self.situations.values() for s in each for broker in _ends(s)})
+        places = sorted(
+            {broker for situation in self.situations.values() for s in situation for broker in _ends(s)}
+        )
         if not places:
             return tuple(self.network.number)
         ways = self.routes.from_broker(places[0])
@@ -112,13 +115,13 @@ class PlacementModel:
     def _situations(self, name: str) -> tuple[Situation, ...]:
         stream = self.streams[name]
         origin = self.line.place(stream.at) if isinstance(stream, Feed) else None
-        wanted = [each.at for each in self.workload.deliveries if each.stream == name]
+        wanted = [delivery.at for delivery in self.workload.deliveries if delivery.stream == name]
         ends = [self.line.place(at) for at in wanted]
         shares: dict[tuple[str | None, frozenset[str]], float] = {}
         for start, end in self.line.spans([*([origin] if origin else []), *ends]):
             key = (
                 at_time(origin, start) if origin else None,
-                frozenset(at_time(each, start) for each in ends),
+                frozenset(at_time(place, start) for place in ends),
             )
             share = (end - start) / self.line.until_s if self.line.until_s else 1.0
             shares[key] = shares.get(key, 0.0) + share
@@ -153,11 +156,13 @@ class PlacementModel:
     def stream_cost(self, name: str, hosts: FixedHosts) -> float:
         """Return what a stream costs; readers without a host are left out."""
         readers = frozenset(hosts[task.name] for task in self.workload.readers[name] if task.name in hosts)
-        found = 0.0
-        for each in self.situations[name]:
-            origin = each.origin or hosts[name]
-            found += each.share * sum(self.distance(origin, end) for end in sorted(readers | each.ends))
-        return found * self.streams[name].bytes_s
+        cost = 0.0
+        for situation in self.situations[name]:
+            origin = situation.origin or hosts[name]
+            cost += situation.share * sum(
+                self.distance(origin, end) for end in sorted(readers | situation.ends)
+            )
+        return cost * self.streams[name].bytes_s
 
     def cost_around(self, task: Task, hosts: FixedHosts) -> float:
         """Return what the streams cost that depend on where a task is: those it reads, and its own."""
@@ -182,31 +187,31 @@ class PlacementModel:
         moved = {task.name for task in tasks}
         stay = {name: host for name, host in hosts.items() if name not in moved}
         touched = dict.fromkeys(name for task in tasks for name in (*task.inputs, task.name))
-        found = np.zeros(len(self.candidates))
+        costs = np.zeros(len(self.candidates))
         for name in touched:
-            found += self._stream_costs(name, moved, stay)
-        return found
+            costs += self._stream_costs(name, moved, stay)
+        return costs
 
     def _stream_costs(self, name: str, moved: Set[str], stay: FixedHosts) -> Floats:
         """Cost a stream for each candidate that makes it or reads it, in place of those moved."""
         readers = [task.name for task in self.workload.readers[name]]
         fixed = frozenset(stay[reader] for reader in readers if reader in stay)
         is_read = not moved.isdisjoint(readers)
-        found = np.zeros(len(self.candidates))
-        for each in self.situations[name]:
-            ends = fixed | each.ends
+        costs = np.zeros(len(self.candidates))
+        for situation in self.situations[name]:
+            ends = fixed | situation.ends
             if name in moved:
                 # Where it is made, its readers among the moved ones are, too.
                 for end in sorted(ends):
-                    found += each.share * self.distances(end)
+                    costs += situation.share * self.distances(end)
                 continue
-            origin = each.origin or stay[name]
-            found += each.share * sum(self.distance(origin, end) for end in sorted(ends))
+            origin = situation.origin or stay[name]
+            costs += situation.share * sum(self.distance(origin, end) for end in sorted(ends))
             if is_read:
-                way = each.share * self.distances(origin)
+                way = situation.share * self.distances(origin)
                 way[[self.place[end] for end in ends if end in self.place]] = 0.0
-                found += way
-        return found * self.streams[name].bytes_s
+                costs += way
+        return costs * self.streams[name].bytes_s
 
     # -- limits ----------------------------------------------------------------------------------------------
 
@@ -229,19 +234,20 @@ class PlacementModel:
     @cached_property
     def has_deadlines(self) -> bool:
         """Whether any delivery can be late."""
-        return any(each.latency_s < float("inf") for each in self.workload.deliveries)
+        return any(delivery.latency_s < float("inf") for delivery in self.workload.deliveries)
 
     def excess(self, hosts: FixedHosts) -> float:
         """Return by how much hosts ask too much: what is over each limit, as a share of it, in all."""
-        found = self.broker_excess(hosts)
+        excess = self.broker_excess(hosts)
         if self.has_narrow_links:
-            found += sum(_over(load, room(link)) for link, load in self.loads(hosts).items())
+            excess += sum(_over(load, room(link)) for link, load in self.loads(hosts).items())
         if self.has_deadlines:
             delays = self.delays(hosts)
-            found += sum(
-                _over(delays[number], each.planned_s) for number, each in enumerate(self.workload.deliveries)
+            excess += sum(
+                _over(delays[number], delivery.planned_s)
+                for number, delivery in enumerate(self.workload.deliveries)
             )
-        return found
+        return excess
 
     @cached_property
     def is_hopeless(self) -> bool:
@@ -251,10 +257,10 @@ class PlacementModel:
         quickest = Routes(self.network, by_delay)
         number = self.network.number
         return any(
-            _over(float(quickest.from_broker(end).delay_s[number[origin]]), each.latency_s)
-            for each in self.workload.deliveries
-            for end in self.places(each.at)
-            for name in self.workload.made_from(each.stream) & self.workload.feed.keys()
+            _over(float(quickest.from_broker(end).delay_s[number[origin]]), delivery.latency_s)
+            for delivery in self.workload.deliveries
+            for end in self.places(delivery.at)
+            for name in self.workload.made_from(delivery.stream) & self.workload.feed.keys()
             for origin in self.places(self.workload.feed[name].at)
         )
 
@@ -273,49 +279,30 @@ class PlacementModel:
 
     def loads(self, hosts: FixedHosts) -> dict[Link, float]:
         """Return the bytes a second on each link, with every stream at its worst."""
-        found: dict[Link, float] = {}
+        loads: dict[Link, float] = {}
         for name, stream in self.streams.items():
             if name not in self.workload.feed and name not in hosts:
                 continue
             readers = frozenset(hosts[t.name] for t in self.workload.readers[name] if t.name in hosts)
             worst: Counter[Link] = Counter()
-            for each in self.situations[name]:
-                worst |= Counter(self.crossed(each.origin or hosts[name], readers | each.ends))
+            for situation in self.situations[name]:
+                worst |= Counter(self.crossed(situation.origin or hosts[name], readers | situation.ends))
             for link, times in worst.items():
-                found[link] = found.get(link, 0.0) + times * stream.bytes_s
-        return found
+                loads[link] = loads.get(link, 0.0) + times * stream.bytes_s
+        return loads
 
     def delays(self, hosts: FixedHosts) -> list[float]:
         """Bound the delay of each delivery, with movers where it is worst; 0 for what has no host."""
-        ready: dict[str, float] = {}
-        for task in self.workload.tasks:
-            if task.name in hosts:
-                ready[task.name] = max(
-                    (
-                        self._arrival(each, hosts, (hosts[task.name],), ready)
-                        + self.network[hosts[task.name]].takes_s(self.workload.work_on(task, each))
-                        for each in task.inputs
-                    ),
-                    default=0.0,
-                )
+        at = {**self._feed_places, **{name: (host,) for name, host in hosts.items()}}
+        ready = ready_times(self.workload, self.network, self.routes, at)
         return [
-            self._arrival(each.stream, hosts, self.places(each.at), ready)
-            for each in self.workload.deliveries
+            arrival_s(self.workload, self.routes, at, ready, delivery.stream, self.places(delivery.at))
+            for delivery in self.workload.deliveries
         ]
 
-    def _arrival(
-        self, stream: str, hosts: FixedHosts, ends: tuple[str, ...], ready: Mapping[str, float]
-    ) -> float:
-        if stream in self.workload.feed:
-            origins = self.places(self.workload.feed[stream].at)
-        elif stream in hosts:
-            origins = (hosts[stream],)
-        else:
-            return 0.0
-        size = self.streams[stream].size_b
-        return ready.get(stream, 0.0) + max(
-            self.routes.time_s(origin, end, size) for origin in origins for end in ends
-        )
+    @cached_property
+    def _feed_places(self) -> dict[str, tuple[str, ...]]:
+        return {feed.name: self.places(feed.at) for feed in self.workload.feeds}
 
 
 def _ends(situation: Situation) -> set[str]:

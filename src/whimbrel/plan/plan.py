@@ -11,7 +11,7 @@ from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from whimbrel.plan.cost import Costs, Objective
+from whimbrel.plan.cost import Costs, Objective, evaluate
 from whimbrel.plan.network import Network
 from whimbrel.plan.timeline import BrokerInterval, Hosts, Steps, Timeline, steps_of
 from whimbrel.plan.workload import Workload
@@ -47,6 +47,15 @@ class Plan:
     actions: tuple[Action, ...] = ()
     """What has to be done to move tasks, in order of time."""
     compared_plans: tuple[ComparedPlan, ...] = ()
+
+    @classmethod
+    def by_hand(
+        cls, workload: Workload, network: Network, hosts: Hosts, objective: Objective = Objective.BDP
+    ) -> Plan:
+        """Make a plan of hosts that somebody chose, and work out what it costs."""
+        return cls(
+            workload, network, hosts, objective, "by hand", evaluate(workload, network, hosts, objective)
+        )
 
     @cached_property
     def steps(self) -> dict[str, Steps]:

@@ -183,9 +183,9 @@ def plan_flow(
         if settings.radius is None:
             hosts = _search_flow(workload, network, allowed, settings)
             return _checked(model, hosts, "flow", "no plan was found", notes)
-        hosts, told = _plan_by_neighbourhoods(workload, network, settings.radius)
+        hosts, note = _plan_by_neighbourhoods(workload, network, settings.radius)
         trouble = f"brokers that see {settings.radius} hops found no plan"
-        return _checked(model, hosts, "flow", trouble, (*notes, told))
+        return _checked(model, hosts, "flow", trouble, (*notes, note))
 
     return _keep_previous(plan_with_slack(place, workload), settings)
 

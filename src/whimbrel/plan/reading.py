@@ -74,9 +74,9 @@ def plan_of(content: Any, network: Network) -> Plan:
         raise NetworkError("there are no hosts, feeds, tasks and deliveries in it, as a plan has", WANTED)
     try:
         workload = Workload(
-            tuple(_feed(each) for each in content["feeds"]),
-            tuple(_task(each) for each in content["tasks"]),
-            tuple(_delivery(each) for each in content["deliveries"]),
+            tuple(_feed(said) for said in content["feeds"]),
+            tuple(_task(task) for task in content["tasks"]),
+            tuple(_delivery(delivery) for delivery in content["deliveries"]),
         )
         hosts: dict[str, str | tuple[tuple[float, str], ...]] = {
             name: host if isinstance(host, str) else tuple((float(time), str(to)) for time, to in host)

@@ -42,13 +42,13 @@ TOLD = 6
 
 def words_of(plan: Plan) -> str:
     """Explain a plan: what it costs, where each task runs when and why, when deliveries arrive."""
-    told = _Stays(plan) if plan.horizon is None else _Moves(plan)
+    explainer = _Stays(plan) if plan.horizon is None else _Moves(plan)
     parts = [
-        [told.summary()],
-        told.reasons(),
-        told.transfers(),
+        [explainer.summary()],
+        explainer.reasons(),
+        explainer.transfers(),
         arrivals(plan.workload, plan.costs),
-        told.busiest(),
+        explainer.busiest(),
         [f"Note: {note}." for note in plan.notes],
     ]
     return "\n\n".join("\n".join(lines) for lines in parts if lines) + "\n"
@@ -62,13 +62,13 @@ class _Reasons:
 
     def read_from(self, task: Task, stay: BrokerInterval) -> dict[str, float]:
         """Return the share of what a task reads during a stay that comes from each broker."""
-        found: dict[str, float] = {}
+        bytes_from: dict[str, float] = {}
         for name in task.inputs:
             bytes_s = self.workload.stream(name).bytes_s
             for broker, share in _time_at(self.plan.line.origin(name), stay).items():
-                found[broker] = found.get(broker, 0.0) + share * bytes_s
-        total = sum(found.values())
-        return {name: bytes_s / total for name, bytes_s in found.items()} if total else {}
+                bytes_from[broker] = bytes_from.get(broker, 0.0) + share * bytes_s
+        total = sum(bytes_from.values())
+        return {name: bytes_s / total for name, bytes_s in bytes_from.items()} if total else {}
 
     def reason(self, task: Task, stay: BrokerInterval, words: tuple[str, str]) -> str:
         """Say why a task is on a broker: its input, who wants it, who reads it, or what it lies between."""
@@ -149,13 +149,13 @@ class _Stays(_Reasons):
         groups: dict[tuple[str, ...], list[Task]] = {}
         for number, task in enumerate(self.workload.tasks):
             groups.setdefault(task.operators or (str(number),), []).append(task)
-        told: list[str] = []
+        lines: list[str] = []
         for tasks in groups.values():
             if len(tasks) > 1 and all(self._is_at_its_source(task) for task in tasks):
-                told.append(self._at_sources(tasks))
+                lines.append(self._at_sources(tasks))
             else:
-                told += [self.why(task) for task in tasks]
-        return told
+                lines += [self.why(task) for task in tasks]
+        return lines
 
     def _is_at_its_source(self, task: Task) -> bool:
         (stay,) = self.plan.stays[task.name]
@@ -189,8 +189,8 @@ class _Stays(_Reasons):
         mine = self.model.cost(self.hosts)
         rest = mine - self.model.cost_around(task, self.hosts)
         costs = rest + self.model.costs_around((task,), self.hosts)
-        for place in np.argsort(costs, kind="stable").tolist():
-            cost, broker = float(costs[place]), self.model.candidates[place]
+        for index in np.argsort(costs, kind="stable").tolist():
+            cost, broker = float(costs[index]), self.model.candidates[index]
             if broker == self.hosts[task.name]:
                 continue
             if not self.model.excess({**self.hosts, task.name: broker}):
@@ -213,7 +213,7 @@ class _Stays(_Reasons):
 
     def busiest(self) -> list[str]:
         """Name the fullest link and the busiest broker."""
-        costs, told = self.plan.costs, []
+        costs, lines = self.plan.costs, []
         fullest: tuple[float, Link | None] = (0.0, None)
         for link, load in costs.traffic_b_s.items():
             if load / room(link) > fullest[0]:
@@ -221,7 +221,7 @@ class _Stays(_Reasons):
         share, busy = fullest
         if busy is not None:
             of_room = f"{in_bytes(costs.traffic_b_s[busy])}/s of {in_bytes(room(busy))}/s ({percent(share)})"
-            told.append(f"The fullest link is {busy.a} - {busy.b}: {of_room}.")
+            lines.append(f"The fullest link is {busy.a} - {busy.b}: {of_room}.")
         loads = [
             (work / self.network[name].capacity, name)
             for name, work in costs.work.items()
@@ -229,8 +229,8 @@ class _Stays(_Reasons):
         ]
         if loads:
             share, name = max(loads)
-            told.append(f"The busiest broker is {name}: {percent(share)} of what it can do.")
-        return told
+            lines.append(f"The busiest broker is {name}: {percent(share)} of what it can do.")
+        return lines
 
 
 class _Moves(_Reasons):
@@ -243,14 +243,14 @@ class _Moves(_Reasons):
         total, moving = plan.costs.total.bdp_b, plan.costs.moving.bdp_b
         state = f", {in_bytes(moving)} of it the state of tasks that move" if moving else ""
         cost = f"{in_bytes(total)} on their way at any time{state}"
-        said = [f"The plan ({plan.planner}) keeps the {Objective.BDP.words} small: {cost}."]
-        said += [self._against(other) for other in plan.compared_plans]
+        sentences = [f"The plan ({plan.planner}) keeps the {Objective.BDP.words} small: {cost}."]
+        sentences += [self._against(other) for other in plan.compared_plans]
         if plan.compared_plans and not any(other.name == "stay" for other in plan.compared_plans):
-            said.append("No hosts that stay were found to satisfy everything.")
+            sentences.append("No hosts that stay were found to satisfy everything.")
         movers, count = sum(len(steps) > 1 for steps in plan.steps.values()), len(plan.moves())
         over = f"over {in_seconds(horizon.end_s)}, in steps of {in_seconds(horizon.step_s)}"
         moves = f"{counted(count, 'move')} of {counted(movers, 'task')}" if count else "Nothing moves"
-        return " ".join([*said, f"{moves} {over}."])
+        return " ".join([*sentences, f"{moves} {over}."])
 
     def _against(self, other: ComparedPlan) -> str:
         """Compare with another way, and say what would be too much, if anything."""
@@ -269,19 +269,19 @@ class _Moves(_Reasons):
         first, reasons = stays[0], [self.reason(task, stay, ("where", "then")) for stay in stays[:TOLD]]
         if len(stays) == 1:
             return f"{task.name} stays on {first.broker}, {reasons[0]}."
-        said = [f"{task.name} runs on {first.broker} until {moment(first.end_s)}, {reasons[0]}"]
+        parts = [f"{task.name} runs on {first.broker} until {moment(first.end_s)}, {reasons[0]}"]
         for number, stay in enumerate(stays[1:TOLD], 1):
             until = f"until {moment(stay.end_s)}" if number < len(stays) - 1 else "from then on"
             without = self._without(task, number)
-            said.append(f"on {stay.broker} {until}, {reasons[number]} ({without})")
+            parts.append(f"on {stay.broker} {until}, {reasons[number]} ({without})")
         if len(stays) > TOLD:
-            said.append(f"and {counted(len(stays) - TOLD, 'move')} more, which --table and --out list")
-        return "; ".join(said) + "."
+            parts.append(f"and {counted(len(stays) - TOLD, 'move')} more, which --table and --out list")
+        return "; ".join(parts) + "."
 
     def _without(self, task: Task, number: int) -> str:
         """Compare with not making a move: the task stays where it was until it moves the next time."""
         plan = self.plan
-        kept = tuple(step for place, step in enumerate(plan.steps[task.name]) if place != number)
+        kept = tuple(step for index, step in enumerate(plan.steps[task.name]) if index != number)
         costs = evaluate(
             self.workload, self.network, {**plan.hosts, task.name: kept}, until_s=plan.line.until_s
         )
@@ -292,20 +292,20 @@ class _Moves(_Reasons):
 
     def transfers(self) -> list[str]:
         """Say what state is sent when, for each move."""
-        told = []
+        lines = []
         for action in self.plan.actions:
             if action.kind is ActionKind.START:
                 sent = self._sent(action)
-                told.append(
+                lines.append(
                     f"{action.task} starts on {action.target} at {moment(action.time_s)}"
                     + (f": {listed(sent)}." if sent else "; it has no state to send.")
                 )
-        return told if len(told) <= TOLD * 2 else [*told[: TOLD * 2], f"And {len(told) - TOLD * 2} more."]
+        return lines if len(lines) <= TOLD * 2 else [*lines[: TOLD * 2], f"And {len(lines) - TOLD * 2} more."]
 
     def _sent(self, start: Action) -> list[str]:
         """Say what leaves for the start of a task: what does not change first, then what it remembers."""
         sent = [action for action in self.plan.actions if self._start_of(action) is start]
-        told = [
+        lines = [
             f"its fixed state ({in_bytes(action.size_b)}) leaves {action.source} at {moment(action.time_s)}"
             for action in sent
             if action.kind is ActionKind.SEND_FIXED
@@ -313,9 +313,9 @@ class _Moves(_Reasons):
         windows = [action for action in sent if action.kind is ActionKind.SEND_WINDOW]
         if windows:
             size = sum(action.size_b for action in windows)
-            leaves = "" if told else f" leaves {start.source}"
-            told.append(f"what it remembers ({in_bytes(size)}){leaves} at {moment(windows[0].time_s)}")
-        return told
+            leaves = "" if lines else f" leaves {start.source}"
+            lines.append(f"what it remembers ({in_bytes(size)}){leaves} at {moment(windows[0].time_s)}")
+        return lines
 
     def _start_of(self, action: Action) -> Action:
         """Return the start that an action is for: the first of that task to that broker after it."""
@@ -337,22 +337,22 @@ def _time_at(steps: Steps, stay: BrokerInterval) -> dict[str, float]:
     if stay.end_s <= stay.start_s:
         return {at_time(steps, stay.start_s): 1.0}
     inner = [time for time, _ in steps if stay.start_s < time < stay.end_s]
-    found: dict[str, float] = {}
+    shares: dict[str, float] = {}
     for start, end in pairwise([stay.start_s, *inner, stay.end_s]):
         broker = at_time(steps, start)
-        found[broker] = found.get(broker, 0.0) + (end - start) / (stay.end_s - stay.start_s)
-    return found
+        shares[broker] = shares.get(broker, 0.0) + (end - start) / (stay.end_s - stay.start_s)
+    return shares
 
 
 def arrivals(workload: Workload, costs: Costs) -> list[str]:
     """Say within what time each delivery arrives: on idle links, and at the most when these are busy."""
-    told = []
+    lines = []
     for delivery, delay_s, bound_s in zip(workload.deliveries, costs.delays_s, costs.bounds_s, strict=True):
         limit = "" if math.isinf(delivery.latency_s) else f", and may take {in_seconds(delivery.latency_s)}"
         within, most = in_seconds(delay_s), in_seconds(bound_s)
         busy = "" if within == most else f", at most {most} when links and brokers are busy"
-        told.append(f"{delivery.stream} reaches {delivery.at} within {within}{busy}{limit}.")
-    return told
+        lines.append(f"{delivery.stream} reaches {delivery.at} within {within}{busy}{limit}.")
+    return lines
 
 
 # -- tables and plain data ----------------------------------------------------------------------------------
@@ -430,9 +430,9 @@ def plain_data(plan: Plan) -> dict[str, Any]:
         "horizon": fields(plan.horizon, "steps", "step_s", "end_s"),
         "hosts": {name: [[time, broker] for time, broker in steps] for name, steps in plan.steps.items()},
         "schedule": [
-            {"time_s": each.time_s, "do": each.kind.name.lower()}
-            | fields(each, "task", "source", "target", "size_b", "stream", "since_s")
-            for each in plan.actions
+            {"time_s": action.time_s, "do": action.kind.name.lower()}
+            | fields(action, "task", "source", "target", "size_b", "stream", "since_s")
+            for action in plan.actions
         ],
         "costs": {**costs, "moving_bdp_b": plan.costs.moving.bdp_b},
         "compared": {other.name: {"bdp_b": other.costs.total.bdp_b} for other in plan.compared_plans},
@@ -454,9 +454,11 @@ def _workload_data(workload: Workload, costs: Costs) -> dict[str, Any]:
             for task in workload.tasks
         ],
         "deliveries": [
-            {"stream": each.stream, "at": each.at, "delay_s": finite(delay), "bound_s": finite(bound)}
-            | {"latency_s": finite(each.latency_s)}
-            for each, delay, bound in zip(workload.deliveries, costs.delays_s, costs.bounds_s, strict=True)
+            {"stream": delivery.stream, "at": delivery.at, "delay_s": finite(delay), "bound_s": finite(bound)}
+            | {"latency_s": finite(delivery.latency_s)}
+            for delivery, delay, bound in zip(
+                workload.deliveries, costs.delays_s, costs.bounds_s, strict=True
+            )
         ],
         "links": [
             {"between": [link.a, link.b], "traffic_b_s": load, "room_b_s": finite(room(link))}

@@ -10,14 +10,12 @@ from heapq import heappop, heappush
 from itertools import pairwise
 
 import numpy as np
-import numpy.typing as npt
 
 from whimbrel.errors import NetworkError
+from whimbrel.plan.arrays import Floats, Ints
 from whimbrel.plan.network import Link, Network
 from whimbrel.plan.trees import PathMatrix, Tree, tree_of
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 Weight = Callable[[Link], float]
 MOST_LEVELS = 100
 """Ways in a tree of at most so many levels are found a level at a time; in deeper ones by search."""
@@ -95,10 +93,10 @@ class Routes:
         at = self.network.number[end]
         if math.isinf(ways.weight[at]):
             raise NetworkError(f"no way leads from {start!r} to {end!r}", "add links that connect them")
-        found = [at]
-        while ways.before[found[-1]] >= 0:
-            found.append(int(ways.before[found[-1]]))
-        return tuple(names[n].name for n in reversed(found))
+        path = [at]
+        while ways.before[path[-1]] >= 0:
+            path.append(int(ways.before[path[-1]]))
+        return tuple(names[n].name for n in reversed(path))
 
     def links(self, start: str, end: str) -> tuple[Link, ...]:
         """Return the links on the way from one broker to another."""

@@ -66,8 +66,8 @@ class Server:
 
     def settle(self) -> None:
         """Find what may come together, once all flows are known."""
-        moments = {start for each in self.flows.values() for start, _, _ in each.stays}
-        found = {
+        moments = {start for flow in self.flows.values() for start, _, _ in flow.stays}
+        combinations = {
             tuple(
                 (key, most)
                 for key, flow in self.flows.items()
@@ -75,7 +75,9 @@ class Server:
             )
             for moment in moments
         }
-        self.together = [[(self.flows[key], most) for key, most in each] for each in found]
+        self.together = [
+            [(self.flows[key], most) for key, most in combination] for combination in combinations
+        ]
 
     @property
     def blocked(self) -> float:
@@ -85,11 +87,13 @@ class Server:
     @property
     def busy_s(self) -> float:
         """For how long it may have to work without a pause."""
-        return max((self._over(each, self.blocked, self._rate(each)) for each in self.together), default=0.0)
+        return max(
+            (self._over(flows, self.blocked, self._rate(flows)) for flows in self.together), default=0.0
+        )
 
     def longest_s(self) -> float:
         """Return how long it may take until something has been served."""
-        return max((self._longest(each) for each in self.together), default=0.0)
+        return max((self._longest(flows) for flows in self.together), default=0.0)
 
     def _longest(self, flows: list[tuple[Flow, int]]) -> float:
         """Return how far what has come may be ahead of what could be served, at most."""
@@ -125,7 +129,7 @@ class Server:
             default=0.0,
         )
         everything = self.together or [[]]
-        return max(self._over(each, most, self._rate(each)) for each in everything)
+        return max(self._over(flows, most, self._rate(flows)) for flows in everything)
 
     def _rate(self, flows: Iterable[tuple[Flow, int]]) -> float:
         return self.more * sum(count * flow.rate for flow, count in flows)

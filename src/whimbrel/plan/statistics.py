@@ -28,7 +28,7 @@ another rate they are the same, as if the recording were played faster or slower
 def peaks(bursts: Bursts, rate_hz: float, size_b: float) -> ArrivalCurve:
     """Return what bursts say of rates above the mean, in bytes."""
     whole = arrival_curve(
-        (each * rate_hz * size_b, b * size_b) for each, b in zip(MULTIPLES, bursts, strict=True)
+        (multiple * rate_hz * size_b, b * size_b) for multiple, b in zip(MULTIPLES, bursts, strict=True)
     )
     return whole[1:] if rate_hz * size_b else ()
 
@@ -74,14 +74,14 @@ class SenderShares:
     @cached_property
     def _owned(self) -> dict[str, Origin]:
         """The events that name a sender or its place, by sender."""
-        found: dict[str, Origin] = {}
+        owned: dict[str, Origin] = {}
         for sender in self.senders.values():
             named, there = (sender.event_type, sender.name), (sender.event_type, sender.at)
             if named in self.origins:
-                found[sender.name] = named
+                owned[sender.name] = named
             elif there in self.origins and sender.at not in self.senders:
-                found[sender.name] = there
-        return found
+                owned[sender.name] = there
+        return owned
 
     @cached_property
     def of(self) -> dict[str, dict[Origin, float]]:
@@ -89,12 +89,12 @@ class SenderShares:
         owned = self._owned
         others = [origin for origin in self.origins if origin not in owned.values()]
         free = [name for name in self.senders if name not in owned] or [*self.senders]
-        found: dict[str, dict[Origin, float]] = {name: {} for name in self.senders}
+        shares: dict[str, dict[Origin, float]] = {name: {} for name in self.senders}
         for name, origin in owned.items():
-            found[name][origin] = 1 / sum(each == origin for each in owned.values())
+            shares[name][origin] = 1 / sum(other == origin for other in owned.values())
         for name in free:
-            found[name] |= dict.fromkeys(others, 1 / len(free))
-        return found
+            shares[name] |= dict.fromkeys(others, 1 / len(free))
+        return shares
 
     def is_named(self, sender: str) -> bool:
         """Tell whether recorded events name a sender."""

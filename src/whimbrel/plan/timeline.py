@@ -59,14 +59,14 @@ class Timeline:
             return ((0.0, at),)
         if at not in self._movers:
             self._areas = self._areas or Areas(self.network)
-            found = attachments(self.network.mover[at], self._areas)
-            self._movers[at] = tuple((each.time_s, each.broker) for each in found)
+            changes = attachments(self.network.mover[at], self._areas)
+            self._movers[at] = tuple((change.time_s, change.broker) for change in changes)
         return self._movers[at]
 
     def origin(self, stream: str) -> Steps:
         """Return where a stream is made."""
-        made = self.workload.stream(stream)
-        return self.place(made.at) if isinstance(made, Feed) else self.host(stream)
+        source = self.workload.stream(stream)
+        return self.place(source.at) if isinstance(source, Feed) else self.host(stream)
 
     def host(self, task: str) -> Steps:
         """Return where a task runs."""
@@ -77,10 +77,10 @@ class Timeline:
 
     @cached_property
     def _deliveries(self) -> dict[str, list[Delivery]]:
-        found: dict[str, list[Delivery]] = {}
+        by_stream: dict[str, list[Delivery]] = {}
         for delivery in self.workload.deliveries:
-            found.setdefault(delivery.stream, []).append(delivery)
-        return found
+            by_stream.setdefault(delivery.stream, []).append(delivery)
+        return by_stream
 
     def ends(self, stream: str) -> list[Steps]:
         """Return where a stream is wanted: by tasks, and by those it is delivered to."""
@@ -89,7 +89,7 @@ class Timeline:
 
     def spans(self, steps: Iterable[Steps]) -> list[tuple[float, float]]:
         """Cut the time where any of these changes: (start, end); one without length if there is no time."""
-        inner = {time for each in steps for time, _ in each if 0 < time < self.until_s}
+        inner = {time for changes in steps for time, _ in changes if 0 < time < self.until_s}
         times = sorted({0.0, self.until_s, *inner})
         return list(pairwise(times)) or [(0.0, 0.0)]
 
@@ -97,7 +97,7 @@ class Timeline:
         """Return (start, end, where it is made, where it is wanted), cut where that changes."""
         origin, ends = self.origin(stream), self.ends(stream)
         return [
-            (start, end, at_time(origin, start), frozenset(at_time(each, start) for each in ends))
+            (start, end, at_time(origin, start), frozenset(at_time(steps, start) for steps in ends))
             for start, end in self.spans([origin, *ends])
         ]
 
@@ -109,9 +109,9 @@ def steps_of(host: str | Sequence[tuple[float, str]]) -> Steps:
 
 def at_time(steps: Steps, time_s: float) -> str:
     """Return what holds at a time."""
-    found = steps[0][1]
+    broker = steps[0][1]
     for time, value in steps:
         if time > time_s:
             break
-        found = value
-    return found
+        broker = value
+    return broker

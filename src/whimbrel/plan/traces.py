@@ -66,10 +66,10 @@ def contacts_from(rows: Iterable[Contact]) -> dict[Pair, ContactPlan]:
 
 
 def _merged(times: list[tuple[float, float]]) -> tuple[tuple[float, float], ...]:
-    found: list[tuple[float, float]] = []
+    merged: list[tuple[float, float]] = []
     for start, end in sorted(times):
-        if found and start <= found[-1][1]:
-            found[-1] = (found[-1][0], max(end, found[-1][1]))
+        if merged and start <= merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
         else:
-            found.append((start, end))
-    return tuple(found)
+            merged.append((start, end))
+    return tuple(merged)

@@ -25,7 +25,7 @@ def read_tracks(file: Path) -> dict[str, Track]:
     table = table_of(file)
     id_name = column_named(table, "object_id")
     x_name, y_name = ("lon", "lat") if "lon" in table.column_names else ("x", "y")
-    ids = np.array([str(each) for each in table.column(id_name).to_pylist()])
+    ids = np.array([str(object_id) for object_id in table.column(id_name).to_pylist()])
     when = table.column(column_named(table, "t"))
     t = seconds(when, "t")
     if is_stamped(when) and len(t):
@@ -98,9 +98,9 @@ def floats(column: Any, name: str, what: str = "positions") -> Any:
     import pyarrow as pa
 
     try:
-        found = column.cast(pa.float64()).to_numpy()
+        numbers = column.cast(pa.float64()).to_numpy()
     except pa.ArrowException as error:
         raise NetworkError(f"the column {name!r} of the file of {what} holds no numbers") from error
-    if not np.isfinite(found).all():
+    if not np.isfinite(numbers).all():
         raise NetworkError(f"the column {name!r} of the file of {what} has gaps", "leave such rows out")
-    return found
+    return numbers

@@ -8,12 +8,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-import numpy.typing as npt
 
+from whimbrel.plan.arrays import Floats, Ints
 from whimbrel.plan.network import Link, Network
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +38,10 @@ class Tree:
 
     def upwards(self, number: int) -> list[int]:
         """Return a broker and all that are above it, up to the root."""
-        found = [number]
-        while self.above[found[-1]] >= 0:
-            found.append(int(self.above[found[-1]]))
-        return found
+        path = [number]
+        while self.above[path[-1]] >= 0:
+            path.append(int(self.above[path[-1]]))
+        return path
 
     def spread(self, start: int, values: Floats, add: np.ufunc = np.add, *, first: float = 0.0) -> Floats:
         """Add up values of links on the ways from one broker to all others, a level at a time.
@@ -61,14 +58,14 @@ class Tree:
         first
             What the broker itself has.
         """
-        found = np.full(len(self.above), math.nan)
-        found[start] = first
+        sums = np.full(len(self.above), math.nan)
+        sums[start] = first
         for lower, upper in pairwise(self.upwards(start)):
-            found[upper] = add(found[lower], values[lower])
+            sums[upper] = add(sums[lower], values[lower])
         for level in self.levels[1:]:
-            below = level[np.isnan(found[level])]
-            found[below] = add(found[self.above[below]], values[below])
-        return found
+            below = level[np.isnan(sums[level])]
+            sums[below] = add(sums[self.above[below]], values[below])
+        return sums
 
     def between(self, starts: Ints, ends: Ints) -> PathMatrix:
         """Walk up from both ends of all ways at once, until they meet."""

@@ -57,14 +57,14 @@ def quantity(value: object, kind: Kind) -> float:
         raise NetworkError(f"{value!r} is not {kind.value}")
     if isinstance(value, int | float):
         return _counted(float(value), value, kind)
-    found = _QUANTITY.fullmatch(value)
-    if found is None:
+    match = _QUANTITY.fullmatch(value)
+    if match is None:
         raise NetworkError(f"{value!r} is not {kind.value}")
-    unit = (found[2] or "").strip()
+    unit = (match[2] or "").strip()
     factor = _FACTORS[kind](unit) if unit else 1.0
     if factor is None:
         raise NetworkError(f"{value!r} is not {kind.value}", _hint(unit, kind))
-    return _counted(float(found[1]) * factor, value, kind)
+    return _counted(float(match[1]) * factor, value, kind)
 
 
 def _counted(number: float, value: object, kind: Kind) -> float:

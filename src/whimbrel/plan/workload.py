@@ -140,9 +140,19 @@ class Workload:
                 needed.update(task.inputs)
         return needed
 
+    def cone(self, task: Task) -> set[str]:
+        """Return a task and the tasks below it that nobody else reads."""
+        cone, waiting = {task.name}, list(task.inputs)
+        while waiting:
+            name = waiting.pop()
+            if name in self.task and {reader.name for reader in self.readers[name]} <= cone:
+                cone.add(name)
+                waiting += self.task[name].inputs
+        return cone
+
     def work_on(self, task: Task, name: str) -> float:
         """Share out the work of a task to one event of an input, if each byte that it reads is as much."""
-        comes = sum(self.stream(each).bytes_s for each in task.inputs)
+        comes = sum(self.stream(name).bytes_s for name in task.inputs)
         return task.work * self.stream(name).size_b / comes if comes and task.work else 0.0
 
     def stream(self, name: str) -> Feed | Task:

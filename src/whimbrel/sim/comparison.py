@@ -25,6 +25,13 @@ Drawn = tuple[Plot, list[dict[str, Any]]]
 """A plot, and the rows that it shows."""
 DATA = ("data", "fixed state", "state")
 """What plans count: events and the state of tasks that move; not headers, heartbeats and orders."""
+_STABLE = {
+    "checkpoints": "checkpoints",
+    "checkpoints_b": "bytes of checkpoints",
+    "log_b": "bytes of the log",
+    "replayed": "events that were worked on again",
+    "lost": "jobs that were lost",
+}
 MANY = 10
 """Of detections that are missing, so many are named."""
 
@@ -216,7 +223,7 @@ def _notes(found: PlacementOutcome | PushPullOutcome) -> dict[str, Any]:
     else:
         deliveries = list(found.plan.workload.deliveries)
         of_the_kind = {"events that came too late": outcome.late}
-    drops = Counter(drop.reason for drop in traffic.drops for _ in drop.message.legs)
+    drops = Counter(drop.reason for drop in traffic.drops for _ in drop.message.contents)
     notes |= {
         "deliveries later than they may be": _too_late(deliveries, outcome) or "none",
         **of_the_kind,
@@ -224,6 +231,9 @@ def _notes(found: PlacementOutcome | PushPullOutcome) -> dict[str, Any]:
         "messages that were dropped": dict(drops) or 0,
         "messages on their way at the end": traffic.on_their_way,
     }
+    stable = {_STABLE[name]: amount for name, amount in outcome.notes.get("stable", {}).items() if amount}
+    if stable:
+        notes["stable storage"] = stable
     if isinstance(found, PlacementOutcome):
         notes["heartbeats and orders B/s"] = traffic.of("heartbeat", "control").bytes / found.seconds
         notes["moves"] = len(outcome.moves)

@@ -1,31 +1,32 @@
 """Carry out a plan that `whimbrel plan` made: every task of it where it says, with the real engine.
 
-Tasks are those of the plan, not those of `run_query`: a condition on single events is a task of its own for
-each source, and is tested where the plan puts it, so that what it reads travels there whole. A stream goes
-once to each broker where it is read, whether tasks or consumers read it.
+A condition on single events is a task of its own for each source, and is tested where the plan puts it, so
+that what it reads travels there whole. A stream goes once to each broker where it is read, whether tasks or
+consumers read it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import pyarrow as pa
 
+from whimbrel.engine.report import together
 from whimbrel.errors import NetworkError
 from whimbrel.graph.fragments import Fragment, cut
 from whimbrel.graph.operators import Derive, Filter, Graph, Source
 from whimbrel.graph.query import Compilable, Query, compiled
 from whimbrel.graph.scope import selection
+from whimbrel.plan.areas import attachments
 from whimbrel.plan.cost import Costs, evaluate
 from whimbrel.plan.demand import graph_to_plan
 from whimbrel.plan.network import Consumer
 from whimbrel.plan.network_calculus import Sending
 from whimbrel.plan.plan import Plan
 from whimbrel.plan.workload import Task as PlannedTask
-from whimbrel.sim.outcome import PlanOutcome
-from whimbrel.sim.query_run import first_broker, outcome_of
+from whimbrel.sim.outcome import Outcome, PlanOutcome
 from whimbrel.sim.receivers import Receiver
 from whimbrel.sim.recordings import Recording, normalised, sender_numbers
 from whimbrel.sim.senders import EventSender
@@ -150,32 +151,28 @@ class _Deployment:
         work_s = {self.stream(name): self.workload.work_on(task, name) for name in task.inputs}
         operator = task.operators[-1]
         root, condition = selection(self.graph, operator)
-        sizes = {} if weighs else {operator: task.size_b}
-        state_b = None if weighs else task.window_b
-        if isinstance(self.graph[operator], Derive):
-            takes = {name: self._definition(name) for name in task.inputs}
-            return EngineWork(
-                self.pieces[operator],
-                recording.coordinates,
-                task.fixed_b,
-                sizes,
-                takes,
-                True,
-                False,
-                work_s,
-                state_b,
-            )
-        assert condition is not None
-        if isinstance(root, Source):
-            size = None if weighs and self._given_size(task) is None else task.size_b
-            functions = self.query.functions
+        is_definition = isinstance(self.graph[operator], Derive)
+        if isinstance(root, Source) and not is_definition:
+            assert condition is not None
             return SelectWork(
-                task.name, condition, functions, recording.coordinates, size, task.fixed_b, *work_s.values()
+                task.name,
+                condition,
+                self.query.functions,
+                recording.coordinates,
+                None if weighs and self._given_size(task) is None else task.size_b,
+                task.fixed_b,
+                *work_s.values(),
             )
         return EngineWork(
-            self._selecting(operator, root.name), recording.coordinates, task.fixed_b, sizes,
-            dict.fromkeys(task.inputs, root.name), True, True, work_s, state_b,
-        )  # fmt: skip
+            self.pieces[operator] if is_definition else self._selecting(operator, root.name),
+            recording.coordinates,
+            task.fixed_b,
+            sizes={} if weighs else {operator: task.size_b},
+            takes={name: self._definition(name) if is_definition else root.name for name in task.inputs},
+            keeps_numbers=not is_definition,
+            work_s=work_s,
+            state_b=None if weighs else task.window_b,
+        )
 
     def _given_size(self, task: PlannedTask) -> float | None:
         """Give the size that the network says the events of a condition's source have."""
@@ -277,3 +274,43 @@ class _Deployment:
         senders = sender_numbers(recording.events, self.plan.network.sources)
         events = recording.events.filter(pa.array(senders >= 0))
         return one_process(self.query, events, recording.coordinates)
+
+
+def first_broker(world: World, item: Consumer) -> str:
+    """Give the first broker of a consumer, and let it change brokers when it moves."""
+    if item.at in world.network.number:
+        return item.at
+    first, *later = attachments(world.network.mover[item.at], world.network)
+    for each in later:
+        if each.time_s > 0:
+            world.hand_over_at(each.time_s, item.name, each.broker)
+        else:
+            first = each
+    return first.broker
+
+
+def outcome_of(world: World, receivers: Iterable[Receiver], given: Recording) -> Outcome:
+    """Put together what came of a run of a query."""
+    receivers = list(receivers)
+    works = [task.work for task in world.tasks() if isinstance(task.work, EngineWork)]
+    return replace(
+        measured(world, receivers),
+        detections={each.name: together(each.tables, given.coordinates) for each in receivers},
+        late=sum(work.fragment.session.counts.late + work.fragment.late_derived for work in works),
+        rejected=given.rejected,
+    )
+
+
+def measured(world: World, receivers: Iterable[Receiver]) -> Outcome:
+    """Put together what a world measured, without detections."""
+    return Outcome(
+        detections={},
+        delays_s={each.name: each.delays_s for each in receivers},
+        traffic=world.links.traffic,
+        moves=tuple(world.moves),
+        seconds=world.clock.now,
+        steps=world.clock.done,
+        work={name: host.work for name, host in world.processors.items()},
+        capacity={name: host.capacity for name, host in world.processors.items()},
+        notes={"stable": asdict(world.stable)} if world.links.outages.has_brokers else {},
+    )

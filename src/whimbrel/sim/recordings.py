@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,16 +11,15 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from whimbrel.engine.content_hashes import CONTENT
-from whimbrel.engine.ingest import with_ids
+from whimbrel.engine.identity import CONTENT
 from whimbrel.engine.session import Session
-from whimbrel.errors import DataError, NetworkError
+from whimbrel.engine.total_order import with_ids
+from whimbrel.errors import DataError
 from whimbrel.graph.query import Query
 from whimbrel.io.files import read_events
 from whimbrel.model.frames import batches
 from whimbrel.model.schema import Coordinates
-from whimbrel.plan.areas import Areas, attachments
-from whimbrel.plan.network import EventSource, Mover, Network
+from whimbrel.plan.network import EventSource
 
 Ints = npt.NDArray[np.int64]
 ARRIVAL = "@arrival"
@@ -79,7 +78,7 @@ def _parts(session: Session, events: Any) -> Iterator[pa.RecordBatch]:
         return
     for piece in read_events(list(events), schemas=session.schemas, reading=session.reading).pieces():
         if piece.rejected is not None and piece.rejected.num_rows:
-            session.count_rejected(piece.rejected)
+            session.ingest.count_rejected(piece.rejected)
         yield session.normalise(piece.batch).events
 
 
@@ -129,49 +128,3 @@ def sender_numbers(events: pa.RecordBatch, sources: Sequence[EventSource]) -> In
         turn = turns[kind] = turns.get(kind, -1) + 1
         found[kind, name] = free[turn % len(free)] if free else -1
     return np.array([found[pair] for pair in pairs], np.int64)
-
-
-def first_brokers(network: Network, events: pa.RecordBatch, since_us: int) -> Ints:
-    """Give the number of the broker that each event reaches first: that of its source, or of its place."""
-    senders = sender_numbers(events, network.sources)
-    found = np.zeros(events.num_rows, np.int64)
-    for number in np.unique(senders).tolist():
-        at = np.flatnonzero(senders == number)
-        source = network.sources[number] if number >= 0 else None
-        found[at] = _brokers_of(network, source, events.take(pa.array(at)), since_us)
-    return found
-
-
-def _brokers_of(network: Network, source: EventSource | None, events: pa.RecordBatch, since_us: int) -> Ints:
-    if source is not None and source.at in network.number:
-        return np.full(events.num_rows, network.number[source.at])
-    if source is not None:
-        return _followed(network, network.mover[source.at], events, since_us)
-    if "x" not in events.schema.names:
-        raise NetworkError(
-            "events have neither a source in the network nor a place",
-            "name a source of their type, or give them x and y and brokers areas",
-        )
-    x, y = (events.column(axis).to_numpy(zero_copy_only=False) for axis in "xy")
-    return Areas(network).serving(x, y)
-
-
-def first_place(network: Network, kind: str) -> int:
-    """Give the broker that tells of the end of a type which has no events."""
-    places = (source.at for source in network.sources if source.event_type == kind)
-    return next((network.number[at] for at in places if at in network.number), 0)
-
-
-def _followed(network: Network, mover: Mover, events: pa.RecordBatch, since_us: int) -> Ints:
-    connected = attachments(mover, network)
-    times = np.array([each.time_s for each in connected])
-    hosts = np.array([network.number[each.broker] for each in connected])
-    seconds = (events.column("end").to_numpy(zero_copy_only=False) - since_us) / 1e6
-    return hosts[np.maximum(np.searchsorted(times, seconds, side="right") - 1, 0)]
-
-
-def of_types(events: pa.RecordBatch, kinds: Iterable[str]) -> pa.RecordBatch:
-    """Give the events of some types."""
-    types = events.column("type")
-    types = types.cast(pa.string()) if pa.types.is_dictionary(types.type) else types
-    return events.filter(pa.compute.is_in(types, pa.array(list(kinds), pa.string())))

@@ -8,7 +8,6 @@ from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from whimbrel.engine.derived_batch import DerivedBatch
 from whimbrel.engine.fragment_session import FragmentSession
@@ -21,8 +20,6 @@ from whimbrel.sim.packets import Packet, bytes_of
 
 NUMBER = "@number"
 """The column that tells events of a definition apart where they travel by several streams."""
-DETECTIONS = "detections of "
-"""Names the stream in which a consumer gets a type, apart from that in which another task does."""
 
 
 @dataclass(slots=True)
@@ -84,12 +81,10 @@ class EngineWork:
     """Bytes of an event of a type, where they are not to be measured."""
     takes: Mapping[str, str] = field(default_factory=dict)
     """The definition whose events a stream has, where it is named otherwise."""
-    is_planned: bool = False
-    """Whether tasks and consumers read the same stream, and tasks may get an event by several streams."""
     keeps_numbers: bool = False
     """Whether it only selects among events of a definition, which keep their numbers."""
-    work_s: float | Mapping[str, float] = 0.0
-    """What an event that it reads takes of a capacity of 1; or by stream."""
+    work_s: Mapping[str, float] = field(default_factory=dict)
+    """What an event that it reads takes of a capacity of 1, by stream."""
     state_b: float | None = None
     """Bytes of what it remembers when it moves; None: as large as the snapshot is."""
     fragment: FragmentSession = field(init=False)
@@ -116,12 +111,8 @@ class EngineWork:
                 self._born_s = max(self._born_s, packet.born_s)
         if complete <= self.fragment.session.watermark:
             return []
-        events, carried = self._due(complete) if self.is_planned else (self._events, self._carried)
-        if not self.is_planned:
-            self._events, self._carried = [], {}
+        events, carried = self._due(complete)
         given = self.fragment.take(events, carried, complete)
-        if self.is_planned:
-            return list(self._joined(given.detections, given.carried, given.complete))
         return list(self._outputs(given.detections, given.carried, given.complete))
 
     def _due(self, complete: int) -> tuple[list[pa.RecordBatch], dict[str, list[DerivedBatch]]]:
@@ -148,7 +139,7 @@ class EngineWork:
         events = _once(each.events, numbers, seen)
         return DerivedBatch(events if self.keeps_numbers else events.drop_columns([NUMBER]), each.atoms)
 
-    def _joined(
+    def _outputs(
         self, detections: pa.Table, carried: Mapping[str, list[DerivedBatch]], complete: Mapping[str, int]
     ) -> Iterable[StreamOutput]:
         """Give one stream for each definition, for tasks and consumers alike."""
@@ -170,22 +161,6 @@ class EngineWork:
             pa.RecordBatch.from_arrays([*carried.events.columns, numbers], schema=schema), carried.atoms
         )
 
-    def _outputs(
-        self, detections: pa.Table, carried: Mapping[str, list[DerivedBatch]], complete: Mapping[str, int]
-    ) -> Iterable[StreamOutput]:
-        for name, until in complete.items():
-            events = carried.get(name, [])
-            rows = sum(len(each) for each in events)
-            yield StreamOutput(name, events or None, self._size(name, rows, events), until, self._born_s)
-        for name in self.piece.reports:
-            kind = getattr(self.piece.query.graph[name], "event_type", name)
-            found = detections
-            if len(self.piece.reports) > 1 and detections.num_rows:
-                found = detections.filter(pc.equal(detections.column("type"), kind))
-            content = found if found.num_rows else None
-            size = self._size(name, found.num_rows, content)
-            yield StreamOutput(DETECTIONS + name, content, size, complete[name], self._born_s)
-
     def _size(self, name: str, rows: int, content: Any) -> float:
         if not rows:
             return 0.0
@@ -202,9 +177,7 @@ class EngineWork:
 
     def cost(self, packets: list[Packet]) -> float:
         """Give the work that packets make."""
-        if isinstance(self.work_s, Mapping):
-            return sum(self.work_s.get(packet.stream, 0.0) * events_in([packet]) for packet in packets)
-        return self.work_s * events_in(packets) if self.work_s else 0.0
+        return sum(self.work_s.get(packet.stream, 0.0) * events_in([packet]) for packet in packets)
 
     def anew(self) -> EngineWork:
         """Give the same work with nothing done."""

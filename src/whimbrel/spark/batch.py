@@ -13,15 +13,16 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
 from pyspark.sql import types as sql
 
-from whimbrel.engine.ingest import ARRIVAL
+from whimbrel.engine.total_order import ARRIVAL
 from whimbrel.errors import WhimbrelError
 from whimbrel.graph.operators import Graph, Source
 from whimbrel.graph.policies import Key
 from whimbrel.graph.query import Query
 from whimbrel.graph.sharding import AnyPartition, ByKeys, ByMeetings, BySpace, SinglePartition
 from whimbrel.model.batch import normalise
-from whimbrel.model.reading import Reading, ReadSettings, check_settings
+from whimbrel.model.reading import Reading, ReadSettings
 from whimbrel.model.schema import Coordinates, Type
+from whimbrel.model.settings import check_settings
 from whimbrel.space.geometry import METRES_PER_DEGREE
 from whimbrel.space.partitioning import place_copies
 from whimbrel.spark.contents import columns_of_equals
@@ -77,13 +78,15 @@ def _run(
 ) -> DataFrame:
     if partitions is not None and partitions < 1:
         raise WhimbrelError(f"partitions is {partitions}; it must be at least 1")
-    place = place_of(frame, coordinates)
+    coordinates_given = place_of(frame, coordinates)
     # Whoever wants an account of all events gets one of all; otherwise rows that do not matter are not read.
-    prepared = prepare(query, frame, coordinates=place, filtered=not whole, reading=reading, **how)
-    settings: dict[str, Any] = {"coordinates": place, "reading": prepared.reading}
+    prepared = prepare(
+        query, frame, coordinates=coordinates_given, filtered=not whole, reading=reading, **how
+    )
+    settings: dict[str, Any] = {"coordinates": coordinates_given, "reading": prepared.reading}
     job = WorkerJob(query, prepared.attributes, settings, whole=whole)
     if whole and isinstance(prepared.sharding, ByMeetings) and prepared.has_id:
-        given = {"coordinates": place, "reading": reading, **how}
+        given = {"coordinates": coordinates_given, "reading": reading, **how}
         return _meetings_and_all_else(query, frame, prepared.sharding, partitions, given)
     begin(query, frame)  # workers that need it before it is there wait for it
     partitioned = partition_frame(prepared, partitions, job)
@@ -151,11 +154,11 @@ def partition_frame(prepared: Prepared, partitions: int | None, job: WorkerJob) 
             same = ["id"] if prepared.has_id else columns_of_equals(frame)
             return PartitionedFrame(prepared, _by(frame, partitions, [fn.col(quoted(name)) for name in same]))
         case ByKeys(keys):
-            found = [(key, key_column(key, prepared)) for key in keys]
-            usable = [column for _, column in found if column is not None]
+            columns = [(key, key_column(key, prepared)) for key in keys]
+            usable = [column for _, column in columns if column is not None]
             if usable:
                 return PartitionedFrame(prepared, _by(frame, partitions, usable))
-            why = f"the events have no column for {', '.join(str(key) for key, _ in found)}"
+            why = f"the events have no column for {', '.join(str(key) for key, _ in columns)}"
         case BySpace(reach_m):
             if prepared.kind("geometry") is None:
                 return _by_space(prepared, partitions, reach_m, job)
@@ -229,13 +232,8 @@ def _cell_column(key: Key, prepared: Prepared) -> Column | None:
 def _by_space(prepared: Prepared, partitions: int | None, reach_m: float, job: WorkerJob) -> PartitionedFrame:
     """Send every event to the shards that have a cell within reach of it."""
     shards = _default_partitions(prepared, partitions)
-    schema = sql.StructType(
-        [
-            *prepared.frame.schema.fields,
-            sql.StructField(SHARD, sql.IntegerType()),
-            sql.StructField(PRIMARY, sql.BooleanType()),
-        ]
-    )
+    fields = list(prepared.frame.schema.fields)
+    schema = sql.StructType(fields).add(SHARD, "integer").add(PRIMARY, "boolean")
     copies = prepared.frame.mapInArrow(copy_to_shards(job, reach_m, shards), schema)
     partitioned = copies.repartition(shards, fn.col(quoted(SHARD)))
     return PartitionedFrame(prepared, partitioned, is_sharded=True, by_space=True)
@@ -267,10 +265,10 @@ def _meetings_and_all_else(
     settings: dict[str, Any],
 ) -> DataFrame:
     """Select the detections, and the account of all events that the search for meetings gives."""
-    found = _run(query, frame, whole=False, partitions=partitions, **settings)
+    detected = _run(query, frame, whole=False, partitions=partitions, **settings)
     first = _run(first_query(query, plan), frame, whole=True, partitions=partitions, **settings)
     account = first.where(fn.col("kind") != DETECTION).select(*HIDDEN)
-    detections = found.withColumn("kind", fn.lit(DETECTION))
+    detections = detected.withColumn("kind", fn.lit(DETECTION))
     whole = detections.unionByName(account, allowMissingColumns=True)
     schema = outcome_schema(prepare(query, frame, **settings).attributes)
     return whole.select(*(fn.col(quoted(name)) for name in schema.names))

@@ -1,6 +1,6 @@
 """What events without ids say, hashed by Spark before columns that nobody reads are left out.
 
-Spark computes the part of the attributes, as `whimbrel.engine.content_hashes` says it; the worker adds that
+Spark computes the part of the attributes, as `whimbrel.engine.identity` says it; the worker adds that
 of the location, which every event keeps.
 """
 
@@ -12,8 +12,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
 from pyspark.sql import types as sql
 
-from whimbrel.engine.content_hashes import ATTRIBUTES
-from whimbrel.model.naming import NamedColumns
+from whimbrel.engine.identity import ATTRIBUTES
+from whimbrel.model.reading import NamedColumns
 from whimbrel.spark.lines import is_attribute
 from whimbrel.spark.types import quoted
 

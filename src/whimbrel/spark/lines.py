@@ -19,6 +19,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import types as sql
+from pyspark.sql.pandas.types import from_arrow_type
 
 from whimbrel.engine.session import Session
 from whimbrel.io.rejected import RejectedWriter
@@ -28,13 +29,7 @@ from whimbrel.spark.types import type_of
 
 LINE = "@line"
 LINE_ARROW = pa.struct([("file", pa.string()), ("row", pa.int64()), ("refused", pa.string())])
-LINE_SPARK = sql.StructType(
-    [
-        sql.StructField("file", sql.StringType()),
-        sql.StructField("row", sql.LongType()),
-        sql.StructField("refused", sql.StringType()),
-    ]
-)
+LINE_SPARK = from_arrow_type(LINE_ARROW)
 """`refused` is null for a row; for a line that is none, its text and the reason as JSON."""
 
 PLACED_SCHEMA = pa.schema([*REJECTED_SCHEMA, pa.field("file", pa.string())])
@@ -112,9 +107,9 @@ def normalise_lines(normalise: Callable[[pa.RecordBatch], Normalised], batch: pa
     if LINE not in batch.schema.names:
         return normalise(batch)
     rows = _Split.of(batch)
-    made = normalise(rows.events)
-    rejected = _together([rows.refused, rows.placed(made.rejected, 0)])
-    return replace(made, rejected=rejected)
+    normalised = normalise(rows.events)
+    rejected = _together([rows.refused, rows.placed(normalised.rejected, 0)])
+    return replace(normalised, rejected=rejected)
 
 
 class Gate:
@@ -131,12 +126,12 @@ class Gate:
             return session.normalise(batch).events
         rows = _Split.of(batch)
         if rows.refused.num_rows:
-            session.count_rejected(rows.refused.select(REJECTED_SCHEMA.names))
+            session.ingest.count_rejected(rows.refused.select(REJECTED_SCHEMA.names))
         before = session.counts.received
-        made = session.normalise(rows.events)
+        normalised = session.normalise(rows.events)
         session.take_rejected()
-        self._rejected += [rows.refused, rows.placed(made.rejected, before)]
-        return made.events
+        self._rejected += [rows.refused, rows.placed(normalised.rejected, before)]
+        return normalised.events
 
     def take_rejected(self) -> pa.Table | None:
         """Tell what was rejected since the last time."""
@@ -156,7 +151,7 @@ class _Split:
     @classmethod
     def of(cls, batch: pa.RecordBatch) -> _Split:
         lines = batch.column(LINE)
-        files, numbers, refused = (pc.struct_field(lines, place) for place in range(3))
+        files, numbers, refused = (pc.struct_field(lines, index) for index in range(3))
         rest = batch.drop_columns([LINE])
         if refused.null_count == len(refused):
             return cls(rest, files, numbers, _nobody())

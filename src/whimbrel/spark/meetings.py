@@ -15,7 +15,6 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
-from pyspark.sql import types as sql
 
 from whimbrel.graph.functions import Function
 from whimbrel.graph.query import Query
@@ -52,9 +51,7 @@ def shard_of_keys(keys: list[pa.Array], shards: int) -> np.ndarray:
 
 def events_of_meetings(frame: DataFrame, meetings: DataFrame, plan: ByMeetings, shards: int) -> DataFrame:
     """Select the events that take part in any meeting, once for every shard that follows one of theirs."""
-    schema = sql.StructType(
-        [sql.StructField("id", sql.StringType()), sql.StructField(SHARD, sql.IntegerType())]
-    )
+    schema = f"id string, {quoted(SHARD)} int"
     members = meetings.select(*(fn.col(quoted(key)) for key in plan.keys), "events")
     pairs = members.mapInArrow(_members(plan.keys, shards), schema).distinct()
     return frame.withColumn("id", fn.col("id").cast("string")).join(pairs, "id")

@@ -13,7 +13,6 @@ from uuid import uuid4
 
 import pandas as pd
 import pyarrow as pa
-from pyspark.sql import types as sql
 from pyspark.sql.streaming.stateful_processor import (
     StatefulProcessor,
     StatefulProcessorHandle,
@@ -33,7 +32,7 @@ from whimbrel.spark.packing import blocks_to_batches, from_block, to_block
 from whimbrel.spark.rows import OutcomeRows, counts_since
 from whimbrel.spark.worker import PRIMARY, spare_modules
 
-ANSWER = sql.StructType([sql.StructField("block", sql.BinaryType())])
+ANSWER = "block binary"
 """What a shard gives for a micro-batch: outcomes as Arrow blocks."""
 
 _DATED = 2**57
@@ -158,16 +157,16 @@ class ShardProcessor(StatefulProcessor):
     def _run(self, shard: int, session: Session, packed: pd.DataFrame) -> Iterator[pa.RecordBatch]:
         before, began = deepcopy(session.counts), perf_counter()
         for block in packed["rejected"].dropna():
-            session.count_rejected(from_block(bytes(block)))
+            session.ingest.count_rejected(from_block(bytes(block)))
         events = blocks_to_batches(packed["events"].dropna())
-        found = together(session.feed(events, int(packed["watermark"].max())), session.coordinates)
+        detections = together(session.feed(events, int(packed["watermark"].max())), session.coordinates)
         snapshot = session.snapshot()
         self._snapshot.update((snapshot,))
         progress = counts_since(session.counts, before)
         progress["processed"] += int(packed["unread"].sum())
         progress |= {
             "received": int(packed["received"].sum()),
-            "detections": found.num_rows,
+            "detections": detections.num_rows,
             "shard": shard,
             "state_bytes": len(snapshot),
             "watermark": session.watermark,
@@ -175,7 +174,7 @@ class ShardProcessor(StatefulProcessor):
         }
         self._log(session, progress)
         rows = self.job.rows
-        yield from rows.detections(self._written(found))
+        yield from rows.detections(self._written(detections))
         yield from rows.set_aside(session)
         yield from rows.progress(progress)
 

@@ -10,13 +10,14 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import types as sql
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from whimbrel.engine.ingest import Counts
 from whimbrel.engine.session import Session
 from whimbrel.engine.values import decoded
 from whimbrel.graph.operators.base import Types
 from whimbrel.model.time import format_instant
-from whimbrel.spark.types import arrow_schema, detection_schema
+from whimbrel.spark.types import arrow_schema
 
 DETECTION, LATE, DUPLICATE, REJECTED, PROGRESS = "detection", "late", "duplicate", "rejected", "progress"
 REFUSED = "refused"
@@ -35,20 +36,7 @@ _PROGRESS = pa.struct([(name, pa.int64()) for name in PROGRESS_COLUMNS])
 
 def outcome_schema(attributes: Types) -> sql.StructType:
     """List the columns of outcomes: `kind`, those of detections, `event`, `reason`, `@line`, `progress`."""
-    place = sql.StructType(
-        [sql.StructField("file", sql.StringType()), sql.StructField("row", sql.LongType())]
-    )
-    progress = sql.StructType([sql.StructField(name, sql.LongType()) for name in PROGRESS_COLUMNS])
-    return sql.StructType(
-        [
-            sql.StructField("kind", sql.StringType()),
-            *detection_schema(attributes).fields,
-            sql.StructField("event", sql.StringType()),
-            sql.StructField("reason", sql.StringType()),
-            sql.StructField("@line", place),
-            sql.StructField("progress", progress),
-        ]
-    )
+    return from_arrow_schema(OutcomeRows(attributes).schema)
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Unpack, cast
+from typing import Unpack
 from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
@@ -23,7 +23,7 @@ from whimbrel.io.detections import sorted_detections
 from whimbrel.io.rejected import RejectedWriter
 from whimbrel.lang.outputs import output_types
 from whimbrel.model.columns import INSTANT
-from whimbrel.model.reading import ReadSettings
+from whimbrel.model.reading import read_settings
 from whimbrel.model.schema import Coordinates
 from whimbrel.spark.batch import outcomes
 from whimbrel.spark.errors import plain_errors
@@ -46,19 +46,18 @@ def run(
     The detections are in the order (end, start, type, events). `rejected` is a file for rows that are no
     events, each with its reason; made only if there are any. The other settings are those of `detect`.
     """
-    found = outcomes(query, frame, **settings).toArrow()
-    kinds = found.column("kind")
-    progress = found.filter(pc.equal(kinds, PROGRESS))
+    rows = outcomes(query, frame, **settings).toArrow()
+    kinds = rows.column("kind")
+    progress = rows.filter(pc.equal(kinds, PROGRESS))
     counts = _counts(progress.column("progress").to_pylist())
-    refused = found.filter(pc.equal(kinds, REJECTED))
+    refused = rows.filter(pc.equal(kinds, REJECTED))
     counts.reasons = Counter(refused.column("reason").to_pylist())
     with RejectedWriter(rejected) as writer:
         _write_rejected(refused, writer, _naming(frame))
-    repeated = found.filter(pc.equal(kinds, DUPLICATE)).column("event")
-    names = [name for name in found.column_names if name not in HIDDEN]
-    detections = sorted_detections(found.filter(pc.equal(kinds, DETECTION)).select(names))
-    how = {name: value for name, value in settings.items() if name in ReadSettings.__annotations__}
-    renamed, reading, noticed = named(frame, query, **cast("ReadSettings", how))
+    repeated = rows.filter(pc.equal(kinds, DUPLICATE)).column("event")
+    names = [name for name in rows.column_names if name not in HIDDEN]
+    detections = sorted_detections(rows.filter(pc.equal(kinds, DETECTION)).select(names))
+    renamed, reading, noticed = named(frame, query, **read_settings(settings))
     _take_seen(noticed, progress.column("event").to_pylist(), renamed)
     metadata = _metadata(query, renamed, settings)
     types = frozenset(selections(query.graph))
@@ -109,7 +108,7 @@ def _write_rejected(refused: pa.Table, writer: RejectedWriter, named: Callable[[
     if not refused.num_rows:
         return
     lines = refused.column("@line").combine_chunks()
-    files, rows = (pc.struct_field(lines, place) for place in range(2))
+    files, rows = (pc.struct_field(lines, index) for index in range(2))
     names = pa.array([None if file is None else named(file) for file in files.to_pylist()], pa.string())
     columns = [rows, refused.column("reason"), refused.column("event"), names]
     write_placed(writer, pa.table(columns, schema=PLACED_SCHEMA))
@@ -132,8 +131,10 @@ def _metadata(query: Query, frame: DataFrame, settings: BatchSettings) -> dict[b
     types = output_types(query, attributes_of(frame.schema))
     owned = {kind: list(attributes) for kind, attributes in types.items()}
     said = place_of(frame, settings.get("coordinates")) or query.graph.coordinates or coordinates_of(frame)
-    place = said or (Coordinates.PLANE if "geometry" in frame.columns else None)
+    coordinates = said or (Coordinates.PLANE if "geometry" in frame.columns else None)
     return {
         ATTRIBUTES_KEY: json.dumps(owned).encode(),
-        COORDINATES_KEY: str(place.value if isinstance(place, Coordinates) else place or "none").encode(),
+        COORDINATES_KEY: str(
+            coordinates.value if isinstance(coordinates, Coordinates) else coordinates or "none"
+        ).encode(),
     }

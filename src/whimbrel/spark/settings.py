@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 from whimbrel.errors import WhimbrelError
-from whimbrel.model.reading import Reading, ReadSettings, check_settings
+from whimbrel.model.reading import Reading, ReadSettings, read_settings
 from whimbrel.model.schema import Coordinates
+from whimbrel.model.settings import check_settings
 from whimbrel.model.time import duration
 
 
@@ -58,11 +59,10 @@ class StreamPlan:
         shards, heartbeat = settings.get("shards"), settings.get("heartbeat")
         if shards is not None and shards < 1:
             raise WhimbrelError(f"shards is {shards}; it must be at least 1")
-        read = {name: value for name, value in settings.items() if name in ReadSettings.__annotations__}
         return cls(
             duration(settings.get("lateness", 0)),
             shards,
             None if heartbeat is None else duration(heartbeat),
             settings.get("coordinates"),
-            ReadSettings(**read),  # type: ignore[typeddict-item]
+            read_settings(settings),
         )

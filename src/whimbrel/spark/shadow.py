@@ -17,7 +17,6 @@ import pandas as pd
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
-from pyspark.sql import types as sql
 
 from whimbrel.backtesting.compare import difference_texts
 from whimbrel.backtesting.shadow import CANDIDATE, Shadow
@@ -25,7 +24,6 @@ from whimbrel.engine.session import Session
 from whimbrel.errors import DataError
 from whimbrel.graph.operators.step_pattern import walks
 from whimbrel.graph.query import Query
-from whimbrel.graph.required_columns import RequiredColumns
 from whimbrel.graph.sharding import AnyPartition, ByKeys, ByMeetings, BySpace, Sharding, SinglePartition
 from whimbrel.model.schema import Coordinates
 from whimbrel.model.time import BEGINNING_OF_TIME
@@ -43,25 +41,16 @@ from whimbrel.spark.packing import (
 from whimbrel.spark.processor import ShardProcessor, StreamJob
 from whimbrel.spark.rows import OutcomeRows
 from whimbrel.spark.settings import StreamPlan, StreamSettings
-from whimbrel.spark.stream import default_shards, heartbeats, run_packed, types_read
+from whimbrel.spark.stream import columns_read, default_shards, heartbeats, run_packed, types_read
 from whimbrel.spark.types import quoted
 from whimbrel.spark.worker import PRIMARY, Batches, larger
 
 DIFFERENCE = "difference"
 """The kind of a row that says what the candidate finds otherwise: the change in `reason`, all in `event`."""
 
-_DIFFERENCE = sql.StructType(
-    [
-        sql.StructField("change", sql.StringType()),
-        sql.StructField("id", sql.StringType()),
-        sql.StructField("type", sql.StringType()),
-        sql.StructField("start", sql.TimestampType()),
-        sql.StructField("end", sql.TimestampType()),
-        sql.StructField("geometry", sql.StringType()),
-        sql.StructField("attributes", sql.StringType()),
-        sql.StructField("before", sql.StringType()),
-        sql.StructField("events", sql.ArrayType(sql.StringType())),
-    ]
+_DIFFERENCE = (
+    "change string, id string, type string, `start` timestamp, `end` timestamp, geometry string, "
+    "attributes string, before string, events array<string>"
 )
 
 
@@ -74,9 +63,9 @@ def differences(
     `attributes` and `before` (JSON objects: the queries may have different attributes), and `events`. The
     settings are those of `outcomes_shadow`.
     """
-    found = outcomes_shadow(live, candidate, frame, **settings).where(fn.col("kind") == DIFFERENCE)
-    rows = found.select(fn.from_json("event", _DIFFERENCE).alias("row")).select("row.*")
-    return with_shards(rows, shards_of(found))
+    rows_of_both = outcomes_shadow(live, candidate, frame, **settings).where(fn.col("kind") == DIFFERENCE)
+    rows = rows_of_both.select(fn.from_json("event", _DIFFERENCE).alias("row")).select("row.*")
+    return with_shards(rows, shards_of(rows_of_both))
 
 
 def outcomes_shadow(
@@ -105,7 +94,7 @@ def outcomes_shadow(
     plan = StreamPlan.of(settings, "outcomes_shadow")
     frame, reading, _ = named(frame, live, **plan.read)
     said = None if plan.coordinates is None else Coordinates(plan.coordinates)
-    place = said or coordinates_of(frame)
+    coordinates = said or coordinates_of(frame)
     prepared = [
         prepare(query, frame, coordinates=said and said.value, filtered=False, reading=reading)
         for query in (live, candidate)
@@ -118,8 +107,8 @@ def outcomes_shadow(
             count,
             plan.lateness,
             schemas=query.schemas,
-            coordinates=query.graph.coordinates or place,
-            columns=_columns_read(each, query),
+            coordinates=query.graph.coordinates or coordinates,
+            columns=columns_read(each, query),
             types=types_read(each.graph),
             numbered=walks(each.graph.operators),
             reading=reading,
@@ -132,7 +121,7 @@ def outcomes_shadow(
         plan.lateness,
         count,
         by_space=isinstance(chosen, BySpace),
-        coordinates=live.graph.coordinates or place,
+        coordinates=live.graph.coordinates or coordinates,
         candidate=candidate,
     )
     packed = _of_both(frame, prepared).mapInArrow(pack_for_both(*packings), PACKED_SPARK)
@@ -177,11 +166,6 @@ def _followed(chosen: Sharding) -> Sharding:
     return chosen
 
 
-def _columns_read(prepared: Prepared, query: Query) -> frozenset[str] | None:
-    needs = RequiredColumns(prepared.graph, query.functions)
-    return None if needs.all_atoms else frozenset(needs.atoms)
-
-
 def _of_both(frame: DataFrame, prepared: list[Prepared]) -> DataFrame:
     """List the columns that either query reads, and where events have no ids, what tells them apart."""
     names = dict.fromkeys(name for each in prepared for name in each.frame.columns)
@@ -195,8 +179,8 @@ def pack_for_both(live: Packing, candidate: Packing) -> Callable[[Batches], Batc
         for batch in larger(batches, ROWS_AT_ONCE):
             yield pack(batch, live)
             packed = pack(batch, candidate)
-            place = packed.schema.names.index("control")
-            yield packed.set_column(place, packed.schema.field(place), pa.repeat(CANDIDATE, packed.num_rows))
+            index = packed.schema.names.index("control")
+            yield packed.set_column(index, packed.schema.field(index), pa.repeat(CANDIDATE, packed.num_rows))
 
     return run
 
@@ -255,9 +239,9 @@ class ShadowedSession:
     def feed(self, events: Iterable[pa.RecordBatch], watermark: int) -> list[pa.Table]:
         """Feed both."""
         theirs, self.theirs = self.theirs, []
-        found = self.shadow.feed(list(events), theirs, (watermark, self.their_watermark))
+        detections = self.shadow.feed(list(events), theirs, (watermark, self.their_watermark))
         self.settled = self.shadow.take_differences()
-        return found
+        return detections
 
     def snapshot(self) -> bytes:
         """Save the state of both."""
@@ -280,7 +264,7 @@ class ShadowProcessor(ShardProcessor):
         is_live = packed["control"].isna()
         others = packed[~is_live]
         for block in others["rejected"].dropna():
-            shadow.candidate.count_rejected(from_block(bytes(block)))
+            shadow.candidate.ingest.count_rejected(from_block(bytes(block)))
         both.theirs = blocks_to_batches(others["events"].dropna())
         if len(others):
             both.their_watermark = int(others["watermark"].max())

@@ -22,13 +22,13 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as fn
 from pyspark.sql import types as T  # noqa: N812
+from pyspark.sql.pandas.types import from_arrow_schema
 
-from whimbrel.engine.values import type_of
 from whimbrel.errors import DataError, WhimbrelError
 from whimbrel.graph.query import Query
 from whimbrel.io.rejected import RejectedWriter
 from whimbrel.model.reading import ReadSettings
-from whimbrel.model.schema import Coordinates, Type
+from whimbrel.model.schema import Coordinates
 from whimbrel.model.time import BEGINNING_OF_TIME, DAY, END_OF_TIME
 from whimbrel.spark.contents import columns_of_equals
 from whimbrel.spark.errors import plain_errors
@@ -46,13 +46,6 @@ FORMATS = ("parquet", "delta")
 MOST_CELLS = 1_000
 """A longer list of cells would take Catalyst longer than it saves."""
 
-_KINDS: dict[Type, T.DataType] = {
-    Type.BOOL: T.BooleanType(),
-    Type.INT: T.LongType(),
-    Type.FLOAT: T.DoubleType(),
-    Type.STRING: T.StringType(),
-    Type.TIMESTAMP: T.TimestampType(),
-}
 _REPORT = "staged string, rejected string"
 
 
@@ -93,17 +86,7 @@ def read_store(
 
 
 def _spark_schema(arrow: pa.Schema) -> T.StructType:
-    fields = [T.StructField(column.name, _spark_type(column.type)) for column in arrow]
-    partitions = [T.StructField("day", T.DateType()), T.StructField("cell", T.StringType())]
-    return T.StructType([*fields, *partitions])
-
-
-def _spark_type(arrow: pa.DataType) -> T.DataType:
-    if pa.types.is_binary(arrow):
-        return T.BinaryType()
-    kind = type_of(arrow)
-    assert kind is not None, "columns of a store have a type"
-    return _KINDS[kind]
+    return from_arrow_schema(pa.schema([*arrow, ("day", pa.date32()), ("cell", pa.string())]))
 
 
 def _partitions(selection: ScanSelection) -> Column:
@@ -236,10 +219,10 @@ class _Task:
         # A task may run twice, one after the other or both at once: each try has files of its own.
         writer = replace(self.writer, name=f"{self.writer.name}-{uuid4().hex[:12]}", made=[], attributes={})
         for batch in rows:
-            made = normalise_lines(self.how.normalise, batch)
-            if made.rejected.num_rows:
-                yield _report(rejected=json.dumps(made.rejected.to_pylist()))
-            writer.add(made)
+            normalised = normalise_lines(self.how.normalise, batch)
+            if normalised.rejected.num_rows:
+                yield _report(rejected=json.dumps(normalised.rejected.to_pylist()))
+            writer.add(normalised)
         writer.flush()
         yield _report(staged=json.dumps(asdict(writer.staged)))
 
@@ -282,7 +265,7 @@ def _check_format(format: str) -> None:  # noqa: A002
 def _write_delta(
     frame: DataFrame, root: str, batch: str | int | None, how: WriteInput, refused: RejectedWriter
 ) -> Appended:
-    normalised = conformed_frame(frame, how)
+    normalised = normalised_frame(frame, how)
     # The frame is computed twice, because a sink of Spark takes rows of one kind only.
     (counted,) = normalised.agg(
         fn.count("id").alias("events"), fn.collect_list("rejected").alias("rejected")
@@ -328,21 +311,19 @@ def _place_of(names: list[str]) -> Coordinates:
     return Coordinates.LONLAT if "lon" in names else Coordinates.PLANE
 
 
-def conformed_frame(frame: DataFrame, how: WriteInput) -> DataFrame:
+def normalised_frame(frame: DataFrame, how: WriteInput) -> DataFrame:
     """Bring the rows of a frame into the form that files have, with the `day` that each event ended on.
 
     A row that is no event has nulls in all columns but `rejected`: what it held and why, as JSON.
     """
     schema = frame.drop(LINE).limit(0).toArrow().schema
-    task = _Conforming(how)
+    task = _Normalising(how)
     empty = pa.RecordBatch.from_arrays([pa.nulls(0, kind) for kind in schema.types], schema=schema)
-    made = next(iter(task([empty])))
-    fields = [T.StructField(column.name, _spark_type(column.type)) for column in list(made.schema)[:-2]]
-    more = [T.StructField("day", T.DateType()), T.StructField("rejected", T.StringType())]
-    return frame.mapInArrow(task, T.StructType([*fields, *more]))
+    example = next(iter(task([empty])))
+    return frame.mapInArrow(task, from_arrow_schema(example.schema))
 
 
-class _Conforming:
+class _Normalising:
     """Brings the rows of one task into the common form."""
 
     def __init__(self, how: WriteInput) -> None:
@@ -350,13 +331,13 @@ class _Conforming:
 
     def __call__(self, rows: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in rows:
-            made = normalise_lines(self.how.normalise, batch)
-            events = storable(made)
+            normalised = normalise_lines(self.how.normalise, batch)
+            events = storable(normalised)
             day = events.column("end").cast(pa.timestamp("us")).cast(pa.date32(), safe=False)
             events = events.append_column("day", day)
             events = events.append_column("rejected", pa.nulls(events.num_rows, pa.string()))
             yield events
-            if made.rejected.num_rows:
-                text = json.dumps(made.rejected.to_pylist())
+            if normalised.rejected.num_rows:
+                text = json.dumps(normalised.rejected.to_pylist())
                 columns = [pa.nulls(1, column.type) for column in list(events.schema)[:-1]]
                 yield pa.RecordBatch.from_arrays([*columns, pa.array([text])], schema=events.schema)

@@ -6,30 +6,12 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 from pyspark.sql import types as sql
+from pyspark.sql.pandas.types import from_arrow_schema
 
-from whimbrel.engine.content_hashes import ATTRIBUTES
+from whimbrel.engine.identity import ATTRIBUTES
 from whimbrel.graph.operators.base import Types
+from whimbrel.model.columns import ARROW_TYPES
 from whimbrel.model.schema import RESERVED_COLUMNS, Type
-
-_SPARK: dict[Type, sql.DataType] = {
-    Type.BOOL: sql.BooleanType(),
-    Type.INT: sql.LongType(),
-    Type.FLOAT: sql.DoubleType(),
-    Type.STRING: sql.StringType(),
-    Type.TIMESTAMP: sql.TimestampType(),
-    Type.DURATION: sql.DayTimeIntervalType(),
-    Type.TEXTS: sql.ArrayType(sql.StringType()),
-}
-
-_ARROW: dict[Type, pa.DataType] = {
-    Type.BOOL: pa.bool_(),
-    Type.INT: pa.int64(),
-    Type.FLOAT: pa.float64(),
-    Type.STRING: pa.string(),
-    Type.TIMESTAMP: pa.timestamp("us", "UTC"),
-    Type.DURATION: pa.duration("us"),
-    Type.TEXTS: pa.list_(pa.string()),
-}
 
 _WHIMBREL: tuple[tuple[tuple[type[sql.DataType], ...], Type], ...] = (
     ((sql.BooleanType,), Type.BOOL),
@@ -59,16 +41,7 @@ def attributes_of(schema: sql.StructType) -> dict[str, Type]:
 
 def detection_schema(attributes: Types) -> sql.StructType:
     """List the columns of a frame of detections."""
-    fields = [
-        sql.StructField("id", sql.StringType()),
-        sql.StructField("type", sql.StringType()),
-        sql.StructField("start", sql.TimestampType()),
-        sql.StructField("end", sql.TimestampType()),
-        sql.StructField("geometry", sql.BinaryType()),
-        *(sql.StructField(name, _SPARK[kind or Type.STRING]) for name, kind in _named(attributes).items()),
-        sql.StructField("events", sql.ArrayType(sql.StringType())),
-    ]
-    return sql.StructType(fields)
+    return from_arrow_schema(arrow_schema(attributes))
 
 
 def arrow_schema(attributes: Types) -> pa.Schema:
@@ -79,7 +52,7 @@ def arrow_schema(attributes: Types) -> pa.Schema:
         pa.field("start", pa.timestamp("us", "UTC")),
         pa.field("end", pa.timestamp("us", "UTC")),
         pa.field("geometry", pa.binary()),
-        *(pa.field(name, _ARROW[kind or Type.STRING]) for name, kind in _named(attributes).items()),
+        *(pa.field(name, ARROW_TYPES[kind or Type.STRING]) for name, kind in _named(attributes).items()),
         pa.field("events", pa.list_(pa.string())),
     ]
     return pa.schema(fields)

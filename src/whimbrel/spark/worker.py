@@ -16,8 +16,9 @@ import pyarrow as pa
 from pyspark import TaskContext
 
 from whimbrel import logs
+from whimbrel.engine.bounded import run_bounded
 from whimbrel.engine.ingest import Counts
-from whimbrel.engine.session import SLICE, Session, run_bounded
+from whimbrel.engine.session import SLICE, Session
 from whimbrel.graph.operators.base import Types
 from whimbrel.graph.query import Query
 from whimbrel.model.time import BEGINNING_OF_TIME, END_OF_TIME
@@ -106,18 +107,20 @@ def _spare(_modules: int) -> None:
 
 
 def _run_shard(job: WorkerJob, shard: int, batches: Iterable[pa.RecordBatch]) -> Batches:
-    session, rows, found = job.session(shard), job.rows, 0
+    session, rows, detections = job.session(shard), job.rows, 0
     gate = Gate(session)
     run = _in_order if job.is_sorted else _at_once
     steps = run(session, (gate.normalise(batch) for batch in larger(batches)))
     for tables in steps:
         for table in tables:
-            found += table.num_rows
+            detections += table.num_rows
             yield from rows.detections(table)
         yield from rows.set_aside(session, gate.take_rejected())
     progress = counts_since(session.counts, Counts())
-    _LOG.info("shard %d: %d events, %d detections", shard, session.counts.received, found)
-    yield from rows.progress({**progress, "detections": found, "shard": shard}, session.noticed.seen())
+    _LOG.info("shard %d: %d events, %d detections", shard, session.counts.received, detections)
+    yield from rows.progress(
+        {**progress, "detections": detections, "shard": shard}, session.ingest.noticed.seen()
+    )
 
 
 def _in_order(session: Session, batches: Iterable[pa.RecordBatch]) -> Iterator[list[pa.Table]]:
@@ -135,7 +138,7 @@ def _at_once(session: Session, batches: Iterable[pa.RecordBatch]) -> Iterator[li
     for batch in batches:
         events.append(batch)
         yield []
-    yield [run_bounded(session, events)]
+    yield run_bounded(session, events)
 
 
 def larger(batches: Iterable[pa.RecordBatch], rows: int = SLICE) -> Batches:

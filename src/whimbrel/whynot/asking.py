@@ -14,8 +14,7 @@ from whimbrel.engine.streams import ExecutionContext, OperatorStream, RowsFrame
 from whimbrel.engine.values import BoolArray, Int64Array
 from whimbrel.errors import QueryError, UnknownNameError
 from whimbrel.graph.expressions import GROUP, Attribute
-from whimbrel.graph.operators import Aggregate, Custom, Derive, Graph, JoinPattern, Repeat
-from whimbrel.graph.operators.motion import Motion
+from whimbrel.graph.operators import Derive, Graph
 from whimbrel.graph.policies import Key, Partitioning
 from whimbrel.model.time import BEGINNING_OF_TIME, END_OF_TIME
 from whimbrel.whynot.events import Seen, seen
@@ -170,15 +169,13 @@ def same_value(value: Any, wanted: Any) -> bool:
 
 def keys_of(graph: Graph) -> tuple[str, ...]:
     """Name the keys by which any operator of a graph parts its events."""
-    found: dict[str, None] = {}
+    names: dict[str, None] = {}
     for operator in graph.operators:
-        if isinstance(operator, JoinPattern | Repeat | Aggregate | Custom | Motion):
-            found |= dict.fromkeys(key.name for key in operator.partitioning.keys)
-        if isinstance(operator, JoinPattern):
-            found |= dict.fromkeys(operator.joins)
+        names |= dict.fromkeys(key.name for key in operator.partitioning.keys)
+        names |= dict.fromkeys(key.name for key in operator.together or ())
         if isinstance(operator, Derive):
-            found |= dict.fromkeys(key.name for case in operator.cases for key in case.partitioning.keys)
-    return tuple(found)
+            names |= dict.fromkeys(key.name for case in operator.cases for key in case.partitioning.keys)
+    return tuple(names)
 
 
 def key_asked_for(key: Any, graph: Graph) -> dict[str, Any]:

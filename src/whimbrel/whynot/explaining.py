@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Unpack, cast
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from whimbrel.engine.bounded import normalised_batches
-from whimbrel.engine.session import Session, run_bounded
+from whimbrel.engine.bounded import normalised_batches, run_bounded
+from whimbrel.engine.session import Session
 from whimbrel.engine.values import decoded
 from whimbrel.errors import QueryError, WhimbrelError, did_you_mean
 from whimbrel.graph.operators import ANY, Graph, Source, TimePoints

@@ -6,9 +6,15 @@ did (`EngineView`), the name of the definition and the case it is in, and gives 
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import singledispatch
 
+import numpy as np
+
+from whimbrel.engine.parts import PartsFrame
+from whimbrel.engine.streams import RowsFrame
 from whimbrel.graph.operators import (
     Aggregate,
     Custom,
@@ -22,20 +28,25 @@ from whimbrel.graph.operators import (
     Repeat,
     Source,
 )
+from whimbrel.graph.operators.change import PREVIOUS, Change
 from whimbrel.graph.operators.encounter import Encounter
 from whimbrel.graph.operators.motion import Motion
 from whimbrel.graph.operators.step_pattern import StepPattern
-from whimbrel.whynot.asking import EngineView
-from whimbrel.whynot.explanation import Finding
+from whimbrel.whynot.asking import EngineView, EventGroups
+from whimbrel.whynot.conditions import holds, shortfall
+from whimbrel.whynot.events import seen
+from whimbrel.whynot.explanation import Finding, Miss
 from whimbrel.whynot.motions import explain_encounter, explain_motion
+from whimbrel.whynot.nothing import nothing_at_all
 from whimbrel.whynot.patterns import explain_match
 from whimbrel.whynot.repeats import explain_repeat
+from whimbrel.whynot.rule_checks import condition_reason
 from whimbrel.whynot.singles import explain_selection
 from whimbrel.whynot.steps import explain_sequence
 from whimbrel.whynot.windows import explain_aggregate
 from whimbrel.whynot.words import many
 
-INNER = (JoinPattern, Repeat, Motion, Encounter)
+INNER = (JoinPattern, Repeat, Motion, Encounter, Change)
 """Operators that are worth a finding of their own where a definition has them inside."""
 
 
@@ -44,12 +55,13 @@ def explain_operator(op: Operator, view: EngineView, definition: str, case: Deri
     """Explain what an operator found and missed; of one that is not known here, only what it found."""
     rows = view.rows_asked_for(op.name, case.partitioning)
     counts = [f"{many(len(view.stream(name).new), 'event')} of {name}" for name in op.inputs]
+    said = [f"looked for: {' and '.join(op.words())}"] if op.words() else []
     return Finding(
         definition,
         op.name,
         detections=len(rows),
         examples=view.examples(op.name, rows),
-        notes=(f"{type(op).__name__} is not explained further; it read {', '.join(counts)}",),
+        notes=(*said, f"{type(op).__name__} is not explained further; it read {', '.join(counts)}"),
     )
 
 
@@ -83,6 +95,49 @@ def _(op: Aggregate, view: EngineView, definition: str, case: DeriveCase) -> Fin
     return explain_aggregate(op, view, definition)
 
 
+@explain_operator.register
+def _(op: Change, view: EngineView, definition: str, case: DeriveCase) -> Finding:  # noqa: ARG001
+    rows = view.rows_asked_for(op.name, op.partitioning)
+    misses = sorted(_unchanged(op, view, definition), key=lambda miss: miss.cost)
+    if not len(rows) and not misses:
+        misses = [nothing_at_all(view, definition, op.name, [(op.alias, op.input)])]
+    return Finding(
+        definition,
+        op.name,
+        detections=len(rows),
+        examples=view.examples(op.name, rows),
+        misses=tuple(misses[: view.limit]),
+        more=Counter(miss.reasons[0].kind for miss in misses[view.limit :]),
+    )
+
+
+def _unchanged(op: Change, view: EngineView, definition: str) -> Iterator[Miss]:
+    """Yield every event that is no change from the one before it in its partition, and why."""
+    stream = view.stream(op.input)
+    rows = view.rows_asked_for(op.input, op.partitioning)
+    groups = EventGroups(view.context, op.partitioning.keys)
+    last: dict[int, int] = {}
+    known = ~RowsFrame(view.context, stream, rows).column(None, op.attribute).nulls
+    for row, key in zip(rows[known].tolist(), groups.of(stream, rows[known]).tolist(), strict=True):
+        before, last[key] = last.get(key), row
+        if before is None:
+            continue
+        frames = tuple(
+            RowsFrame(view.context, stream, np.array([each]), name, op.partitioning)
+            for each, name in ((before, PREVIOUS), (row, op.alias))
+        )
+        pair = PartsFrame(view.context, frames, {PREVIOUS: 0, op.alias: 1})
+        false = [test for test in (op.changed, op.in_time, *op.conditions) if not holds(test, pair)[0]]
+        if false:
+            reasons = tuple(condition_reason(test, pair, op.alias) for test in false)
+            events = (
+                (PREVIOUS, seen(view.context, stream, before)),
+                (op.alias, seen(view.context, stream, row)),
+            )
+            cost = sum(0.5 + 0.5 * min(1.0, float(shortfall(test, pair)[0])) for test in false)
+            yield Miss(definition, op.name, groups.values[key], events, reasons, cost)
+
+
 @explain_operator.register(Source)
 @explain_operator.register(Filter)
 @explain_operator.register(Merge)
@@ -109,14 +164,14 @@ def explain_graph(view: EngineView) -> tuple[Finding, ...]:
     graph = view.graph
     definitions = [op for op in reversed(graph.operators) if isinstance(op, Derive)]
     definitions.sort(key=lambda op: op.name not in graph.outputs)
-    found = [finding for op in definitions for finding in _of_definition(graph, op, view)]
+    findings = [finding for op in definitions for finding in _of_definition(graph, op, view)]
     others = [name for name in graph.outputs if not isinstance(graph[name], Derive)]
-    found += [explain_operator(graph[name], view, name, DeriveCase(name, None)) for name in others]
-    return tuple(found)
+    findings += [explain_operator(graph[name], view, name, DeriveCase(name, None)) for name in others]
+    return tuple(findings)
 
 
 def _of_definition(graph: Graph, op: Derive, view: EngineView) -> list[Finding]:
-    found = []
+    findings = []
     is_reported = op.name in graph.outputs
     view = view if is_reported else replace(view, effort=max(1, view.effort // 4))
     for number, case in enumerate(op.cases):
@@ -126,18 +181,18 @@ def _of_definition(graph: Graph, op: Derive, view: EngineView) -> list[Finding]:
             is_inside = operator.name != case.input
             if is_inside:
                 finding = replace(finding, definition=f"{op.name}, {operator.name}")
-            found.append(replace(finding, case=label, is_output=is_reported and not is_inside))
-    return found
+            findings.append(replace(finding, case=label, is_output=is_reported and not is_inside))
+    return findings
 
 
 def _operators_of(graph: Graph, case: DeriveCase) -> list[Operator]:
     """List what makes a case, and the patterns and repetitions inside it that no definition makes."""
-    found = {case.input: graph[case.input]}
+    operators = {case.input: graph[case.input]}
     todo = [case.input] if not isinstance(graph[case.input], Derive) else []
     while todo:
         for name in graph[todo.pop(0)].inputs:
             operator = graph[name]
             if not isinstance(operator, Derive):
                 todo.append(name)
-                found |= {name: operator} if isinstance(operator, INNER) else {}
-    return list(found.values())
+                operators |= {name: operator} if isinstance(operator, INNER) else {}
+    return list(operators.values())

@@ -24,11 +24,8 @@ from whimbrel.graph.operators import (
     Derive,
     DeriveCase,
     Graph,
-    JoinPattern,
     Operator,
-    Repeat,
 )
-from whimbrel.graph.operators.motion import Motion
 from whimbrel.graph.operators.step_pattern import NO_SKIP, Element, StepPattern
 from whimbrel.graph.passes.drop_unused import drop_unused
 from whimbrel.graph.passes.find_joins import find_joins
@@ -92,7 +89,7 @@ def _probing(graph: Graph) -> Graph:
     """Add operators that say what the engine otherwise keeps to itself."""
     extra: list[Operator] = []
     for operator in graph.operators:
-        if isinstance(operator, JoinPattern | Repeat | StepPattern | Motion) and operator.partitioning.keys:
+        if operator.knows_groups and operator.partitioning.keys:
             case = DeriveCase(operator.name, None, (), operator.partitioning)
             extra.append(_group_reader(operator.name, case))
         if isinstance(operator, Derive):
@@ -133,7 +130,7 @@ def _any_name(graph: Graph, part: AggregateInput) -> str | None:
 
 def beginnings(op: StepPattern) -> list[Operator]:
     """Make operators that find the beginnings of a sequence, and say which events each step took."""
-    found: list[Operator] = []
+    operators: list[Operator] = []
     for length in range(1, len(op.steps) + 1):
         if not is_negative(op.steps[length - 1]):
             name = beginning(op.name, length)
@@ -141,8 +138,8 @@ def beginnings(op: StepPattern) -> list[Operator]:
             assign = [Assign(f"@{step.name}", Call("ids", (PartRef(step.name),))) for step in part.taken()]
             assign += [Assign(key.name, Attribute(GROUP, key.name)) for key in op.partitioning.keys]
             case = DeriveCase(name, None, tuple(assign), op.partitioning)
-            found += [part, Derive(f"{name}@steps", f"{name}@steps", (case,))]
-    return found
+            operators += [part, Derive(f"{name}@steps", f"{name}@steps", (case,))]
+    return operators
 
 
 def beginning(name: str, length: int) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from experiments.fission import elect_header, spread
-from whimbrel.plan.flow.grouping import Forest
+from experiments.grouping import Forest
 from whimbrel.plan.network import Broker, Link, Network
 from whimbrel.plan.workload import Delivery, Feed, Task, Workload
 

@@ -1,4 +1,8 @@
-"""Finds all matches: runs that will do the same from now on are one."""
+"""Finds all matches: runs that will do the same from now on are one.
+
+Runs are compared by hashing where a partition has more than a few: an event costs as many steps as there are
+runs and moves, whether or not they can be united.
+"""
 
 from __future__ import annotations
 
@@ -58,20 +62,22 @@ from whimbrel.space.kernels.jit import kernel
 
 
 @kernel
-def walk(
+def advance_runs(
     m_states, m_moves, m_terms, m_spec, t_program, t_code, t_ints, t_floats, t_registers, t_totals, ev,
     ev_i, ev_f, begin, inert, runs, run_i, run_f, head, alive, nodes, node_t, node_n, count, matches,
     timeouts, w_fresh, w_taken, w_table, w_indexed, w_bound, w_hot, w_i, w_f, w_n, w_si, w_sf, w_sn, blank,
 ):  # fmt: skip
-    """Walk along the events from `begin` on; give where it stopped for want of room, or their number."""
+    """Take in the events from `begin` on; give where it stopped for want of room, or their number."""
     size = len(ev)
     states = len(m_states)
     first = m_spec[BEGIN_STATE]
     for i in range(begin, size):
         code = ev[i, E_CODE]
+        # Nearly all events of a busy stream change nothing in any state: that is looked up, not found out.
         if inert[code, states]:
             continue
         key = ev[i, E_KEY]
+        # Room is asked for before the event, for the worst that it can do: in the middle nobody could go on.
         need = (alive[key] + 2) * (m_spec[MOST_MOVES] + 1)
         if (
             len(runs) - count[LIVE] < need
@@ -81,6 +87,7 @@ def walk(
             or len(w_fresh) < need
         ):
             return i
+        # What the event makes waits aside: it must not meet the same event again.
         fresh = 0
         for state in range(states):
             if inert[code, state] or state == first:
@@ -171,6 +178,7 @@ def step_run(
             stopped = True
             continue
         step = m_moves[move, M_STEP]
+        # Several moves may take the event for one step: they share its node.
         if w_taken[step] < 0:
             w_taken[step] = new_node(t_totals, ev, ev_i, ev_f, i, nodes, node_t, node_n, count, step, node)
         taken = w_taken[step]
@@ -193,6 +201,7 @@ def step_run(
     for step in range(len(w_taken)):
         w_taken[step] = -1
     if stopped:
+        # What must not occur has occurred: nothing that this run became goes on.
         for place in range(old, fresh):
             drop_run(runs, count, w_fresh[place])
         return False, old
@@ -211,6 +220,7 @@ def link(
     # A new stamp empties the table at once; places are found again by linear probing.
     w_table[0, 1] += 1
     stamp = w_table[0, 1]
+    # Comparing a few one by one is faster than filling a table.
     if alive[key] + fresh > 8:
         for place in range(fresh):
             state = runs[w_fresh[place], R_STATE]
@@ -272,6 +282,7 @@ def alike(m_spec, runs, run_i, run_f, one, other):
 @kernel
 def look_up(m_spec, runs, run_i, run_f, w_table, run, mask, stamp):
     """Find a run like this one in the table, or add it; give it."""
+    # Multipliers as in SplitMix64 (Steele, Lea, Flood, OOPSLA 2014): neighbouring times scatter.
     place = np.uint64(runs[run, R_STATE]) * np.uint64(0x9E3779B97F4A7C15)
     if m_spec[KEEPS_BEGIN] == 1:
         place = (place ^ np.uint64(runs[run, R_BEGAN])) * np.uint64(0xBF58476D1CE4E5B9)
@@ -296,7 +307,10 @@ def look_up(m_spec, runs, run_i, run_f, w_table, run, mask, stamp):
 
 @kernel
 def thin_out(m_states, m_spec, runs, head, alive, count, key):
-    """Give up runs of a partition that has too many: those that began first, or the latest ones."""
+    """Give up runs of a partition that has too many: those that began first, or the latest ones.
+
+    Each one that is dropped is searched for among all: O(runs), for an event that has brought too many.
+    """
     states = len(m_states)
     oldest = m_spec[DROPS_OLDEST] == 1
     while alive[key] > m_spec[LIMIT]:
@@ -327,7 +341,7 @@ def unlink(runs, head, key, wanted):
 
 
 @kernel
-def sweep(m_states, m_spec, runs, head, alive, count, matches, timeouts, watermark):
+def expire_runs(m_states, m_spec, runs, head, alive, count, matches, timeouts, watermark):
     """Let time pass for all runs; give whether there was room for what that completes."""
     keys = head.shape[0]
     states = head.shape[1]

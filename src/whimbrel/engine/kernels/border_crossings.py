@@ -1,7 +1,12 @@
-"""Walks along the samples of movers and keeps, for each mover and region, on which side of it the mover is.
+"""Follows the samples of movers and keeps, for each mover and region, on which side of it the mover is.
 
 Outside is the rule: a mover has a node only for a region that it is in, or that is undecided.
 So the work grows with the regions that are near, not with all of them.
+
+The verbs are the motion modes of moving objects against regions (enter, leave, cross, stay), with hysteresis:
+a change of sides counts once it has settled for some samples, or for some time, and a margin lies between in
+and out, so that a mover on the border does not flicker. A sample costs its near regions and the mover's
+nodes.
 """
 
 from __future__ import annotations
@@ -59,7 +64,7 @@ class Samples(NamedTuple):
 
 
 @kernel
-def walk(
+def process_samples(
     spec, key, time, ident, x, y, near_at, near_region, near_says, line_at, line_region, begin,
     movers, mover_xy, nodes, node_xy, count, found, found_xy, seen,
 ):  # fmt: skip
@@ -67,6 +72,7 @@ def walk(
     for i in range(begin, len(key)):
         o = key[i]
         t = time[i]
+        # Every near region may need a node, and each node may tell a change and a stay.
         many = near_at[i + 1] - near_at[i] + line_at[i + 1] - line_at[i]
         if len(nodes) - count[LIVE] < many or len(found) - count[FOUND] < 2 * (many + movers[o, M_NODES]):
             return i
@@ -77,12 +83,14 @@ def walk(
                 drop_all(movers, nodes, count, o)
                 known = False
         if known:
+            # Regions that lie between two samples: it was in them, whether it was seen there or not.
             for place in range(line_at[i], line_at[i + 1]):
                 if _find(movers, nodes, o, line_region[place]) < 0:
                     _pass_in(
                         spec, movers, mover_xy, nodes, node_xy, count, found, found_xy, o, line_region[place],
                         i, t, ident, x, y,
                     )  # fmt: skip
+        # Regions with a node are judged by it, the others after; the stamp tells them apart without a search.
         stamp = count[SERIAL] + i + 1
         before = -1
         node = movers[o, M_HEAD]
@@ -104,6 +112,7 @@ def walk(
             if seen[region] == stamp:
                 continue
             if not known:
+                # Where it came from is unknown, so that it has not entered: it just is there.
                 node = _add(movers, nodes, count, o, region, UNKNOWN)
             elif near_says[place] == IN:
                 node = _add(movers, nodes, count, o, region, OUTSIDE)
@@ -122,7 +131,7 @@ def walk(
 
 
 @kernel
-def sweep(spec, movers, nodes, count, found, watermark):
+def expire(spec, movers, nodes, count, found, watermark):
     """Give the stays that are long enough by now; tell whether there was room for all of them."""
     due = NO_END
     for node in range(len(nodes)):
@@ -159,6 +168,7 @@ def _end_stays(spec, movers, nodes, count, found, o, t):
 @kernel
 def _end_stay(spec, movers, nodes, count, found, node):
     deadline = nodes[node, N_DEADLINE]
+    # Seen once is not seen to stay: the next sample decides.
     if nodes[node, N_SECOND] < 0:
         nodes[node, N_DEADLINE] = OVERDUE
         return
@@ -166,7 +176,7 @@ def _end_stay(spec, movers, nodes, count, found, node):
     # A mover that was not seen for too long may have been anywhere.
     if deadline - movers[nodes[node, N_KEY], M_TIME] > spec[GAP]:
         return
-    _tell_stay(nodes, count, found, node, deadline)
+    _note_stay(nodes, count, found, node, deadline)
 
 
 @kernel
@@ -177,11 +187,11 @@ def _confirm(nodes, count, found, node, t, sample):
     nodes[node, N_SECOND] = sample
     if nodes[node, N_DEADLINE] == OVERDUE:
         nodes[node, N_DEADLINE] = NO_END
-        _tell_stay(nodes, count, found, node, t)
+        _note_stay(nodes, count, found, node, t)
 
 
 @kernel
-def _tell_stay(nodes, count, found, node, until):
+def _note_stay(nodes, count, found, node, until):
     place = count[FOUND]
     count[FOUND] += 1
     found[place, F_KEY] = nodes[node, N_KEY]

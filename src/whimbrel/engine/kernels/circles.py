@@ -1,15 +1,16 @@
 """Points and lines against circles: how far a circle is, and where a line meets it.
 
 On the sphere, a circle is all that lies at most its radius from its centre; a line is straight in degrees, as
-the sides of polygons are.
+the sides of polygons are. That has no closed form, so that the nearest point is searched for by golden
+section (Kiefer, 1953) and the border by halving, 60 steps each: some 1e-13 of a line.
 """
 
 from __future__ import annotations
 
 import math
 
-from whimbrel.engine.kernels.sphere import sphere
 from whimbrel.space.kernels.jit import kernel
+from whimbrel.space.kernels.sphere import sphere
 
 _STEPS = 60
 _HALVINGS = 60

@@ -23,7 +23,7 @@ def violated(spec, absents, absent_code, final, bound, largest, key, hot, tail, 
     """Tell whether an event lies where an absent part forbids it.
 
     `final` picks the absences to test: 1 those that wait for a deadline, 0 the others. `largest` is the
-    end of the match.
+    end of the match. Follows the chain of the absent part back to where it may not lie any more.
     """
     parts = spec[PARTS]
     code, int_constants, float_constants, ints, floats, nulls, si, sf, sn = machine
@@ -35,6 +35,7 @@ def violated(spec, absents, absent_code, final, bound, largest, key, hot, tail, 
         slot = parts + a
         lower = hot[bound[after], END] if after >= 0 else largest - spec[WITHIN] - 1
         until = deadline_of(spec, absents, a, bound, hot) if before < 0 else largest
+        # The chain is in order of ends, so that nothing behind the first one that is too early can count.
         n = tail[key, slot]
         while n >= 0 and hot[n, END] > lower:
             inside = hot[n, START] > lower
@@ -126,7 +127,11 @@ def combination_holds(
 def selected(
     pool_ident, spec, select, orders, condition_code, absents, absent_code, bound, key, hot, tail, machine
 ):
-    """Tell whether the marks `first` and `last` keep this combination."""
+    """Tell whether the marks `first` and `last` keep this combination.
+
+    It is kept if no other event in the place of a marked one would make a combination that holds, too: for
+    each such event all tests run again.
+    """
     for part in range(spec[PARTS]):
         if select[part] == TAKE_EACH:
             continue
@@ -153,6 +158,6 @@ def selected(
                 if beaten:
                     return False
             if select[part] == TAKE_LAST and rival <= own:
-                break
+                break  # the chain goes back: no later one is left
             rival = hot[rival, PREV + part]
     return True

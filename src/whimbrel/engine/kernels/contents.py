@@ -1,4 +1,11 @@
-"""XXH64, the hash that tells events without ids apart, and the texts of the ids that are made with it."""
+"""XXH64, the hash that tells events without ids apart, and the texts of the ids that are made with it.
+
+References
+----------
+.. [1] "xxHash fast digest algorithm", doc/xxhash_spec.md, version 0.1.1, of the reference
+   implementation. Ids must be the same on every machine and in every release, so that the algorithm is spelt
+   out here.
+"""
 
 from __future__ import annotations
 
@@ -130,6 +137,7 @@ def _write_digits(out, last, value, size):
 def sizes_of_ids(sources, source_offsets, types, type_offsets, start, end, number, offsets):
     """Find where the texts of ids begin: `source:times:content:number:type`."""
     for i in range(start.size):
+        # Four colons and sixteen hexadecimal digits.
         size = 20 + max(6, _digits(number[i])) + _digits(end[i])
         if start[i] != end[i]:
             size += 1 + _digits(start[i])

@@ -1,4 +1,12 @@
-"""Which of the combinations that one trigger completes become detections, and what they use up."""
+"""Which of the combinations that one trigger completes become detections, and what they use up.
+
+The contexts are those of Snoop, with `each` for none and `first matching` for the oldest that holds.
+
+References
+----------
+.. [1] Chakravarthy, Mishra: "Snoop: An Expressive Event Specification Language for Active Databases", Data &
+   Knowledge Engineering 14(1), 1994: recent, chronicle, continuous and cumulative parameter contexts.
+"""
 
 from __future__ import annotations
 
@@ -33,6 +41,7 @@ def choose(spec, consume, rows, fine, number, chosen, consumed, pool_ident, hot,
                 chosen[found] = i
                 found += 1
         return found
+    # Combinations come in the order of the search, which may change; contexts go by the age of events.
     order = sort_oldest_first(rows, number)
     if context == RECENT:
         best = -1
@@ -53,7 +62,7 @@ def choose(spec, consume, rows, fine, number, chosen, consumed, pool_ident, hot,
             continue
         if fine[i] == 0:
             if context == CHRONICLE:
-                return found
+                return found  # the oldest of each part are the ones to take, and they do not hold
             continue
         if context == CONTINUOUS and rows[i, 0] == last_first:
             continue
@@ -77,6 +86,7 @@ def choose(spec, consume, rows, fine, number, chosen, consumed, pool_ident, hot,
 def use_up(e, consumed, pool_ident, hot, entries):
     """Mark an event as consumed, also where it is in the pool a second time as an alternative."""
     consumed[e] = 1
+    # Its other entries have the same times, so that they lie next to it.
     for step in (-1, 1):
         i = e + step
         while i >= 0 and i < entries and hot[i, END] == hot[e, END]:

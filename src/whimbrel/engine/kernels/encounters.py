@@ -4,6 +4,14 @@ Movers lie in the cells of a grid, as wide as two of them may be apart and still
 are compared. On the earth the grid is one of space, around the sphere: the straight line between two places
 is never longer than the way. Two movers have a node while they are near each other, or nobody knows. Where it
 counts that movers are far from each other, or come nearer from anywhere, every two of them have one.
+
+A sample costs the movers in the cells around it (9 in a plane, 27 in space) and those with which its mover
+has a node. Where every two have one, state and work are quadratic in the movers.
+
+References
+----------
+.. [1] Teschner, Heidelberger, Mueller, Pomeranets, Gross: "Optimized Spatial Hashing for Collision Detection
+   of Deformable Objects", VMV 2003: an unbounded grid whose cells are hashed; the primes are theirs.
 """
 
 from __future__ import annotations
@@ -52,7 +60,7 @@ F_A, F_B, F_IDENT_A, F_IDENT_B, F_UNTIL, F_SINCE, F_COLUMNS = range(7)
 LIVE, FREE, FOUND, DUE, SERIAL, COUNTS = range(6)
 
 
-class Crowd(NamedTuple):
+class MoverTables(NamedTuple):
     """All that is known of the movers of one operator, and what is asked about them."""
 
     spec: np.ndarray
@@ -73,9 +81,10 @@ class Crowd(NamedTuple):
 
 
 @kernel
-def walk(c, key, time, ident, x, y, wrong, shape, roles, begin, movers):
+def process_samples(c, key, time, ident, x, y, wrong, shape, roles, begin, movers):
     """Judge the samples from `begin` on; give the first for which there was no room."""
     for i in range(begin, len(key)):
+        # At the worst, a sample meets every mover, in both roles.
         if len(c.nodes) - c.counts[LIVE] < 2 * movers or len(c.found) - c.counts[FOUND] < 4 * movers:
             return i
         p = key[i]
@@ -98,7 +107,7 @@ def walk(c, key, time, ident, x, y, wrong, shape, roles, begin, movers):
 
 
 @kernel
-def sweep(c, watermark):
+def expire(c, watermark):
     """Give the stays that are long enough by now; tell whether there was room for all of them."""
     due = NO_END
     for node in range(len(c.nodes)):
@@ -123,6 +132,7 @@ def _move(c, role, p, t, ident, x, y, wrong, shape):
     """Note where a mover was seen."""
     c.place[role, p, P_EARLIER] = c.place[role, p, P_TIME]
     if c.place[role, p, P_TIME] != NO_TIME:
+        # It leaves its cell before its place changes: the list is found by the old one.
         _take_out(c.place, c.heads, role, p)
         c.spot[role, p, S_X0] = c.spot[role, p, S_X]
         c.spot[role, p, S_Y0] = c.spot[role, p, S_Y]
@@ -182,6 +192,7 @@ def _cell(lengths, x, y):
     size = lengths[CELL]
     if lengths[EARTH] <= 0.0:
         return int(np.floor(x / size)), int(np.floor(y / size)), 0
+    # Cells of space have no seam at the antimeridian and none at the poles.
     lon, lat = np.radians(x), np.radians(y)
     return (
         int(np.floor(lengths[EARTH] * np.cos(lat) * np.cos(lon) / size)),
@@ -238,6 +249,8 @@ def _compare_known(c, p, side, role, other, t, stamp):
 def _compare_others(c, p, role, other, t, stamp, movers):
     """Compare a mover with all others that may be near it."""
     deep = 0 if c.lengths[EARTH] <= 0.0 else 1
+    # Ways between samples and inaccurate places may reach farther than a cell; where that is more cells than
+    # there are movers, these are looked at one by one.
     rings = np.ceil(_reach(c, p, role, other) / c.lengths[CELL])
     if c.spec[ALL] == 1 or (2.0 * rings + 1.0) ** (2 + deep) > max(movers, 27):
         for q in range(movers):
@@ -256,6 +269,7 @@ def _compare_others(c, p, role, other, t, stamp, movers):
                 q = c.heads[other, _bucket(cx, cy, cz, c.heads.shape[1])]
                 while q >= 0:
                     after = c.place[other, q, P_NEXT]
+                    # Other cells may have the same bucket.
                     if (
                         c.place[other, q, P_X] == cx
                         and c.place[other, q, P_Y] == cy
@@ -480,6 +494,7 @@ def _nearest(c, p, q, role, other, begin, end, stands):
     bx = (gap + p1 * pdx) * across
     by = (qy - py) + p1 * pdy
     dx, dy = bx - ax, by - ay
+    # The closest point of approach: the gap changes on a straight line, and its square is a parabola.
     length = dx * dx + dy * dy
     share = min(1.0, max(0.0, -(ax * dx + ay * dy) / length)) if length > 0.0 else 0.0
     p_left, q_left = p0 + share * (p1 - p0), q0 - share * q0
@@ -582,6 +597,7 @@ def _end_stay(c, node):
         return
     a, b = c.nodes[node, E_A], c.nodes[node, E_B]
     if c.spec[WHAT] == TRAVELLING:
+        # Who stays together at one place does not travel: both have to have left where it began.
         near, earth = c.lengths[NEAR], c.lengths[EARTH]
         of_b = 0 if c.spec[SAME] == 1 else 1
         begun = c.node_f[node]

@@ -17,6 +17,10 @@ def hulls(offsets, x, y, lonlat):
 
     Corners run counter-clockwise from the least (x, y); points on an edge are dropped. One corner
     stands for a point, two for a line.
+
+    The monotone chain of Andrew ("Another Efficient Algorithm for Convex Hulls in Two Dimensions",
+    Information Processing Letters 9(5), 1979): the lower half from left to right, then the upper half back.
+    Linear once the points are sorted, which is quadratic here at the worst.
     """
     size = offsets.size - 1
     out_offsets = np.zeros(size + 1, np.int64)

@@ -2,7 +2,8 @@
 
 A program is a row of (operation, operand, operand) triples; `engine.programs` makes it. Whole numbers,
 codes of texts, times and truth values live on the integer stack, the rest on the float stack; a
-third stack marks nulls. One machine, compiled once, runs the conditions of every query.
+third stack marks nulls. One machine, compiled once, runs the conditions of every query: compiling a condition
+of its own would take longer than most queries run (docs/decisions/0003). Logic is three-valued, as in SQL.
 """
 
 from __future__ import annotations
@@ -12,8 +13,8 @@ import math
 import numpy as np
 
 from whimbrel.engine.kernels.relation_address import call_related
-from whimbrel.engine.kernels.sphere import sphere
 from whimbrel.space.kernels.jit import kernel
+from whimbrel.space.kernels.sphere import sphere
 
 STACK = 64
 
@@ -90,6 +91,7 @@ def holds(code, begin, stop, int_constants, float_constants, bound, hot, ints, f
             sn[top] = 0
         elif op == AND:
             top -= 1
+            # False wins over null, which wins over true.
             false_left = sn[top] == 0 and si[top] == 0
             false_right = sn[top + 1] == 0 and si[top + 1] == 0
             if false_left or false_right:
@@ -100,6 +102,7 @@ def holds(code, begin, stop, int_constants, float_constants, bound, hot, ints, f
                 si[top] = 1
         elif op == OR:
             top -= 1
+            # And here true wins over null, which wins over false.
             true_left = sn[top] == 0 and si[top] == 1
             true_right = sn[top + 1] == 0 and si[top + 1] == 1
             if true_left or true_right:
@@ -135,7 +138,7 @@ def holds(code, begin, stop, int_constants, float_constants, bound, hot, ints, f
             else:
                 x = np.exp(x)
             if x != x:
-                sn[top] = 1
+                sn[top] = 1  # what has no number is null, as a division by zero is
             sf[top] = x
         elif op == PLANE or op == SPHERE:
             top -= 3
@@ -157,6 +160,7 @@ def holds(code, begin, stop, int_constants, float_constants, bound, hot, ints, f
                 )  # fmt: skip
                 si[top] = sf[top] == 1.0
         elif op >= LEAST_I and op <= COALESCE_F:
+            # A null is no value to choose: the other one is taken, be it null, too.
             top -= 1
             pick = 0
             if sn[top] == 1:

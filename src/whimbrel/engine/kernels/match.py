@@ -2,13 +2,21 @@
 
 Events that may fill a part wait in a *pool*, in total order, each once. For every part, the pool
 entries of one partition are chained from the newest back; an entry that fills a later part of a
-sequence also remembers the newest entry of the part before it, so that a walk never visits events
-that came too late. A new event that can complete the pattern starts a depth-first walk over these
+sequence also remembers the newest entry of the part before it, so that a search never visits events
+that came too late. A new event that can complete the pattern starts a depth-first search over these
 chains, with orders, spans and conditions tested as soon as their parts are bound. State is linear in
-the events inside the window; the work follows the combinations that are tried.
+the events inside the window; the work follows the combinations that are tried, at the worst the product of
+the events of all parts in one partition.
 
 Patterns that end in an absence put their combinations on a heap, by deadline. Time is an input: a deadline
 fires before the first event that ends after it, or when the watermark passes it.
+
+References
+----------
+.. [1] Wu, Diao, Rizvi: "High-Performance Complex Event Processing over Streams", SIGMOD 2006: active instance
+   stacks, partitioned by key, with a pointer to the most recent instance of the part before.
+.. [2] Mei, Madden: "ZStream: a Cost-based Query Processor for Adaptively Detecting Composite Events", SIGMOD
+   2009: the order in which parts are bound follows how many events they have (`graph.binding` chooses it).
 """
 
 from __future__ import annotations
@@ -140,6 +148,7 @@ def match_step(
         count[NEXT] = i
         now = new_end[i] if i < rows else watermark + 1
 
+        # Deadlines before the event fire before it is there: it comes too late to prevent them.
         if absents is not None:
             if count[PHASE] == _DEADLINES and waits:
                 while count[WAITING] > 0 and wait_deadline[0] < now:
@@ -153,6 +162,7 @@ def match_step(
                         return MORE_OUTPUT
                     deadline = wait_deadline[0]
                     trigger = wait_trigger[0]
+                    # All combinations of one trigger are decided together: a context chooses among them.
                     number = 0
                     while waiting > 0 and wait_deadline[0] == deadline and wait_trigger[0] == trigger:
                         heap_pop(wait_deadline, wait_serial, wait_trigger, wait_fine, wait_bound, waiting)
@@ -206,6 +216,7 @@ def match_step(
             for part in range(parts):
                 first = before_part[part]
                 if first >= 0 and (kept >> np.uint64(part)) & np.uint64(1):
+                    # Nothing that could stand before it is within reach, nor will be: time moves on.
                     newest = tail[key, first]
                     if newest < 0 or hot[newest, END] < low:
                         kept = kept & ~(np.uint64(1) << np.uint64(part))
@@ -235,10 +246,11 @@ def match_step(
             count[ENTRIES] = e + 1
             count[PHASE] = _WALK
 
-        # Walk back from the new event over everything it may complete.
+        # Search back from the new event over everything it may complete.
         e = count[ENTRIES] - 1
         lowest = now - spec[WITHIN]
         number = 0
+        # An event that can only stand last is of no use to later ones, and need not stay in the pool.
         store = spec[KEEP_TRIGGER] == 1
         for slot in range(slots):
             if tail[key, slot] == e and (slot >= parts or triggers[slot] == 0):
@@ -277,12 +289,13 @@ def match_step(
                 if depth < parts:
                     c = candidate[depth]
                     if c < 0 or hot[c, END] < low:
-                        depth -= 1
+                        depth -= 1  # the chain is in order of ends: all further ones are too old
                         continue
                     slot = plan[t, depth]
                     candidate[depth] = hot[c, PREV + slot]
                     if hot[c, START] < lowest or (consumes and consumed[c] == 1):
                         continue
+                    # What is cheap is tested first, and what reads values last.
                     okay = True
                     if not distinct:
                         for d in range(depth):
@@ -484,7 +497,11 @@ def shift_pool(
     wait_bound,
     wait_trigger,
 ):
-    """Forget the oldest `dropped` pool entries and move the others to the front."""
+    """Forget the oldest `dropped` pool entries and move the others to the front.
+
+    Links are numbers of entries: those to what is forgotten end their chain. Linear in what is kept; it is
+    done when at least half is to be forgotten, so that it costs a constant for each event.
+    """
     for i in range(entries - dropped):
         j = i + dropped
         hot[i, START] = hot[j, START]

@@ -1,4 +1,8 @@
-"""Lists what hangs on nodes: matches one by one, or the events of many."""
+"""Lists what hangs on nodes: matches one by one, or the events of many.
+
+Both go down the nodes depth first with a stack of their own: a loop may have taken thousands of events, and
+recursion would not get as deep.
+"""
 
 from __future__ import annotations
 
@@ -18,6 +22,7 @@ def list_paths(nodes, wanted, offsets, lengths, idents, steps):
     """List all ways that lead to the wanted nodes: for each its events from the first to the last.
 
     `offsets` gives where the ways of each wanted node begin, `lengths` receives the length of every way.
+    Takes time linear in what is written: every node that is visited lies on a way that is listed.
     """
     stack = np.zeros(1024, np.int64)
     depth = np.zeros(1024, np.int64)
@@ -37,6 +42,7 @@ def list_paths(nodes, wanted, offsets, lengths, idents, steps):
                 stack = np.concatenate((stack, np.zeros(len(stack), np.int64)))
                 depth = np.concatenate((depth, np.zeros(len(depth), np.int64)))
             if nodes[node, N_STEP] < 0:
+                # The left one is listed first: it is older, and ways come in the order they were found in.
                 stack[top + 1] = nodes[node, N_RIGHT]
                 depth[top + 1] = long
                 stack[top + 2] = nodes[node, N_LEFT]
@@ -56,6 +62,7 @@ def list_paths(nodes, wanted, offsets, lengths, idents, steps):
                 continue
             lengths[way] = long
             way += 1
+            # The way was gone from its last event back.
             for number in range(long):
                 idents[written + number] = path_ident[long - 1 - number]
                 steps[written + number] = path_step[long - 1 - number]
@@ -64,7 +71,7 @@ def list_paths(nodes, wanted, offsets, lengths, idents, steps):
 
 
 @kernel
-def members(nodes, wanted, owner, seen, stamp, idents, owners):
+def list_events(nodes, wanted, owner, seen, stamp, idents, owners):
     """List the events of all ways to the wanted nodes, each once for an owner; give how many there are.
 
     Wanted nodes of one owner stand together; `seen` remembers for every node the last owner that had it.
@@ -99,7 +106,10 @@ def members(nodes, wanted, owner, seen, stamp, idents, owners):
 
 @kernel
 def mark_nodes(nodes, size, live):
-    """Mark everything below the nodes that are marked. A node's parts are older than itself."""
+    """Mark everything below the nodes that are marked.
+
+    A node's parts are older than itself, so that one pass from the youngest to the oldest is enough.
+    """
     for node in range(size - 1, -1, -1):
         if live[node]:
             if nodes[node, N_LEFT] >= 0:

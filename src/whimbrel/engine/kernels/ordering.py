@@ -23,7 +23,7 @@ def sortedness(end, start):
 
 @kernel
 def mix(h):
-    """Scramble 64 bits so that every input bit reaches every output bit."""
+    """Scramble 64 bits so that every input bit reaches every output bit (the end of MurmurHash3, Appleby)."""
     h ^= h >> np.uint64(33)
     h *= np.uint64(0xFF51AFD7ED558CCD)
     h ^= h >> np.uint64(33)
@@ -48,7 +48,10 @@ def hash_texts(offsets, data, high, low):
 
 @kernel
 def hash_lists(seed_high, seed_low, offsets, high, low, out_high, out_low):
-    """Fold the hashes of every list, in order, into one."""
+    """Fold the hashes of every list, in order, into one.
+
+    The multipliers make the order count: the same events as other parts of a pattern are another detection.
+    """
     for i in range(out_high.size):
         a = seed_high[i]
         b = seed_low[i]
@@ -73,6 +76,7 @@ def number_among_equals(end, start, kinds, contents, places):
     for i in range(end.size):
         if end[i] != end[first] or start[i] != start[first]:
             first = i
+        # Linear probing; the number of the first row of a time is the stamp of that time.
         p = np.int64(mix(np.uint64(contents[i]) + np.uint64(kinds[i]))) & (places - 1)
         while taken[p] == first and (kinds[row[p]] != kinds[i] or contents[row[p]] != contents[i]):
             p = (p + 1) & (places - 1)
@@ -103,6 +107,7 @@ def first_of_its_kind(high, low, end, table_high, table_low, table_end, used, wa
                 added += 1
                 break
             if table_high[p] == high[i] and table_low[p] == low[i]:
+                # Late enough, the same id is another event; the place is kept for whoever probed past it.
                 if end[i] - table_end[p] <= wait:
                     repeated[i] = True
                 else:

@@ -1,4 +1,9 @@
-"""Points and lines against many regions: which boxes meet, how far a border is, where a line meets it."""
+"""Points and lines against many regions: which boxes meet, how far a border is, where a line meets it.
+
+A uniform grid over the boxes of the regions is filled in two passes, as in a counting sort: count what lies
+in each cell, then write it down where the sums say. A question costs the regions in the cells that its box
+meets.
+"""
 
 from __future__ import annotations
 
@@ -30,6 +35,7 @@ def border_distances(rings_of, corners_of, corners, region, x, y, metres_per_deg
                 share = 0.0
                 if length > 0.0:
                     share = min(1.0, max(0.0, -(ax * dx + ay * dy) / length))
+                # Squares are compared, and one root is taken at the end.
                 px = ax + share * dx
                 py = ay + share * dy
                 best = min(best, px * px + py * py)
@@ -58,6 +64,7 @@ def line_meets(rings_of, corners_of, corners, region, x0, y0, x1, y1, first, sha
                     other = (acx * aby - acy * abx) / cross
                     if 0.0 <= found <= 1.0 and 0.0 <= other <= 1.0:
                         share[i] = _better(share[i], found, first)
+                # Parallel lines meet only if they lie on one another: then in a whole piece.
                 elif length > 0.0 and acx * aby - acy * abx == 0.0:
                     one = (acx * abx + acy * aby) / length
                     two = one + (cdx * abx + cdy * aby) / length

@@ -1,9 +1,19 @@
-"""Walks a machine of states along the events: the matches in the making (*runs*), all at once.
+"""Runs of an automaton over events: all matches in the making at once.
 
 Runs of one partition that will do the same from now on (same state, same beginning where that counts, same
 values of what conditions read) are one. What they have taken is not copied: it hangs on *nodes*, each an
 event with what was taken before it, or a union of two others. So a thousand ways to have come here cost
 as much as one, and are listed, or only counted, when they are complete.
+
+An event costs the moves of all runs of its partition; runs there are as many as first events within reach,
+times the states, whatever the number of partial matches.
+
+References
+----------
+.. [1] Agrawal, Diao, Gyllstrom, Immerman: "Efficient Pattern Matching over Event Streams", SIGMOD 2008: runs
+   of an automaton over a shared, versioned buffer of matches. Here runs themselves are shared, too.
+.. [2] Bucchi, Grez, Quintana, Riveros, Vansummeren: "CORE: a Complex Event Recognition Engine", PVLDB 15(9),
+   2022: union nodes, from which matches are listed with constant delay.
 """
 
 from __future__ import annotations
@@ -169,6 +179,7 @@ def passed(
     asked = bits & m_states[state, S_USES]
     if asked == 0:
         return bits
+    # Values are copied for the first program only: most runs are asked nothing.
     loaded = False
     for test in range(len(t_program)):
         if (asked >> test) & 1 == 0:
@@ -229,6 +240,7 @@ def remember(t_registers, ev, ev_i, ev_f, i, step, runs, run_i, run_f, run):
         is_float = t_registers[register, 2] == 1
         place = t_registers[register, 3]
         made_from = t_registers[register, 4]
+        # One word marks the nulls of both tables: whole numbers below, floats above.
         bit = np.int64(1) << np.int64(place + 32 if is_float else place)
         if kind == COUNT:
             if made_from >= 0 and _is_null(ev, i, t_registers[register, 5] == 1, made_from):
@@ -278,6 +290,7 @@ def _is_null(ev, i, is_float, place):
 @kernel
 def new_run(runs, run_i, run_f, count, of, state, node, key, begin, serial, last, blank):
     """Give an unused place to a run that goes on from run `of` (-1: from the beginning)."""
+    # Unused places are a list of their own, so that taking one and giving it back cost the same always.
     run = count[FREE]
     count[FREE] = runs[run, R_NEXT]
     count[LIVE] += 1
@@ -327,6 +340,8 @@ def new_node(t_totals, ev, ev_i, ev_f, i, nodes, node_t, node_n, count, step, le
         nodes[node, N_LENGTH] = 1
     else:
         nodes[node, N_PATHS] = nodes[left, N_PATHS]
+        # Every way gets one event longer. Numbers of ways double with each event of a loop: they end at
+        # `MOST`.
         nodes[node, N_LENGTH] = min(MOST, nodes[left, N_LENGTH] + nodes[left, N_PATHS])
     for total in range(len(t_totals)):
         add_up(t_totals, ev, ev_i, ev_f, i, nodes, node_t, node_n, total, node, left)
@@ -355,6 +370,7 @@ def add_up(t_totals, ev, ev_i, ev_f, i, nodes, node_t, node_n, total, node, left
         if _is_null(ev, i, is_float, place):
             return
         value = ev_f[i, place] if is_float else float(ev_i[i, place])
+    # The event is part of every way that leads here, and counts once for each.
     node_t[node, 3 * total] += value * nodes[node, N_PATHS]
     node_n[node, total] = min(MOST, node_n[node, total] + nodes[node, N_PATHS])
     node_t[node, 3 * total + 1] = min(node_t[node, 3 * total + 1], value)

@@ -69,6 +69,7 @@ def distinct_segments(codes, null, offsets, places):
     size = offsets.size - 1
     found = np.zeros(size, np.int64)
     for s in range(size):
+        # Sorted, not hashed: windows are short, and codes are small numbers.
         values = np.empty(offsets[s + 1] - offsets[s], np.int64)
         n = 0
         for p in range(offsets[s], offsets[s + 1]):
@@ -84,11 +85,12 @@ def distinct_segments(codes, null, offsets, places):
 
 
 @kernel
-def trailing(group, end, fresh, length, count, within):
+def trailing_windows(group, end, fresh, length, count, within):
     """For rows sorted by group and then by order: how far back the window of each fresh row reaches.
 
-    At most `length` microseconds, or, where `count` is positive, that many rows and `within`. Gives the
-    fresh rows and the first row of each one's window.
+    At most `length` microseconds, or, where `count` is positive, that many rows and `within`. Gives the fresh
+    rows and the first row of each one's window. Both ends of a window only ever move on, so that it takes
+    linear time.
     """
     size = end.size
     rows = np.empty(size, np.int64)
@@ -111,11 +113,12 @@ def trailing(group, end, fresh, length, count, within):
 
 
 @kernel
-def stretches(group, item, until, start, end, fresh, least, most, within):
+def list_iterations(group, item, until, start, end, fresh, least, most, within):
     """Give the runs of successive items that end in a fresh one, for rows sorted by group and order.
 
     A run has `least` to `most` items (`most` < 0: any number), spans at most `within`, and has no `until`
-    row strictly between its first and last item. Gives segments of row places.
+    row strictly between its first and last item. Gives segments of row places. Costs
+    what it writes and, for each fresh row, at most `least` items more: runs are tried from the shortest on.
     """
     size = end.size
     chain = np.empty(size, np.int64)
@@ -128,6 +131,7 @@ def stretches(group, item, until, start, end, fresh, least, most, within):
     for i in range(size):
         if i == 0 or group[i] != group[i - 1]:
             items = 0
+        # Running totals tell at once whether an `until` row lies between two others.
         stops[i + 1] = stops[i] + (1 if until[i] else 0)
         if not item[i]:
             continue

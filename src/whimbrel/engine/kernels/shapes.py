@@ -8,6 +8,15 @@ Rings are closed and NaN stands between them; a line is a ring that goes there a
 shapes out. Sides are straight in the coordinates given, in degrees too; borders belong to the shape. On which
 side of a line a point lies is decided exactly, so that shapes that share corners or sides are told apart from
 those that nearly do.
+
+All is done by comparing every side with every other, O(n m) for n and m corners: shapes of events are small,
+and bounding boxes have ruled out most pairs before.
+
+References
+----------
+.. [1] Shewchuk: "Adaptive Precision Floating-Point Arithmetic and Fast Robust Geometric Predicates", Discrete
+   & Computational Geometry 18, 1997: the sign of the orientation of three points.
+.. [2] Kiefer: "Sequential Minimax Search for a Maximum", Proceedings of the AMS 4(3), 1953: golden section.
 """
 
 from __future__ import annotations
@@ -16,10 +25,10 @@ import math
 
 import numpy as np
 
-from whimbrel.engine.kernels.sphere import sphere
 from whimbrel.space.geometry import EARTH_RADIUS_M
-from whimbrel.space.kernels.exact import orientation
+from whimbrel.space.kernels.exact import OUTSIDE, WITHIN, locate, orientation
 from whimbrel.space.kernels.jit import kernel
+from whimbrel.space.kernels.sphere import sphere
 
 APART, MEET, INSIDE, FARTHEST = 0, 1, 2, 3
 """What may be asked: the distance in metres, whether they share a point, whether one lies in the other, and
@@ -27,7 +36,6 @@ how far from the second location, a point, the farthest point of the first one i
 
 CORNERS = 7
 """Where the corners of a shape begin."""
-OUTSIDE, BORDER, WITHIN = -1, 0, 1
 
 _STEPS = 60
 _PIECES = 4
@@ -111,24 +119,7 @@ def where(data, shape, x, y):
     """Tell where a point lies to a shape: `WITHIN`, `BORDER` or `OUTSIDE`."""
     if not (data[shape + 1] <= x <= data[shape + 3] and data[shape + 2] <= y <= data[shape + 4]):
         return OUTSIDE
-    inside = False
-    first = shape + CORNERS
-    for corner in range(int(data[shape]) - 1):
-        at = first + 2 * corner
-        ax, ay, bx, by = data[at], data[at + 1], data[at + 2], data[at + 3]
-        if math.isnan(ax) or math.isnan(bx):
-            continue
-        if (ay > y) == (by > y):
-            # The side does not pass the height of the point, but may lie along it or end there.
-            if (ay == y or by == y) and _on_side(ax, ay, bx, by, x, y):
-                return BORDER
-            continue
-        turn = side(ax, ay, bx, by, x, y)
-        if turn == 0:
-            return BORDER
-        if (turn > 0) == (by > ay):
-            inside = not inside
-    return WITHIN if inside else OUTSIDE
+    return locate(data, shape + CORNERS, int(data[shape]), x, y)
 
 
 # -- whether they meet -------------------------------------------------------------------------------------
@@ -324,6 +315,8 @@ def _to_side_on_sphere(x, y, ax, ay, bx, by):
     best = min(sphere(x, y, ax, ay), sphere(x, y, bx, by))
     if ax == bx and ay == by:
         return best
+    # No closed form: a side is straight in degrees, which is no great circle. Along one, distances fall, then
+    # rise.
     low, high = 0.0, 1.0
     one, two = high - _GOLDEN, low + _GOLDEN
     at_one = sphere(x, y, ax + one * (bx - ax), ay + one * (by - ay))
@@ -374,7 +367,10 @@ def _signed(data, shape, x, y, metres_per_degree):
 
 @kernel
 def _between(on_sphere, data, one, two, turn):
-    """Give the distance of two shapes that do not meet: that of a corner of one to a side of the other."""
+    """Give the distance of two shapes that do not meet: that of a corner of one to a side of the other.
+
+    Two straight sides that do not meet are nearest to each other at an end of one of them.
+    """
     best = math.inf
     for n in range(int(data[one])):
         a = one + CORNERS + 2 * n

@@ -1,8 +1,11 @@
 """Finds matches of which each skips others: runs one by one, in order.
 
 Where a match decides what may still match, the order counts in which matches are found. It is that of Flink
-CEP: runs wait in a queue by the event they began with, those that began with the same one in the order that
-its heap leaves them in.
+CEP (`AfterMatchSkipStrategy`, `NFA.doProcess`): runs wait in a queue by the event they began with, those that
+began with the same one in the order that its heap, Java's `PriorityQueue`, leaves them in. So `push`, `pop`
+and `sift_down` do what that one does, step by step: another heap would be as right, and find other matches.
+
+An event costs O(n log n) for the n runs of its partition.
 """
 
 from __future__ import annotations
@@ -74,12 +77,12 @@ OLD, NOW, DONE, READY = 0, 1, 2, 3
 
 
 @kernel
-def walk(
+def advance_runs(
     m_states, m_moves, m_terms, m_spec, t_program, t_code, t_ints, t_floats, t_registers, t_totals, ev,
     ev_i, ev_f, begin, inert, runs, run_i, run_f, head, alive, nodes, node_t, node_n, count, matches,
     timeouts, w_fresh, w_taken, w_heap, w_bound, w_hot, w_i, w_f, w_n, w_si, w_sf, w_sn, blank,
 ):  # fmt: skip
-    """Walk along the events in order, each match skipping others; give where it stopped for want of room."""
+    """Take in the events in order, each match skipping others; give where it stopped for want of room."""
     size = len(ev)
     first = m_spec[BEGIN_STATE]
     for i in range(begin, size):
@@ -98,10 +101,11 @@ def walk(
         if head[key, PARTIAL] < 0:
             head[key, PARTIAL] = new_run(runs, run_i, run_f, count, -1, first, -1, key, 0, NO_END, 0, blank)
             alive[key] += 1
-        now, done = let_pass(
+        now, done = expire_partition(
             m_states, m_spec, runs, head, alive, nodes, count, matches, timeouts, w_heap, key,
             ev[i, E_TIME],
         )  # fmt: skip
+        # The queue is taken as it lies, not popped: so does Flink, and ties come out in the same order.
         for place in range(now):
             w_heap[OLD, place] = w_heap[NOW, place]
         old = now
@@ -117,7 +121,7 @@ def walk(
             )  # fmt: skip
         for place in range(ready):
             done = push(w_heap[DONE], done, w_heap[READY, place], runs)
-        now, done = give(m_spec, runs, alive, nodes, count, matches, w_heap, key, now, done)
+        now, done = emit_matches(m_spec, runs, alive, nodes, count, matches, w_heap, key, now, done)
         store(runs, head, w_heap, key, now, done)
         expect_queue(m_states, m_spec, runs, count, w_heap, now, done)
         if alive[key] > m_spec[LIMIT]:
@@ -126,7 +130,7 @@ def walk(
 
 
 @kernel
-def let_pass(m_states, m_spec, runs, head, alive, nodes, count, matches, timeouts, w_heap, key, time):
+def expire_partition(m_states, m_spec, runs, head, alive, nodes, count, matches, timeouts, w_heap, key, time):
     """Bring the queues of a partition to hand, without what is out of time; give how long they are."""
     now = 0
     done = 0
@@ -159,7 +163,7 @@ def let_pass(m_states, m_spec, runs, head, alive, nodes, count, matches, timeout
     if passed_by:
         for place in range(ready):
             done = push(w_heap[DONE], done, w_heap[READY, place], runs)
-        now, done = give(m_spec, runs, alive, nodes, count, matches, w_heap, key, now, done)
+        now, done = emit_matches(m_spec, runs, alive, nodes, count, matches, w_heap, key, now, done)
     return now, done
 
 
@@ -249,8 +253,9 @@ def step_in_order(
 
 
 @kernel
-def give(m_spec, runs, alive, nodes, count, matches, w_heap, key, now, done):
+def emit_matches(m_spec, runs, alive, nodes, count, matches, w_heap, key, now, done):
     """Give the completed matches that nothing earlier can come before, each skipping what it skips."""
+    # A run that began earlier may still complete, and skip this match: it has to wait for that one.
     while done > 0 and (now == 0 or runs[w_heap[DONE, 0], R_SERIES] <= runs[w_heap[NOW, 0], R_SERIES]):
         match = w_heap[DONE, 0]
         done = pop(w_heap[DONE], done, runs)
@@ -267,6 +272,7 @@ def give(m_spec, runs, alive, nodes, count, matches, w_heap, key, now, done):
 @kernel
 def skip_border(m_spec, runs, nodes, count, match):
     """Give the event up to which nothing may begin any more; -1: nothing is skipped."""
+    # Runs are not united here, so that a match has one way only, by the left nodes.
     how = m_spec[SKIP]
     border = -1
     least = NO_END
@@ -304,6 +310,7 @@ def prune(runs, alive, count, heap, size, border, key):
             heap[kept] = run
             kept += 1
     if kept < size:
+        # Mended from the bottom up (Floyd, 1964), which takes linear time.
         for place in range(kept // 2 - 1, -1, -1):
             sift_down(heap, kept, place, heap[place], runs)
     return kept
@@ -391,10 +398,11 @@ def thin_out_queue(m_states, m_spec, runs, head, alive, count, w_heap, key):
 
 
 @kernel
-def sweep(m_states, m_spec, runs, head, alive, nodes, count, matches, timeouts, w_heap, watermark):
+def expire_runs(m_states, m_spec, runs, head, alive, nodes, count, matches, timeouts, w_heap, watermark):
     """Let time pass for all partitions; give whether there was room for what that completes."""
     count[DUE] = NO_END
     for key in range(head.shape[0]):
+        # One run alone is the beginning, which has no time to run out of.
         if alive[key] < 2:
             continue
         if (
@@ -403,7 +411,7 @@ def sweep(m_states, m_spec, runs, head, alive, nodes, count, matches, timeouts, 
             or w_heap.shape[1] < alive[key] + 1
         ):
             return False
-        now, done = let_pass(
+        now, done = expire_partition(
             m_states, m_spec, runs, head, alive, nodes, count, matches, timeouts, w_heap, key, watermark,
         )  # fmt: skip
         store(runs, head, w_heap, key, now, done)

@@ -1,4 +1,13 @@
-"""Walks along the samples of movers and finds those that stay where they are, come nearer, or fall silent."""
+"""Follows the samples of movers and finds those that stay where they are, come nearer, or fall silent.
+
+Each mover has one row of state, and each sample costs a constant.
+
+References
+----------
+.. [1] Li, Zheng, Xie, Chen, Liu, Ma: "Mining User Similarity Based on Location History", ACM GIS 2008: a stay
+   point is where a mover stays within a distance of its first sample for some time. Here it is
+   found while samples come, and told as soon as the time has passed.
+"""
 
 from __future__ import annotations
 
@@ -26,6 +35,7 @@ from whimbrel.engine.kernels.border_crossings import (
     SAMPLES,
 )  # fmt: skip
 from whimbrel.space.kernels.jit import kernel
+from whimbrel.space.kernels.sphere import half_chord
 
 R_BEGAN, R_SINCE, R_DEADLINE, R_SECOND = 2, 3, 4, 5
 """Of a mover, besides its last sample: the sample with which its rest or approach began, when that was, when
@@ -35,7 +45,7 @@ R_COLUMNS = 6
 
 
 @kernel
-def rest(spec, key, time, ident, x, y, begin, radius_m, earth_radius_m, movers, mover_xy, count, found):
+def find_stops(spec, key, time, ident, x, y, begin, radius_m, earth_radius_m, movers, mover_xy, count, found):
     """Look for rests; a radius below 0 lets every sample begin one: what is found is silence then.
 
     Gives the first sample for which there was no room.
@@ -48,9 +58,10 @@ def rest(spec, key, time, ident, x, y, begin, radius_m, earth_radius_m, movers, 
         is_new = movers[o, M_TIME] == NO_TIME
         if not is_new:
             if movers[o, R_DEADLINE] < t:
-                _tell(spec, movers, count, found, o)
+                _expire_stop(spec, movers, count, found, o)
             is_new = radius_m < 0.0 or t - movers[o, M_TIME] > spec[GAP]
         if not is_new:
+            # Measured from where the rest began, not from the last sample: who creeps away does not rest.
             is_new = apart(x[i], y[i], mover_xy[o, 0], mover_xy[o, 1], earth_radius_m) > radius_m
         if is_new:
             movers[o, R_BEGAN] = ident[i]
@@ -64,14 +75,14 @@ def rest(spec, key, time, ident, x, y, begin, radius_m, earth_radius_m, movers, 
             movers[o, R_SECOND] = ident[i]
             if movers[o, R_DEADLINE] == OVERDUE:
                 movers[o, R_DEADLINE] = NO_END
-                _note_rest(movers, count, found, o, t)
+                _note_stop(movers, count, found, o, t)
         movers[o, M_LAST] = ident[i]
         movers[o, M_TIME] = t
     return len(key)
 
 
 @kernel
-def sweep(spec, movers, size, count, found, watermark):
+def expire(spec, movers, size, count, found, watermark):
     """Give the rests that are long enough by now; tell whether there was room for all of them."""
     due = NO_END
     for o in range(size):
@@ -83,13 +94,13 @@ def sweep(spec, movers, size, count, found, watermark):
             continue
         if count[FOUND] == len(found):
             return False
-        _tell(spec, movers, count, found, o)
+        _expire_stop(spec, movers, count, found, o)
     count[DUE] = due
     return True
 
 
 @kernel
-def approach(
+def find_approaches(
     spec, key, time, ident, metres, begin, by_m, margin_m, movers, mover_m, count, found, found_m
 ):  # fmt: skip
     """Look for movers that come nearer by at least `by_m`; give the first sample for which there was no room.
@@ -101,6 +112,7 @@ def approach(
             return i
         o = key[i]
         t = time[i]
+        # Going away again by more than the margin begins anew, from where the mover is now.
         if (
             movers[o, M_TIME] == NO_TIME
             or t - movers[o, M_TIME] > spec[GAP]
@@ -127,7 +139,7 @@ def approach(
 
 
 @kernel
-def _tell(spec, movers, count, found, o):
+def _expire_stop(spec, movers, count, found, o):
     deadline = movers[o, R_DEADLINE]
     if spec[SAMPLES] > 1 and movers[o, R_SECOND] < 0:
         movers[o, R_DEADLINE] = OVERDUE
@@ -136,11 +148,11 @@ def _tell(spec, movers, count, found, o):
     # A mover that was not seen for too long may have been anywhere.
     if deadline - movers[o, M_TIME] > spec[GAP]:
         return
-    _note_rest(movers, count, found, o, deadline)
+    _note_stop(movers, count, found, o, deadline)
 
 
 @kernel
-def _note_rest(movers, count, found, o, until):
+def _note_stop(movers, count, found, o, until):
     place = count[FOUND]
     count[FOUND] += 1
     _blank(found, place, o)
@@ -168,7 +180,5 @@ def apart(x1, y1, x2, y2, earth_radius_m):
     """Give how many metres two points lie apart: in a plane, or, with a radius above 0, on the earth."""
     if earth_radius_m <= 0.0:
         return np.hypot(x2 - x1, y2 - y1)
-    up = np.sin(np.radians(y2 - y1) / 2.0)
-    across = np.sin(np.radians(x2 - x1) / 2.0)
-    half = up * up + np.cos(np.radians(y1)) * np.cos(np.radians(y2)) * across * across
-    return 2.0 * earth_radius_m * np.arcsin(np.sqrt(min(1.0, max(0.0, half))))
+    half = min(1.0, max(0.0, half_chord(x1, y1, x2, y2)))
+    return 2.0 * earth_radius_m * np.arcsin(np.sqrt(half))

@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from whimbrel.engine.evaluate import cast, evaluate, true_rows
-from whimbrel.engine.kernels.segments import trailing
+from whimbrel.engine.kernels.segments import trailing_windows
 from whimbrel.engine.operators.base import OperatorSetup
 from whimbrel.engine.operators.buffered import BufferedOperator
 from whimbrel.engine.ordered_inputs import OrderedBatch
@@ -102,11 +102,6 @@ class AggregateOperator(BufferedOperator[Aggregate]):
         self.names = [{part.alias, *scope(setup.graph, part.input)} for part in op.parts]
         self.outer = [part.outer for part in op.parts]
 
-    @classmethod
-    def slots(cls, op: Aggregate) -> tuple[str, ...]:
-        """Name the streams of the parts."""
-        return tuple(part.input for part in op.parts)
-
     @property
     def due(self) -> int:
         """When a window closes even if no event comes."""
@@ -172,7 +167,7 @@ class AggregateOperator(BufferedOperator[Aggregate]):
         order = self.by_group()
         fresh = self._fresh(before)[order]
         counting = window.kind == "counting"
-        rows, first = trailing.at(2 * len(order))(
+        rows, first = trailing_windows.at(2 * len(order))(
             self.group[order], self.events.end[order], fresh,
             window.length, window.length if counting else 0, window.within or END_OF_TIME,
         )  # fmt: skip

@@ -8,7 +8,7 @@ attributes that a snapshot has to hold; list the class in `registry`.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Generic, TypeVar
 
@@ -46,8 +46,6 @@ class OperatorSetup:
 class RunningOperator(SavedState, ABC, Generic[Op]):
     """An operator at run time: it reads the streams of its inputs and makes one of its own."""
 
-    is_composite: ClassVar[bool] = False
-    """Whether its rows are read through the names of parts; the others have attributes of their own."""
     owns_rows: ClassVar[bool] = True
     """Whether its stream has rows of its own. Those that are only passed on are kept where they come from."""
     keeps_order: ClassVar[bool] = False
@@ -60,14 +58,14 @@ class RunningOperator(SavedState, ABC, Generic[Op]):
     def __init__(self, op: Op, setup: OperatorSetup) -> None:
         self.op = op
         self.context = setup.context
-        self.inputs = [setup.streams[name] for name in self.slots(op)]
+        self.inputs = [setup.streams[name] for name in self.read_by(op)]
         self.required = sorted(set(setup.required.get(op.name, ())), key=format_expr)
         self.stream = self.opened(setup)
 
     @classmethod
-    def slots(cls, op: Op) -> tuple[str, ...]:
-        """Name the streams that it reads, in the order of what they are to it; one may come twice."""
-        return op.inputs
+    def read_by(cls, op: Op) -> Iterable[str]:
+        """Name the streams that it reads, as often as it does."""
+        return (link.stream for link in op.links)
 
     @classmethod
     def started(cls, op: Op, setup: OperatorSetup) -> RunningOperator[Op]:
@@ -77,7 +75,7 @@ class RunningOperator(SavedState, ABC, Generic[Op]):
     def opened(self, setup: OperatorSetup) -> OperatorStream:  # noqa: ARG002 (some are made of what is there)
         """Open the stream of what it makes."""
         return OperatorStream(
-            self.op.name, RowStore(), composite=self.is_composite, keeps_order=self.keeps_order
+            self.op.name, RowStore(), composite=self.op.is_composite, keeps_order=self.keeps_order
         )
 
     @property

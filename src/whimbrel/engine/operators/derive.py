@@ -33,11 +33,6 @@ class DeriveOperator(RunningOperator[Derive]):
         self._kind_hash = hashes(pa.array([op.event_type]))
 
     @classmethod
-    def slots(cls, op: Derive) -> tuple[str, ...]:
-        """Name the streams of the cases."""
-        return tuple(case.input for case in op.cases)
-
-    @classmethod
     def started(cls, op: Derive, setup: OperatorSetup) -> RunningOperator[Derive]:
         """Build the operator; the events of a definition without cases come from another session."""
         return cls(op, setup) if op.cases else ReceiveOperator(op, setup)
@@ -79,11 +74,11 @@ class DeriveOperator(RunningOperator[Derive]):
         start, end = stream.store.spans(stream.new)
         return self.stream.store.append(start, end, columns, stream.store.lineage(stream.new))
 
-    def _kind(self, frame: RowsFrame) -> tuple[HashArray, HashArray]:  # noqa: ARG002 (a family looks at it)
+    def _kind(self, frame: RowsFrame) -> tuple[HashArray, HashArray]:  # noqa: ARG002 (a template looks at it)
         """Give the hash of the type of the events made of some rows."""
         return self._kind_hash
 
-    def _marks(self, frame: RowsFrame) -> dict[Expr, Column]:  # noqa: ARG002 (a family looks at it)
+    def _marks(self, frame: RowsFrame) -> dict[Expr, Column]:  # noqa: ARG002 (a template looks at it)
         """Give what else is to be known of the events made of some rows."""
         return {}
 

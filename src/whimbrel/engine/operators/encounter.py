@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -47,7 +48,6 @@ _NO_SHAPES: FloatArray = np.zeros(0)
 class EncounterOperator(CorrelatingOperator[Encounter]):
     """An `Encounter` at run time."""
 
-    is_composite: ClassVar = True
     state: ClassVar = (*CorrelatingOperator.state, "nodes", "node_f", "count", "place", "spot")
 
     def __init__(self, op: Encounter, setup: OperatorSetup) -> None:
@@ -69,7 +69,7 @@ class EncounterOperator(CorrelatingOperator[Encounter]):
         """The place of each mover among all, by their keys."""
 
     @classmethod
-    def slots(cls, op: Encounter) -> tuple[str, ...]:
+    def read_by(cls, op: Encounter) -> Iterable[str]:
         """Name the streams of the two kinds of movers; one stream where each two of it count."""
         return (op.input,) if op.is_among_one else (op.input, op.other)
 
@@ -102,9 +102,9 @@ class EncounterOperator(CorrelatingOperator[Encounter]):
             lengths[k.EARTH], lengths[k.DEGREE] = EARTH_RADIUS_M, METRES_PER_DEGREE
         return lengths
 
-    def _crowd(self, shapes: FloatArray = _NO_SHAPES) -> k.Crowd:
+    def _tables(self, shapes: FloatArray = _NO_SHAPES) -> k.MoverTables:
         widest = self.spot[:, :, [k.S_WRONG, k.S_WAY]].max(axis=1, initial=0.0)
-        return k.Crowd(
+        return k.MoverTables(
             self.spec, self._lengths, self.place, self.spot, widest, shapes, self.heads, self.lists,
             self.nodes, self.node_f, self.count, self.found, self.found_m, self.seen,
         )  # fmt: skip
@@ -119,14 +119,14 @@ class EncounterOperator(CorrelatingOperator[Encounter]):
     def process(self, arrived: OrderedBatch, watermark: int) -> None:
         """Follow the movers along their new samples, and let time pass."""
         if len(arrived):
-            self._walk(arrived)
+            self._take_in(arrived)
         if self.due <= watermark:
-            self._sweep(watermark)
+            self._expire(watermark)
         if self.count[k.FOUND]:
             self._emit()
         self._tidy(watermark)
 
-    def _walk(self, arrived: OrderedBatch) -> None:
+    def _take_in(self, arrived: OrderedBatch) -> None:
         size = len(arrived)
         key, shape = np.zeros(size, np.int64), np.full(size, NO_SHAPE, np.int64)
         x, y, wrong = np.empty(size), np.empty(size), np.zeros(size)
@@ -146,7 +146,7 @@ class EncounterOperator(CorrelatingOperator[Encounter]):
         rest = (wrong[seen], shape[seen], arrived.mask.astype(np.int64)[seen])
         done, shapes = 0, layout.data
         while True:
-            done = k.walk(self._crowd(shapes), *samples, *rest, done, len(self.keys))
+            done = k.process_samples(self._tables(shapes), *samples, *rest, done, len(self.keys))
             if done == len(samples.key):
                 break
             self._make_room()
@@ -161,8 +161,8 @@ class EncounterOperator(CorrelatingOperator[Encounter]):
             frame = RowsFrame(self.context, root, idents[at] & ((1 << ROOT) - 1))
             self.place[1, known[at], k.P_SHAPE] = layout.of_column(frame.column(None, SHAPE.name))
 
-    def _sweep(self, watermark: int) -> None:
-        while not k.sweep(self._crowd(), watermark):
+    def _expire(self, watermark: int) -> None:
+        while not k.expire(self._tables(), watermark):
             self._make_room()
 
     # -- room ----------------------------------------------------------------------------------------------

@@ -61,13 +61,15 @@ def _chooses(op: JoinPattern) -> bool:
 
 
 def _writable(array: np.ndarray) -> np.ndarray:
+    flags = array.flags
+    if flags.writeable and flags.c_contiguous:
+        return array
     return np.require(array, requirements=["C", "W"])
 
 
 class JoinPatternOperator(CorrelatingOperator[JoinPattern]):
     """A `JoinPattern` at run time."""
 
-    is_composite: ClassVar = True
     is_worth_sharing: ClassVar = True
     state: ClassVar = (*CorrelatingOperator.state, "values", "pool")
 
@@ -94,11 +96,6 @@ class JoinPatternOperator(CorrelatingOperator[JoinPattern]):
         self.scratch = MatchScratch(len(op.parts), 64)
         self.room = 64
         self._compile()
-
-    @classmethod
-    def slots(cls, op: JoinPattern) -> tuple[str, ...]:
-        """Name the streams of the parts, and of what must not occur."""
-        return (*(part.input for part in op.parts), *(absent.input for absent in op.absent))
 
     # -- what does not change ----------------------------------------------------------------------
 

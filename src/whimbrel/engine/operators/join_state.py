@@ -85,6 +85,8 @@ class MatchState(SavedState):
 
     def forget_before(self, time: int) -> None:
         """Drop entries that ended before `time`, once they are many."""
+        if self.entries and self.hot[0, END] >= time:
+            return
         dropped = int(np.searchsorted(self.hot[: self.entries, END], time))
         if not dropped or 2 * dropped < self.entries or (dropped < 1024 and dropped != self.entries):
             return

@@ -26,11 +26,6 @@ class UnionOperator(RunningOperator[Merge]):
 
     owns_rows: ClassVar = False
 
-    @classmethod
-    def slots(cls, op: Merge) -> tuple[str, ...]:
-        """Name the streams of the branches."""
-        return tuple(branch.input for branch in op.branches)
-
     def opened(self, setup: OperatorSetup) -> OperatorStream:
         """Open a selection of the rows that all branches select from."""
         stream = OperatorStream(self.op.name, self.inputs[0].store, number=self.inputs[0].number)
@@ -55,21 +50,14 @@ def _type_of(root: Operator) -> str | None:
 class MergeOperator(CorrelatingOperator[Merge]):
     """A `Merge` of several streams, at run time."""
 
-    is_composite: ClassVar = True
-
     def __init__(self, op: Merge, setup: OperatorSetup) -> None:
         super().__init__(op, setup)
         self.scopes = [scope(setup.graph, branch.input) for branch in op.branches]
 
     @classmethod
-    def slots(cls, op: Merge) -> tuple[str, ...]:
-        """Name the streams of the branches."""
-        return tuple(branch.input for branch in op.branches)
-
-    @classmethod
     def started(cls, op: Merge, setup: OperatorSetup) -> RunningOperator[Merge]:
         """Build the operator; nothing is copied where all branches select from one stream of plain events."""
-        inputs = [setup.streams[name] for name in cls.slots(op)]
+        inputs = [setup.streams[name] for name in cls.read_by(op)]
         is_union = all(stream.store is inputs[0].store and not stream.composite for stream in inputs)
         return UnionOperator(op, setup) if is_union else cls(op, setup)
 

@@ -1,4 +1,4 @@
-"""Runs a `Motion`: walks along the samples of every mover, and gives what is found as composites."""
+"""Runs a `Motion`: follows the samples of every mover, and gives what is found as composites."""
 
 from __future__ import annotations
 
@@ -33,7 +33,6 @@ FORGET_FROM = 4096
 class MotionOperator(CorrelatingOperator[Motion]):
     """A `Motion` at run time."""
 
-    is_composite: ClassVar = True
     state: ClassVar = (*CorrelatingOperator.state, "detector")
 
     def __init__(self, op: Motion, setup: OperatorSetup) -> None:
@@ -50,15 +49,15 @@ class MotionOperator(CorrelatingOperator[Motion]):
     def process(self, arrived: OrderedBatch, watermark: int) -> None:
         """Follow the movers along their new samples, and let time pass."""
         if len(arrived):
-            self._walk(arrived)
+            self._take_in(arrived)
         if self.due <= watermark:
-            self.detector.sweep(watermark)
+            self.detector.expire(watermark)
         found = self.detector.take()
         if len(found):
             self._emit(found)
         self._forget_movers(watermark)
 
-    def _walk(self, arrived: OrderedBatch) -> None:
+    def _take_in(self, arrived: OrderedBatch) -> None:
         frame = RowsFrame(self.context, self.samples, arrived.row, None, self.op.partitioning)
         x, y = (floats(frame.column(None, axis)) for axis in ("@x", "@y"))
         seen = np.ones(len(arrived), np.bool_)
@@ -70,7 +69,7 @@ class MotionOperator(CorrelatingOperator[Motion]):
             self.keys.of_frame(frame)[seen], arrived.end[seen], arrived.row[seen], x[seen], y[seen]
         )
         if len(samples.key):
-            self.detector.walk(samples, accuracy[seen], len(self.keys))
+            self.detector.process(samples, accuracy[seen], len(self.keys))
 
     def _forget_movers(self, watermark: int) -> None:
         """Forget the movers that were not seen for so long that they would count as new."""

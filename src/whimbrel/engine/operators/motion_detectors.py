@@ -1,4 +1,4 @@
-"""The state of movers, and how each kind of motion is found in it: arrays that kernels walk along."""
+"""The state of movers, and how each kind of motion is found in it: arrays that kernels read and write."""
 
 from __future__ import annotations
 
@@ -87,11 +87,11 @@ class MotionDetector(SavedState, ABC):
         return self._places
 
     @abstractmethod
-    def walk(self, samples: k.Samples, accuracy: FloatArray, movers: int) -> None:
-        """Walk along samples in order; so many movers are known by now."""
+    def process(self, samples: k.Samples, accuracy: FloatArray, movers: int) -> None:
+        """Take in samples in order; so many movers are known by now."""
 
     @abstractmethod
-    def sweep(self, watermark: int) -> None:
+    def expire(self, watermark: int) -> None:
         """Let time pass."""
 
     def take(self) -> MotionEvents:
@@ -153,14 +153,14 @@ class BorderCrossings(MotionDetector):
         super()._make_room_for(movers)
         self.movers[old:, k.M_HEAD] = -1
 
-    def walk(self, samples: k.Samples, accuracy: FloatArray, movers: int) -> None:
-        """Walk along samples in order; so many movers are known by now."""
+    def process(self, samples: k.Samples, accuracy: FloatArray, movers: int) -> None:
+        """Take in samples in order; so many movers are known by now."""
         self._make_room_for(movers)
         near_at, region, says = self._readings(samples, accuracy)
         line_at, lines = self._lines(samples)
         done = 0
         while True:
-            done = k.walk(
+            done = k.process_samples(
                 self.spec, *samples, near_at, region, says, line_at, lines, done,
                 self.movers, self.mover_xy, self.nodes, self.node_xy, self.count, self.found, self.found_xy,
                 self.seen,
@@ -182,9 +182,9 @@ class BorderCrossings(MotionDetector):
             self.nodes[old:, k.N_DEADLINE] = k.NO_END
             self.count[k.FREE] = old
 
-    def sweep(self, watermark: int) -> None:
+    def expire(self, watermark: int) -> None:
         """Let time pass."""
-        while not k.sweep(self.spec, self.movers, self.nodes, self.count, self.found, watermark):
+        while not k.expire(self.spec, self.movers, self.nodes, self.count, self.found, watermark):
             self._make_room_to_find(len(self.found))
 
     def _taken(self, size: int) -> MotionEvents:
@@ -266,24 +266,24 @@ class Stops(MotionDetector):
     columns = stops.R_COLUMNS
     wide = 2
 
-    def walk(self, samples: k.Samples, accuracy: FloatArray, movers: int) -> None:  # noqa: ARG002
-        """Walk along samples in order; so many movers are known by now."""
+    def process(self, samples: k.Samples, accuracy: FloatArray, movers: int) -> None:  # noqa: ARG002
+        """Take in samples in order; so many movers are known by now."""
         self._make_room_for(movers)
         radius = -1.0 if self.op.verb is Verb.IS_SILENT else self.op.near_m
         earth = EARTH_RADIUS_M if self.lonlat else 0.0
         done = 0
         while True:
-            done = stops.rest(
+            done = stops.find_stops(
                 self.spec, *samples, done, radius, earth, self.movers, self.mover_xy, self.count, self.found
             )
             if done == len(samples.key):
                 return
             self._make_room_to_find(len(self.found))
 
-    def sweep(self, watermark: int) -> None:
+    def expire(self, watermark: int) -> None:
         """Let time pass."""
         size = len(self.movers)
-        while not stops.sweep(self.spec, self.movers, size, self.count, self.found, watermark):
+        while not stops.expire(self.spec, self.movers, size, self.count, self.found, watermark):
             self._make_room_to_find(len(self.found))
 
 
@@ -293,13 +293,13 @@ class Approaches(MotionDetector):
     columns = stops.R_COLUMNS
     wide = 2
 
-    def walk(self, samples: k.Samples, accuracy: FloatArray, movers: int) -> None:  # noqa: ARG002
-        """Walk along samples in order; so many movers are known by now."""
+    def process(self, samples: k.Samples, accuracy: FloatArray, movers: int) -> None:  # noqa: ARG002
+        """Take in samples in order; so many movers are known by now."""
         self._make_room_for(movers)
         metres = self.places.distance(samples.x, samples.y)
         done = 0
         while True:
-            done = stops.approach(
+            done = stops.find_approaches(
                 self.spec, samples.key, samples.time, samples.ident, metres, done, self.op.by_m,
                 self.op.margin_m, self.movers, self.mover_xy, self.count, self.found, self.found_xy,
             )  # fmt: skip
@@ -307,7 +307,7 @@ class Approaches(MotionDetector):
                 return
             self._make_room_to_find(len(self.found))
 
-    def sweep(self, watermark: int) -> None:
+    def expire(self, watermark: int) -> None:
         """Let time pass: nothing waits for it."""
 
     def _taken(self, size: int) -> MotionEvents:

@@ -7,6 +7,7 @@ from typing import Any
 
 from whimbrel.engine.operators.aggregate import AggregateOperator
 from whimbrel.engine.operators.base import OperatorSetup, RunningOperator
+from whimbrel.engine.operators.change import ChangeOperator
 from whimbrel.engine.operators.custom.runtime import CustomRuntime
 from whimbrel.engine.operators.derive import DeriveOperator
 from whimbrel.engine.operators.encounter import EncounterOperator
@@ -18,6 +19,7 @@ from whimbrel.engine.operators.repeat import RepeatOperator
 from whimbrel.engine.operators.step_pattern import StepPatternOperator, TimeoutOperator
 from whimbrel.errors import QueryError
 from whimbrel.graph.operators import Aggregate, Custom, Derive, Filter, JoinPattern, Merge, Operator, Repeat
+from whimbrel.graph.operators.change import Change
 from whimbrel.graph.operators.encounter import Encounter
 from whimbrel.graph.operators.motion import Motion
 from whimbrel.graph.operators.step_pattern import StepPattern, TimedOut
@@ -27,6 +29,7 @@ Kinds = Mapping[type[Operator], type[RunningOperator[Any]]]
 
 KINDS: Kinds = {
     Aggregate: AggregateOperator,
+    Change: ChangeOperator,
     Custom: CustomRuntime,
     Derive: DeriveOperator,
     Encounter: EncounterOperator,

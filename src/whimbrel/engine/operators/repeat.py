@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from whimbrel.engine.kernels.segments import stretches
+from whimbrel.engine.kernels.segments import list_iterations
 from whimbrel.engine.operators.buffered import BufferedOperator
 from whimbrel.engine.ordered_inputs import OrderedBatch
 from whimbrel.engine.reduce import Segments, count_rows, reduce
@@ -16,13 +16,7 @@ from whimbrel.graph.operators import Repeat
 class RepeatOperator(BufferedOperator[Repeat]):
     """A `Repeat` at run time."""
 
-    is_composite: ClassVar = True
     is_worth_sharing: ClassVar = True
-
-    @classmethod
-    def slots(cls, op: Repeat) -> tuple[str, ...]:
-        """Name the stream of what repeats, and of what ends it."""
-        return (op.input,) if op.until is None else (op.input, op.until)
 
     def process(self, arrived: OrderedBatch, watermark: int) -> None:
         """Give every run that a new event ends."""
@@ -35,7 +29,7 @@ class RepeatOperator(BufferedOperator[Repeat]):
         op, order = self.op, self.by_group()
         events = self.events.take(order)
         fresh = order >= before
-        offsets, places = stretches.at(len(order) ** 2)(
+        offsets, places = list_iterations.at(len(order) ** 2)(
             self.group[order], events.fits(0), events.fits(1),
             events.start, events.end, fresh,
             op.at_least, -1 if op.at_most is None else op.at_most, op.within,

@@ -12,7 +12,7 @@ import pyarrow as pa
 from whimbrel.engine.evaluate import evaluate
 from whimbrel.engine.identity import fold_on, row_hashes, row_ids
 from whimbrel.engine.kernels import runs as k
-from whimbrel.engine.kernels.match_listing import members
+from whimbrel.engine.kernels.match_listing import list_events
 from whimbrel.engine.operators.value_columns import own
 from whimbrel.engine.ordered_inputs import OrderedInputs
 from whimbrel.engine.reduce import Segments, count_rows, reduce
@@ -219,10 +219,10 @@ class CountedMatches:
         """Give the events of all matches of each result, once each and in order."""
         nodes, wanted = self.of.nodes.rows, self.node
         seen = np.zeros(len(nodes), np.int64)
-        list_members = members.at(4 * len(nodes) + len(wanted))
-        size = list_members(nodes, wanted, self.owner, seen, 0, np.zeros(0, np.int64), np.zeros(0, np.int64))
+        list_all = list_events.at(4 * len(nodes) + len(wanted))
+        size = list_all(nodes, wanted, self.owner, seen, 0, np.zeros(0, np.int64), np.zeros(0, np.int64))
         idents, owners = np.zeros(size, np.int64), np.zeros(size, np.int64)
-        list_members(nodes, wanted, self.owner, seen, len(wanted), idents, owners)
+        list_all(nodes, wanted, self.owner, seen, len(wanted), idents, owners)
         pairs = np.unique(np.stack([owners, idents], axis=1), axis=0)
         counts = np.bincount(pairs[:, 0], minlength=len(self.first))
         return StepEvents(self.of, offsets_of(counts), np.ascontiguousarray(pairs[:, 1]))

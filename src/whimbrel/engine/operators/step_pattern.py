@@ -1,8 +1,8 @@
-"""Runs a `StepPattern`: walks a machine of states along the events of every partition."""
+"""Runs a `StepPattern`: runs of an automaton along the events of every partition."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -47,7 +47,6 @@ _SKIPS = {"no_skip": 0, "skip_past_last_event": k.PAST_LAST, "skip_to_next": k.T
 class StepPatternOperator(CorrelatingOperator[StepPattern]):
     """A `StepPattern` at run time."""
 
-    is_composite: ClassVar = True
     keeps_order: ClassVar = True
     state: ClassVar = (*CorrelatingOperator.state, "count", "memory", "runs", "nodes", "head", "alive")
 
@@ -82,10 +81,15 @@ class StepPatternOperator(CorrelatingOperator[StepPattern]):
         self.late = self._room_to_find(64)
         self.work = self._scratch(64)
         self._inert: dict[int, np.ndarray] = {}
-        self._swept = BEGINNING_OF_TIME
+        self._expired_at = BEGINNING_OF_TIME
         bounds = [bound for bound in (op.within, op.gap) if bound is not None]
         self._patience = min(bounds, default=2 * END_OF_TIME)
         """How long runs that are out of time may stay where no event comes for them."""
+
+    @classmethod
+    def read_by(cls, op: StepPattern) -> Iterable[str]:
+        """Name the streams that it reads, each once: steps that test the same events share a bit."""
+        return op.inputs
 
     def _totals(self) -> list[tuple[str, Expr | None]]:
         """Name what is summed up over all matches where they are counted."""
@@ -265,10 +269,10 @@ class StepPatternOperator(CorrelatingOperator[StepPattern]):
         """Follow all runs along the new events, and let time pass."""
         self.timed_out.new = NO_ROWS
         if len(arrived):
-            self._walk(self._in_order_of_arrival(arrived))
-        if self.due <= watermark or watermark - self._swept >= self._patience:
-            self._sweep(watermark)
-            self._swept = watermark
+            self._take_in(self._in_order_of_arrival(arrived))
+        if self.due <= watermark or watermark - self._expired_at >= self._patience:
+            self._expire_runs(watermark)
+            self._expired_at = watermark
         self._emit()
         self._forget_keys()
         self._forget_texts()
@@ -296,7 +300,7 @@ class StepPatternOperator(CorrelatingOperator[StepPattern]):
                 came[at] = column.values
         return arrived.take(np.lexsort((came, arrived.start, arrived.end)))
 
-    def _walk(self, arrived: OrderedBatch) -> None:
+    def _take_in(self, arrived: OrderedBatch) -> None:
         keys = self.keys.of_batch(self.arrivals, arrived)
         if len(self.keys) > len(self.alive):
             size = max(2 * len(self.alive), len(self.keys), 16)
@@ -314,7 +318,7 @@ class StepPatternOperator(CorrelatingOperator[StepPattern]):
         events = k.RunEvents(rows, values.ints, values.floats)
         inert = self._table_of_inert(different)
         done = 0
-        while (done := self._walk_on(events, done, inert)) < len(keys):
+        while (done := self._advance_runs(events, done, inert)) < len(keys):
             self._make_room(int(keys[done]))
         self.count[k.SERIAL] += len(keys)
         if self.count[k.MISSED]:
@@ -324,8 +328,8 @@ class StepPatternOperator(CorrelatingOperator[StepPattern]):
                 hint="leave out 'or fail' (throw_on_miss), or skip to another step",
             )
 
-    def _walk_on(self, events: k.RunEvents, done: int, inert: np.ndarray) -> int:
-        """Walk along as many events as there is room for; give how many are done."""
+    def _advance_runs(self, events: k.RunEvents, done: int, inert: np.ndarray) -> int:
+        """Take in as many events as there is room for; give how many are done."""
         common: list[Any] = [
             *self.machine, *self.memory.programs, *events, done, inert, *self.runs, self.head, self.alive,
             *self.nodes, self.count, self.found, self.late,
@@ -336,24 +340,28 @@ class StepPatternOperator(CorrelatingOperator[StepPattern]):
         work = left * (live + left) * len(self.automaton.states)
         blank = np.int64(self.memory.blank)
         if self.skips:
-            return int(self._run(skip_matches.walk, work)(*common, fresh, taken, heap, *values, blank))
-        return int(self._run(all_matches.walk, work)(*common, fresh, taken, table, indexed, *values, blank))
+            return int(
+                self._run(skip_matches.advance_runs, work)(*common, fresh, taken, heap, *values, blank)
+            )
+        return int(
+            self._run(all_matches.advance_runs, work)(*common, fresh, taken, table, indexed, *values, blank)
+        )
 
     def _run(self, kernel: Kernel[..., Any], work: float) -> Callable[..., Any]:
         """Give how to run a kernel: plainly only what comes out the same then, to the last bit."""
         return kernel.at(work) if self.memory.is_exact else kernel
 
-    def _sweep(self, watermark: int) -> None:
+    def _expire_runs(self, watermark: int) -> None:
         work = 4 * self.head.size + 4 * int(self.count[k.LIVE])
         while True:
             states, spec, rows = self.machine.states, self.machine.spec, self.runs.rows
             if self.skips:
-                fits = skip_matches.sweep.at(work)(
+                fits = skip_matches.expire_runs.at(work)(
                     states, spec, rows, self.head, self.alive, self.nodes.rows, self.count,
                     self.found, self.late, self.work.heap, watermark,
                 )  # fmt: skip
             else:
-                fits = all_matches.sweep.at(work)(
+                fits = all_matches.expire_runs.at(work)(
                     states, spec, rows, self.head, self.alive, self.count, self.found, self.late, watermark
                 )
             if fits:

@@ -137,13 +137,7 @@ class JoinPattern(Operator):
 
     @property
     def anchor(self) -> str | None:
-        if self.consuming:
-            return "uses events up, and what was used up before is gone"
-        if self.context is not Context.EACH:
-            return (
-                f"follows the context {self.context.value}, in which earlier detections decide on later ones"
-            )
-        return None
+        return None if self.consumption.kind == "none" else "uses events up"
 
     @property
     def together(self) -> tuple[Key, ...] | None:

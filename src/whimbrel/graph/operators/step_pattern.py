@@ -218,8 +218,8 @@ class StepPattern(Operator):
     @property
     def anchor(self) -> str | None:
         if self.skip != NO_SKIP:
-            return "skips events that an earlier match has taken"
-        return None
+            return "skips what an earlier match has taken"
+        return "may have to give up matches in the making" if self.bound.runs < RUNS else None
 
     @property
     def exercise(self) -> str | None:

@@ -23,7 +23,7 @@ class Sign:
     at: Span
 
 
-def check_comparison(kind: str, test: c.Comparison) -> None:
+def check_comparison(kind: str, test: c.CpslComparison) -> None:
     """Refuse operators and values of the wrong kind."""
     if kind == "RFID":
         raise QuerySyntaxError(

@@ -58,7 +58,7 @@ def core_of(sub: c.Sub | c.CpslInstant) -> tuple[c.Sub | c.CpslInstant, list[t.E
         match sub:
             case c.Inside(region, of):
                 shape = t.ShapeNode(text=polygon(region), at=region.at)
-                conditions.append(t.InRegion(_THIS, shape, at=sub.at))
+                conditions.append(t.InRegionNode(_THIS, shape, at=sub.at))
             case c.CpslRelation(relation, c.CpslRegion() as region, of):
                 conditions.append(_relation(_FUNCTIONS[relation], _THIS, t.Constant(polygon(region)), sub))
             case c.Distance(c.CpslRegion() as region, _, _, of):
@@ -141,7 +141,7 @@ class _LevelMaking:
             case c.CpslRelation(relation, place, of) if not isinstance(place, c.CpslRegion):
                 left, right = self._pair(place, of)
                 if relation == "IN":
-                    inside = t.InRegion(t.Name(right.name), t.ShapeNode(name=left.name), at=sub.at)
+                    inside = t.InRegionNode(t.Name(right.name), t.ShapeNode(name=left.name), at=sub.at)
                     self._where(inside)
                 else:
                     names = t.Name(left.name), t.Name(right.name)

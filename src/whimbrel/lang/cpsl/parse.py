@@ -9,12 +9,11 @@ from lark import Lark, Token, Tree
 from lark.exceptions import UnexpectedInput
 
 from whimbrel.errors import QueryError, QuerySyntaxError
-from whimbrel.lang.cpsl.build import CpslTreeBuilder
+from whimbrel.lang.cpsl.build import RULES
 from whimbrel.lang.cpsl.separators import Separators
 from whimbrel.lang.cpsl.syntax_errors import explain
 from whimbrel.lang.cpsl.tree import CpslFile
-from whimbrel.lang.plans import TokenPlan
-from whimbrel.lang.wbl.build import meta_span
+from whimbrel.lang.plans import TokenPlan, refuse_deep
 from whimbrel.lang.wbl.parse import MAX_CHARACTERS
 
 TOO_DEEP = "the subscription is nested too deeply"
@@ -65,7 +64,7 @@ def _planned(text: str, tokens: list[Token]) -> TokenPlan:
     if key not in plans:
         if len(plans) >= MAX_PLANS:
             plans.clear()
-        plans[key] = TokenPlan.of(_parsed(text), tokens, CpslTreeBuilder())
+        plans[key] = TokenPlan.of(_parsed(text), tokens, RULES)
     return plans[key]
 
 
@@ -74,7 +73,7 @@ def _parsed(text: str) -> Tree[Token]:
         parsed = _parser().parse(text)
     except UnexpectedInput as error:
         raise explain(error, text.removesuffix("\n")) from None
-    _refuse_deep(parsed)
+    refuse_deep(parsed, MAX_DEPTH, TOO_DEEP, "bind a part of it to a variable: $x; = (...)")
     return parsed
 
 
@@ -102,14 +101,3 @@ def _parser() -> Lark:
 
 def _grammar() -> str:
     return files("whimbrel.lang.cpsl").joinpath("grammar.lark").read_text(encoding="utf-8")
-
-
-def _refuse_deep(parsed: Tree[Token]) -> None:
-    level: list[Tree[Token]] = [parsed]
-    for _ in range(MAX_DEPTH):
-        level = [child for node in level for child in node.children if isinstance(child, Tree)]
-        if not level:
-            return
-    raise QuerySyntaxError(
-        f"{TOO_DEEP} here", meta_span(level[0].meta), "bind a part of it to a variable: $x; = (...)"
-    )

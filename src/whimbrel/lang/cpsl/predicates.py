@@ -79,13 +79,13 @@ def occurrence_type(name: str | None, at: Span | None = None) -> tuple[str, tupl
 
 def uses(primitive: c.Primitive) -> list[Use]:
     """List the predicates that read a variable, in the order in which they are written."""
-    found = []
+    comparisons = []
     for predicate in primitive.predicates:
         for test in predicate.alternatives[0]:
             use = _use(predicate.kind, test)
             if use is not None:
-                found.append(use)
-    return found
+                comparisons.append(use)
+    return comparisons
 
 
 def number(value: int | float) -> t.Expression:
@@ -103,7 +103,7 @@ def joined(operator: str, operands: list[t.Expression]) -> t.Expression:
 
 def _type_text(predicate: c.Predicate) -> str | None:
     match predicate:
-        case c.Predicate("STRING", ((c.Comparison("type", "=", str() as text),),)):
+        case c.Predicate("STRING", ((c.CpslComparison("type", "=", str() as text),),)):
             return text
     return None
 
@@ -119,7 +119,7 @@ def _conditions(predicate: c.Predicate) -> list[t.Expression]:
 
 def _has_variable(test: c.Test) -> bool:
     match test:
-        case c.Comparison(_, _, c.CpslBound()) | c.Bits(code=c.CpslBound()):
+        case c.CpslComparison(_, _, c.CpslBound()) | c.Bits(code=c.CpslBound()):
             return True
     return False
 
@@ -128,7 +128,7 @@ def _condition(test: c.Test) -> t.Expression:
     check_attribute(test)
     attribute = own(test.name)
     match test:
-        case c.Comparison(_, operator, value):
+        case c.CpslComparison(_, operator, value):
             other = t.Constant(value) if isinstance(value, str) else number(_plain(value))
             return _related(attribute, operator, other, test.at)
         case c.CpslList(_, texts, outside):
@@ -186,7 +186,7 @@ def _shifted_bits(code: t.Expression, first: int, last: int, length: int) -> t.E
 
 def _use(kind: c.Kind, test: c.Test) -> Use | None:
     match test:
-        case c.Comparison(name, operator, c.CpslBound() as other):
+        case c.CpslComparison(name, operator, c.CpslBound() as other):
             check_attribute(test)
             return Use(other.name, kind == "STRING", operator, other, lambda read: read(name), test.at)
         case c.Bits(name, operator, first, last, length, c.CpslBound() as other):

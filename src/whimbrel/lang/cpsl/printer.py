@@ -115,7 +115,7 @@ def _predicate(predicate: c.Predicate) -> str:
 
 def _test(test: c.Test) -> str:
     match test:
-        case c.Comparison(name, operator, value):
+        case c.CpslComparison(name, operator, value):
             return f"{name} {operator} {_value(value)}"
         case c.Interval(name, low, high, opening, closing, outside):
             return f"{name} {_in(outside)}{opening}{_number(low)};{_number(high)}{closing}"

@@ -74,16 +74,16 @@ class RaisedTests:
 
     def _wrapper(self, node: t.Expression) -> Wrapper | None:
         match node:
-            case t.InRegion(t.Name("this"), shape, False):
+            case t.InRegionNode(t.Name("this"), shape, False):
                 region = self.region_of(shape)
                 return lambda sub: c.Inside(region, sub)
             case t.Apply("intersects" | "same_place" as name, (t.Name("this"), other)):
                 place = self.region_of(_shape(other))
                 return lambda sub: c.CpslRelation(_RELATIONS[name], place, sub)
-        found = distance_of(node)
-        if found is None or found[0][0] != t.Name("this"):
+        distance = distance_of(node)
+        if distance is None or distance[0][0] != t.Name("this"):
             return None
-        where, sign, length = self._place(found[0][1]), found[1], found[2]
+        where, sign, length = self._place(distance[0][1]), distance[1], distance[2]
         return lambda sub: c.Distance(where, sign, length, sub)
 
     def _place(self, node: t.Expression) -> c.CpslRegion | c.CpslPoint:
@@ -145,7 +145,7 @@ def _tests(node: t.Expression) -> tuple[c.Test, ...]:
 
 
 def _kind(test: c.Test) -> c.Kind:
-    if isinstance(test, c.CpslList) or (isinstance(test, c.Comparison) and isinstance(test.value, str)):
+    if isinstance(test, c.CpslList) or (isinstance(test, c.CpslComparison) and isinstance(test.value, str)):
         return "STRING"
     return "ARITH"
 
@@ -166,20 +166,20 @@ def _test(node: t.Expression) -> c.Test:
             return c.CpslList(_attribute(value), texts, negated, at=node.at)
         case t.Apply("startswith" | "endswith" | "contains" as name, (left, right)):
             if isinstance(left, t.Constant):
-                return c.Comparison(_attribute(right), _TEXT[name][1], _text(left), at=node.at)
-            return c.Comparison(_attribute(left), _TEXT[name][0], _text(right), at=node.at)
+                return c.CpslComparison(_attribute(right), _TEXT[name][1], _text(left), at=node.at)
+            return c.CpslComparison(_attribute(left), _TEXT[name][0], _text(right), at=node.at)
     raise no_form("this condition", node.at, "compare an attribute with a number or a text")
 
 
-def _comparison(left: t.Expression, sign: str, right: t.Expression, node: t.Expression) -> c.Comparison:
+def _comparison(left: t.Expression, sign: str, right: t.Expression, node: t.Expression) -> c.CpslComparison:
     if not isinstance(left, t.Name | t.Dotted):
         left, sign, right = right, FLIPPED[sign], left
     shown = "!" if sign == "!=" else sign
     if isinstance(right, t.Constant) and isinstance(right.value, str):
         if shown not in ("=", "!"):
             raise no_form(f"{sign!r} between texts", node.at)
-        return c.Comparison(_attribute(left), shown, right.value, at=node.at)
-    return c.Comparison(_attribute(left), shown, plain(right), at=node.at)
+        return c.CpslComparison(_attribute(left), shown, right.value, at=node.at)
+    return c.CpslComparison(_attribute(left), shown, plain(right), at=node.at)
 
 
 def _attribute(node: t.Expression) -> str:

@@ -181,11 +181,11 @@ class _Raising:
                 return False
         if a == b or {x, y} & _BUILT_IN or not {a, b} <= set(names):
             return False
-        self._require(b, c.Comparison(y, "=", c.CpslBound(other.name)))
-        self._require(a, c.Comparison(x, "!" if sign == "!=" else sign, other))
+        self._require(b, c.CpslComparison(y, "=", c.CpslBound(other.name)))
+        self._require(a, c.CpslComparison(x, "!" if sign == "!=" else sign, other))
         return True
 
-    def _require(self, name: str, test: c.Comparison) -> None:
+    def _require(self, name: str, test: c.CpslComparison) -> None:
         predicate = c.Predicate("ARITH", ((test,),))
         known = self.predicates.setdefault(name, [])
         if predicate not in known:
@@ -197,7 +197,7 @@ class _Raising:
         self.bindings[name] = sub
 
     def _orders(self, pattern: t.PatternNode, names: list[str]) -> list[c.Sub]:
-        found: list[c.Sub] = []
+        orders: list[c.Sub] = []
         for index, part in enumerate(pattern.parts):
             before = names[index - 1] if index and pattern.connective == "then" else None
             gaps = {gap.other: duration(gap.duration) for gap in part.gaps}
@@ -205,10 +205,10 @@ class _Raising:
                 raise no_form("`within ... from` between parts in any order", part.at, "write 'then'")
             here = c.Variable(names[index])
             for other, time in gaps.items():
-                found.append(c.Timed("=|", c.Variable(other), time, here))
+                orders.append(c.Timed("=|", c.Variable(other), time, here))
             if before is not None and before not in gaps:
-                found.append(c.Timed("|=", c.Variable(before), c.Amount(0), here))
-        return found
+                orders.append(c.Timed("|=", c.Variable(before), c.Amount(0), here))
+        return orders
 
     def _relation(self, node: t.Expression, names: list[str]) -> c.Sub:
         match node:
@@ -218,14 +218,14 @@ class _Raising:
                 return c.Timed("|=", c.Variable(a), c.Amount(0), c.Variable(b))
             case t.Compare((t.Dotted(b, "start"), t.Infix("+", t.Dotted(a, "end"), amount)), (">",)):
                 return c.Timed("|=", c.Variable(a), duration(amount), c.Variable(b))
-            case t.InRegion(t.Name(b), t.ShapeNode(name=str() as a), False) if a in names:
+            case t.InRegionNode(t.Name(b), t.ShapeNode(name=str() as a), False) if a in names:
                 return c.CpslRelation("IN", c.Variable(a), c.Variable(b))
             case t.Apply("intersects", (t.Name(a), t.Name(b))):
                 return c.CpslRelation("OVLP", c.Variable(a), c.Variable(b))
             case t.Apply("same_place", (t.Name(a), t.Name(b))):
                 return c.CpslRelation("SPL", c.Variable(a), c.Variable(b))
-        found = distance_of(node)
-        match found:
+        distance = distance_of(node)
+        match distance:
             case ((t.Name(a), t.Name(b)), sign, length):
                 return c.Distance(c.Variable(a), sign, length, c.Variable(b))
         raise no_form("this condition between parts", node.at, "CPSL relates parts in time and space")
@@ -353,8 +353,8 @@ def _about_this(node: t.Expression, name: str) -> t.Expression:
             return t.BetweenNode(change(value), low, high, negated, at=node.at)
         case t.Among(value, choices, negated):
             return t.Among(change(value), choices, negated, at=node.at)
-        case t.InRegion(value, region, negated):
-            return t.InRegion(_whole(value, name), region, negated, at=node.at)
+        case t.InRegionNode(value, region, negated):
+            return t.InRegionNode(_whole(value, name), region, negated, at=node.at)
         case t.Apply(function, arguments) if function in _OF_WHOLE_EVENTS:
             return t.Apply(function, tuple(_whole(each, name) for each in arguments), at=node.at)
         case t.Apply(function, arguments):

@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 from whimbrel.errors import QueryError, QueryTypeError, Span, UnboundedError, UnknownNameError
 from whimbrel.graph.expressions import GROUP, Attribute, Expr, conjuncts
 from whimbrel.graph.operators import Aggregate, AggregateInput, Derive, DeriveCase
-from whimbrel.graph.operators.motion import MOTION
 from whimbrel.graph.operators.step_pattern import StepPattern, TimedOut
 from whimbrel.graph.policies import Assign, Context, Key, Partitioning, Window
 from whimbrel.lang.types import a_kind, fits
 from whimbrel.lang.wbl import tree as t
 from whimbrel.lang.wbl.bind import Binder
+from whimbrel.lang.wbl.changes import CHANGES, ChangeLowering
 from whimbrel.lang.wbl.conditions import place_own, place_where, top_match
 from whimbrel.lang.wbl.emit import EmittedStream, Emitter, Operators
 from whimbrel.lang.wbl.encounters import EncounterLowering
@@ -124,13 +124,14 @@ class DefinitionLowering:
         mover = MotionPhrase(base, case, motion, self.scope, self.operators, self.use, self.stream_of)
         if mover.is_encounter:
             return self._meeting(case, EncounterLowering(mover))
-        lowering = MotionLowering(mover)
+        is_change = motion.verb == CHANGES
+        lowering = ChangeLowering(mover, self.horizon) if is_change else MotionLowering(mover)
         bound = BoundPattern(lowering.leaf, lowering.parts, [lowering.leaf])
         keys = self._movers_keys(case, bound)
         stream = lowering.lower(keys)
         names = replace(self._names(bound, keys), assigning=True)
         said = [self._from_key(key, names, None) for key in keys.values()]
-        typed = self._motion_outcome(case, mover, names, said)
+        typed = self._motion_outcome(case, mover, names, said, lowering.known())
         assign, info = self._with_info(typed)
         return DeriveCase(stream, None, assign, Partitioning(tuple(keys.values())), case.label or ""), info
 
@@ -146,7 +147,7 @@ class DefinitionLowering:
                 value = Attribute(leaf.name, key.name)
                 name = leaf.name if len(keys) == 1 else f"{leaf.name}_{key.name}"
                 said.append((Assign(name, value), names.type_of(value)))
-        typed = self._motion_outcome(case, lowering.mover, names, said)
+        typed = self._motion_outcome(case, lowering.mover, names, said, lowering.known())
         assign, info = self._with_info(typed)
         return DeriveCase(stream, None, assign, label=case.label or ""), info
 
@@ -161,7 +162,12 @@ class DefinitionLowering:
         return keys
 
     def _motion_outcome(
-        self, case: t.CaseNode, mover: MotionPhrase, names: VisibleNames, said: Typed
+        self,
+        case: t.CaseNode,
+        mover: MotionPhrase,
+        names: VisibleNames,
+        said: Typed,
+        known: Sequence[t.Assignment],
     ) -> Typed:
         """List the attributes of a motion; without assignments, who moved and what is known of it."""
         typed = self._assigned(case.assign, names)
@@ -173,10 +179,7 @@ class DefinitionLowering:
             return typed
         # An attribute called x would be read as the place of the event.
         taken = {item.name for item, _ in said} | RESERVED_COLUMNS
-        known = names.parts[MOTION].info.attributes
-        return said + [
-            (Assign(name, Attribute(MOTION, name)), kind) for name, kind in known.items() if name not in taken
-        ]
+        return said + [(item, kind) for item, kind in self._assigned(known, names) if item.name not in taken]
 
     def _with_info(self, typed: Typed) -> tuple[tuple[Assign, ...], TypeInfo]:
         info = TypeInfo(self.name, {item.name: kind for item, kind in typed}, is_open=False)
@@ -557,7 +560,7 @@ def _consumed_parts(consuming: Sequence[t.Consuming], bound: BoundPattern) -> tu
     slots = _slots_by_name(bound)
     if any(item.name == "all" and "all" not in bound.parts for item in consuming):
         return tuple(range(len(bound.root.slots))) if isinstance(bound.root, Joined) else ()
-    found: list[int] = []
+    numbers: list[int] = []
     for item in consuming:
         if item.name not in bound.parts:
             raise UnknownNameError("part", item.name, bound.parts, item.at)
@@ -567,18 +570,18 @@ def _consumed_parts(consuming: Sequence[t.Consuming], bound: BoundPattern) -> tu
                 item.at,
                 "only whole parts that occur are consumed; write 'consuming all' for every one",
             )
-        found.append(slots[item.name])
-    return tuple(dict.fromkeys(found)) if isinstance(bound.root, Joined) else ()
+        numbers.append(slots[item.name])
+    return tuple(dict.fromkeys(numbers)) if isinstance(bound.root, Joined) else ()
 
 
 def _slots_by_name(bound: BoundPattern) -> dict[str, int]:
     root = bound.root
     nodes = [slot.node for slot in root.slots] if isinstance(root, Joined) else [root]
-    found: dict[str, int] = {}
+    slots: dict[str, int] = {}
     for index, node in enumerate(nodes):
         if not isinstance(node, Joined) and node.name is not None:
-            found[node.name] = index
+            slots[node.name] = index
         elif not isinstance(node, Joined | Occurring | Repeated):
             # Whichever branch came is the event of this part.
-            found.update((branch.name, index) for branch in node.branches if isinstance(branch, Occurring))
-    return found
+            slots.update((branch.name, index) for branch in node.branches if isinstance(branch, Occurring))
+    return slots

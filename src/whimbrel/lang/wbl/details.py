@@ -81,7 +81,14 @@ class Details:
     def amount(self, word: str) -> t.Amount | None:
         """Tell how much is said behind a word."""
         detail = self.given.get(word)
-        return None if detail is None or isinstance(detail.value, t.Name) else detail.value
+        value = None if detail is None else detail.value
+        return value if isinstance(value, t.QuantityNode | t.NamedAmount | t.Count) else None
+
+    def value(self, word: str) -> t.Expression | None:
+        """Give the value behind a word, if there is one."""
+        detail = self.given.get(word)
+        value = None if detail is None else detail.value
+        return None if isinstance(value, t.NamedAmount | t.Count) else value
 
     # -- against jitter --------------------------------------------------------------------------------------
 

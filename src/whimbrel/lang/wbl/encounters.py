@@ -83,11 +83,15 @@ class EncounterLowering:
             )
         return one, other
 
+    def known(self) -> list[t.Assignment]:
+        """Assign what is known of the encounter."""
+        return self.mover.known(self.parts[MOTION])
+
     def lower(self, keys: dict[str, Key]) -> str:
         """Add the operator and all that it reads; give the stream of what is found."""
         one, other = self.leaves
         near, margin = self._near()
-        made = Encounter(
+        encounter = Encounter(
             self.mover.free_name("encounter"),
             self.mover.samples(one, keys),
             one.name,
@@ -104,7 +108,7 @@ class EncounterLowering:
             self.details.accuracy(one.info, other.info),
             self.details.between(by_default=self.verb is Meeting.CROSSES),
         )
-        return self.mover.chosen(made, WHOLE, self.names(keys))
+        return self.mover.chosen(encounter, WHOLE, self.names(keys))
 
     def names(self, keys: dict[str, Key]) -> VisibleNames:
         """List the names that conditions and assignments may use."""

@@ -69,6 +69,10 @@ class MotionPhrase:
         info = TypeInfo(f"`{self.motion.verb}`", dict(attributes), is_open=False)
         return PartName(MOTION, info, Scope(), [], self.motion.at)
 
+    def known(self, about: PartName) -> list[t.Assignment]:
+        """Assign all that is known of the motion itself."""
+        return [t.Assignment(name, t.Dotted(MOTION, name)) for name in about.info.attributes]
+
     def samples(self, leaf: Occurring, keys: dict[str, Key]) -> str:
         """Find the stream of a mover's samples: its events that fit the conditions in parentheses."""
         part = PartName(leaf.name, leaf.info, Scope(), [leaf], self.motion.at)
@@ -104,7 +108,7 @@ class MotionPhrase:
 
     def check_reads(self, expr: Expr, names: VisibleNames) -> None:
         """Refuse what a motion does not know of itself."""
-        known = names.parts[MOTION].info.attributes
+        known = names.parts[MOTION].info.attributes if MOTION in names.parts else {}
         for node in walk(expr):
             if isinstance(node, Attribute) and node.part == MOTION and node.name not in known:
                 raise UnknownNameError(f"value of `{self.motion.verb}`", node.name, known, node.at)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from functools import cache
-from importlib.resources import files
 
-from lark import Lark, Token, Tree
-from lark.exceptions import UnexpectedInput, VisitError
+from lark import Lark
+from lark.exceptions import UnexpectedInput
 
 from whimbrel.errors import QueryError, QuerySyntaxError
-from whimbrel.lang.wbl.build import WblTreeBuilder, meta_span
-from whimbrel.lang.wbl.syntax_errors import explain
+from whimbrel.lang.plans import build, refuse_deep
+from whimbrel.lang.wbl.build import RULES
+from whimbrel.lang.wbl.syntax_errors import explain, grammar
 from whimbrel.lang.wbl.tree import WblFile
 
 MAX_CHARACTERS = 500_000
@@ -43,24 +43,13 @@ def _parse(text: str) -> WblFile:
         parsed = _parser().parse(text)
     except UnexpectedInput as error:
         raise explain(error, text) from None
-    _refuse_deep(parsed)
-    try:
-        built: WblFile = WblTreeBuilder().transform(parsed)
-    except VisitError as error:
-        raise error.orig_exc from None
+    refuse_deep(parsed, MAX_DEPTH, TOO_DEEP, "split it into several definitions")
+    built: WblFile = build(parsed, RULES)
     return built
 
 
 @cache
 def _parser() -> Lark:
-    grammar = files("whimbrel.lang.wbl").joinpath("grammar.lark").read_text(encoding="utf-8")
-    return Lark(grammar, parser="lalr", lexer="contextual", propagate_positions=True, maybe_placeholders=True)
-
-
-def _refuse_deep(parsed: Tree[Token]) -> None:
-    level: list[Tree[Token]] = [parsed]
-    for _ in range(MAX_DEPTH):
-        level = [child for node in level for child in node.children if isinstance(child, Tree)]
-        if not level:
-            return
-    raise QuerySyntaxError(f"{TOO_DEEP} here", meta_span(level[0].meta), "split it into several definitions")
+    return Lark(
+        grammar(), parser="lalr", lexer="contextual", propagate_positions=True, maybe_placeholders=True
+    )

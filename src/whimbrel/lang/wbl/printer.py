@@ -65,7 +65,7 @@ def _expression(node: t.Expression) -> tuple[str, int]:
         case t.Infix(operator, left, right):
             level = _INFIX[operator]
             return f"{_inside(left, level)} {operator} {_inside(right, level + 1)}", level
-        case t.Compare() | t.Among() | t.BetweenNode() | t.IsNull() | t.InRegion() | t.Relation():
+        case t.Compare() | t.Among() | t.BetweenNode() | t.IsNullNode() | t.InRegionNode() | t.Relation():
             return _test(node), _COMPARISON
     return _atom(node), _ATOM
 
@@ -83,9 +83,9 @@ def _test(node: t.Expression) -> str:
             return f"{side(value)}{_not(negated)} in ({listed})"
         case t.BetweenNode(value, low, high, negated):
             return f"{side(value)}{_not(negated)} between {side(low)} and {side(high)}"
-        case t.IsNull(value, negated):
+        case t.IsNullNode(value, negated):
             return f"{side(value)} is{_not(negated)} null"
-        case t.InRegion(value, region, negated):
+        case t.InRegionNode(value, region, negated):
             return f"{side(value)}{_not(negated)} in {print_shape(region)}"
         case t.Relation(left, relation, right):
             return f"{side(left)} {relation} {side(right)}"
@@ -241,8 +241,9 @@ def _target(target: t.TargetNode) -> str:
 def _detail(detail: t.Detail) -> str:
     if detail.value is None:
         return detail.word
-    shown = detail.value.name if isinstance(detail.value, t.Name) else print_amount(detail.value)
-    return f"{detail.word} {shown}"
+    if isinstance(detail.value, t.QuantityNode | t.NamedAmount | t.Count):
+        return f"{detail.word} {print_amount(detail.value)}"
+    return f"{detail.word} {print_expression(detail.value)}"
 
 
 def _core(what: t.Occurrence | t.PatternNode) -> str:

@@ -4,95 +4,46 @@ from __future__ import annotations
 
 import re
 from difflib import get_close_matches
+from functools import cache
+from importlib.resources import files
 from typing import cast
 
 from lark import Token
 from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken
 
 from whimbrel.errors import QuerySyntaxError, Span
-from whimbrel.graph.expressions import RELATIONS
 from whimbrel.lang.wbl.literals import LENGTHS, token_span
 from whimbrel.model.schema import TYPE_NAMES
 from whimbrel.model.time import UNITS
 
-KEYWORDS: dict[str, tuple[str, ...]] = {
-    "_COORDINATES": ("coordinates",),
-    "_PARAM": ("param",),
-    "_EVENT": ("event",),
-    "_REGION": ("region",),
-    "_DEFINE": ("define",),
+_KEYWORD = re.compile(r"^([A-Z_]+)\.\d: /([a-z<(][a-z_\\s+*()|?<>]*?)(?:\\b)?/$", re.MULTILINE)
+"""A terminal of the grammar that stands for words."""
+_SHOWN_AS = {
     "_SUBSCRIPTION": ("Subscription",),
-    "_SEQ": ("seq",),
-    "_FROM_COLUMNS": ("from columns",),
-    "_FROM": ("from",),
-    "_TO": ("to",),
-    "AGGR": ("aggr",),
-    "_EVERY": ("every",),
-    "_OVER": ("over",),
-    "_RANGE": ("range",),
-    "CASE": ("case",),
-    "PRE": ("<pre>",),
-    "POST": ("<post>",),
-    "DETECT": ("detect",),
-    "WHERE": ("where",),
-    "ASSIGN": ("assign",),
-    "CONSUMING": ("consuming",),
     "GROUP": ("group by",),
-    "_BY": ("by",),
-    "CONTEXT": ("context",),
-    "HAVING": ("having",),
-    "AMONG": ("among",),
-    "SKIP_PAST": ("skip past last event",),
     "SKIP_NEXT": ("skip to next",),
-    "SKIP_TO": ("skip to first", "skip to last"),
-    "OR_FAIL": ("or fail",),
-    "COUNTING": ("counting matches",),
-    "LIMIT": ("limit",),
-    "_RUNS": ("runs",),
-    "_DROPPING": ("dropping",),
-    "TIMING_OUT": ("timing out as",),
-    "THEN": ("then",),
     "FOLLOWS": ("next", "followed by", "followed by any", "not next", "not followed by"),
-    "MARK": ("optional", "greedy", "reluctant", "consecutive", "combinations"),
-    "BETWEEN_EVENTS": ("between events",),
-    "PREFIX": ("not", "first", "last", "each", "outer"),
-    "MOVES": (
-        "enters",
-        "leaves",
-        "crosses",
-        "reaches",
-        "approaches",
-        "travels with",
-        "stays in",
-        "stays outside",
-    ),
-    "COMES": ("comes within", "stays beyond"),
-    "RESTS": ("stops", "is silent"),
-    "_OF": ("of",),
-    "BEYOND": ("beyond",),
-    "MARGIN": ("margin",),
-    "SETTLING": ("settling",),
-    "GAP": ("gap",),
-    "FRESH": ("fresh",),
-    "ACCURACY": ("accuracy",),
-    "BETWEEN_SAMPLES": ("between samples",),
-    "_UNTIL": ("until",),
-    "_AS": ("as",),
-    "WITHIN": ("within",),
-    "FOR": ("for",),
-    "OR": ("or",),
-    "AND": ("and",),
-    "NOT": ("not",),
-    "_IN": ("in",),
-    "_BETWEEN": ("between",),
-    "_IS": ("is",),
-    "NULL": ("null",),
-    "TRUE": ("true",),
-    "FALSE": ("false",),
-    "MEETS": ("meets",),
-    "RELATION": tuple(name for name in RELATIONS if name != "meets"),
 }
-"""The words behind each keyword terminal."""
+"""The words of keywords that are not shown as the grammar has them."""
+
+
+@cache
+def grammar() -> str:
+    """Read the grammar of the language."""
+    return files("whimbrel.lang.wbl").joinpath("grammar.lark").read_text(encoding="utf-8")
+
+
+@cache
+def keywords() -> dict[str, tuple[str, ...]]:
+    """Read the words behind each keyword terminal off the grammar."""
+    return {name: _words(pattern) for name, pattern in _KEYWORD.findall(grammar())} | _SHOWN_AS
+
+
+def _words(pattern: str) -> tuple[str, ...]:
+    text = pattern.replace(r"\s+", " ").replace(r"\s*", "").replace("( event)?", " event")
+    before, _, choices = text.rstrip(")").partition("(")
+    return tuple(before + choice for choice in choices.split("|"))
+
 
 _KINDS = {
     "NAME": "a name",
@@ -213,7 +164,7 @@ def _hint(token: Token, expected: set[str], text: str) -> str:
 
 
 def _misspelt(word: str, expected: set[str]) -> str | None:
-    fitting = {option.lower(): option for name in expected for option in KEYWORDS.get(name, ())}
+    fitting = {option.lower(): option for name in expected for option in keywords().get(name, ())}
     # The second word of `group by` is not misspelt when the first one is.
     fitting.update({"group": "group by"} if "GROUP" in expected else {})
     near = get_close_matches(word.lower(), fitting, n=1, cutoff=0.65)
@@ -234,7 +185,7 @@ def _misspelt_before(token: Token, previous: str) -> str | None:
     starts = _WORD.fullmatch(token) or token.type in ("NUMBER", "QUANTITY", "LPAR")
     if not starts or not _WORD.fullmatch(previous):
         return None
-    words = [word for options in KEYWORDS.values() for word in options]
+    words = [word for options in keywords().values() for word in options]
     if previous in words or previous == "group" or token in words or previous.lower() in TYPE_NAMES:
         return None
     near = get_close_matches(previous.lower(), words, n=1, cutoff=0.7)
@@ -263,7 +214,7 @@ def _known_slip(token: Token, before: str, clause: str) -> str | None:
 
 
 def _all_words() -> set[str]:
-    return {word for options in KEYWORDS.values() for word in options} | {"group", "by"}
+    return {word for options in keywords().values() for word in options} | {"group", "by"}
 
 
 def _alternatives(expected: set[str]) -> str:
@@ -282,7 +233,7 @@ def _alternatives(expected: set[str]) -> str:
         rest -= set(clauses) | {"CASE"}
     named = sorted(name for name in rest if name not in _RARE and name != "$END")
     for name in named:
-        options = [f"'{word}'" for word in KEYWORDS.get(name, ())] or [_KINDS.get(name, name.lower())]
+        options = [f"'{word}'" for word in keywords().get(name, ())] or [_KINDS.get(name, name.lower())]
         shown.extend(options)
     if len(clauses) > 2 and "_FROM" in expected and "THEN" not in expected:
         shown.append("'detect'")

@@ -123,7 +123,7 @@ class BetweenNode(WblNode):
 
 
 @dataclass(frozen=True, slots=True)
-class IsNull(WblNode):
+class IsNullNode(WblNode):
     """`value is null`."""
 
     value: Expression
@@ -131,7 +131,7 @@ class IsNull(WblNode):
 
 
 @dataclass(frozen=True, slots=True)
-class InRegion(WblNode):
+class InRegionNode(WblNode):
     """`value in region`."""
 
     value: Expression
@@ -169,8 +169,8 @@ Expression = (
     | Compare
     | Among
     | BetweenNode
-    | IsNull
-    | InRegion
+    | IsNullNode
+    | InRegionNode
     | Relation
     | Apply
 )
@@ -290,10 +290,10 @@ class TargetNode(WblNode):
 
 @dataclass(frozen=True, slots=True)
 class Detail(WblNode):
-    """`for 10 min`, `margin 20 m`, `accuracy hdop`, `between samples`."""
+    """`for 10 min`, `margin 20 m`, `accuracy hdop`, `between samples`, `to 'moored'`."""
 
     word: str
-    value: Amount | Name | None = None
+    value: Amount | Expression | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from whimbrel.plan.arrays import Floats
 from whimbrel.plan.flow.model import FlowAssignment, FlowModel
 from whimbrel.plan.network import Network
-from whimbrel.plan.routes import Floats
 from whimbrel.plan.workload import Task, Workload
 
 
@@ -72,7 +72,7 @@ def _cost(
 
 def ends(model: FlowModel, stream: str) -> set[int]:
     """Return where a stream ends up: its own targets, and those of what is made from it."""
-    found = set(model.targets[stream])
+    targets = set(model.targets[stream])
     for reader in model.readers[stream]:
-        found |= ends(model, model.tasks[reader])
-    return found
+        targets |= ends(model, model.tasks[reader])
+    return targets

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from whimbrel.errors import NetworkError
+from whimbrel.plan.arrays import Floats
 from whimbrel.plan.network import Network, unknown
-from whimbrel.plan.routes import Floats, Routes, by_hops
+from whimbrel.plan.routes import Routes, by_hops
 from whimbrel.plan.workload import Workload
 
 Hosts = Mapping[str, str]
@@ -77,11 +78,10 @@ class FlowModel:
         return self._ways[start, end]
 
     def ways(self, start: int, end: int) -> tuple[int, tuple[int, ...]]:
-        """Count the links on the way between two brokers, and give those that have a limit."""
+        """Count the links on the way between two brokers, and list those that have a limit."""
         if (start, end) not in self._narrow:
             way = self.way(start, end)
-            limited = tuple(link for link in way if not math.isinf(self.bandwidth[link]))
-            self._narrow[start, end] = (len(way), limited)
+            self._narrow[start, end] = (len(way), tuple(n for n in way if math.isfinite(self.bandwidth[n])))
         return self._narrow[start, end]
 
     def hops(self, start: int) -> Floats:
@@ -170,14 +170,14 @@ class FlowAssignment:
         self._use(self._work, self._capacity, before, -given.work)
         self._use(self._work, self._capacity, broker, given.work)
         for stream in given.inputs:
-            made = self._made_at(stream)
-            self._send(stream, made, before, -1)
-            self._send(stream, made, broker, 1)
+            origin = self._made_at(stream)
+            self._send(stream, origin, before, -1)
+            self._send(stream, origin, broker, 1)
         self._hosts[task] = broker
-        for reader in self.model.readers[given.name]:
-            self._resend(given.name, before, broker, self._hosts[reader])
-        for target in self.model.targets[given.name]:
-            self._resend(given.name, before, broker, target)
+        readers = [self._hosts[reader] for reader in self.model.readers[given.name]]
+        for end in (*readers, *self.model.targets[given.name]):
+            self._send(given.name, before, end, -1)
+            self._send(given.name, broker, end, 1)
 
     def pull(self, group: Collection[int]) -> Floats:
         """Estimate the volume of what comes into and goes out of a group, for each broker that may run it."""
@@ -195,10 +195,6 @@ class FlowAssignment:
     def _made_at(self, stream: str) -> int:
         model = self.model
         return model.origin[stream] if stream in model.origin else self._hosts[model.task[stream]]
-
-    def _resend(self, stream: str, before: int, now: int, to: int) -> None:
-        self._send(stream, before, to, -1)
-        self._send(stream, now, to, 1)
 
     def _send(self, stream: str, start: int, end: int, readers: int) -> None:
         """Count readers of a stream at a broker; the first and the last one change the flow."""

@@ -13,8 +13,8 @@ hops away, once at the beginning and again after every step in which it handed t
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -23,7 +23,6 @@ from whimbrel.plan.flow.baselines import ends
 from whimbrel.plan.flow.model import FlowAssignment, FlowModel, FlowScore
 from whimbrel.plan.flow.tabu import search, search_widely
 from whimbrel.plan.network import Network
-from whimbrel.plan.routes import Ints
 from whimbrel.plan.workload import Delivery, Feed, Workload
 
 HEADER_B, LOAD_B, NEIGHBOUR_B, TASK_B = 40, 16, 4, 8
@@ -47,14 +46,6 @@ class NeighbourhoodResult:
     """The sizes of these packets."""
 
 
-@dataclass(slots=True)
-class _Hands:
-    """Which broker has each task in its hands, and from whom."""
-
-    at: list[int]
-    given_by: dict[int, int] = field(default_factory=dict)
-
-
 def plan_by_neighbourhoods(
     workload: Workload,
     network: Network,
@@ -63,40 +54,28 @@ def plan_by_neighbourhoods(
     start: Mapping[str, str] | None = None,
     patience: int = 8,
 ) -> NeighbourhoodResult:
-    """Let every broker plan with the knowledge of its vicinity until nothing changes."""
+    """Let every broker plan with the knowledge of its vicinity until nothing changes.
+
+    In each step every broker with a task in hand searches as `tabu.search` does, among brokers within the
+    radius.
+    """
     model = FlowModel(workload, network)
-    hands = _Hands(_origins(model) if start is None else [network.number[start[n]] for n in model.tasks])
-    near = [np.flatnonzero(model.hops(broker) <= radius) for broker in range(len(network.brokers))]
-    forwards = [flooded(model, broker, radius) for broker in range(len(near))]
-    everything = _Everything(model)
+    at = _origins(model) if start is None else [network.number[start[name]] for name in model.tasks]
+    brokers = _Brokers(model, at, radius, patience)
     history: list[FlowAssignment] = []
-    told = [
-        (forwards[broker], forwards[broker] * _told_b(model, hands, broker)) for broker in range(len(near))
-    ]
     seen: set[tuple[int, ...]] = set()
-    moves: list[dict[int, int]] = []
-    while len(history) < STEPS:
-        moves = [
-            _moves(model, hands, broker, near[broker], patience, everything) for broker in range(len(near))
-        ]
-        for broker, some in enumerate(moves):
-            for task, onward in some.items():
-                hands.at[task], hands.given_by[task] = onward, broker
-        told += [
-            (forwards[broker], forwards[broker] * _told_b(model, hands, broker))
-            for broker, some in enumerate(moves)
-            if some
-        ]
-        names = [network.brokers[at].name for at in hands.at]
+    has_moved = True
+    while has_moved and len(history) < STEPS:
+        has_moved = brokers.step()
+        names = [network.brokers[broker].name for broker in brokers.at]
         history.append(FlowAssignment(model, dict(zip(model.tasks, names, strict=True))))
-        if not any(moves) or tuple(hands.at) in seen:
+        if tuple(brokers.at) in seen:
             break
-        seen.add(tuple(hands.at))
+        seen.add(tuple(brokers.at))
     # Who comes back to where it was goes round for ever: what is best on the way counts then.
-    best = history[-1] if not any(moves) else min(history, key=FlowAssignment.value)
+    best = min(history, key=FlowAssignment.value) if has_moved else history[-1]
     volumes = tuple(flows.value().volume_b_s for flows in history)
-    packets, sizes = zip(*told, strict=True)
-    return NeighbourhoodResult(best.hosts, best.value(), volumes, sum(packets), sum(sizes))
+    return NeighbourhoodResult(best.hosts, best.value(), volumes, brokers.packets, brokers.bytes)
 
 
 def flooded(model: FlowModel, broker: int, radius: int) -> int:
@@ -105,24 +84,6 @@ def flooded(model: FlowModel, broker: int, radius: int) -> int:
     It sends one, and so does everybody who hears of it with hops left: a radio reaches all neighbours.
     """
     return int(np.count_nonzero(model.hops(broker) < radius))
-
-
-def _told_b(model: FlowModel, hands: _Hands, broker: int) -> float:
-    name = model.network.brokers[broker].name
-    neighbours = len(model.network.neighbours[name])
-    return float(HEADER_B + LOAD_B + NEIGHBOUR_B * neighbours + TASK_B * hands.at.count(broker))
-
-
-class _Everything:
-    """The plan of those who see everything: it is the same for all, and does not depend on hands."""
-
-    def __init__(self, model: FlowModel) -> None:
-        self._model = model
-
-    @cached_property
-    def hosts(self) -> dict[str, str]:
-        """The hosts of the plan."""
-        return search_widely(self._model, np.arange(len(self._model.capacity)))[0]
 
 
 def _origins(model: FlowModel) -> list[int]:
@@ -134,68 +95,95 @@ def _origins(model: FlowModel) -> list[int]:
     return [made_at[name] for name in model.tasks]
 
 
-def _moves(
-    model: FlowModel, hands: _Hands, broker: int, near: Ints, patience: int, everything: _Everything
-) -> dict[int, int]:
-    """Let one broker plan for the tasks that it sees; give those it hands on, each with the neighbour."""
-    mine = [task for task, at in enumerate(hands.at) if at == broker]
-    if not mine:
-        return {}
-    names, around = model.network.brokers, set(near.tolist())
-    if len(around) == len(names):
-        wanted = everything.hosts
-    else:
-        seen = [task for task, at in enumerate(hands.at) if at in around]
-        known = _known(model, hands, broker, seen, around)
-        now = {model.tasks[task]: names[hands.at[task]].name for task in seen}
-        wanted, _ = search(known, now, near, patience)
-    found = {}
-    for task in mine:
-        target = model.network.number[wanted[model.tasks[task]]]
-        if target != broker:
-            onward = model.network.number[model.routes.path(names[broker].name, names[target].name)[1]]
-            if hands.given_by.get(task) != onward:
-                found[task] = onward
-    return found
+class _Brokers:
+    """Brokers that know those near them, and which of them has each task in its hands."""
 
+    def __init__(self, model: FlowModel, at: list[int], radius: int, patience: int) -> None:
+        self.model, self.at, self.radius, self.patience = model, at, radius, patience
+        self.packets, self.bytes = 0, 0.0
+        self._given_by: dict[int, int] = {}
+        self._names = model.network.brokers
+        self._near = [np.flatnonzero(model.hops(broker) <= radius) for broker in range(len(self._names))]
+        self._tell(range(len(self._names)))
 
-def _known(model: FlowModel, hands: _Hands, broker: int, seen: list[int], near: set[int]) -> FlowModel:
-    """Return the problem as one broker sees it.
+    def step(self) -> bool:
+        """Let each broker plan, and hand tasks on; tell whether any did."""
+        moves = [self._moves(broker) for broker in range(len(self._names))]
+        for broker, handed_on in enumerate(moves):
+            for task, onward in handed_on.items():
+                self.at[task], self._given_by[task] = onward, broker
+        self._tell(broker for broker, handed_on in enumerate(moves) if handed_on)
+        return any(moves)
 
-    Contents from beyond the vicinity come in at the broker itself, whatever way they took. Results that are
-    read beyond it go to where they end up, which everybody knows the hops to.
-    """
-    names, inside = model.network.brokers, {model.tasks[task] for task in seen}
-    made_at = {**model.origin, **dict(zip(model.tasks, hands.at, strict=True))}
-    tasks = [model.workload.tasks[task] for task in seen]
-    feeds = {
-        name: Feed(
-            name, 1.0, model.bytes_s[name], names[made_at[name] if made_at[name] in near else broker].name
-        )
-        for task in tasks
-        for name in task.inputs
-        if name not in inside
-    }
-    deliveries = {
-        Delivery(task.name, names[to].name)
-        for task in tasks
-        for to in _readers(model, task.name, inside, made_at, near)
-    }
-    local = Workload(tuple(feeds.values()), tuple(tasks), tuple(sorted(deliveries, key=str)))
-    known = FlowModel(local, model.network, model.routes)
-    everything = FlowAssignment(model, {name: names[made_at[name]].name for name in model.tasks})
-    own = FlowAssignment(known, {name: names[made_at[name]].name for name in inside})
-    known.capacity = model.capacity - (everything.work - own.work)
-    known.bandwidth = model.bandwidth - np.maximum(everything.load - own.load, 0.0)
-    return known
+    def _tell(self, brokers: Iterable[int]) -> None:
+        """Count what brokers flood about themselves."""
+        for broker in brokers:
+            forwards = flooded(self.model, broker, self.radius)
+            neighbours = len(self.model.network.neighbours[self._names[broker].name])
+            packet_b = HEADER_B + LOAD_B + NEIGHBOUR_B * neighbours + TASK_B * self.at.count(broker)
+            self.packets += forwards
+            self.bytes += forwards * float(packet_b)
 
+    @cached_property
+    def _plan_of_all(self) -> dict[str, str]:
+        """The plan of those who see everything: it is the same for all, whoever has which task in hand."""
+        return search_widely(self.model, np.arange(len(self._names)))[0]
 
-def _readers(
-    model: FlowModel, stream: str, inside: set[str], made_at: Mapping[str, int], near: set[int]
-) -> set[int]:
-    found = set(model.targets[stream])
-    for reader in model.readers[stream]:
-        name = model.tasks[reader]
-        if name not in inside:
-            found |= {made_at[name]} if made_at[name] in near else ends(model, name)
-    return found
+    def _moves(self, broker: int) -> dict[int, int]:
+        """Let one broker plan for the tasks that it sees; name those it hands on, each with the neighbour."""
+        mine = [task for task, at in enumerate(self.at) if at == broker]
+        if not mine:
+            return {}
+        model, names, near = self.model, self._names, set(self._near[broker].tolist())
+        if len(near) == len(names):
+            wanted = self._plan_of_all
+        else:
+            seen = [task for task, at in enumerate(self.at) if at in near]
+            now = {model.tasks[task]: names[self.at[task]].name for task in seen}
+            wanted, _ = search(self._known(broker, seen, near), now, self._near[broker], self.patience)
+        moves = {}
+        for task in mine:
+            target = model.network.number[wanted[model.tasks[task]]]
+            if target != broker:
+                path = model.routes.path(names[broker].name, names[target].name)
+                onward = model.network.number[path[1]]
+                if self._given_by.get(task) != onward:
+                    moves[task] = onward
+        return moves
+
+    def _known(self, broker: int, seen: list[int], near: set[int]) -> FlowModel:
+        """Return the problem as one broker sees it.
+
+        Contents from beyond the vicinity come in at the broker itself, whatever way they took. Results that
+        are read beyond it go to where they end up, which everybody knows the hops to.
+        """
+        model, names, inside = self.model, self._names, {self.model.tasks[task] for task in seen}
+        made_at = {**model.origin, **dict(zip(model.tasks, self.at, strict=True))}
+        tasks = [model.workload.tasks[task] for task in seen]
+        outside = dict.fromkeys(name for task in tasks for name in task.inputs if name not in inside)
+        feeds = [
+            Feed(
+                name, 1.0, model.bytes_s[name], names[made_at[name] if made_at[name] in near else broker].name
+            )
+            for name in outside
+        ]
+        deliveries = {
+            Delivery(task.name, names[to].name)
+            for task in tasks
+            for to in self._readers(task.name, inside, made_at, near)
+        }
+        local = Workload(tuple(feeds), tuple(tasks), tuple(sorted(deliveries, key=str)))
+        known = FlowModel(local, model.network, model.routes)
+        everything = FlowAssignment(model, {name: names[made_at[name]].name for name in model.tasks})
+        own = FlowAssignment(known, {name: names[made_at[name]].name for name in inside})
+        known.capacity = model.capacity - (everything.work - own.work)
+        known.bandwidth = model.bandwidth - np.maximum(everything.load - own.load, 0.0)
+        return known
+
+    def _readers(self, stream: str, inside: set[str], made_at: Mapping[str, int], near: set[int]) -> set[int]:
+        brokers = set(self.model.targets[stream])
+        for reader in self.model.readers[stream]:
+            name = self.model.tasks[reader]
+            if name not in inside:
+                brokers |= {made_at[name]} if made_at[name] in near else ends(self.model, name)
+        return brokers

@@ -16,11 +16,10 @@ from itertools import combinations
 import numpy as np
 
 from whimbrel.errors import NoPlanError
+from whimbrel.plan.arrays import Ints
 from whimbrel.plan.flow.baselines import centralised, hop_based, volume_based
-from whimbrel.plan.flow.grouping import Forest
 from whimbrel.plan.flow.model import FlowAssignment, FlowModel, FlowScore, Hosts
 from whimbrel.plan.network import Network
-from whimbrel.plan.routes import Ints
 from whimbrel.plan.workload import Workload
 
 PATIENCE = 20
@@ -58,7 +57,7 @@ def place_by_flow(
     allowed
         The brokers that may run tasks; else all.
     grouped
-        Keep tasks that are made of each other on one broker (`whimbrel.plan.flow.grouping`).
+        Keep tasks that are made of each other on one broker (section 5 of the paper).
 
     Raises
     ------
@@ -68,13 +67,13 @@ def place_by_flow(
     model = FlowModel(workload, network)
     brokers = np.array([network.number[name] for name in (allowed or network.number)])
     units = _units(model, grouped=grouped)
-    found = search_widely(model, brokers, start, patience, units)
-    if not found[1].is_valid:
+    best = search_widely(model, brokers, start, patience, units)
+    if not best[1].is_valid:
         raise NoPlanError(
             f"no assignment of {len(workload.tasks)} tasks was found that overloads neither broker nor link "
-            f"(the best one by {found[1].overload:.0%} of a capacity); add capacity or bandwidth"
+            f"(the best one by {best[1].overload:.0%} of a capacity); add capacity or bandwidth"
         )
-    return found[0]
+    return best[0]
 
 
 def search_widely(
@@ -167,11 +166,13 @@ def _exchange(flows: FlowAssignment, one: Group, other: Group) -> None:
 
 
 def _units(model: FlowModel, *, grouped: bool = False) -> list[Group]:
-    """List what never parts: single tasks, or the groups of tasks that are made of each other."""
-    if not grouped:
-        return [(n,) for n in range(len(model.tasks))]
-    forest = Forest.of(model.workload)
-    return [tuple(sorted(model.task[name] for name in group)) for group in forest.left_over(forest.roots)]
+    """List what never parts: single tasks, or groups of tasks that are made of each other."""
+    units = [{n} for n in range(len(model.tasks))]
+    for reader, task in enumerate(model.workload.tasks) if grouped else ():
+        joined = {reader, *(model.task[name] for name in task.inputs if name in model.task)}
+        apart = [unit for unit in units if not unit & joined]
+        units = [*apart, joined.union(*(unit for unit in units if unit & joined))]
+    return [tuple(sorted(unit)) for unit in units]
 
 
 def _together(model: FlowModel, hosts: Hosts, units: Sequence[Group]) -> dict[str, str]:
@@ -200,23 +201,15 @@ def _perturbed(
 def _groups(model: FlowModel) -> Iterable[Group]:
     """List what may move together: single tasks, a task with what only it reads, the readers of a stream."""
     workload = model.workload
-    found: dict[Group, None] = {(n,): None for n in range(len(model.tasks))}
-    for number, task in enumerate(workload.tasks):
-        group = {number}
-        waiting = list(task.inputs)
-        while waiting:
-            name = waiting.pop()
-            below = model.task.get(name)
-            if below is not None and {model.task[r.name] for r in workload.readers[name]} <= group:
-                group.add(below)
-                waiting += workload.tasks[below].inputs
-        found[tuple(sorted(group))] = None
+    groups: dict[Group, None] = {(n,): None for n in range(len(model.tasks))}
+    for task in workload.tasks:
+        groups[tuple(sorted(model.task[name] for name in workload.cone(task)))] = None
     for readers in model.readers.values():
         if readers:
-            found[tuple(sorted(set(readers)))] = None
+            groups[tuple(sorted(set(readers)))] = None
     if model.tasks:
-        found[tuple(range(len(model.tasks)))] = None
-    return found
+        groups[tuple(range(len(model.tasks)))] = None
+    return groups
 
 
 def _best_move(

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import numpy as np
-import numpy.typing as npt
 
 from whimbrel.plan.areas import Areas
+from whimbrel.plan.arrays import Floats, Ints
 from whimbrel.plan.migration.horizon import Horizon
-from whimbrel.plan.migration.plan import Ints, MigrationPlan, Move, changes_of
+from whimbrel.plan.migration.plan import MigrationPlan, Move, changes_of
 from whimbrel.plan.network import Mover, Network
-
-Floats = npt.NDArray[np.float64]
 
 
 def positions(mover: Mover, times_s: Floats) -> tuple[Floats, Floats]:
@@ -35,7 +33,7 @@ def attach(
     if not names:
         return {}
     where = [positions(network.mover[name], horizon.times_s) for name in names]
-    x, y = (np.concatenate([place[axis] for place in where]) for axis in (0, 1))
+    x, y = (np.concatenate([axes[axis] for axes in where]) for axis in (0, 1))
     hosts = Areas(network).serving(x, y).reshape(len(names), horizon.steps)
     return {name: attached(name, horizon, row) for name, row in zip(names, hosts, strict=True)}
 

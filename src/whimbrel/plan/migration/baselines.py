@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from whimbrel.errors import NoPlanError
-from whimbrel.plan.migration.problem import Ints, MigrationProblem
+from whimbrel.plan.arrays import Bools, Ints
+from whimbrel.plan.migration.problem import MigrationProblem
 
 
 def stay(problem: MigrationProblem) -> dict[str, Ints]:
@@ -56,13 +57,11 @@ def _best_now(problem: MigrationProblem, task: str, now: dict[str, Ints], step: 
     return best if weights[best] < weights[here] - 1e-12 * problem.penalty else here
 
 
-def _room_now(
-    problem: MigrationProblem, task: str, now: dict[str, Ints]
-) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+def _room_now(problem: MigrationProblem, task: str, now: dict[str, Ints]) -> Bools:
     work, stored = np.zeros(len(problem.numbers)), np.zeros(len(problem.numbers))
     for name, row in now.items():
         if name != task:
             work[row[0]] += problem.workload.task[name].work
             stored[row[0]] += problem.state_b(name)
-    made = problem.workload.task[task]
-    return (work + made.work <= problem.capacity) & (stored + problem.state_b(task) <= problem.storage_b)
+    operator = problem.workload.task[task]
+    return (work + operator.work <= problem.capacity) & (stored + problem.state_b(task) <= problem.storage_b)

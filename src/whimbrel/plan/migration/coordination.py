@@ -18,9 +18,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 
 from whimbrel.errors import NoPlanError
+from whimbrel.plan.arrays import Bools, Floats, Ints
 from whimbrel.plan.migration.local_search import fits, slack
 from whimbrel.plan.migration.messages import (
     CoordinationMessage,
@@ -34,9 +34,7 @@ from whimbrel.plan.migration.messages import (
     ReservationRequest,
     Reserve,
 )
-from whimbrel.plan.migration.problem import Hosts, Ints, MigrationProblem
-
-Bools = npt.NDArray[np.bool_]
+from whimbrel.plan.migration.problem import Hosts, MigrationProblem
 
 
 @dataclass(slots=True)
@@ -157,12 +155,14 @@ class OperatorAgent:
         self._generate()
 
     def _ask_targets(self, own: _Proposal) -> None:
-        made = self._problem.workload.task[self.task]
+        operator = self._problem.workload.task[self.task]
         own.targets = {int(target) for target in np.unique(own.hosts)}
         for target in sorted(own.targets):
             steps = own.hosts == target
             stored = self._problem.state_b(self.task)
-            self._mailbox.send(ReservationRequest(self.task, target, own.serial, steps, made.work, stored))
+            self._mailbox.send(
+                ReservationRequest(self.task, target, own.serial, steps, operator.work, stored)
+            )
 
     def _on_reply(self, sender: int, message: ReservationReply) -> None:
         own = self._proposal
@@ -229,7 +229,7 @@ class BrokerAgent:
             for task in problem.tasks
         }
 
-    def load(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    def load(self) -> tuple[Floats, Floats]:
         """Return the work and the bytes that are reserved or held in each step."""
         bookings = self._bookings.values()
         work = sum(booking.work * booking.taken for booking in bookings)

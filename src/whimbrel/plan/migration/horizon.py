@@ -6,9 +6,9 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from whimbrel.errors import NetworkError
+from whimbrel.plan.arrays import Floats
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class Horizon:
             )
 
     @property
-    def times_s(self) -> npt.NDArray[np.float64]:
+    def times_s(self) -> Floats:
         """When each step begins."""
         return self.start_s + self.step_s * np.arange(self.steps, dtype=np.float64)
 

@@ -15,11 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from whimbrel.errors import NoPlanError
+from whimbrel.plan.arrays import Floats, Ints
 from whimbrel.plan.migration.kernels.product import relax
 from whimbrel.plan.migration.problem import Hosts, MigrationProblem
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 MOST_STATES = 30_000_000
 """States times steps times operators that the dynamic program takes on."""
@@ -91,8 +89,8 @@ def plan_jointly(
         for axis, own in enumerate(owns):
             shape = cost.shape
             flat = cost.reshape(prod(shape[:axis]), shape[axis], prod(shape[axis + 1 :]))
-            found, via = relax(np.ascontiguousarray(flat), own.first, own.sources, own.prices)
-            cost = found.reshape(shape)
+            relaxed, via = relax(np.ascontiguousarray(flat), own.first, own.sources, own.prices)
+            cost = relaxed.reshape(shape)
             turn.append(via.reshape(shape))
         vias.append(turn)
         cost = cost + stages.at(step)

@@ -38,15 +38,15 @@ def place(name: str) -> str:
 
 def streams_of(workload: Workload) -> list[Stream]:
     """List all streams, without shares: from feeds to tasks, between tasks, to who wants them."""
-    found = []
+    streams = []
     for task in workload.tasks:
         for name in task.inputs:
-            made = workload.stream(name)
-            found.append(Stream(_end(workload, name), task.name, made.bytes_s))
+            stream = workload.stream(name)
+            streams.append(Stream(_end(workload, name), task.name, stream.bytes_s))
     for delivery in workload.deliveries:
-        made = workload.stream(delivery.stream)
-        found.append(Stream(_end(workload, delivery.stream), place(delivery.at), made.bytes_s))
-    return found
+        stream = workload.stream(delivery.stream)
+        streams.append(Stream(_end(workload, delivery.stream), place(delivery.at), stream.bytes_s))
+    return streams
 
 
 def split_latency(workload: Workload) -> dict[tuple[str, str], float]:

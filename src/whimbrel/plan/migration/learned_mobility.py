@@ -15,14 +15,13 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 import numpy as np
-import numpy.typing as npt
 
+from whimbrel.plan.arrays import Floats, Ints
 from whimbrel.plan.migration.horizon import Horizon
-from whimbrel.plan.migration.plan import NOWHERE, Ints
+from whimbrel.plan.migration.plan import NOWHERE
 from whimbrel.plan.migration.prediction import route_of
 from whimbrel.plan.migration.uncertain import UncertainPlan
 
-Floats = npt.NDArray[np.float64]
 Pair = tuple[int, int]
 """The broker before, and the broker."""
 
@@ -59,8 +58,10 @@ class LearnedMoves:
         """Tell where movers went on to, most often first; nothing, if none was seen here."""
         stays = self._known(before, at)
         total = sum(map(len, stays.values()))
-        found = [NextBroker(b, len(each) / total, float(np.mean(each))) for b, each in stays.items()]
-        return sorted(found, key=lambda item: (-item.chance, item.broker))
+        brokers = [
+            NextBroker(b, len(lengths) / total, float(np.mean(lengths))) for b, lengths in stays.items()
+        ]
+        return sorted(brokers, key=lambda item: (-item.chance, item.broker))
 
     def stays_s(self, before: int, at: int, following: int | None = None) -> Floats:
         """Return all stays at a broker, or those of movers that went on to one; nothing, if none was seen."""
@@ -102,12 +103,12 @@ class LearnedMoves:
         return times, np.sqrt(variances).tolist()
 
     def _known(self, before: int, at: int) -> dict[int, list[float]]:
-        found = self._stays.get((before, at))
-        if found is None:
+        stays_by_next = self._stays.get((before, at))
+        if stays_by_next is None:
             # Nobody went on from here on this way: do as those from elsewhere, but do not turn round.
             others = self._stays.get((NOWHERE, at), {})
-            found = {broker: stays for broker, stays in others.items() if broker != before}
-        return found
+            stays_by_next = {broker: stays for broker, stays in others.items() if broker != before}
+        return stays_by_next
 
     def plan(
         self,

@@ -13,9 +13,10 @@ from itertools import combinations
 import numpy as np
 
 from whimbrel.errors import NoPlanError
+from whimbrel.plan.arrays import Ints
 from whimbrel.plan.migration.baselines import stay
 from whimbrel.plan.migration.joint import plan_jointly
-from whimbrel.plan.migration.problem import Ints, MigrationProblem
+from whimbrel.plan.migration.problem import MigrationProblem
 
 PAIR_STATES = 6_000_000
 """Largest dynamic program for a pair; larger pairs look at the most promising brokers only."""
@@ -44,9 +45,9 @@ def plan_migrations(
     """
     best: dict[str, Ints] | None = None
     for hosts in beginnings(problem, restarts, seed):
-        found = improve(problem, hosts, pairs=pairs)
-        if fits(problem, found) and (best is None or problem.score(found) < problem.score(best)):
-            best = found
+        improved = improve(problem, hosts, pairs=pairs)
+        if fits(problem, improved) and (best is None or problem.score(improved) < problem.score(best)):
+            best = improved
     if best is None:
         raise NoPlanError("no plan was found that keeps the resources of all brokers")
     return best
@@ -97,9 +98,9 @@ def _improve_singly(problem: MigrationProblem, hosts: dict[str, Ints], score: fl
         better = False
         for task in problem.tasks:
             path = problem.time_graph(task, hosts).shortest()
-            found = problem.score({**hosts, task: path.hosts})
-            if not path.added.any() and found < score - slack(score):
-                hosts[task], score, better = path.hosts, found, True
+            tried = problem.score({**hosts, task: path.hosts})
+            if not path.added.any() and tried < score - slack(score):
+                hosts[task], score, better = path.hosts, tried, True
     return score
 
 
@@ -109,11 +110,11 @@ def _improve_pair(problem: MigrationProblem, hosts: dict[str, Ints], score: floa
         return False
     for pair in _pairs(problem):
         try:
-            found = plan_jointly(problem, hosts, pair, _promising(problem, hosts, pair), PAIR_STATES * 10)
+            together = plan_jointly(problem, hosts, pair, _promising(problem, hosts, pair), PAIR_STATES * 10)
         except NoPlanError:
             continue
-        if problem.score({**hosts, **found}) < score - slack(score):
-            hosts.update(found)
+        if problem.score({**hosts, **together}) < score - slack(score):
+            hosts.update(together)
             return True
     return False
 

@@ -10,11 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 
+from whimbrel.plan.arrays import Ints
 from whimbrel.plan.migration.horizon import Horizon
-
-Ints = npt.NDArray[np.int64]
 
 NOWHERE = -1
 """The host of a mover that is in no broker's area."""

@@ -16,6 +16,7 @@ import numpy as np
 
 from whimbrel.errors import NetworkError, NoPlanError
 from whimbrel.plan.areas import Areas
+from whimbrel.plan.arrays import Ints
 from whimbrel.plan.cost import Costs, Objective, evaluate, violations
 from whimbrel.plan.formatting import counted
 from whimbrel.plan.migration.attachments import attached
@@ -24,7 +25,7 @@ from whimbrel.plan.migration.coordination import coordinate
 from whimbrel.plan.migration.horizon import Horizon
 from whimbrel.plan.migration.learned_mobility import LearnedMoves
 from whimbrel.plan.migration.local_search import improve, plan_migrations
-from whimbrel.plan.migration.plan import Ints, MigrationPlan, changes_of
+from whimbrel.plan.migration.plan import MigrationPlan, changes_of
 from whimbrel.plan.migration.policies import policy_named
 from whimbrel.plan.migration.predictors import Predictors
 from whimbrel.plan.migration.problem import MigrationProblem
@@ -80,11 +81,13 @@ def plan_along_tracks(
         _check_time(settings.ahead_s, settings.ahead_s)
         network = _until(network, settings.ahead_s)
     if not _moving(workload, network):
-        found, _ = _staying(workload, network)
-        if isinstance(found, NoPlanError):
-            raise found
+        staying, _ = _staying(workload, network)
+        if isinstance(staying, NoPlanError):
+            raise staying
         nothing = "nothing that sends or receives moves, so tasks stay where they are"
-        return Plan(workload, network, found.hosts, Objective.BDP, "migrate", found.costs, (nothing, *notes))
+        return Plan(
+            workload, network, staying.hosts, Objective.BDP, "migrate", staying.costs, (nothing, *notes)
+        )
     horizon = _horizon(workload, network, settings.step_s)
     return _Mover(workload, network, horizon, settings).plan(notes)
 
@@ -117,7 +120,7 @@ def _check_time(until_s: float, step_s: float) -> None:
 
 def _horizon(workload: Workload, network: Network, step_s: float | None) -> Horizon:
     until = Timeline(workload, network, {}).until_s
-    nice = (each for each in NICE_S if until / each <= FEW_STEPS)
+    nice = (length for length in NICE_S if until / length <= FEW_STEPS)
     step = next(nice, until / FEW_STEPS) if step_s is None else step_s
     _check_time(until, step)
     first = min((mover.track[0][0] for mover in network.movers if mover.track), default=0.0)
@@ -144,7 +147,7 @@ def _horizon(workload: Workload, network: Network, step_s: float | None) -> Hori
 def _until(network: Network, end_s: float) -> Network:
     """Return the network with tracks that end at a time: cut off there, or standing still until then."""
     return replace(
-        network, movers=tuple(replace(each, track=_cut(each.track, end_s)) for each in network.movers)
+        network, movers=tuple(replace(mover, track=_cut(mover.track, end_s)) for mover in network.movers)
     )
 
 
@@ -287,13 +290,13 @@ class _Mover:
         }
 
     def _steps(self, hosts: Mapping[str, Ints]) -> Steps:
-        found = {}
+        schedule = {}
         for name, row in hosts.items():
             starts = [0, *changes_of(row).tolist()]
             brokers = [self.network.brokers[int(self.problem.numbers[row[step]])].name for step in starts]
             times = [self.horizon.time_s(step) for step in starts]
-            found[name] = tuple(zip(times, brokers, strict=True))
-        return found
+            schedule[name] = tuple(zip(times, brokers, strict=True))
+        return schedule
 
     def _costs(self, hosts: Mapping[str, Ints]) -> Costs:
         return evaluate(self.workload, self.network, self._steps(hosts), until_s=self.horizon.end_s)

@@ -6,14 +6,12 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from whimbrel.plan.areas import Areas
+from whimbrel.plan.arrays import Floats, Ints
 from whimbrel.plan.migration.horizon import Horizon
-from whimbrel.plan.migration.plan import NOWHERE, Ints
+from whimbrel.plan.migration.plan import NOWHERE
 from whimbrel.plan.migration.uncertain import UncertainPlan, only_forward, stay_if_possible
-
-Floats = npt.NDArray[np.float64]
 
 
 def _erf(x: Floats) -> Floats:
@@ -66,10 +64,10 @@ def dead_reckoning(
     chances = np.ones((horizon.steps, len(here)))
     for axis in (0, 1):
         low, high = leaves.boxes[:, axis], leaves.boxes[:, axis + 2]
-        place, error = float(last[1 + axis]), error_m
+        mean, error = float(last[1 + axis]), error_m
         if here.any():
-            place, error = _within(place, error_m, float(low[here][0]), float(high[here][0]))
-        chances *= _inside(place + speed[axis] * ahead, error + error_m_s * ahead, low, high)
+            mean, error = _within(mean, error_m, float(low[here][0]), float(high[here][0]))
+        chances *= _inside(mean + speed[axis] * ahead, error + error_m_s * ahead, low, high)
     chances[chances < 1e-3] = 0.0
     if here.any():
         chances[ahead == 0] = here

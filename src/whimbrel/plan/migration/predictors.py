@@ -9,10 +9,11 @@ from zlib import crc32
 import numpy as np
 
 from whimbrel.plan.areas import Areas
+from whimbrel.plan.arrays import Ints
 from whimbrel.plan.migration.attachments import attached, positions
 from whimbrel.plan.migration.horizon import Horizon
 from whimbrel.plan.migration.learned_mobility import LearnedMoves
-from whimbrel.plan.migration.plan import NOWHERE, Ints, MigrationPlan
+from whimbrel.plan.migration.plan import NOWHERE, MigrationPlan
 from whimbrel.plan.migration.prediction import dead_reckoning, navigation, route_of
 from whimbrel.plan.migration.replanning import Predict
 from whimbrel.plan.migration.uncertain import UncertainPlan

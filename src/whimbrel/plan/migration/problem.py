@@ -15,9 +15,9 @@ from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 
 from whimbrel.errors import NetworkError
+from whimbrel.plan.arrays import Bools, Floats, Ints
 from whimbrel.plan.migration.attachments import attached
 from whimbrel.plan.migration.horizon import Horizon
 from whimbrel.plan.migration.latency import Stream, split_latency, streams_of
@@ -28,9 +28,6 @@ from whimbrel.plan.network import Network, unknown
 from whimbrel.plan.routes import Routes, by_delay
 from whimbrel.plan.workload import Workload
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 Hosts = Mapping[str, Any]
 """For each task, the position of its host in each step; for an uncertain neighbour, its chances."""
 Attachments = Mapping[str, MigrationPlan | UncertainPlan]
@@ -113,7 +110,7 @@ class MigrationProblem:
         finite = self.delay_s[np.isfinite(self.delay_s)]
         farthest = float(finite.max(initial=0.0))
         sent = sum(stream.bytes_s for stream in self.streams) * self.horizon.step_s
-        state = sum(task.fixed_b + task.window_b for task in self.workload.tasks)
+        state = sum(task.state_b for task in self.workload.tasks)
         return 1.0 + farthest * self.horizon.steps * (sent + state)
 
     def position(self, number: int) -> int:
@@ -144,17 +141,17 @@ class MigrationProblem:
 
     def attached_as(self, plans: Attachments) -> Self:
         """Return the same problem with other plans of some movers, among brokers that it knows."""
-        made = copy.copy(self)
-        made.attachments = {**self.attachments, **plans}
+        changed = copy.copy(self)
+        changed.attachments = {**self.attachments, **plans}
         for name in ("_by_places", "_straight"):
-            made.__dict__.pop(name, None)
-        return made
+            changed.__dict__.pop(name, None)
+        return changed
 
     def near_to(self, near: Mapping[str, Ints]) -> Self:
         """Return the same problem with tasks that look at some brokers only (`brokers_within`)."""
-        made = copy.copy(self)
-        made.near = {task: np.isin(self.numbers, numbers) for task, numbers in near.items()}
-        return made
+        changed = copy.copy(self)
+        changed.near = {task: np.isin(self.numbers, numbers) for task, numbers in near.items()}
+        return changed
 
     # --- weights ------------------------------------------------------------------------------------------
 
@@ -164,8 +161,7 @@ class MigrationProblem:
 
     def state_b(self, task: str) -> float:
         """Return the bytes of a task's state."""
-        made = self.workload.task[task]
-        return made.fixed_b + made.window_b
+        return self.workload.task[task].state_b
 
     def transfer_s(self, size_b: float) -> Floats:
         """Return how long it takes to send so many bytes between brokers: t_mig."""
@@ -214,13 +210,13 @@ class MigrationProblem:
 
     @cached_property
     def _streams_with_places(self) -> dict[str, list[Stream]]:
-        found: dict[str, list[Stream]] = {name: [] for name in self.tasks}
+        by_task: dict[str, list[Stream]] = {name: [] for name in self.tasks}
         for stream in self.streams:
-            if stream.source.startswith("@") and stream.target in found:
-                found[stream.target].append(stream)
-            elif stream.target.startswith("@") and stream.source in found:
-                found[stream.source].append(stream)
-        return found
+            if stream.source.startswith("@") and stream.target in by_task:
+                by_task[stream.target].append(stream)
+            elif stream.target.startswith("@") and stream.source in by_task:
+                by_task[stream.source].append(stream)
+        return by_task
 
     @cached_property
     def streams_between(self) -> list[Stream]:
@@ -234,16 +230,16 @@ class MigrationProblem:
 
     def chances(self, plan: MigrationPlan | UncertainPlan) -> Floats:
         """Return the chance of each broker (column) in each step (row)."""
-        found = np.zeros((self.horizon.steps, len(self.numbers)))
+        table = np.zeros((self.horizon.steps, len(self.numbers)))
         if isinstance(plan, UncertainPlan):
             for step, (brokers, chances) in enumerate(plan.marginals()):
                 there = brokers != NOWHERE
-                found[step] = np.bincount(self.positions(brokers[there]), chances[there], len(self.numbers))
+                table[step] = np.bincount(self.positions(brokers[there]), chances[there], len(self.numbers))
         else:
             at = self.positions(plan.hosts)
             there = np.flatnonzero(at != NOWHERE)
-            found[there, at[there]] = 1.0
-        return found
+            table[there, at[there]] = 1.0
+        return table
 
     def coupling(self, stream: Stream) -> tuple[Floats, Bools]:
         """Return what a stream between tasks costs in a step, by its hosts, and where it is too long."""
@@ -285,8 +281,8 @@ class MigrationProblem:
 
     def may_host(self, task: str) -> Bools:
         """Tell which brokers have the resources for a task, as long as nothing else is there."""
-        made = self.workload.task[task]
-        able = (self.capacity >= made.work) & (self.storage_b >= self.state_b(task))
+        operator = self.workload.task[task]
+        able = (self.capacity >= operator.work) & (self.storage_b >= self.state_b(task))
         return self.near.get(task, self._hosting) & self._hosting & able
 
     def has_room(self, task: str, hosts: Hosts, without: Iterable[str] = ()) -> Bools:
@@ -294,10 +290,10 @@ class MigrationProblem:
         if np.isinf(self.capacity).all() and np.isinf(self.storage_b).all():
             return np.broadcast_to(self.may_host(task), (self.horizon.steps, len(self.numbers)))
         work, stored = self.load(hosts, (task, *without))
-        made = self.workload.task[task]
+        operator = self.workload.task[task]
         return (
             self.may_host(task)
-            & (work + made.work <= self.capacity * (1 + 1e-12))
+            & (work + operator.work <= self.capacity * (1 + 1e-12))
             & (stored + self.state_b(task) <= self.storage_b * (1 + 1e-12))
         )
 
@@ -380,10 +376,10 @@ class MigrationProblem:
 
     def plan(self, task: str, hosts: Ints) -> MigrationPlan:
         """Make the plan of a task from the positions of its hosts."""
-        made = self.workload.task[task]
-        inputs = sum(self.workload.stream(name).bytes_s for name in made.inputs)
-        remembered_s = made.window_b / inputs if inputs else 0.0
-        whole, window = self.transfer_s(self.state_b(task)), self.transfer_s(made.window_b)
+        operator = self.workload.task[task]
+        inputs = sum(self.workload.stream(name).bytes_s for name in operator.inputs)
+        remembered_s = operator.window_b / inputs if inputs else 0.0
+        whole, window = self.transfer_s(self.state_b(task)), self.transfer_s(operator.window_b)
         moves = []
         for step in changes_of(hosts):
             a, b, time_s = hosts[step - 1], hosts[step], self.horizon.time_s(int(step))
@@ -395,11 +391,11 @@ class MigrationProblem:
                     ready_s=time_s,
                     fixed_send_s=time_s - float(whole[a, b]),
                     window_send_s=time_s - float(window[a, b]),
-                    window_since_s=dict.fromkeys(made.inputs, time_s - remembered_s),
+                    window_since_s=dict.fromkeys(operator.inputs, time_s - remembered_s),
                 )
             )
         shares = {_other(s, task): s.share_s for s in self.streams if task in s.key}
-        return MigrationPlan(task, self.horizon, self.numbers[hosts], made.bytes_s, tuple(moves), shares)
+        return MigrationPlan(task, self.horizon, self.numbers[hosts], operator.bytes_s, tuple(moves), shares)
 
     def plans(self, hosts: Hosts) -> dict[str, MigrationPlan]:
         """Make the plans of all tasks."""
@@ -409,27 +405,27 @@ class MigrationProblem:
 def _all_places(
     network: Network, streams: list[Stream], horizon: Horizon, given: Attachments
 ) -> dict[str, MigrationPlan | UncertainPlan]:
-    found = dict(given)
+    places = dict(given)
     for end in (end for stream in streams for end in stream.key if end.startswith("@")):
         name = end[1:]
         if name in network.number:
-            found[name] = attached(name, horizon, np.full(horizon.steps, network.number[name]))
-        elif name not in found:
-            raise unknown("attachment", name, found, "give the plan of each mover that sends or receives")
-        elif found[name].horizon != horizon:
+            places[name] = attached(name, horizon, np.full(horizon.steps, network.number[name]))
+        elif name not in places:
+            raise unknown("attachment", name, places, "give the plan of each mover that sends or receives")
+        elif places[name].horizon != horizon:
             raise NetworkError(
                 f"the plan of {name!r} is for other time steps than those to plan for",
                 "make all plans with one horizon",
             )
-    return found
+    return places
 
 
 def _known(hosting: Ints, places: Attachments, start: Mapping[str, int]) -> Ints:
     attached_to = [
         plan.brokers if isinstance(plan, UncertainPlan) else plan.hosts for plan in places.values()
     ]
-    found = np.unique(np.concatenate([hosting, np.array(list(start.values()), np.int64), *attached_to]))
-    return found[found != NOWHERE]
+    numbers = np.unique(np.concatenate([hosting, np.array(list(start.values()), np.int64), *attached_to]))
+    return numbers[numbers != NOWHERE]
 
 
 def _number(network: Network, broker: str, task: str) -> int:

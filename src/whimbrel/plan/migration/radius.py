@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import numpy as np
-import numpy.typing as npt
 
-from whimbrel.plan.migration.plan import NOWHERE, Ints
+from whimbrel.plan.arrays import Floats, Ints
+from whimbrel.plan.migration.plan import NOWHERE
 from whimbrel.plan.network import Network
-
-Floats = npt.NDArray[np.float64]
 
 
 def brokers_within(network: Network, present: Iterable[int], range_m: float) -> Ints:

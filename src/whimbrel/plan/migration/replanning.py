@@ -12,10 +12,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from whimbrel.plan.arrays import Ints
 from whimbrel.plan.migration.baselines import stay
 from whimbrel.plan.migration.horizon import Horizon
 from whimbrel.plan.migration.local_search import fits, slack
-from whimbrel.plan.migration.plan import NOWHERE, Ints, MigrationPlan, changes_of
+from whimbrel.plan.migration.plan import NOWHERE, MigrationPlan, changes_of
 from whimbrel.plan.migration.policies import POLICIES, Policy
 from whimbrel.plan.migration.problem import MigrationProblem
 from whimbrel.plan.migration.radius import brokers_within
@@ -191,17 +192,17 @@ def plan_together(
     for _ in range(ROUNDS):
         better = False
         for task in free:
-            found = policy(problem, task, told)
-            if isinstance(found, UncertainPlan):
-                chosen = problem.positions(choose_course(found, problem, hosts).hosts)
+            proposed = policy(problem, task, told)
+            if isinstance(proposed, UncertainPlan):
+                chosen = problem.positions(choose_course(proposed, problem, hosts).hosts)
                 if fits(problem, {**hosts, task: chosen}):
-                    told[task] = problem.chances(found)
+                    told[task] = problem.chances(proposed)
                     better |= not np.array_equal(chosen, hosts[task])
                     hosts[task] = chosen
                 continue
-            now = problem.score({**hosts, task: found})
-            if now < score - slack(score) and fits(problem, {**hosts, task: found}):
-                hosts[task] = told[task] = found
+            now = problem.score({**hosts, task: proposed})
+            if now < score - slack(score) and fits(problem, {**hosts, task: proposed}):
+                hosts[task] = told[task] = proposed
                 score, better = now, True
         if not better:
             break

@@ -48,11 +48,11 @@ def schedule(plans: Iterable[MigrationPlan], workload: Workload, network: Networ
     The fixed state comes first, then the window; the operator goes on at the source until it starts at the
     target.
     """
-    found: list[Action] = []
+    actions: list[Action] = []
     for plan in plans:
         for move in plan.moves:
-            found += _actions(move, workload.task[plan.name], network)
-    return sorted(found, key=lambda action: (action.time_s, action.kind, action.task, action.stream or ""))
+            actions += _actions(move, workload.task[plan.name], network)
+    return sorted(actions, key=lambda action: (action.time_s, action.kind, action.task, action.stream or ""))
 
 
 def _actions(move: Move, task: Task, network: Network) -> list[Action]:
@@ -62,15 +62,15 @@ def _actions(move: Move, task: Task, network: Network) -> list[Action]:
         since = move.window_since_s[stream] if kind is ActionKind.SEND_WINDOW and stream is not None else None
         return Action(time_s, kind, task.name, source, target, size_b, stream, since)
 
-    found = []
+    actions = []
     if task.fixed_b:
-        found.append(action(move.fixed_send_s, ActionKind.SEND_FIXED, task.fixed_b))
+        actions.append(action(move.fixed_send_s, ActionKind.SEND_FIXED, task.fixed_b))
     for stream in task.inputs:
         if task.window_b:
             share = task.window_b / len(task.inputs)
-            found.append(action(move.window_send_s, ActionKind.SEND_WINDOW, share, stream))
-        found.append(action(move.window_send_s, ActionKind.REDIRECT, stream=stream))
-    return [*found, action(move.ready_s, ActionKind.STOP), action(move.ready_s, ActionKind.START)]
+            actions.append(action(move.window_send_s, ActionKind.SEND_WINDOW, share, stream))
+        actions.append(action(move.window_send_s, ActionKind.REDIRECT, stream=stream))
+    return [*actions, action(move.ready_s, ActionKind.STOP), action(move.ready_s, ActionKind.START)]
 
 
 def choose_course(

@@ -8,13 +8,10 @@ from heapq import heappop, heappush
 from itertools import islice
 
 import numpy as np
-import numpy.typing as npt
 
 from whimbrel.errors import NetworkError
+from whimbrel.plan.arrays import Floats, Ints
 from whimbrel.plan.migration.horizon import Horizon
-from whimbrel.plan.migration.plan import Ints
-
-Floats = npt.NDArray[np.float64]
 
 _NEARLY_ALL = 0.95
 

@@ -11,9 +11,9 @@ import math
 
 import numpy as np
 
-from whimbrel.engine.kernels.sphere import sphere
 from whimbrel.space.geometry import EARTH_RADIUS_M
 from whimbrel.space.kernels.jit import kernel
+from whimbrel.space.kernels.sphere import sphere
 
 STRAIGHT, ROUND = 0.0, 1.0
 WIDTH, MARGIN = 6, 5

@@ -6,8 +6,10 @@ import math
 
 import numpy as np
 
-from whimbrel.space.kernels.exact import BOX, CIRCLE, half_chord, in_rings
+from whimbrel.space.geometry import EARTH_RADIUS_M
+from whimbrel.space.kernels.exact import BOX, CIRCLE, in_rings
 from whimbrel.space.kernels.jit import inlined, kernel
+from whimbrel.space.kernels.sphere import half_chord
 
 APART, TOUCHING, INSIDE = 0, 1, 2
 """What a cell is to a shape: no point in common, perhaps some, or all of its points."""
@@ -19,7 +21,6 @@ _COMPARE = 0x80808080
 EVERYWHERE = 0
 """The box that is a whole cell."""
 
-EARTH_RADIUS_M = 6_371_008.8
 _SURE = 1e-9
 """Rounding must not turn `perhaps` into a certainty: tests of whole cells keep so much away from borders."""
 _AROUND = 1e-6

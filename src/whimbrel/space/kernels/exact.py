@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
-from whimbrel.space.kernels.jit import inlined, kernel
+from whimbrel.space.kernels.jit import kernel
 
 CIRCLE, BOX, POLYGON = 0, 1, 2
 """Kinds of shapes. A circle's row of numbers is x, y, radius, limit; any other's is its bounding box."""
+
+OUTSIDE, BORDER, WITHIN = -1, 0, 1
+"""Where a point lies to a polygon."""
 
 UNSURE = 2
 """A point lies on a side, or so close to its line that rounding could decide."""
@@ -18,14 +19,6 @@ _SPLITTER = 134217729.0  # 2**27 + 1 cuts a float in two halves whose products a
 _ORIENTATION_ERROR = (
     3.3306690738754716e-16  # (3 + 16 eps) eps: above it the sign of the plain formula is right
 )
-
-
-@inlined
-def half_chord(lon1, lat1, lon2, lat2):
-    """Give the square of half the chord between two points on a sphere of radius 1 (haversine)."""
-    north = math.sin(math.radians(lat2 - lat1) / 2)
-    east = math.sin(math.radians(lon2 - lon1) / 2)
-    return north * north + math.cos(math.radians(lat1)) * math.cos(math.radians(lat2)) * east * east
 
 
 @kernel
@@ -58,25 +51,38 @@ def side_of_rings(corners, start, x, y):
 @kernel
 def in_rings_exactly(corners, start, x, y):
     """Do the same for a point whose side of the rings is not sure."""
+    return locate(corners, start + 1, np.int64(corners[start]), x, y) != OUTSIDE
+
+
+@kernel
+def locate(corners, first, count, x, y):
+    """Tell where a point lies to the rings that `count` corners from a place on make up.
+
+    A ray to the right crosses the border an odd number of times if the point lies within [1]_. A side counts
+    from its lower end up, without the upper: a corner on the ray counts once or twice, and so as often as the
+    border really passes the ray there.
+
+    References
+    ----------
+    .. [1] Shimrat: "Algorithm 112: Position of Point Relative to Polygon", Communications of the ACM 5(8),
+       1962.
+    """
     inside = False
-    first = start + 1
-    for n in range(np.int64(corners[start]) - 1):
-        x1, y1 = corners[first + 2 * n], corners[first + 2 * n + 1]
-        x2, y2 = corners[first + 2 * n + 2], corners[first + 2 * n + 3]
+    for at in range(first, first + 2 * count - 2, 2):
+        x1, y1, x2, y2 = corners[at], corners[at + 1], corners[at + 2], corners[at + 3]
         if x1 != x1 or x2 != x2 or (x1 < x and x2 < x):
+            continue  # between two rings, or to the left
+        if (y1 > y) == (y2 > y):
+            # The side does not pass the height of the point, but may lie along it or end there.
+            if (y1 == y and y2 == y and min(x1, x2) <= x) or (x1 == x and y1 == y) or (x2 == x and y2 == y):
+                return BORDER
             continue
-        if y1 == y and y2 == y:
-            if min(x1, x2) <= x <= max(x1, x2):
-                return True
-        elif (y1 <= y) != (y2 <= y):
-            turn = orientation(x1, y1, x2, y2, x, y)
-            if turn == 0:
-                return True
-            if (turn > 0) == (y2 > y1):
-                inside = not inside
-        elif (x1 == x and y1 == y) or (x2 == x and y2 == y):
-            return True
-    return inside
+        turn = orientation(x1, y1, x2, y2, x, y)
+        if turn == 0:
+            return BORDER
+        if (turn > 0) == (y2 > y1):
+            inside = not inside
+    return WITHIN if inside else OUTSIDE
 
 
 @kernel

@@ -28,7 +28,6 @@ from whimbrel.space.kernels.exact import (
     CIRCLE,
     POLYGON,
     UNSURE,
-    half_chord,
     in_rings_exactly,
     side_of_rings,
 )
@@ -49,6 +48,7 @@ from whimbrel.space.kernels.lists import (
     settle,
     start_of,
 )
+from whimbrel.space.kernels.sphere import half_chord
 
 PENDING = 4
 """Place in the array of counters: how many pairs of shape and cell wait on the stack."""

@@ -28,8 +28,7 @@ from pyspark.sql.types import StructType
 from pyspark.sql.utils import is_remote
 
 from whimbrel.errors import DataError, did_you_mean
-from whimbrel.model.naming import carried
-from whimbrel.model.reading import Reading, ReadSettings
+from whimbrel.model.reading import Reading, ReadSettings, carried
 from whimbrel.model.schema import EventSchema
 from whimbrel.spark.sources._replay_cache import BATCH_ROWS, Instants, ReplayCache, ReplayFiles, open_cache
 
@@ -100,10 +99,10 @@ def _told(how: ReadSettings) -> dict[str, str | None]:
     """Write the settings that tell about times as options."""
     Reading.of(**how)  # refuses what makes no sense
     names = ("time_unit", "time_format", "time_zone")
-    told: dict[str, str | None] = {name: cast("str | None", how.get(name)) for name in names}
-    told["columns"] = json.dumps(dict(columns)) if (columns := how.get("columns")) else None
-    told["day_first"] = None if how.get("day_first") is None else str(how["day_first"]).lower()
-    return told
+    texts: dict[str, str | None] = {name: cast("str | None", how.get(name)) for name in names}
+    texts["columns"] = json.dumps(dict(columns)) if (columns := how.get("columns")) else None
+    texts["day_first"] = None if how.get("day_first") is None else str(how["day_first"]).lower()
+    return texts
 
 
 @dataclass(frozen=True)

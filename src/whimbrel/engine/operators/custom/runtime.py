@@ -19,7 +19,7 @@ leaves freedom:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 from heapq import heappop, heappush
@@ -83,6 +83,11 @@ class CustomRuntime(BufferedOperator[Custom]):
         self.swept = BEGINNING_OF_TIME
         self._dues: list[tuple[int, int, Key]] = []
         self._pushed = 0
+
+    @classmethod
+    def read_by(cls, op: Custom) -> Iterable[str]:
+        """Name the streams that it reads, each once: windows over one stream share its events."""
+        return op.inputs
 
     @property
     def due(self) -> int:

@@ -16,7 +16,7 @@ def relax(cost, first, sources, prices):
     1]`. Returns the new costs, and the state that each came from.
     """
     before, size, after = cost.shape
-    found = np.full(cost.shape, np.inf)
+    least = np.full(cost.shape, np.inf)
     via = np.zeros(cost.shape, np.int32)
     for left in range(before):
         for s in range(size):
@@ -24,7 +24,7 @@ def relax(cost, first, sources, prices):
                 source, price = sources[e], prices[e]
                 for right in range(after):
                     there = cost[left, source, right] + price
-                    if there < found[left, s, right]:
-                        found[left, s, right] = there
+                    if there < least[left, s, right]:
+                        least[left, s, right] = there
                         via[left, s, right] = source
-    return found, via
+    return least, via

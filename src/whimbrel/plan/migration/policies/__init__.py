@@ -9,10 +9,11 @@ from collections.abc import Callable
 from functools import partial
 
 from whimbrel.errors import NetworkError, did_you_mean
+from whimbrel.plan.arrays import Ints
 from whimbrel.plan.migration.policies.adaptive import plan_adaptively
 from whimbrel.plan.migration.policies.naive import plan_naively
 from whimbrel.plan.migration.policies.temporal import plan_with_shifts
-from whimbrel.plan.migration.problem import Hosts, Ints, MigrationProblem
+from whimbrel.plan.migration.problem import Hosts, MigrationProblem
 from whimbrel.plan.migration.uncertain import UncertainPlan
 
 

@@ -12,13 +12,11 @@ migrations take more than a step have to decide before they see: they plan by ex
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from whimbrel.plan.arrays import Bools, Floats, Ints
 from whimbrel.plan.migration.plan import NOWHERE
-from whimbrel.plan.migration.problem import Hosts, Ints, MigrationProblem
+from whimbrel.plan.migration.problem import Hosts, MigrationProblem
 from whimbrel.plan.migration.uncertain import Course, UncertainPlan, from_courses
-
-Floats = npt.NDArray[np.float64]
 
 
 def plan_adaptively(problem: MigrationProblem, task: str, hosts: Hosts) -> UncertainPlan:
@@ -46,15 +44,15 @@ def plan_adaptively(problem: MigrationProblem, task: str, hosts: Hosts) -> Uncer
 
 def _followed(problem: MigrationProblem, task: str) -> tuple[UncertainPlan, float] | None:
     """Return the uncertain plan of the mover that sends or gets most, and how many bytes a second."""
-    found = []
+    uncertain = []
     for name in problem.movers_of(task):
         plan = problem.attachments[name]
         if isinstance(plan, UncertainPlan):
             ends = {task, f"@{name}"}
-            found.append((sum(s.bytes_s for s in problem.streams if set(s.key) == ends), plan))
-    if not found:
+            uncertain.append((sum(s.bytes_s for s in problem.streams if set(s.key) == ends), plan))
+    if not uncertain:
         return None
-    sent, plan = max(found, key=lambda item: item[0])
+    sent, plan = max(uncertain, key=lambda item: item[0])
     return plan, sent
 
 
@@ -83,7 +81,7 @@ def _expected_ahead(
     by_place: Floats,
     rest: Floats,
     move: Floats,
-    room: npt.NDArray[np.bool_],
+    room: Bools,
 ) -> list[Floats]:
     """Give, for each step, what is expected to come for each state of the mover and each host in the next."""
     steps = problem.horizon.steps
@@ -104,5 +102,5 @@ def _expected_ahead(
 
 
 def _likeliest(brokers: Ints, chances: Floats) -> int:
-    found = np.unique(brokers)
-    return int(found[np.argmax([chances[brokers == broker].sum() for broker in found])])
+    known = np.unique(brokers)
+    return int(known[np.argmax([chances[brokers == broker].sum() for broker in known])])

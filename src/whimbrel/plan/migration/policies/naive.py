@@ -9,8 +9,9 @@ from math import prod
 
 import numpy as np
 
+from whimbrel.plan.arrays import Ints
 from whimbrel.plan.migration.attachments import attached
-from whimbrel.plan.migration.problem import Hosts, Ints, MigrationProblem
+from whimbrel.plan.migration.problem import Hosts, MigrationProblem
 from whimbrel.plan.migration.uncertain import Course, UncertainPlan, from_courses
 
 
@@ -29,11 +30,11 @@ def plan_naively(problem: MigrationProblem, task: str, hosts: Hosts, most: int =
         At most so many combinations: the most probable ones where they are nearly all there is, else some
         that stand for all.
     """
-    found = [
+    courses = [
         Course(problem.numbers[certain.time_graph(task, hosts).shortest().hosts], chance)
         for certain, chance in certain_problems(problem, task, most)
     ]
-    return from_courses(task, problem.horizon, found, problem.workload.task[task].bytes_s)
+    return from_courses(task, problem.horizon, courses, problem.workload.task[task].bytes_s)
 
 
 def certain_problems(

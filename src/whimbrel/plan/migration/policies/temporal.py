@@ -9,9 +9,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from whimbrel.plan.arrays import Ints
 from whimbrel.plan.migration.plan import changes_of
 from whimbrel.plan.migration.policies.naive import certain_problems
-from whimbrel.plan.migration.problem import Hosts, Ints, MigrationProblem
+from whimbrel.plan.migration.problem import Hosts, MigrationProblem
 
 
 def plan_with_shifts(
@@ -36,9 +37,9 @@ def plan_with_shifts(
     score = expected.score_of(best)
     for n in range(len(changes_of(best))):
         for variant in shifted(problem, task, best, n, before, after):
-            found = expected.score_of(variant)
-            if found < score:
-                best, score = variant, found
+            shifted_score = expected.score_of(variant)
+            if shifted_score < score:
+                best, score = variant, shifted_score
     return best
 
 

@@ -98,7 +98,7 @@ class Side:
         if self.together and self.sessions:
             return next(iter(self.sessions.values()))
         session = wb.Session(coordinates="plane")
-        session.names_queries = True
+        session.name_queries()
         session.advance(self.time)
         self.sessions["" if self.together else name] = session
         return session
@@ -123,7 +123,7 @@ class Side:
     def restart(self):
         for name, old in list(self.sessions.items()):
             new = wb.Session(coordinates="plane")
-            new.names_queries = True
+            new.name_queries()
             for query in old.queries:
                 new.add(self.queries[query], name=query)
             new.restore(old.snapshot())
@@ -179,7 +179,7 @@ def test_queries_that_come_and_go_find_what_each_finds_alone(steps, few, rows):
         assert sides[0].close() == sides[1].close()
 
 
-# -- what is in a family ------------------------------------------------------------------------------------
+# -- what is a template ------------------------------------------------------------------------------------
 
 LATE = "define Late{0} detect Leave(truck = {0}) as a then not Arrive(truck = {0}) for 1 h"
 
@@ -196,10 +196,10 @@ def _leave(session, *trucks):
     assert not session.advance(0).num_rows
 
 
-def test_enough_queries_of_one_kind_are_one_family():
+def test_enough_queries_of_one_kind_are_instances_of_one_template():
     session = _many(query_templates.FEW)
     _leave(session, 3)
-    (only,) = session._sharing.families.running.values()
+    (only,) = session.running.sharing.templates.running.values()
     assert only.size == query_templates.FEW
     assert session.close().column("type").to_pylist() == ["Late3"]
 
@@ -207,26 +207,26 @@ def test_enough_queries_of_one_kind_are_one_family():
 def test_few_queries_run_by_themselves():
     session = _many(query_templates.FEW - 1)
     _leave(session, 3)
-    assert not session._sharing.families.running
+    assert not session.running.sharing.templates.running
 
 
-def test_queries_that_are_added_one_by_one_become_a_family_too():
+def test_queries_that_are_added_one_by_one_become_instances_too():
     session = wb.Session()
     for n in range(2 * query_templates.FEW):
         session.add(wb.compile(LATE.format(n)), name=f"q{n}")
         session.push([{"type": "Leave", "truck": n, "time": n, "id": f"l{n}"}])
         session.advance(n * 1_000_000)
-    (only,) = session._sharing.families.running.values()
+    (only,) = session.running.sharing.templates.running.values()
     assert only.size == query_templates.FEW + 1
     assert session.close().num_rows == 2 * query_templates.FEW
 
 
-def test_what_two_queries_have_in_common_is_found_once_and_not_by_a_family():
+def test_what_two_queries_have_in_common_is_found_once_and_not_by_a_template():
     text = "define Late{0} detect Leave as a then not Arrive for 1 h"
     session = _many(query_templates.FEW, text)
     _leave(session, 3)
-    assert not session._sharing.families.running
-    assert len(session._sharing.commons) == 1
+    assert not session.running.sharing.templates.running
+    assert len(session.running.sharing.commons) == 1
 
 
 def test_a_query_that_is_gone_finds_nothing_and_begins_anew_when_it_comes_back():
@@ -237,25 +237,27 @@ def test_a_query_that_is_gone_finds_nothing_and_begins_anew_when_it_comes_back()
     assert session.close().column("type").to_pylist() == ["Late4"]
 
 
-def test_a_family_without_members_is_no_more():
+def test_a_template_without_instances_is_no_more():
     session = _many(query_templates.FEW)
     _leave(session, 3)
     for name in session.queries:
         session.remove(name)
-    assert not session._sharing.families.running
-    assert not session._atoms.types
+    assert not session.running.sharing.templates.running
+    assert not session.running.events.types
     assert session.close().num_rows == 0
 
 
-def test_a_full_family_is_followed_by_another(monkeypatch):
-    monkeypatch.setattr(query_template, "MOST_MEMBERS", query_templates.FEW)
+def test_a_full_template_is_followed_by_another(monkeypatch):
+    monkeypatch.setattr(query_template, "MOST_INSTANCES", query_templates.FEW)
     session = _many(2 * query_templates.FEW)
     _leave(session, 3, query_templates.FEW + 3)
-    assert [each.size for each in session._sharing.families.running.values()] == [query_templates.FEW] * 2
+    assert [each.size for each in session.running.sharing.templates.running.values()] == [
+        query_templates.FEW
+    ] * 2
     assert session.close().column("type").to_pylist() == [f"Late{query_templates.FEW + 3}", "Late3"]
 
 
-def test_a_snapshot_knows_the_members_and_those_that_are_gone():
+def test_a_snapshot_knows_the_instances_and_those_that_are_gone():
     before = _many(query_templates.FEW + 1)
     _leave(before, 3, 4, 5)
     before.remove("q4")
@@ -277,8 +279,8 @@ def test_a_snapshot_is_not_taken_for_that_of_a_changed_query():
         other.restore(before.snapshot())
 
 
-def test_a_family_names_the_query_of_each_detection():
+def test_a_template_names_the_query_of_each_detection():
     session = _many(query_templates.FEW)
-    session.names_queries = True
+    session.name_queries()
     _leave(session, 3)
     assert session.close().column("@query").to_pylist() == ["q3"]

@@ -1,38 +1,96 @@
-"""Run a query on the brokers of a network, with real events."""
+"""Run a query on a network by its definitions, without a plan: sources send each task what it can use.
+
+Each definition is a task, with the patterns, windows and conditions below it. Products carry out plans
+(`whimbrel.sim.placement_run`), in which conditions are tasks of their own; published experiments place
+definitions.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import asdict, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from whimbrel.engine.derived_batch import DerivedBatch
 from whimbrel.engine.fragment_session import FragmentSession
-from whimbrel.engine.report import together
 from whimbrel.engine.row_filter import rows_passing_filter
 from whimbrel.errors import NetworkError
 from whimbrel.graph.fragments import Fragment, condition_at_source, cut
 from whimbrel.graph.operators import ANY
 from whimbrel.graph.query import Compilable, Query, compiled
-from whimbrel.plan.areas import attachments
-from whimbrel.plan.network import Consumer, Network
+from whimbrel.plan.areas import Areas, attachments
+from whimbrel.plan.network import Consumer, EventSource, Mover, Network
 from whimbrel.sim.outcome import Outcome
+from whimbrel.sim.packets import Packet
+from whimbrel.sim.placement_run import first_broker, outcome_of
 from whimbrel.sim.receivers import Receiver
-from whimbrel.sim.recordings import ARRIVAL, Recording, first_brokers, first_place, normalised, of_types
+from whimbrel.sim.recordings import ARRIVAL, Ints, Recording, normalised, sender_numbers
 from whimbrel.sim.senders import EventSender
 from whimbrel.sim.settings import Settings
 from whimbrel.sim.tasks import RunningTask
-from whimbrel.sim.work import DETECTIONS, EngineWork
+from whimbrel.sim.work import EngineWork, StreamOutput, events_in
 from whimbrel.sim.world import World
 
+DETECTIONS = "detections of "
+"""Names the stream in which a consumer gets a type, apart from that in which another task does."""
 Move = tuple[float, str, str]
 """(time in seconds, task, broker)."""
 _Usable = tuple[npt.NDArray[np.bool_], set[str] | None]
 """Which events a reader can use, and which columns of them; None: all."""
 _ALWAYS_SENT = {"id", "type", "source", "start", "end", "x", "y", "geometry", ARRIVAL}
+
+
+@dataclass
+class DefinitionWork(EngineWork):
+    """Runs a definition; tasks and consumers read streams of their own, each event comes by one stream."""
+
+    event_work_s: float = 0.0
+    """What an event that it reads takes of a capacity of 1."""
+
+    def _due(self, complete: int) -> tuple[list[pa.RecordBatch], dict[str, list[DerivedBatch]]]:  # noqa: ARG002
+        """Part with all that came."""
+        events, carried = self._events, self._carried
+        self._events, self._carried = [], {}
+        return events, carried
+
+    def _outputs(
+        self, detections: pa.Table, carried: Mapping[str, list[DerivedBatch]], complete: Mapping[str, int]
+    ) -> Iterable[StreamOutput]:
+        for name, until in complete.items():
+            events = carried.get(name, [])
+            rows = sum(len(each) for each in events)
+            yield StreamOutput(name, events or None, self._size(name, rows, events), until, self._born_s)
+        for name in self.piece.reports:
+            kind = getattr(self.piece.query.graph[name], "event_type", name)
+            found = detections
+            if len(self.piece.reports) > 1 and detections.num_rows:
+                found = detections.filter(pc.equal(detections.column("type"), kind))
+            content = found if found.num_rows else None
+            size = self._size(name, found.num_rows, content)
+            yield StreamOutput(DETECTIONS + name, content, size, complete[name], self._born_s)
+
+    def cost(self, packets: list[Packet]) -> float:
+        """Give the work that packets make."""
+        return self.event_work_s * events_in(packets) if self.event_work_s else 0.0
+
+
+@dataclass(frozen=True)
+class QuerySettings(Settings):
+    """How a query is run, with what a plan would say of its tasks."""
+
+    filters_at_source: bool = True
+    """Whether sources send readers only the events and columns that these can use."""
+    sizes: Mapping[str, float] = field(default_factory=dict)
+    """Bytes of an event of a type or definition; those that are not named are measured."""
+    fixed_b: Mapping[str, float] = field(default_factory=dict)
+    """State of each task that does not change."""
+    work: Mapping[str, float] = field(default_factory=dict)
+    """What each event that a task reads takes of a capacity of 1, in seconds; nothing unless it is named."""
 
 
 def run_query(
@@ -43,7 +101,7 @@ def run_query(
     *,
     moves: Iterable[Move] = (),
     tasks: Iterable[Collection[str]] | None = None,
-    settings: Settings = Settings(),  # noqa: B008 (frozen)
+    settings: QuerySettings = QuerySettings(),  # noqa: B008 (frozen)
 ) -> Outcome:
     """Run a query on brokers, each task where `placement` says; give what came to whom, and what it took.
 
@@ -68,7 +126,7 @@ def run_query(
             raise NetworkError(f"the task {piece.name!r} has no broker", "name one in the placement")
         fixed = settings.fixed_b.get(piece.name, 0.0)
         work_s = settings.work.get(piece.name, 0.0)
-        work = EngineWork(piece, given.coordinates, fixed, settings.sizes, work_s=work_s)
+        work = DefinitionWork(piece, given.coordinates, fixed, settings.sizes, event_work_s=work_s)
         world.add(RunningTask(world, piece.name, placement[piece.name], work))
     feeds = _add_feeds(world, pieces, given, settings)
     receivers = _add_receivers(world, pieces, given)
@@ -84,7 +142,7 @@ def run_query(
 
 
 def _add_feeds(
-    world: World, pieces: Iterable[Fragment], given: Recording, settings: Settings
+    world: World, pieces: Iterable[Fragment], given: Recording, settings: QuerySettings
 ) -> list[EventSender]:
     feeds: list[EventSender] = []
     readers: dict[str, list[Fragment]] = {}
@@ -123,7 +181,7 @@ def _add_feeds(
 
 
 def _usable(
-    events: pa.RecordBatch, piece: Fragment, kind: str, given: Recording, settings: Settings
+    events: pa.RecordBatch, piece: Fragment, kind: str, given: Recording, settings: QuerySettings
 ) -> _Usable:
     """Mark the events of a type that a task can use; name the columns that it reads."""
     everything = np.ones(events.num_rows, np.bool_)
@@ -172,41 +230,47 @@ def _add_receivers(world: World, pieces: Iterable[Fragment], given: Recording) -
     return found
 
 
-def first_broker(world: World, item: Consumer) -> str:
-    """Give the first broker of a consumer, and let it change brokers when it moves."""
-    if item.at in world.network.number:
-        return item.at
-    first, *later = attachments(world.network.mover[item.at], world.network)
-    for each in later:
-        if each.time_s > 0:
-            world.hand_over_at(each.time_s, item.name, each.broker)
-        else:
-            first = each
-    return first.broker
+def first_brokers(network: Network, events: pa.RecordBatch, since_us: int) -> Ints:
+    """Give the number of the broker that each event reaches first: that of its source, or of its place."""
+    senders = sender_numbers(events, network.sources)
+    found = np.zeros(events.num_rows, np.int64)
+    for number in np.unique(senders).tolist():
+        at = np.flatnonzero(senders == number)
+        source = network.sources[number] if number >= 0 else None
+        found[at] = _brokers_of(network, source, events.take(pa.array(at)), since_us)
+    return found
 
 
-def outcome_of(world: World, receivers: Iterable[Receiver], given: Recording) -> Outcome:
-    """Put together what came of a run of a query."""
-    receivers = list(receivers)
-    works = [task.work for task in world.tasks() if isinstance(task.work, EngineWork)]
-    return replace(
-        measured(world, receivers),
-        detections={each.name: together(each.tables, given.coordinates) for each in receivers},
-        late=sum(work.fragment.session.counts.late + work.fragment.late_derived for work in works),
-        rejected=given.rejected,
-    )
+def _brokers_of(network: Network, source: EventSource | None, events: pa.RecordBatch, since_us: int) -> Ints:
+    if source is not None and source.at in network.number:
+        return np.full(events.num_rows, network.number[source.at])
+    if source is not None:
+        return _followed(network, network.mover[source.at], events, since_us)
+    if "x" not in events.schema.names:
+        raise NetworkError(
+            "events have neither a source in the network nor a place",
+            "name a source of their type, or give them x and y and brokers areas",
+        )
+    x, y = (events.column(axis).to_numpy(zero_copy_only=False) for axis in "xy")
+    return Areas(network).serving(x, y)
 
 
-def measured(world: World, receivers: Iterable[Receiver]) -> Outcome:
-    """Put together what a world measured, without detections."""
-    return Outcome(
-        detections={},
-        delays_s={each.name: each.delays_s for each in receivers},
-        traffic=world.links.traffic,
-        moves=tuple(world.moves),
-        seconds=world.clock.now,
-        steps=world.clock.done,
-        work={name: host.work for name, host in world.processors.items()},
-        capacity={name: host.capacity for name, host in world.processors.items()},
-        notes={"stable": asdict(world.stable)} if world.links.outages.has_brokers else {},
-    )
+def first_place(network: Network, kind: str) -> int:
+    """Give the broker that tells of the end of a type which has no events."""
+    places = (source.at for source in network.sources if source.event_type == kind)
+    return next((network.number[at] for at in places if at in network.number), 0)
+
+
+def _followed(network: Network, mover: Mover, events: pa.RecordBatch, since_us: int) -> Ints:
+    connected = attachments(mover, network)
+    times = np.array([each.time_s for each in connected])
+    hosts = np.array([network.number[each.broker] for each in connected])
+    seconds = (events.column("end").to_numpy(zero_copy_only=False) - since_us) / 1e6
+    return hosts[np.maximum(np.searchsorted(times, seconds, side="right") - 1, 0)]
+
+
+def of_types(events: pa.RecordBatch, kinds: Iterable[str]) -> pa.RecordBatch:
+    """Give the events of some types."""
+    types = events.column("type")
+    types = types.cast(pa.string()) if pa.types.is_dictionary(types.type) else types
+    return events.filter(pa.compute.is_in(types, pa.array(list(kinds), pa.string())))
