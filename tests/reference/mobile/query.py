@@ -1,4 +1,4 @@
-"""What is asked: Q = {G, fo, R, delta, Pol} of mobile CEP, as plain data."""
+"""What is asked: graph, focal object, interest, lifetime and policy of mobile CEP, as plain data."""
 
 from __future__ import annotations
 
