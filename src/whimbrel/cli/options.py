@@ -224,10 +224,10 @@ def reading_options(command: Body) -> Body:
             raise click.UsageError(str(error)) from error
         return command(*args, reading=reading, **given)
 
-    made: Any = reads
+    with_options: Any = reads
     for option in reversed(_READING):
-        made = option(made)
-    return cast("Body", made)
+        with_options = option(with_options)
+    return cast("Body", with_options)
 
 
 coordinates_option = click.option(

@@ -25,10 +25,11 @@ from whimbrel.engine.total_order import (
     plain,
     with_time_points,
 )
-from whimbrel.engine.values import Int64Array, decoded, type_of
+from whimbrel.engine.values import Int64Array, decoded
 from whimbrel.errors import DataError, StateError
 from whimbrel.graph.operators import ANY
 from whimbrel.model.batch import FEW, Normalised, Normaliser
+from whimbrel.model.columns import type_of
 from whimbrel.model.faults import Mask, kinds_of_reasons
 from whimbrel.model.reading import Reading
 from whimbrel.model.schema import Coordinates, EventSchema, Type

@@ -17,6 +17,7 @@ from whimbrel.errors import DataError
 from whimbrel.io import _kinds, _streams
 from whimbrel.io._pieces import ReadBatch, ReadPlan, malformed
 from whimbrel.io._streams import Progress, is_blank, open_text, reading
+from whimbrel.model.columns import arrow_type
 from whimbrel.model.faults import rows_as_json
 from whimbrel.model.schema import Type
 
@@ -235,7 +236,7 @@ def _take_up_to(skipped: list[pa.csv.InvalidRow], end: int) -> list[pa.csv.Inval
 
 
 def _no_rows(names: list[str], kinds: Mapping[str, Type | None]) -> pa.RecordBatch:
-    columns = [pa.nulls(0, _kinds.ARROW_TYPES[kinds.get(name)]) for name in names]
+    columns = [pa.nulls(0, arrow_type(kinds.get(name))) for name in names]
     return pa.RecordBatch.from_arrays(columns, names=names)
 
 

@@ -16,6 +16,7 @@ from whimbrel.io import _kinds
 from whimbrel.io._pieces import ReadBatch, ReadPlan, malformed
 from whimbrel.io._streams import Progress, reading
 from whimbrel.model.batch import COORDINATES_KEY, TIME_UNIT_KEY
+from whimbrel.model.columns import arrow_type
 from whimbrel.model.schema import Coordinates, Type
 
 Row = dict[str, Any]
@@ -54,10 +55,10 @@ def batch_of_rows(rows: Sequence[Row], kinds: Mapping[str, Type | None]) -> pa.R
 
 def _column(values: list[Any], kind: Type | None) -> pa.Array:
     try:
-        return pa.array(values, _kinds.ARROW_TYPES[kind])
+        return pa.array(values, arrow_type(kind))
     except (pa.ArrowInvalid, pa.ArrowTypeError):
         # Some values are of a narrower kind than the column.
-        return pa.array([_value(value, kind) for value in values], _kinds.ARROW_TYPES[kind])
+        return pa.array([_value(value, kind) for value in values], arrow_type(kind))
 
 
 def _value(value: Any, kind: Type | None) -> Any:

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -441,7 +442,7 @@ def _without_nan(column: pa.Array) -> pa.Array:
 
 def declared(name: str, column: pa.Array, kind: Type, times: TimeReading, faults: Faults) -> pa.Array:
     """Convert an attribute in its natural form to the declared type; what does not fit is a fault."""
-    given = kind_of(column.type)
+    given = type_of(column.type)
     if given is kind:
         return column
     if kind is Type.TIMESTAMP and given in (Type.INT, Type.FLOAT, Type.STRING):
@@ -473,15 +474,26 @@ def _declared_times(name: str, column: pa.Array, times: TimeReading, faults: Fau
     return pc.coalesce(found, rest.view(INSTANT))
 
 
-def kind_of(kind: pa.DataType) -> Type:
-    """Return the attribute type that a natural Arrow type stands for."""
-    if pa.types.is_boolean(kind):
+@lru_cache(maxsize=1024)
+def type_of(arrow: pa.DataType) -> Type | None:
+    """Give the attribute type that an Arrow type stands for; None for the null type."""
+    if pa.types.is_dictionary(arrow):
+        arrow = arrow.value_type
+    if pa.types.is_boolean(arrow):
         return Type.BOOL
-    if pa.types.is_int64(kind):
+    if pa.types.is_integer(arrow):
         return Type.INT
-    if pa.types.is_float64(kind):
+    if pa.types.is_floating(arrow):
         return Type.FLOAT
-    return Type.TIMESTAMP if pa.types.is_timestamp(kind) else Type.STRING
+    if pa.types.is_timestamp(arrow):
+        return Type.TIMESTAMP
+    if pa.types.is_duration(arrow):
+        return Type.DURATION
+    if pa.types.is_null(arrow):
+        return None
+    if pa.types.is_list(arrow):
+        return Type.TEXTS
+    return Type.STRING
 
 
 ARROW_TYPES: dict[Type, pa.DataType] = {
@@ -490,7 +502,14 @@ ARROW_TYPES: dict[Type, pa.DataType] = {
     Type.FLOAT: pa.float64(),
     Type.STRING: pa.string(),
     Type.TIMESTAMP: INSTANT,
+    Type.DURATION: pa.duration("us"),
+    Type.TEXTS: pa.list_(pa.string()),
 }
+
+
+def arrow_type(kind: Type | None) -> pa.DataType:
+    """Look up the Arrow type of a column; one without any value is text."""
+    return ARROW_TYPES[kind or Type.STRING]
 
 
 def _as_iso(column: pa.Array) -> pa.Array:

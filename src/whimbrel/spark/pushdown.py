@@ -26,15 +26,15 @@ Selections = dict[str, list[Expr | None]]
 
 def selections(graph: Graph) -> Selections:
     """Find out which atomic events the operators of a graph read."""
-    found: Selections = {}
+    conditions: Selections = {}
     for operator in graph.operators:
         if isinstance(operator, Filter):
             continue
         for input in operator.inputs:
             root, condition = selection(graph, input)
             if isinstance(root, Source):
-                found.setdefault(root.event_type, []).append(condition)
-    return found
+                conditions.setdefault(root.event_type, []).append(condition)
+    return conditions
 
 
 def rows_wanted(

@@ -136,20 +136,20 @@ def _difference(left: Column, right: Column) -> FloatArray:
 
 def missing_values(condition: Expr, frame: Frame) -> tuple[str, ...]:
     """Name the attributes and places that a condition reads and the one row of a frame does not have."""
-    found: dict[str, None] = {}
+    names: dict[str, None] = {}
     todo = [condition]
     while todo:
         expr = todo.pop()
         if isinstance(expr, Attribute):
             if evaluate(expr, frame).nulls[0]:
-                found.setdefault(format_expr(expr))
+                names.setdefault(format_expr(expr))
         elif isinstance(expr, Call) and expr.function in PLACE_RELATIONS:
             for part in expr.arguments:
                 if isinstance(part, PartRef) and frame.column(part.name, "@x").nulls[0]:
-                    found.setdefault(f"the location of {part.name or 'the event'}")
+                    names.setdefault(f"the location of {part.name or 'the event'}")
         elif not isinstance(expr, Call) or expr.function not in ("is_null", "coalesce"):
             todo += reversed(children(expr))
-    return tuple(found)
+    return tuple(names)
 
 
 def said(condition: Expr, frame: Frame) -> str:
@@ -249,15 +249,15 @@ def _unit(expr: Expr) -> str:
 
 def _leaves(expr: Expr, frame: Frame) -> str:
     """List the values that an expression reads."""
-    found: dict[str, str] = {}
+    values_of: dict[str, str] = {}
     todo = [expr]
     while todo:
         each = todo.pop()
         if isinstance(each, Attribute) or (isinstance(each, Call) and each.function == "distance"):
-            found.setdefault(format_expr(each), _value(each, frame, _unit(each)))
+            values_of.setdefault(format_expr(each), _value(each, frame, _unit(each)))
         else:
             todo += reversed(children(each))
-    return ", ".join(f"{name} was {value}" for name, value in found.items()) or "it reads nothing"
+    return ", ".join(f"{name} was {value}" for name, value in values_of.items()) or "it reads nothing"
 
 
 _HOW_PLACES_LIE = {
@@ -271,12 +271,12 @@ _HOW_PLACES_LIE = {
 
 def _how_they_lie(test: Call, frame: Frame, sentence: str) -> str:
     one, two, *more = test.arguments
-    told = sentence.format(_place(one, frame), _place(two, frame))
+    relation = sentence.format(_place(one, frame), _place(two, frame))
     if test.function not in ("intersects", "same_place"):
-        return told
+        return relation
     apart = Call("distance", (one, two))
     behind = f", needed at most {_value(more[0], frame, METRES)}" if more else ""
-    return f"{told}: they are {_value(apart, frame, METRES)} apart{behind}"
+    return f"{relation}: they are {_value(apart, frame, METRES)} apart{behind}"
 
 
 def _place(part: Expr, frame: Frame) -> str:

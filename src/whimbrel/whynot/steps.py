@@ -81,11 +81,11 @@ class Candidate:
         if frame is None or not size:
             return _NO_SUM if expr.function == "sum" else nothing(1)
         column = evaluate(expr.arguments[0], frame)
-        found = reduce(
+        total = reduce(
             expr.function, column, Segments(np.array([0, size]), np.arange(size)), self.functions, expr
         )
-        is_null = found.type is None or (found.null is not None and bool(found.null[0]))
-        return _NO_SUM if expr.function == "sum" and is_null else found
+        is_null = total.type is None or (total.null is not None and bool(total.null[0]))
+        return _NO_SUM if expr.function == "sum" and is_null else total
 
 
 _NO_SUM = Column(Type.INT, np.zeros(1, np.int64))
@@ -103,7 +103,7 @@ class Begun:
     @property
     def places(self) -> list[int]:
         """Everything that was taken, in order."""
-        return sorted(place for places in self.taken.values() for place in places)
+        return sorted(index for places in self.taken.values() for index in places)
 
 
 class Walk:
@@ -125,12 +125,12 @@ class Walk:
     @cached_property
     def place_of(self) -> dict[str, int]:
         """Where the event with an id stands."""
-        found: dict[str, int] = {}
+        index_of: dict[str, int] = {}
         for number, root in enumerate(self.roots):
             at = np.flatnonzero(self.events.root == number)
             ids = row_ids(self.view.context, root, self.events.row[at]).to_pylist()
-            found |= dict(zip(ids, at.tolist(), strict=True))
-        return found
+            index_of |= dict(zip(ids, at.tolist(), strict=True))
+        return index_of
 
     # -- how far matches came ----------------------------------------------------------------------------
 
@@ -145,10 +145,10 @@ class Walk:
                         reached.setdefault(each.places[0], []).append(each)
                 best |= reached
         detected = self._starts_of_detections()
-        found = [
+        longest = [
             each for start, each in best.items() if start not in detected and self._is_asked_for(each[-1])
         ]
-        return sorted(found, key=lambda each: (-each[0].length, -each[0].places[0]))
+        return sorted(longest, key=lambda each: (-each[0].length, -each[0].places[0]))
 
     def _starts_of_detections(self) -> set[int]:
         stream = self.view.stream(self.op.name)
@@ -179,22 +179,22 @@ class Walk:
     def beginnings_missed(self, definition: str) -> list[Miss]:
         """Say of the events that were asked for, nearest first, why none of them is the first of a match."""
         nobody = Begun(0, {}, {})
-        found = []
-        for place in self._asked_for()[:LOOKED_AT]:
+        misses = []
+        for index in self._asked_for()[:LOOKED_AT]:
             for step in entries(self.op.steps):
-                cost, reasons = self._tested(nobody, step.test, step.name, place)
+                cost, reasons = self._tested(nobody, step.test, step.name, index)
                 if reasons:
-                    group = self.groups.values[self.group[place]]
+                    group = self.groups.values[self.group[index]]
                     cost += WEIGHTS["nothing"] * (len(self.op.steps) - 1)
-                    parts = ((step.name, self._seen(place)),)
-                    found.append(Miss(definition, self.op.name, dict(group), parts, reasons, cost))
-        return sorted(found, key=lambda miss: miss.cost)
+                    parts = ((step.name, self._seen(index)),)
+                    misses.append(Miss(definition, self.op.name, dict(group), parts, reasons, cost))
+        return sorted(misses, key=lambda miss: miss.cost)
 
     def _asked_for(self) -> list[int]:
         """Select the events of the key and around the time that were asked for."""
         wanted = self.view.in_time(self.events.start, self.events.end)
         known = np.array([self.view.of_group(group) for group in self.groups.values] or [True], np.bool_)
-        return [int(place) for place in np.flatnonzero(wanted & known[self.group])]
+        return [int(index) for index in np.flatnonzero(wanted & known[self.group])]
 
     # -- what stopped them -------------------------------------------------------------------------------
 
@@ -214,7 +214,7 @@ class Walk:
     def _parts(self, step: PatternStep, places: list[int]) -> list[tuple[str, Seen | None]]:
         if len(places) < 2:
             return [(step.name, self._seen(places[0]) if places else None)]
-        return [(f"{step.name} {number}", self._seen(place)) for number, place in enumerate(places, start=1)]
+        return [(f"{step.name} {number}", self._seen(index)) for number, index in enumerate(places, start=1)]
 
     def _stopped(self, begun: Begun) -> Stopped:
         rest = self.op.steps[begun.length :]
@@ -224,35 +224,35 @@ class Walk:
         ahead = self._ahead(begun)
         negative = rest[0] if isinstance(rest[0], PatternStep) and is_negative(rest[0]) else None
         positive = rest[1:] if negative is not None else rest
-        found = self._nearest(begun, positive, ahead)
+        nearest = self._nearest(begun, positive, ahead)
         if negative is not None:
             blocked = self._blocked(begun, negative, ahead, positive)
             if blocked is not None:
                 return blocked
         if not positive:
             return self._undecided(begun, rest[0])
-        return found or self._none_came(positive[0], begun)
+        return nearest or self._none_came(positive[0], begun)
 
     def _ahead(self, begun: Begun) -> list[int]:
         """Select the events of the partition that follow, as many as are looked at."""
         last = begun.places[-1]
         behind = np.flatnonzero(self.group[last + 1 :] == self.group[last])[:AHEAD]
-        return [int(place) + last + 1 for place in behind]
+        return [int(index) + last + 1 for index in behind]
 
     def _nearest(self, begun: Begun, rest: tuple[Element, ...], ahead: list[int]) -> Stopped | None:
         best: Stopped | None = None
         for step in entries(rest):
             reachable = ahead[:1] if step.contiguity is Contiguity.NEXT else ahead
-            for place in reachable:
-                cost, reasons = self._tried(begun, step, place)
+            for index in reachable:
+                cost, reasons = self._tried(begun, step, index)
                 if reasons and (best is None or cost < best.cost):
-                    best = Stopped(reasons, cost, step, place)
+                    best = Stopped(reasons, cost, step, index)
             if best is None and reachable and step.quantifier.at_least > 1:
                 best = self._too_few(begun, step, reachable)
         return best
 
     def _too_few(self, begun: Begun, step: PatternStep, ahead: list[int]) -> Stopped:
-        fitting = [place for place in ahead if not self._tried(begun, step, place)[1]]
+        fitting = [index for index in ahead if not self._tried(begun, step, index)[1]]
         apart = self._apart(step, fitting)
         if apart is not None:
             return Stopped((apart,), 1.0, step)
@@ -321,14 +321,14 @@ class Walk:
     ) -> Stopped | None:
         """Name the event that must not have come."""
         reachable = ahead[:1] if negative.contiguity is Contiguity.NOT_NEXT else ahead
-        for place in reachable:
-            if not self._tested(begun, negative.test, negative.name, place)[1]:
-                if self._late(begun, negative, place) is not None:
+        for index in reachable:
+            if not self._tested(begun, negative.test, negative.name, index)[1]:
+                if self._late(begun, negative, index) is not None:
                     return None
-                event = self._seen(place)
+                event = self._seen(index)
                 reason = Reason("present", f"{event} came, which must not", negative.name, events=(event,))
                 return Stopped((reason,), WEIGHTS["present"])
-            if any(not self._tried(begun, step, place)[1] for step in entries(positive)):
+            if any(not self._tried(begun, step, index)[1] for step in entries(positive)):
                 return None
         return None
 
@@ -366,15 +366,15 @@ class Stopped:
 
 def entries(elements: tuple[Element, ...]) -> list[PatternStep]:
     """List the steps that some elements can begin with."""
-    found: list[PatternStep] = []
+    steps: list[PatternStep] = []
     for element in elements:
         if isinstance(element, PatternStep):
-            found.append(element)
+            steps.append(element)
         else:
-            found += [step for branch in element.branches for step in entries(branch)]
+            steps += [step for branch in element.branches for step in entries(branch)]
         if not element.quantifier.optional:
             break
-    return [step for step in found if not is_negative(step)]
+    return [step for step in steps if not is_negative(step)]
 
 
 def explain_sequence(op: StepPattern, view: EngineView, definition: str) -> Finding:

@@ -63,12 +63,12 @@ class AllWindows:
             off = np.clip(shortfall(condition, frame), 0, 1)
             cost += np.where(holds(condition, frame), 0.0, 0.5 + 0.5 * off)
         empty = self._empty_inputs()
-        found = [
+        misses = [
             Refused(int(row), float(c) + 3.0 * len(lacking), lacking)
             for row, c, lacking in zip(self.rows, cost, empty, strict=True)
             if c > 0 or lacking
         ]
-        return sorted(found, key=lambda each: each.cost)
+        return sorted(misses, key=lambda each: each.cost)
 
     def _empty_inputs(self) -> list[tuple[int, ...]]:
         needed = [number for number, part in enumerate(self.op.parts) if not part.outer]

@@ -197,7 +197,7 @@ class _Raising:
         self.bindings[name] = sub
 
     def _orders(self, pattern: t.PatternNode, names: list[str]) -> list[c.Sub]:
-        found: list[c.Sub] = []
+        orders: list[c.Sub] = []
         for index, part in enumerate(pattern.parts):
             before = names[index - 1] if index and pattern.connective == "then" else None
             gaps = {gap.other: duration(gap.duration) for gap in part.gaps}
@@ -205,10 +205,10 @@ class _Raising:
                 raise no_form("`within ... from` between parts in any order", part.at, "write 'then'")
             here = c.Variable(names[index])
             for other, time in gaps.items():
-                found.append(c.Timed("=|", c.Variable(other), time, here))
+                orders.append(c.Timed("=|", c.Variable(other), time, here))
             if before is not None and before not in gaps:
-                found.append(c.Timed("|=", c.Variable(before), c.Amount(0), here))
-        return found
+                orders.append(c.Timed("|=", c.Variable(before), c.Amount(0), here))
+        return orders
 
     def _relation(self, node: t.Expression, names: list[str]) -> c.Sub:
         match node:
@@ -224,8 +224,8 @@ class _Raising:
                 return c.CpslRelation("OVLP", c.Variable(a), c.Variable(b))
             case t.Apply("same_place", (t.Name(a), t.Name(b))):
                 return c.CpslRelation("SPL", c.Variable(a), c.Variable(b))
-        found = distance_of(node)
-        match found:
+        distance = distance_of(node)
+        match distance:
             case ((t.Name(a), t.Name(b)), sign, length):
                 return c.Distance(c.Variable(a), sign, length, c.Variable(b))
         raise no_form("this condition between parts", node.at, "CPSL relates parts in time and space")
