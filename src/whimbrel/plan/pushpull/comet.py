@@ -44,7 +44,8 @@ def plan_comet(
 ) -> PushPullPlan:
     """Plan a composite event with the heuristics of Comet (section IV).
 
-    Converts the tree as it is and shorted at each level. O(levels x inputs^2) estimates of a plan, each O(inputs); it never takes a conversion back.
+    Converts the tree as it is, and shorted at each level: O(levels x inputs^2) estimates of a plan, each
+    O(inputs). It never takes a conversion back.
 
     Raises
     ------
@@ -109,7 +110,8 @@ def _singly(composite: Composite, planned: JunctionPlan) -> Iterator[JunctionPla
     return changed(planned, stages)
 
 
-def _together(composite: Composite, planned: JunctionPlan) -> Iterator[JunctionPlan]:  # noqa: ARG001 (as the other phase)
+    Converts the tree as it is, and shorted at each level: O(levels x inputs^2) estimates of a plan, each
+    O(inputs). It never takes a conversion back.
     """Iterate over the plans in which one more input is pulled together with others."""
 
     def stages(at: JunctionPlan) -> Iterator[Stages]:
