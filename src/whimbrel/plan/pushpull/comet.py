@@ -110,8 +110,7 @@ def _singly(composite: Composite, planned: JunctionPlan) -> Iterator[JunctionPla
     return changed(planned, stages)
 
 
-    Converts the tree as it is, and shorted at each level: O(levels x inputs^2) estimates of a plan, each
-    O(inputs). It never takes a conversion back.
+def _together(_composite: Composite, planned: JunctionPlan) -> Iterator[JunctionPlan]:
     """Iterate over the plans in which one more input is pulled together with others."""
 
     def stages(at: JunctionPlan) -> Iterator[Stages]:
