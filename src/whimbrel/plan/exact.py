@@ -17,7 +17,7 @@ from functools import cached_property
 
 from whimbrel.errors import NoPlanError
 from whimbrel.plan.cost import room
-from whimbrel.plan.milp import Program, Variable
+from whimbrel.plan.milp import LinearProgram, Variable
 from whimbrel.plan.network import Link
 from whimbrel.plan.placement_model import PlacementModel, Situation
 from whimbrel.plan.workload import Feed, Task
@@ -75,7 +75,7 @@ class _Writer:
 
     def __init__(self, model: PlacementModel, is_strict: bool) -> None:
         self.model, self.is_strict = model, is_strict
-        self.program = Program("the exact planner")
+        self.program = LinearProgram("the exact planner")
         self.hosts: Hosts = {}
         for task in model.workload.tasks:
             brokers = _hosts(model, task, is_strict)
@@ -86,7 +86,7 @@ class _Writer:
         self.pairs: dict[tuple[str, str], dict[tuple[str, str], Variable]] = {}
         self.loads: dict[Link, Terms] = {}
 
-    def write(self) -> Program:
+    def write(self) -> LinearProgram:
         self._limit_brokers()
         for name in self.model.streams:
             self._stream(name)
