@@ -104,7 +104,7 @@ def shown(plan: Plan) -> Network:
 
 
 def spread(network: Network) -> Spots:
-    """Return every broker a spot: its own, or the middle of its area.
+    """Put every broker on a spot: its own, or the middle of its area.
 
     If any broker has no place of its own, all are laid out by levels: roots on top, children under parents.
     """
