@@ -188,7 +188,7 @@ class WatchedRegions:
         *,
         first: bool,
     ) -> FloatArray:
-        """Compute the share of each line at which it first meets its region, or last; NaN where it does not."""
+        """Compute the share of each line at which it first (or last) meets its region; NaN for never."""
         x1 = self._unwrapped(x0, x1)
         share = np.full(len(x0), np.nan)
         moves = (x0 != x1) | (y0 != y1)

@@ -132,7 +132,7 @@ class SourceEvents:
 
 
 def _types(batch: pa.RecordBatch) -> tuple[Int64Array, list[str]]:
-    """Number the type of each event as a number, and the types by number."""
+    """Encode the types of events: a number for each event, and the types by number."""
     types = batch.column("type")
     if len(types) == 1:
         return np.zeros(1, np.int64), [types[0].as_py()]

@@ -60,7 +60,7 @@ class _Plane:
         return _number(np.floor(y / self.size), np.floor(x / self.size))
 
     def corners(self, x: Floats, y: Floats) -> list[Ints]:
-        """Number the cells at the corners of the square within reach: it is smaller than a cell."""
+        """List the cells at the corners of the square within reach: it is smaller than a cell."""
         steps = (-self.reach, self.reach)
         return [self.at(x + dx, y + dy) for dx in steps for dy in steps]
 
@@ -101,7 +101,7 @@ class _Globe:
 
 
 def _number(row: Floats, column: Floats) -> Ints:
-    """Number cells; two that share one go to one shard, which harms nothing."""
+    """Make numbers of cells; two that share one go to one shard, which harms nothing."""
     return row.astype(np.int64) * np.int64(1_000_003) + column.astype(np.int64)
 
 

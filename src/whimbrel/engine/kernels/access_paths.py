@@ -2,8 +2,8 @@
 
 That is its place, or a range that a number must lie in, or a list. A list belongs to a value that a column
 must have, to a text that it must begin or end with or contain, or to nothing in particular. Whoever is in the
-shortest list, or in the narrowest range, is tried least often. Choosing takes O(clauses); a list that has become
-too popular for those who have a place is emptied of them once, O(its length).
+shortest list, or in the narrowest range, is tried least often. Choosing takes O(clauses); a list that has
+become too popular for those who have a place is emptied of them once, O(its length).
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ GRAM = 4
 
 @kernel
 def key_of_clause(at, words):
-    """Compute the key of the list that a clause chooses (0: none), and how many bytes of its text that takes."""
+    """Compute the key of the list of a clause (0: none), and how many bytes of its text that takes."""
     what, column = asked(words[at]), column_of(words[at])
     if what == EQUAL:
         return key_of_value(column, words[at + 1]), 0

@@ -6,9 +6,9 @@ is in one node, and a number has one node to look into for each level, of those 
 a number below the middle lies in the ranges that begin at or before it, and any other in those that end at or
 after it: a node keeps its ranges in two chains, by where they begin and by where they end (the end negated).
 
-A value is looked up in O(levels in use + ranges found), a range entered or taken out in O(log n + 255) for the n
-ranges of its node. (The tree is Edelsbrunner's, "Dynamic Data Structures for Orthogonal Intersection Queries",
-1980, with its nodes fixed by the numbers themselves, so that nothing is ever balanced.)
+A value is looked up in O(levels in use + ranges found), a range entered or taken out in O(log n + 255) for
+the n ranges of its node. (The tree is Edelsbrunner's, "Dynamic Data Structures for Orthogonal Intersection
+Queries", 1980, with its nodes fixed by the numbers themselves, so that nothing is ever balanced.)
 
 A chain is sorted. Its list holds blocks; a block is the number of its entries, then two words for each, the
 bound and the condition. Blocks that are full are split, so that no change moves more than one block and
@@ -75,7 +75,7 @@ def is_above(number, level):
 
 @inlined
 def key_of_chain(column, level, number, by_end):
-    """Compute the key of a chain of the node that a number has on a level; it is even, as no other list's is."""
+    """Compute the key of a chain of the node that a number has on a level; an even one, as no list has."""
     above = scramble(np.int64(_node(number, level)))
     kind = np.uint64((column << 8) | (level << 1) | by_end)
     return np.int64((scramble(np.int64(above + kind)) & np.uint64(_POSITIVE)) | np.uint64(2))
