@@ -234,12 +234,12 @@ def _column(name: str, column: pa.Array, said: str | None) -> pa.Array:
         return plain.cast(pa.string())  # a time of day, which may be a part of a time
     if pa.types.is_date(kind) or (pa.types.is_timestamp(kind) and kind.tz is None):
         # Whoever reads the stream knows which zone is meant.
-        instants = columns_of.as_instants(name, plain, columns_of.MICROSECONDS, faults).view(NAIVE)
+        values = columns_of.as_instants(name, plain, columns_of.MICROSECONDS, faults).view(NAIVE)
     elif name in _TIMES:
         is_instant = pa.types.is_temporal(kind) or (said and pa.types.is_integer(kind))
         if not is_instant:
             return plain
-        instants = columns_of.as_instants(name, plain, TimeReading(said or "us"), faults).view(
+        values = columns_of.as_instants(name, plain, TimeReading(said or "us"), faults).view(
             columns_of.INSTANT
         )
     elif name in _NUMBERS:
@@ -247,8 +247,8 @@ def _column(name: str, column: pa.Array, said: str | None) -> pa.Array:
     elif pa.types.is_binary(plain.type):
         return plain
     else:
-        instants = columns_of.decoded(columns_of.natural(name, plain, faults))
-    return columns_of.with_nulls(instants, faults.bad()) if faults else instants
+        values = columns_of.decoded(columns_of.natural(name, plain, faults))
+    return columns_of.with_nulls(values, faults.bad()) if faults else values
 
 
 def _kinds(batches: list[pa.RecordBatch]) -> dict[str, pa.DataType]:
