@@ -119,9 +119,9 @@ def drawn_stages(
     if not (pulled and rng.random() < 0.5) and all(turns[number] for number in wanted):
         turns[rng.choice(wanted)] = 0
     stages = [tuple(number for number in wanted if turns[number] == turn) for turn in range(3)]
-    spoiling = [number for number in numbers if number not in wanted]
-    stages[0] += tuple(number for number in spoiling if not turns[number])
-    stages.append(tuple(number for number in spoiling if turns[number]))
+    negated = [number for number in numbers if number not in wanted]
+    stages[0] += tuple(number for number in negated if not turns[number])
+    stages.append(tuple(number for number in negated if turns[number]))
     below = {
         number: drawn_stages(each, rng, is_any=is_any, pulled=turns[number] > 0)
         for number, each in enumerate(junction.inputs)
@@ -256,6 +256,23 @@ def test_failures_delay_detections_and_lose_none(river, valley, plan, broken):
     (before,), (delays,) = plain.outcome.delays_s.values(), found.outcome.delays_s.values()
     assert delays.max() > before.max()
     assert delays.max() > found.plan.delay_s(found.plan.wanted[0])
+
+
+@given(st.integers(0, 1_000_000), st.sampled_from(PATTERNS))
+def test_whatever_fails_for_a_while_detections_are_those_of_one_process(seed, pattern):
+    rng = random.Random(seed)
+    query, network = wb.compile(f"define X detect {pattern}"), drawn_network(rng)
+    events = drawn_events(rng, network)
+    plan = deployment_of(drawn_plan(query, network, rng).to_dict(), query, network)
+    ends = [
+        *({"broker": each.name} for each in network.brokers),
+        *({"link": (each.a, each.b)} for each in network.links),
+    ]
+    starts = [rng.uniform(0, 90) for _ in range(rng.randrange(1, 4))]
+    failures = tuple(Failure(start, start + rng.choice([3, 20]), **rng.choice(ends)) for start in starts)
+    found = run_push_pull(query, events, plan, settings=Settings(failures=failures))
+    assert found.is_same
+    assert found.outcome.traffic.on_their_way == 0
 
 
 def test_without_recovery_a_broker_that_fails_loses_what_it_keeps(river, valley, plan):

@@ -80,13 +80,13 @@ def run_placement(
     NetworkError
         If the plan was made for another query or network.
     """
-    planned = _Deployment(compiled(query), plan)
-    recording = normalised(planned.query, events, **reading)
+    deployment = _Deployment(compiled(query), plan)
+    recording = normalised(deployment.query, events, **reading)
     how = replace(settings, weight=plan.objective.weight)
     world = World(plan.network, how)
-    planned.add_tasks(world, recording, weighs=weighs)
-    feeds = planned.add_feeds(world, recording, how, weighs=weighs)
-    receivers = planned.add_receivers(world, recording)
+    deployment.add_tasks(world, recording, weighs=weighs)
+    feeds = deployment.add_feeds(world, recording, how, weighs=weighs)
+    receivers = deployment.add_receivers(world, recording)
     for time_s, task, broker in plan.moves():
         world.move_at(time_s, task, broker)
     for feed in feeds:
@@ -96,14 +96,14 @@ def run_placement(
         world.clock.run(seconds * done / _STEPS)
         progress(done, _STEPS + 1)
     world.clock.run()
-    alone = planned.alone(recording)
+    expected = deployment.single_process(recording)
     outcome = outcome_of(world, receivers, recording)
     sending = Sending(settings.header_b, settings.heartbeat_s)
     named = list(zip([each.name for each in receivers], plan.workload.deliveries, strict=True))
     return PlacementOutcome(
         plan=plan,
         outcome=outcome,
-        single_process={name: alone[delivery.stream] for name, delivery in named},
+        single_process={name: expected[delivery.stream] for name, delivery in named},
         seconds=seconds,
         costs=evaluate(plan.workload, plan.network, plan.hosts, plan.objective, sending=sending),
         rejected=recording.reasons,
@@ -175,14 +175,14 @@ class _Deployment:
         )
 
     def _given_size(self, task: PlannedTask) -> float | None:
-        """Give the size that the network says the events of a condition's source have."""
+        """Return the size that the network says the events of a condition's source have."""
         sizes = {source.name: source.size_b for source in self.plan.network.sources}
         while task.inputs[0] not in self.workload.feed:
             task = self.workload.task[task.inputs[0]]
         return sizes[task.inputs[0]]
 
     def _definition(self, stream: str) -> str:
-        """Give the definition whose events a stream has; those of sources have none."""
+        """Return the definition whose events a stream has; those of sources have none."""
         if stream in self.workload.feed:
             return stream
         return selection(self.graph, self.workload.task[stream].operators[-1])[0].name
@@ -250,7 +250,7 @@ class _Deployment:
         return feed
 
     def stream(self, task: str) -> str:
-        """Give the name of the stream that a feed or a task sends."""
+        """Return the name of the stream that a feed or a task sends."""
         if task in self.workload.feed:
             return task
         operator = self.workload.task[task].operators[-1]
@@ -269,15 +269,15 @@ class _Deployment:
             found.append(receiver)
         return found
 
-    def alone(self, recording: Recording) -> dict[str, pa.Table]:
-        """Give what one process finds in the events that the network's sources send, by definition."""
+    def single_process(self, recording: Recording) -> dict[str, pa.Table]:
+        """Say what one process finds in the events that the network's sources send, by definition."""
         senders = sender_numbers(recording.events, self.plan.network.sources)
         events = recording.events.filter(pa.array(senders >= 0))
         return one_process(self.query, events, recording.coordinates)
 
 
 def first_broker(world: World, item: Consumer) -> str:
-    """Give the first broker of a consumer, and let it change brokers when it moves."""
+    """Return the first broker of a consumer, and let it change brokers when it moves."""
     if item.at in world.network.number:
         return item.at
     first, *later = attachments(world.network.mover[item.at], world.network)
