@@ -42,7 +42,7 @@ class Lineage:
         return Lineage(np.arange(len(refs) + 1, dtype=np.int64), refs)
 
     def take(self, rows: Int64Array) -> Lineage:
-        """Give the lineage of some rows."""
+        """Choose the lineage of some rows."""
         lengths = self.offsets[rows + 1] - self.offsets[rows]
         return Lineage(offsets_of(lengths), self.refs[ranges(self.offsets[rows], lengths)])
 
@@ -73,7 +73,7 @@ def offsets_of(lengths: Int64Array) -> Int64Array:
 
 
 def ranges(starts: Int64Array, lengths: Int64Array) -> Int64Array:
-    """Give starts[0], starts[0] + 1, ... for `lengths[0]` numbers, then the same for the next."""
+    """List starts[0], starts[0] + 1, ... for `lengths[0]` numbers, then the same for the next."""
     total = int(lengths.sum())
     if total == 0:
         return np.zeros(0, np.int64)
@@ -82,7 +82,7 @@ def ranges(starts: Int64Array, lengths: Int64Array) -> Int64Array:
 
 
 def different(numbers: Int64Array) -> tuple[Int64Array, Int64Array]:
-    """Give the different numbers in order, and for each number its place among them."""
+    """List the different numbers in order, and for each number its place among them."""
     if not len(numbers):
         return numbers, numbers
     low = int(numbers.min())
@@ -185,7 +185,7 @@ class RowStore:
         self.chunks.clear()
 
     def column(self, key: Expr, rows: Int64Array) -> Column:
-        """Give a column's values at some rows; nulls of unknown type if there is no such column."""
+        """Look up a column's values at some rows; nulls of unknown type if there is no such column."""
         pieces = [
             chunk.columns[key].take(local) if key in chunk.columns else nothing(len(local))
             for chunk, local, _ in self._located(rows)
@@ -193,14 +193,14 @@ class RowStore:
         return self._reassemble(pieces, rows)
 
     def spans(self, rows: Int64Array) -> tuple[Int64Array, Int64Array]:
-        """Give the starts and ends of some rows."""
+        """Look up the starts and ends of some rows."""
         start, end = np.empty(len(rows), np.int64), np.empty(len(rows), np.int64)
         for chunk, local, at in self._located(rows):
             start[at], end[at] = chunk.start[local], chunk.end[local]
         return start, end
 
     def lineage(self, rows: Int64Array) -> Lineage:
-        """Give the atomic events below some rows."""
+        """Look up the atomic events below some rows."""
         if not self.chunks or self.chunks[0].lineage is None:
             return Lineage.single(np.asarray(rows, np.int64))
         pieces, places = [], []
